@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program: declares the commands, runs one, and turns errors into a message and an exit code.
 // The only place that catches all errors.
 #include <execinfo.h>
@@ -27,7 +28,10 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
   arguments.Flag("--json", &flags->json, "print only JSON on stdout");
   arguments.Flag("-v,--verbose", &flags->verbose, "say more");
   arguments.Flag("-q,--quiet", &flags->quiet, "print only warnings and errors");
-  arguments.Option("--device", &flags->device, "auto (the first GPU, else the CPU), cpu, gpu, gpu:N, or gpu:0,1 to train on several").ShowsDefault();
+  arguments
+      .Option("--device", &flags->device,
+              "auto (the first GPU, else the CPU), cpu, gpu, gpu:N, or gpu:0,1 to train on several")
+      .ShowsDefault();
   arguments.Option("--seed", &flags->seed, "random seed; overrides the configuration's");
   arguments
       .Option("--threads", &flags->threads, "compute threads; 0: all CPUs available to the process")
@@ -39,8 +43,12 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
       .ShowsDefault();
   arguments.Flag("--deterministic", &flags->deterministic,
                  "use only bit-reproducible kernels, and none chosen by timing");
-  arguments.Option("--color", &flags->color, "auto, always or never").OneOf({"auto", "always", "never"}).ShowsDefault();
-  arguments.Option("--progress", &flags->progress, "auto, bar, lines or none").OneOf({"auto", "bar", "lines", "none"}).ShowsDefault();
+  arguments.Option("--color", &flags->color, "auto, always or never")
+      .OneOf({"auto", "always", "never"})
+      .ShowsDefault();
+  arguments.Option("--progress", &flags->progress, "auto, bar, lines or none")
+      .OneOf({"auto", "bar", "lines", "none"})
+      .ShowsDefault();
   arguments.Option("--plugin", &flags->plugins, "shared object with operators; may be repeated")
       .Takes("FILE")
       .Repeats();
@@ -48,7 +56,9 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
 
 report::ConsoleOptions ToConsoleOptions(const CommonFlags& flags) {
   report::ConsoleOptions options;
-  options.color = flags.color == "always" ? report::Choice::kAlways : flags.color == "never" ? report::Choice::kNever : report::Choice::kAuto;
+  options.color = flags.color == "always"  ? report::Choice::kAlways
+                  : flags.color == "never" ? report::Choice::kNever
+                                           : report::Choice::kAuto;
   options.progress = flags.progress == "bar"     ? report::Progress::kBar
                      : flags.progress == "lines" ? report::Progress::kLines
                      : flags.progress == "none"  ? report::Progress::kNone
@@ -58,16 +68,23 @@ report::ConsoleOptions ToConsoleOptions(const CommonFlags& flags) {
   return options;
 }
 
-int ReportError(const CommonFlags& flags, report::Console& console, const std::exception_ptr& pointer) {
+int ReportError(const CommonFlags& flags, report::Console& console,
+                const std::exception_ptr& pointer) {
   try {
     std::rethrow_exception(pointer);
   } catch (const config::DiagnosticError& e) {
     std::cerr << e.what();
-    if (flags.json) std::cout << report::JsonText({{"error", "configuration"}, {"code", 3}, {"diagnostics", Json::parse(e.Json())}}) << std::endl;
+    if (flags.json)
+      std::cout << report::JsonText({{"error", "configuration"},
+                                     {"code", 3},
+                                     {"diagnostics", Json::parse(e.Json())}})
+                << std::endl;
     return static_cast<int>(e.kind());
   } catch (const Error& e) {
     console.Message(LogLevel::kError, report::Printable(e.what()));  // one line
-    if (flags.json) std::cout << report::JsonText({{"error", e.what()}, {"code", static_cast<int>(e.kind())}}) << std::endl;
+    if (flags.json)
+      std::cout << report::JsonText({{"error", e.what()}, {"code", static_cast<int>(e.kind())}})
+                << std::endl;
     return static_cast<int>(e.kind());
   } catch (const std::filesystem::filesystem_error& e) {
     console.Message(LogLevel::kError, report::Printable(e.what()));
@@ -98,7 +115,8 @@ const std::terminate_handler kDefaultTerminate = std::get_terminate();
 // The last resort where no handler is on the stack: memory that ran out at the edge of a thread.
 void Terminate() {
   try {
-    if (const std::exception_ptr current = std::current_exception()) std::rethrow_exception(current);
+    if (const std::exception_ptr current = std::current_exception())
+      std::rethrow_exception(current);
   } catch (const std::bad_alloc&) {
     constexpr std::string_view kText = "error: out of memory; lower data.batch_size\n";
     if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) {
@@ -128,8 +146,10 @@ int main(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) command_line += (i ? " " : "") + report::QuoteShell(argv[i]);
 
   CommandLine line("mxtrain", "Trains neural networks from a shell.", commands::VersionText);
-  line.common().Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain eval runs/latest\n  mxtrain infer runs/latest FOLDER\n"
-                         "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64");
+  line.common().Examples(
+      "  mxtrain train configs/mnist/lenet.yaml\n  mxtrain eval runs/latest\n  mxtrain infer "
+      "runs/latest FOLDER\n"
+      "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64");
   CommonFlags flags;
   DeclareCommonFlags(line.common(), &flags);
 

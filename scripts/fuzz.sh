@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the fuzz targets (tests/fuzz) with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer, and runs them one after the other.
 #   scripts/fuzz.sh [SECONDS [TARGET...]]    of each target, 60 by default; all targets by default
 # New corpus inputs are kept in build/fuzz/corpus/TARGET and reused next time; crashing inputs are in build/fuzz.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Verifies the CUDA backend on a machine with a GPU, its driver, CUDA's libraries and cuDNN; needs nothing else.
 #   gpu_check.sh agree [MNIST_FOLDER]   the GPU tests; then the program: results on the GPU must match the CPU
 #   gpu_check.sh bench                  speed and memory compared with PyTorch, if python3 has torch, and what limits them

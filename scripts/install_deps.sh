@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the build dependencies from the distribution's packages (Debian 12 and later, Ubuntu 24.04 and later). As root, or with sudo.
 # Does nothing if everything is installed.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes a tarball that runs on any x86-64 Linux with the same or a newer glibc (Debian 12 builds: 2.36) and needs no other packages:
 # the program, its libraries, the configurations, the licences.
 #   scripts/package.sh [DIR]           writes DIR/mxtrain-VERSION-linux-x86_64.tar.gz; default: build/package

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # From a bare machine to a trained net: installs dependencies, builds the program, generates a small set of images, trains on it and
 # classifies the images of a folder. Debian 12 or Ubuntu 24.04, as root or with sudo; downloads only the distribution's packages.
 #   scripts/quickstart.sh [key=value ...]      for example seed=2, train.epochs=5: passed to `mxtrain train`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/answers.h"
 
 #include <algorithm>
@@ -33,22 +34,27 @@ std::vector<TShape> OutputShapes(const Model& model) {
 
 class Finder {
  public:
-  Finder(const Model& model, const PipelineSpec& run) : model_(model), run_(run), losses_(model.symbol) {}
+  Finder(const Model& model, const PipelineSpec& run)
+      : model_(model), run_(run), losses_(model.symbol) {}
 
   // Nothing if the output is not a prediction; *why then gives the reason, unless it is the value
   // of a loss.
-  std::optional<AnswerHead> Find(int output, const std::string& name, const TShape& shape, std::string* why) const {
+  std::optional<AnswerHead> Find(int output, const std::string& name, const TShape& shape,
+                                 std::string* why) const {
     const LossReport::Head* loss = nullptr;
     for (const LossReport::Head& head : losses_.heads()) {
       if (head.output == output) loss = &head;
     }
     if (loss && loss->label.empty()) return std::nullopt;
     const int64_t width = shape.Product(1, shape.ndim());
-    const bool classes = loss ? loss->kind == LossReport::Head::Kind::kSoftmax && width > 1 : IsClassifier(output, width);
+    const bool classes = loss ? loss->kind == LossReport::Head::Kind::kSoftmax && width > 1
+                              : IsClassifier(output, width);
     const bool is_list =
         shape.ndim() <= 2 || width == shape[1];  // not an image, and not a class per pixel
     if (!is_list || (!classes && width > kMostValues)) {
-      *why = format("'{}' gives {} for an example", name, TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1))).ToString());
+      *why = format(
+          "'{}' gives {} for an example", name,
+          TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1))).ToString());
       return std::nullopt;
     }
     AnswerHead head{name, output, Answer::kValues, ClassNames({}), width, std::nullopt};
@@ -71,10 +77,13 @@ class Finder {
   bool IsClassifier(int output, int64_t width) const {
     if (width < 2) return false;
     const Graph& graph = model_.symbol.graph();
-    const Node* node = &graph.nodes[static_cast<size_t>(graph.heads[static_cast<size_t>(output)].node)];
-    while (node->op && node->op->TypeString() == "BlockGrad") node = &graph.nodes[static_cast<size_t>(node->inputs[0].node)];
+    const Node* node =
+        &graph.nodes[static_cast<size_t>(graph.heads[static_cast<size_t>(output)].node)];
+    while (node->op && node->op->TypeString() == "BlockGrad")
+      node = &graph.nodes[static_cast<size_t>(node->inputs[0].node)];
     const std::string op = node->op ? node->op->TypeString() : "";
-    return op == "SoftmaxActivation" || op == "SoftmaxOutput" || op == "softmax" || static_cast<int64_t>(model_.info.class_names.size()) == width;
+    return op == "SoftmaxActivation" || op == "SoftmaxOutput" || op == "softmax" ||
+           static_cast<int64_t>(model_.info.class_names.size()) == width;
   }
 
   // The label that a metric of the run compares with this output.
@@ -86,11 +95,13 @@ class Finder {
   }
 
   // The columns of the table that the model was trained on; else numbers from 1.
-  std::vector<std::string> ValueNames(const LossReport::Head* loss, const std::string& label, int64_t width) const {
+  std::vector<std::string> ValueNames(const LossReport::Head* loss, const std::string& label,
+                                      int64_t width) const {
     std::vector<std::string> names = loss ? NamesOfValues(*loss, {}, run_) : run_.ColumnsOf(label);
     if (static_cast<int64_t>(names.size()) == width) return names;
     names.clear();
-    for (int64_t k = 1; k <= width; ++k) names.push_back(width == 1 ? "value" : format("value_{}", k));
+    for (int64_t k = 1; k <= width; ++k)
+      names.push_back(width == 1 ? "value" : format("value_{}", k));
     return names;
   }
 
@@ -102,12 +113,16 @@ class Finder {
 }  // namespace
 
 std::string ClassNames::operator[](int64_t k) const {
-  return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k);
+  return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)]
+                                                : std::to_string(k);
 }
 
-bool ClassNames::Contains(const std::string& name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
+bool ClassNames::Contains(const std::string& name) const {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
+}
 
-std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, report::Console& console) {
+std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run,
+                                  report::Console& console) {
   const Finder finder(model, run);
   const std::vector<std::string> names = model.symbol.ListOutputs();
   const std::vector<TShape> shapes = OutputShapes(model);
@@ -116,7 +131,8 @@ std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, r
   std::string first;
   for (size_t i = 0; i < names.size(); ++i) {
     std::string why;
-    if (auto head = finder.Find(static_cast<int>(i), BareName(names[i]), shapes[i], &why)) heads.push_back(std::move(*head));
+    if (auto head = finder.Find(static_cast<int>(i), BareName(names[i]), shapes[i], &why))
+      heads.push_back(std::move(*head));
     if (first.empty() && !why.empty()) first = BareName(names[i]);
     if (!why.empty()) others.push_back(std::move(why));
   }
@@ -131,7 +147,8 @@ std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, r
   if (heads.empty())
     Throw(ErrorKind::kUsage, "{}: {}, which is neither class scores nor a short list of values; {}",
           model.file, join(others, ", "), advice);
-  if (!others.empty()) console.Message(LogLevel::kInfo, format("skipped: {}; {}", join(others, ", "), advice));
+  if (!others.empty())
+    console.Message(LogLevel::kInfo, format("skipped: {}; {}", join(others, ", "), advice));
   return heads;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The meaning of a model's outputs: which of them are predictions, and of what.
 #include <cstdint>
@@ -38,6 +39,7 @@ struct AnswerHead {
 // the run's metrics and the operator that makes them. The value of a loss, an image, or a long list
 // of numbers is not a prediction; skipping one is reported. Throws kUsage, with a suggestion, if
 // there is no prediction.
-std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, report::Console& console);
+std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run,
+                                  report::Console& console);
 
 }  // namespace mxtrain::commands

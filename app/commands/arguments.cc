@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/arguments.h"
 
 #include <CLI/CLI.hpp>
@@ -34,7 +35,8 @@ std::vector<std::string> FlagNames(const CLI::App& app) {
   return names;
 }
 
-std::string Unknown(const char* what, const std::string& word, const std::vector<std::string>& known, const std::string& help) {
+std::string Unknown(const char* what, const std::string& word,
+                    const std::vector<std::string>& known, const std::string& help) {
   const std::string guess = DidYouMean(word, known);
   return format("unknown {} '{}'{} `{}` lists them", what, word, guess.empty() ? ";" : guess, help);
 }
@@ -52,14 +54,15 @@ std::string KeyOf(const std::string& flag) {
   std::replace(name.begin(), name.end(), '-', '_');
   for (const config::KeyInfo& key : config::DescribeKeys()) {
     const bool also = std::find(key.also.begin(), key.also.end(), name) != key.also.end();
-    if ((key.name == name || also) && key.type != "map") return format("; did you mean {}={}?", key.path, FormOf(key));
+    if ((key.name == name || also) && key.type != "map")
+      return format("; did you mean {}={}?", key.path, FormOf(key));
   }
   return "";
 }
 
 // A parse error in one line, with the nearest valid word.
-std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& commands, const std::vector<std::string>& words,
-                      const CLI::ParseError& error) {
+std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& commands,
+                      const std::vector<std::string>& words, const CLI::ParseError& error) {
   if (words.empty()) return "no command given; `mxtrain --help` lists them";
   const CLI::App* named = nullptr;
   std::vector<std::string> names, flags = FlagNames(app);
@@ -81,9 +84,12 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
   for (const std::string& word : words) {
     const std::string flag = word.substr(0, word.find('='));
     if (flag == "--") break;
-    const bool looks_so = flag.size() > 1 && flag[0] == '-' && !std::isdigit(static_cast<unsigned char>(flag[1]));
+    const bool looks_so =
+        flag.size() > 1 && flag[0] == '-' && !std::isdigit(static_cast<unsigned char>(flag[1]));
     if (!looks_so || std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
-    if (!flag.starts_with("--") && std::find(flags.begin(), flags.end(), flag.substr(0, 2)) != flags.end()) continue;  // -cFILE, -qv
+    if (!flag.starts_with("--") &&
+        std::find(flags.begin(), flags.end(), flag.substr(0, 2)) != flags.end())
+      continue;  // -cFILE, -qv
     const std::string key = takes_keys ? KeyOf(flag) : "";
     if (!key.empty() && DidYouMean(flag, flags).empty())
       return format("unknown flag '{}'{}", flag, key);
@@ -96,7 +102,8 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
 // reports that.
 double NumberOf(const std::string& text) {
   double number = 0;
-  return CLI::detail::lexical_cast(text, number) ? number : std::numeric_limits<double>::quiet_NaN();
+  return CLI::detail::lexical_cast(text, number) ? number
+                                                 : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -148,7 +155,8 @@ Argument& Argument::NotNegative() {
   return *this;
 }
 
-ArgumentInfo* Arguments::Note(const std::string& names, const std::string& help, const std::string& takes) {
+ArgumentInfo* Arguments::Note(const std::string& names, const std::string& help,
+                              const std::string& takes) {
   ArgumentInfo& info = info_->arguments.emplace_back();
   for (size_t at = 0; at < names.size();) {
     const size_t end = std::min(names.find(',', at), names.size());
@@ -174,17 +182,23 @@ template Argument Arguments::Option(const std::string&, int*, const std::string&
 template Argument Arguments::Option(const std::string&, int64_t*, const std::string&);
 template Argument Arguments::Option(const std::string&, double*, const std::string&);
 template Argument Arguments::Option(const std::string&, std::optional<double>*, const std::string&);
-template Argument Arguments::Option(const std::string&, std::optional<int64_t>*, const std::string&);
-template Argument Arguments::Option(const std::string&, std::optional<uint64_t>*, const std::string&);
-template Argument Arguments::Option(const std::string&, std::vector<std::string>*, const std::string&);
+template Argument Arguments::Option(const std::string&, std::optional<int64_t>*,
+                                    const std::string&);
+template Argument Arguments::Option(const std::string&, std::optional<uint64_t>*,
+                                    const std::string&);
+template Argument Arguments::Option(const std::string&, std::vector<std::string>*,
+                                    const std::string&);
 
 void Arguments::Examples(const std::string& lines) {
   info_->examples = lines;
   app_->footer("Examples:\n" + lines);
 }
 
-CommandLine::CommandLine(const std::string& program, const std::string& description, std::function<std::string()> version)
-    : version_(std::move(version)), app_(std::make_unique<CLI::App>(description, program)), program_{program, description, "", {}} {
+CommandLine::CommandLine(const std::string& program, const std::string& description,
+                         std::function<std::string()> version)
+    : version_(std::move(version)),
+      app_(std::make_unique<CLI::App>(description, program)),
+      program_{program, description, "", {}} {
   app_->set_version_flag("--version", version_);
   app_->formatter(std::make_shared<ExamplesFirst>());  // before the commands, which take it over
   app_->require_subcommand(1);
@@ -199,7 +213,8 @@ Arguments CommandLine::common() {
 
 Arguments CommandLine::Add(const std::string& command, const std::string& description) {
   commands_.push_back(app_->add_subcommand(command, description));
-  return Arguments(commands_.back(), &infos_.emplace_back(CommandInfo{command, description, "", {}}));
+  return Arguments(commands_.back(),
+                   &infos_.emplace_back(CommandInfo{command, description, "", {}}));
 }
 
 std::string CommandLine::Help(const std::string& command) const {
@@ -222,7 +237,8 @@ int CommandLine::Parse(int argc, char** argv, int* exit_code) {
     *exit_code = static_cast<int>(ErrorKind::kUsage);
     return -1;
   }
-  const auto named = std::find_if(commands_.begin(), commands_.end(), [](const CLI::App* command) { return command->parsed(); });
+  const auto named = std::find_if(commands_.begin(), commands_.end(),
+                                  [](const CLI::App* command) { return command->parsed(); });
   return static_cast<int>(named - commands_.begin());
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The command line: commands with their positional arguments and flags. Each is declared once;
 // parsing, help, man pages, completion and parse errors derive from the declaration. Only
@@ -74,7 +75,8 @@ class Arguments {
 class CommandLine {
  public:
   // `version` is called for --version.
-  CommandLine(const std::string& program, const std::string& description, std::function<std::string()> version);
+  CommandLine(const std::string& program, const std::string& description,
+              std::function<std::string()> version);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain bench CONFIG: images/s with synthetic and with real data, compared with the machine's
 // limits, and where the time goes.
 #include <algorithm>
@@ -24,30 +25,36 @@ namespace mxtrain::commands {
 namespace {
 
 using Time = std::chrono::steady_clock;
-double SecondsSince(Time::time_point from) { return std::chrono::duration<double>(Time::now() - from).count(); }
+double SecondsSince(Time::time_point from) {
+  return std::chrono::duration<double>(Time::now() - from).count();
+}
 
 // Time per operator of a trace, by name of the layer.
 std::vector<std::pair<std::string, double>> OperatorTimes(const std::string& trace) {
   std::map<std::string, double> sums;
   const Json parsed = Json::parse(ReadFile(trace));
   for (const Json& event : parsed.at("traceEvents")) {
-    if (event.value("ph", "") == "X") sums[event.at("name").get<std::string>()] += event.at("dur").get<double>();
+    if (event.value("ph", "") == "X")
+      sums[event.at("name").get<std::string>()] += event.at("dur").get<double>();
   }
   std::vector<std::pair<std::string, double>> times(sums.begin(), sums.end());
-  std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(times.begin(), times.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   return times;
 }
 
 // What a forward pass over a batch takes, from the shapes alone.
 struct Work {
   double flops = 0;     // operations
-  double elements = 0;  // read and written, were every operator to read its inputs from memory and to write its outputs there
+  double elements = 0;  // read and written, were every operator to read its inputs from memory and
+                        // to write its outputs there
 };
 
 class Bench final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments = line.Add("bench", "images/s with synthetic and with real data, time per operator");
+    Arguments arguments =
+        line.Add("bench", "images/s with synthetic and with real data, time per operator");
     config_.Declare(arguments);
     arguments.Option("--seconds", &seconds_, "minimum time of each measurement")
         .Positive()
@@ -57,7 +64,9 @@ class Bench final : public Command {
         .ShowsDefault();
     arguments.Flag("--synthetic", &synthetic_, "skip the measurements with real data");
     arguments.Flag("--infer", &infer_, "measure forward passes instead of training steps");
-    arguments.Option("--operators", &operators_, "how many operators to list").NotNegative().ShowsDefault();
+    arguments.Option("--operators", &operators_, "how many operators to list")
+        .NotNegative()
+        .ShowsDefault();
     arguments.Examples(
         "  mxtrain bench configs/mnist/lenet.yaml\n  mxtrain bench config.yaml --synthetic --json\n"
         "      # host time: what pushing the work of a training step to the engine takes, without "
@@ -71,45 +80,64 @@ class Bench final : public Command {
     infer_ ? MeasureInference(session) : MeasureTraining(session);
     const int64_t batch = session.config().data.batch_size;
     const double made = Quantile(synthetic_rates_, 0.5), matrix = Quantile(matrix_flops_, 0.5);
-    const double real = real_rates_.empty() ? 0 : Quantile(real_rates_, 0.5), data = real > 0 ? Quantile(data_rates_, 0.5) : 0;
+    const double real = real_rates_.empty() ? 0 : Quantile(real_rates_, 0.5),
+                 data = real > 0 ? Quantile(data_rates_, 0.5) : 0;
     // Data and net share the CPU cores. Run one after the other, each on all cores, they would
     // give:
     const double in_turn = real > 0 ? 1 / (1 / data + 1 / made) : 0;
-    // A training step does a layer's work three times: forward, gradient of the data, gradient of the weights.
-    const double passes_per_second = made / static_cast<double>(batch) * (infer_ ? 1 : 3), copy = Quantile(copy_bytes_, 0.5);
+    // A training step does a layer's work three times: forward, gradient of the data, gradient of
+    // the weights.
+    const double passes_per_second = made / static_cast<double>(batch) * (infer_ ? 1 : 3),
+                 copy = Quantile(copy_bytes_, 0.5);
     const Work work = ForwardWork(session);
     const double share = passes_per_second * work.flops / matrix;
-    const double copy_share = passes_per_second * work.elements * static_cast<double>(SizeOf(TypeOfProducts(session))) / copy;
+    const double copy_share = passes_per_second * work.elements *
+                              static_cast<double>(SizeOf(TypeOfProducts(session))) / copy;
     if (flags.json) {
-      Json result = {{"batch", batch}, {"train", !infer_}, {"images_per_second", made},
-                     {"quartiles", {Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)}},
-                     {"host_seconds_per_step", infer_ ? Json() : Json(Quantile(host_seconds_, 0.5))},
-                     {"real_images_per_second", real > 0 ? Json(real) : Json()},
-                     {"data_images_per_second", real > 0 ? Json(data) : Json()}, {"share_of_data_and_net_in_turn", real > 0 ? Json(real / in_turn) : Json()},
-                     {"matrix_product_flops", matrix}, {"share_of_matrix_product", share},
-                     {"copy_bytes_per_second", copy}, {"share_of_copy", copy_share}, {"peak_memory_bytes", peak_memory_},
-                     {"storage_peak_bytes", storage_peak_}};
+      Json result = {
+          {"batch", batch},
+          {"train", !infer_},
+          {"images_per_second", made},
+          {"quartiles", {Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)}},
+          {"host_seconds_per_step", infer_ ? Json() : Json(Quantile(host_seconds_, 0.5))},
+          {"real_images_per_second", real > 0 ? Json(real) : Json()},
+          {"data_images_per_second", real > 0 ? Json(data) : Json()},
+          {"share_of_data_and_net_in_turn", real > 0 ? Json(real / in_turn) : Json()},
+          {"matrix_product_flops", matrix},
+          {"share_of_matrix_product", share},
+          {"copy_bytes_per_second", copy},
+          {"share_of_copy", copy_share},
+          {"peak_memory_bytes", peak_memory_},
+          {"storage_peak_bytes", storage_peak_}};
       Json list = Json::object();
       for (const auto& [name, time] : times_) list[name] = time;
       result["operator_share"] = list;
       std::cout << report::JsonText(result) << std::endl;
       return 0;
     }
-    std::cout << format("{}, batch {}\n  synthetic data: {} images/s (quartiles {}, {})\n", infer_ ? "inference" : "training", batch,
-                        report::FormatNumber(made), report::FormatNumber(Quantile(synthetic_rates_, 0.25)),
+    std::cout << format("{}, batch {}\n  synthetic data: {} images/s (quartiles {}, {})\n",
+                        infer_ ? "inference" : "training", batch, report::FormatNumber(made),
+                        report::FormatNumber(Quantile(synthetic_rates_, 0.25)),
                         report::FormatNumber(Quantile(synthetic_rates_, 0.75)));
     if (!infer_)
       std::cout << format("  host time:      {:.0f} us per step, to push its work\n",
                           1e6 * Quantile(host_seconds_, 0.5));
     if (real > 0) {
-      std::cout << format("  data alone:     {} images/s\n  real data:      {} images/s ({:.2f} of synthetic, {:.2f} of data and net in turn)\n",
-                          report::FormatNumber(data), report::FormatNumber(real), real / made, real / in_turn);
+      std::cout << format(
+          "  data alone:     {} images/s\n  real data:      {} images/s ({:.2f} of synthetic, "
+          "{:.2f} of data and net in turn)\n",
+          report::FormatNumber(data), report::FormatNumber(real), real / made, real / in_turn);
     }
-    std::cout << format("  arithmetic:     {:.0f} % of a large matrix product's {:.0f} GFLOP/s\n", 100 * share, matrix / 1e9);
-    std::cout << format("  memory traffic: {:.0f} % of a large copy's {:.1f} GB/s, were nothing fused or cached\n", 100 * copy_share, copy / 1e9);
-    std::cout << format("  peak memory:    {} of the process, {} in arrays of {}\n\ntime per operator\n", FormatBytes(peak_memory_), FormatBytes(storage_peak_),
-                        session.ctx().ToString());
-    for (const auto& [name, time] : times_) std::cout << format("  {:5.1f} %  {}\n", 100 * time, name);
+    std::cout << format("  arithmetic:     {:.0f} % of a large matrix product's {:.0f} GFLOP/s\n",
+                        100 * share, matrix / 1e9);
+    std::cout << format(
+        "  memory traffic: {:.0f} % of a large copy's {:.1f} GB/s, were nothing fused or cached\n",
+        100 * copy_share, copy / 1e9);
+    std::cout << format(
+        "  peak memory:    {} of the process, {} in arrays of {}\n\ntime per operator\n",
+        FormatBytes(peak_memory_), FormatBytes(storage_peak_), session.ctx().ToString());
+    for (const auto& [name, time] : times_)
+      std::cout << format("  {:5.1f} %  {}\n", 100 * time, name);
     return 0;
   }
 
@@ -121,16 +149,19 @@ class Bench final : public Command {
 
   static Work ForwardWork(Session& session) {
     const Graph& graph = session.net().symbol.graph();
-    const InferredSpecs specs = InferSpecs(graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
+    const InferredSpecs specs = InferSpecs(
+        graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
     Work work;
     for (size_t id = 0; id < graph.nodes.size(); ++id) {
       const Node& node = graph.nodes[id];
       if (node.is_variable()) continue;
       std::vector<TShape> in;
-      for (int i = 0; i < node.num_args; ++i) in.push_back(specs.shapes[node.inputs[i].node][node.inputs[i].index]);
+      for (int i = 0; i < node.num_args; ++i)
+        in.push_back(specs.shapes[node.inputs[i].node][node.inputs[i].index]);
       work.flops += 2 * node.op->ForwardFlops(in, specs.shapes[id]);
       for (const TShape& shape : in) work.elements += static_cast<double>(shape.Size());
-      for (const TShape& shape : specs.shapes[id]) work.elements += static_cast<double>(shape.Size());
+      for (const TShape& shape : specs.shapes[id])
+        work.elements += static_cast<double>(shape.Size());
     }
     return work;
   }
@@ -146,7 +177,8 @@ class Bench final : public Command {
   }
 
   // Steps per second, measured over at least this many seconds.
-  static double Rate(Runtime& runtime, double seconds, double seconds_of_one, const std::function<void()>& step) {
+  static double Rate(Runtime& runtime, double seconds, double seconds_of_one,
+                     const std::function<void()>& step) {
     const int64_t count = std::max<int64_t>(1, static_cast<int64_t>(seconds / seconds_of_one));
     const auto begin = Time::now();
     for (int64_t i = 0; i < count; ++i) step();
@@ -155,10 +187,14 @@ class Bench final : public Command {
   }
 
   // For measuring the machine's limits, which takes less time.
-  double BriefRate(Runtime& runtime, const std::function<void()>& step) const { return Rate(runtime, 0.2 * seconds_, SecondsOf(runtime, step), step); }
+  double BriefRate(Runtime& runtime, const std::function<void()>& step) const {
+    return Rate(runtime, 0.2 * seconds_, SecondsOf(runtime, step), step);
+  }
 
   // Of what convolutions and matrix products read and write.
-  static DType TypeOfProducts(const Session& session) { return session.MakeTrainOptions().modes.amp.value_or(DType::kFloat32); }
+  static DType TypeOfProducts(const Session& session) {
+    return session.MakeTrainOptions().modes.amp.value_or(DType::kFloat32);
+  }
 
   // What is measured; `next` and `real` are empty without data, `host_seconds` unless training is
   // measured.
@@ -166,10 +202,12 @@ class Bench final : public Command {
     std::function<void()> synthetic;  // the net on one batch, again and again
     std::function<void()> next;       // the next batch of the data, and no more
     std::function<void()> real;       // the net on the next batch of the data
-    std::function<double()> host_seconds;  // so far, pushing work; per batch as much as a step of such batches takes
+    std::function<double()>
+        host_seconds;  // so far, pushing work; per batch as much as a step of such batches takes
   };
 
-  // Each of the steps, a matrix product and a copy in turn, `rounds_` times; then a trace fills times_.
+  // Each of the steps, a matrix product and a copy in turn, `rounds_` times; then a trace fills
+  // times_.
   void Measure(Session& session, const Steps& steps) {
     Runtime& runtime = session.runtime();
     const auto batch = static_cast<double>(session.config().data.batch_size);
@@ -186,8 +224,10 @@ class Bench final : public Command {
     for (int r = 0; r < rounds_; ++r) {
       int64_t count = 0;
       const double host_before = host_seconds ? host_seconds() : 0;
-      synthetic_rates_.push_back(batch * Rate(runtime, seconds_, step_seconds, [&] { ++count, synthetic(); }));
-      if (host_seconds) host_seconds_.push_back((host_seconds() - host_before) / static_cast<double>(count));
+      synthetic_rates_.push_back(
+          batch * Rate(runtime, seconds_, step_seconds, [&] { ++count, synthetic(); }));
+      if (host_seconds)
+        host_seconds_.push_back((host_seconds() - host_before) / static_cast<double>(count));
       if (real) {
         real_rates_.push_back(rate_of_data(real));
         data_rates_.push_back(rate_of_data(next));
@@ -195,25 +235,32 @@ class Bench final : public Command {
       if (!product) {  // its matrices are not part of the net
         peak_memory_ = report::PeakMemoryBytes();
         storage_peak_ = runtime.storage().GetStats(session.ctx()).peak;
-        product.emplace(runtime, session.ctx(), session.MakeTrainOptions().modes.math, TypeOfProducts(session));
+        product.emplace(runtime, session.ctx(), session.MakeTrainOptions().modes.math,
+                        TypeOfProducts(session));
         copy.emplace(runtime, session.ctx());
       }
       matrix_flops_.push_back(product->flops() * BriefRate(runtime, [&] { product->Push(); }));
       copy_bytes_.push_back(copy->bytes() * BriefRate(runtime, [&] { copy->Push(); }));
     }
-    const std::string trace = (std::filesystem::temp_directory_path() / format("mxtrain-bench-{}.json", getpid())).string();
+    const std::string trace =
+        (std::filesystem::temp_directory_path() / format("mxtrain-bench-{}.json", getpid()))
+            .string();
     runtime.engine().StartProfile();
-    for (int64_t i = 0; i < std::clamp<int64_t>(static_cast<int64_t>(seconds_ / step_seconds), 1, 20); ++i) synthetic();
+    for (int64_t i = 0;
+         i < std::clamp<int64_t>(static_cast<int64_t>(seconds_ / step_seconds), 1, 20); ++i)
+      synthetic();
     runtime.engine().StopProfile(trace);
     times_ = OperatorTimes(trace);
     std::filesystem::remove(trace);
     double total = 0;
     for (const auto& [name, time] : times_) total += time;
     for (auto& [name, time] : times_) time /= total;
-    if (times_.size() > static_cast<size_t>(operators_)) times_.resize(static_cast<size_t>(operators_));
+    if (times_.size() > static_cast<size_t>(operators_))
+      times_.resize(static_cast<size_t>(operators_));
   }
 
-  // Whole steps: forward, backward, updates through the KVStore. One trainer takes synthetic and real batches.
+  // Whole steps: forward, backward, updates through the KVStore. One trainer takes synthetic and
+  // real batches.
   void MeasureTraining(Session& session) {
     TrainOptions options = session.MakeTrainOptions();
     options.epochs = int64_t{1} << 20;
@@ -221,12 +268,17 @@ class Bench final : public Command {
     std::unique_ptr<DataIter> real;
     if (!synthetic_ && !session.config().data.train.source.empty()) real = session.TrainIter();
     std::unique_ptr<SyntheticIter> made =
-        real ? std::make_unique<SyntheticIter>(session.runtime(), session.ctx(), real->provide_data(), real->provide_label())
-             : std::make_unique<SyntheticIter>(session.runtime(), session.ctx(), session.net(), session.config().data.batch_size);
+        real ? std::make_unique<SyntheticIter>(session.runtime(), session.ctx(),
+                                               real->provide_data(), real->provide_label())
+             : std::make_unique<SyntheticIter>(session.runtime(), session.ctx(), session.net(),
+                                               session.config().data.batch_size);
     Trainer trainer(session.runtime(), options, real ? *real : *made, nullptr);
     DataBatch one, batch;
     made->Next(&one);
-    Steps steps{[&] { trainer.Step(one); }, {}, {}, [&] { return trainer.push_seconds() * static_cast<double>(options.grad_accum); }};
+    Steps steps{[&] { trainer.Step(one); },
+                {},
+                {},
+                [&] { return trainer.push_seconds() * static_cast<double>(options.grad_accum); }};
     if (real) {
       steps.next = NextOf(real.get(), &batch);
       steps.real = [&] {
@@ -242,11 +294,14 @@ class Bench final : public Command {
   void MeasureInference(Session& session) {
     std::unique_ptr<DataIter> real;
     if (!synthetic_ && !session.config().data.train.source.empty()) real = InferenceIter(session);
-    SyntheticIter made = real ? SyntheticIter(session.runtime(), session.ctx(), real->provide_data(), real->provide_label())
-                              : SyntheticIter(session.runtime(), session.ctx(), session.net(), session.config().data.batch_size);
+    SyntheticIter made = real ? SyntheticIter(session.runtime(), session.ctx(),
+                                              real->provide_data(), real->provide_label())
+                              : SyntheticIter(session.runtime(), session.ctx(), session.net(),
+                                              session.config().data.batch_size);
     const Symbol net = OnBatchesOf(made, session.runtime().operators(), session.net().symbol);
     const ComputeModes modes = session.MakeTrainOptions().modes;
-    auto executor = Executor::SimpleBind(session.runtime(), net, EvaluationRequest(net, ArraysOf(made), session.ctx(), modes));
+    auto executor = Executor::SimpleBind(
+        session.runtime(), net, EvaluationRequest(net, ArraysOf(made), session.ctx(), modes));
     for (const auto* arrays : {&executor->args(), &executor->auxs()}) {
       for (const auto& [name, array] : *arrays) NDArray(array).Fill(0.01);
     }
@@ -269,17 +324,23 @@ class Bench final : public Command {
 
   static std::unique_ptr<DataIter> InferenceIter(Session& session) {
     ModelInfo model;
-    for (const config::NetInput& label : session.net().labels) model.labels.push_back({label.name, label.shape, label.dtype});
-    for (const config::NetInput& input : session.net().inputs) model.inputs.push_back({input.name, input.shape, input.dtype});
+    for (const config::NetInput& label : session.net().labels)
+      model.labels.push_back({label.name, label.shape, label.dtype});
+    for (const config::NetInput& input : session.net().inputs)
+      model.inputs.push_back({input.name, input.shape, input.dtype});
     if (const auto val = session.ValIter()) {  // whose images may be of another size
       model.inputs.clear();
       for (const DataDesc& desc : val->provide_data()) {
-        model.inputs.push_back({desc.name, TShape(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1))), desc.type});
+        model.inputs.push_back(
+            {desc.name,
+             TShape(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1))),
+             desc.type});
       }
     }
     auto source = session.EvaluationSource();
     const PipelineSpec spec = PipelineSpec::FromJson(session.MakeTrainOptions().model.pipeline);
-    return NewModelIter(session.runtime(), std::move(source), spec, model, session.config().data.batch_size, session.ctx());
+    return NewModelIter(session.runtime(), std::move(source), spec, model,
+                        session.config().data.batch_size, session.ctx());
   }
 
   // Puts the next batch of an endless sequence of epochs into *batch.
@@ -297,15 +358,18 @@ class Bench final : public Command {
   int rounds_ = 5, operators_ = 15;
   bool synthetic_ = false, infer_ = false;
   std::vector<double> synthetic_rates_, real_rates_, data_rates_;  // images/s of each round
-  std::vector<double> host_seconds_;                   // per step, likewise
-  std::vector<double> matrix_flops_, copy_bytes_;      // per second, likewise
-  int64_t peak_memory_ = 0;                            // bytes of the process, by the end of the first round
-  int64_t storage_peak_ = 0;                           // bytes of the device's arrays, likewise: parameters, gradients, states, arena, workspaces
+  std::vector<double> host_seconds_;                               // per step, likewise
+  std::vector<double> matrix_flops_, copy_bytes_;                  // per second, likewise
+  int64_t peak_memory_ = 0;   // bytes of the process, by the end of the first round
+  int64_t storage_peak_ = 0;  // bytes of the device's arrays, likewise: parameters, gradients,
+                              // states, arena, workspaces
   std::vector<std::pair<std::string, double>> times_;  // share of the traced time
 };
 
 }  // namespace
 
-std::unique_ptr<Command> MakeBench() { return std::make_unique<Bench>(); }
+std::unique_ptr<Command> MakeBench() {
+  return std::make_unique<Bench>();
+}
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/calibration.h"
 
 #include <algorithm>
@@ -61,7 +62,8 @@ std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Verdict> v
       ++kept;
       right += v.right ? 1 : 0;
     }
-    rows.push_back({threshold, Ratio(kept, static_cast<double>(verdicts.size())), Mean(right, kept)});
+    rows.push_back(
+        {threshold, Ratio(kept, static_cast<double>(verdicts.size())), Mean(right, kept)});
   }
   return rows;
 }
@@ -76,7 +78,8 @@ std::vector<DecisionThreshold> DecisionThresholds(std::span<const Scored> exampl
       positive += e.positive ? 1 : 0;
       hits += call && e.positive ? 1 : 0;
     }
-    rows.push_back({threshold, Mean(hits, called), Ratio(hits, positive), Ratio(2 * hits, called + positive)});
+    rows.push_back(
+        {threshold, Mean(hits, called), Ratio(hits, positive), Ratio(2 * hits, called + positive)});
   }
   return rows;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Calibration of a classifier's probabilities, and accuracy after rejecting less confident
 // predictions. A mean over nothing is NaN, which tables show as "-", CSV as an empty cell and JSON
@@ -22,9 +23,10 @@ struct CalibrationBin {
   int64_t examples = 0;
 };
 constexpr int kCalibrationBins = 15;
-std::vector<CalibrationBin> CalibrationBins(std::span<const Verdict> verdicts, int bins = kCalibrationBins);
-// Expected calibration error: mean over verdicts of |accuracy - confidence| of their bin (Guo et al. 2017, "On Calibration of Modern
-// Neural Networks", equation 3).
+std::vector<CalibrationBin> CalibrationBins(std::span<const Verdict> verdicts,
+                                            int bins = kCalibrationBins);
+// Expected calibration error: mean over verdicts of |accuracy - confidence| of their bin (Guo et
+// al. 2017, "On Calibration of Modern Neural Networks", equation 3).
 double ExpectedCalibrationError(std::span<const CalibrationBin> bins);
 
 // The result with only the verdicts of at least this confidence.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain check CONFIG: everything that can be checked before training, including the first step;
 // changes nothing.
 #include <algorithm>
@@ -29,7 +30,8 @@ class Findings {
   // Marks a finding as reported. False if it already was.
   bool AddSaid(LogLevel level, const std::string& text) {
     if (!seen_.insert(text).second) return false;
-    list_.push_back({{"severity", level == LogLevel::kError ? "error" : "warning"}, {"message", text}});
+    list_.push_back(
+        {{"severity", level == LogLevel::kError ? "error" : "warning"}, {"message", text}});
     return true;
   }
   void Add(const config::DiagnosticError& error) {
@@ -47,8 +49,10 @@ class Findings {
       obstacle_ = obstacle_.value_or(e.kind());
       Add(e);
     } catch (const Error& e) {
-      static constexpr ErrorKind kOfTheRun[] = {ErrorKind::kConfig, ErrorKind::kData, ErrorKind::kFileSystem, ErrorKind::kDiverged};
-      if (std::find(std::begin(kOfTheRun), std::end(kOfTheRun), e.kind()) == std::end(kOfTheRun)) throw;
+      static constexpr ErrorKind kOfTheRun[] = {ErrorKind::kConfig, ErrorKind::kData,
+                                                ErrorKind::kFileSystem, ErrorKind::kDiverged};
+      if (std::find(std::begin(kOfTheRun), std::end(kOfTheRun), e.kind()) == std::end(kOfTheRun))
+        throw;
       obstacle_ = obstacle_.value_or(e.kind());
       Add(LogLevel::kError, e.what());
     }
@@ -73,7 +77,8 @@ class Findings {
 // Losses and metrics over dummy outputs: what they reject, they reject because of the labels.
 class LabelTrial {
  public:
-  LabelTrial(const Symbol& net, const std::vector<MetricSpec>& metrics, const std::map<std::string, TShape>& shapes, const DataIter& iter)
+  LabelTrial(const Symbol& net, const std::vector<MetricSpec>& metrics,
+             const std::map<std::string, TShape>& shapes, const DataIter& iter)
       : losses_(net), metrics_(net, losses_, metrics, iter.provide_label()) {
     for (const TShape& shape : net.InferShape(shapes).outputs) {
       std::vector<float>& values = values_.emplace_back(static_cast<size_t>(shape.Size()), 0.5f);
@@ -91,7 +96,9 @@ class LabelTrial {
     }
     if (!Refusal(labels, batch.count)) return std::nullopt;
     for (int64_t count = 1;; ++count) {
-      if (const auto why = Refusal(labels, count)) return format("{}: {}", iter.ExampleName(batch.index[static_cast<size_t>(count - 1)]), *why);
+      if (const auto why = Refusal(labels, count))
+        return format("{}: {}", iter.ExampleName(batch.index[static_cast<size_t>(count - 1)]),
+                      *why);
     }
   }
 
@@ -100,7 +107,8 @@ class LabelTrial {
     try {
       for (size_t h = 0; h < losses_.heads().size(); ++h) {
         const LossReport::Head& head = losses_.heads()[h];
-        if (!head.label.empty() && labels.contains(head.label)) losses_.Update(static_cast<int>(h), outputs_[head.output], &labels.at(head.label), count);
+        if (!head.label.empty() && labels.contains(head.label))
+          losses_.Update(static_cast<int>(h), outputs_[head.output], &labels.at(head.label), count);
       }
       metrics_.Update(outputs_, labels, count);
     } catch (const Error& e) {
@@ -116,7 +124,9 @@ class LabelTrial {
   std::vector<TBlob> outputs_;  // a batch
 };
 
-bool Stopped() { return StopFlag() == 1; }
+bool Stopped() {
+  return StopFlag() == 1;
+}
 
 class Check final : public Command {
  public:
@@ -162,20 +172,24 @@ class Check final : public Command {
             result["train_examples"].get<int64_t>(), result["val_examples"].get<int64_t>(),
             result["steps"].get<int64_t>());
       }
-      std::cout << (findings.list().empty() ? "no findings\n" : format("{} finding{}\n", findings.list().size(), findings.list().size() == 1 ? "" : "s"));
+      std::cout << (findings.list().empty() ? "no findings\n"
+                                            : format("{} finding{}\n", findings.list().size(),
+                                                     findings.list().size() == 1 ? "" : "s"));
     }
     return findings.ExitCode();
   }
 
  private:
   // If one part fails, the others still run as far as they can.
-  void CheckAll(Session& session, report::Console& console, Findings* findings, Json* result) const {
+  void CheckAll(Session& session, report::Console& console, Findings* findings,
+                Json* result) const {
     const bool net = findings->Try([&] { session.BuildNet(); });
     std::shared_ptr<const io::Source> train, val;
     findings->Try([&] { train = session.OpenSource(/*validation=*/false); });
     findings->Try([&] { val = session.OpenSource(/*validation=*/true); });
     for (const auto& source : {train, val}) {
-      for (const std::string& text : source ? source->losses() : std::vector<std::string>()) findings->AddSaid(LogLevel::kWarning, text);
+      for (const std::string& text : source ? source->losses() : std::vector<std::string>())
+        findings->AddSaid(LogLevel::kWarning, text);
     }
     CheckData(train.get(), val.get(), net ? ImageInput(session.net()) : TShape(), console, findings,
               result);
@@ -184,29 +198,35 @@ class Check final : public Command {
     bool sound = true;
     findings->Try([&] { rehearsal = Bind(session, console, result); });
     for (const bool validation : {false, true}) {
-      if (validation ? val : train) findings->Try([&] { sound = ReadAll(session, validation, console, findings) && sound; });
+      if (validation ? val : train)
+        findings->Try([&] { sound = ReadAll(session, validation, console, findings) && sound; });
     }
-    if (sound && !findings->any_error() && !Stopped()) findings->Try([&] { rehearsal.trainer->Rehearse(); });
+    if (sound && !findings->any_error() && !Stopped())
+      findings->Try([&] { rehearsal.trainer->Rehearse(); });
   }
 
   // The shape of the net's only input, if it may be an image.
   static TShape ImageInput(const config::Net& net) {
-    return net.inputs.size() == 1 && net.inputs[0].shape.ndim() == 3 ? net.inputs[0].shape : TShape();
+    return net.inputs.size() == 1 && net.inputs[0].shape.ndim() == 3 ? net.inputs[0].shape
+                                                                     : TShape();
   }
 
   // The sets as they are, before any transform.
-  void CheckData(const io::Source* train, const io::Source* val, const TShape& input, report::Console& console, Findings* findings, Json* result) const {
+  void CheckData(const io::Source* train, const io::Source* val, const TShape& input,
+                 report::Console& console, Findings* findings, Json* result) const {
     DataSet sets[] = {{"data.train", train, {}}, {"data.val", val, {}}};
     std::vector<std::string> notes;
     if (train && val) {
-      for (const std::string& text : CompareClasses(*train, *val)) findings->Add(LogLevel::kWarning, text);
+      for (const std::string& text : CompareClasses(*train, *val))
+        findings->Add(LogLevel::kWarning, text);
     }
     for (DataSet& set : sets) {
       if (!set.source) continue;
       Progress progress(console, format("{}: scanning", set.name), "records", set.source->size());
       set.facts = ScanImages(*set.source, Stopped, [&progress] { progress.Add(1); });
     }
-    for (const DataFindings& found : {FindDuplicates(sets[0], sets[1]), FindNearDuplicates(sets[0], sets[1], Stopped)}) {
+    for (const DataFindings& found :
+         {FindDuplicates(sets[0], sets[1]), FindNearDuplicates(sets[0], sets[1], Stopped)}) {
       for (const std::string& text : found.findings) findings->Add(LogLevel::kWarning, text);
       notes.insert(notes.end(), found.notes.begin(), found.notes.end());
     }
@@ -216,7 +236,8 @@ class Check final : public Command {
       for (std::string& text : DescribeOddities(set, input)) notes.push_back(std::move(text));
     }
     if (Stopped()) return;
-    for (const std::string& text : notes) strict_ ? findings->Add(LogLevel::kWarning, text) : console.Message(LogLevel::kInfo, text);
+    for (const std::string& text : notes)
+      strict_ ? findings->Add(LogLevel::kWarning, text) : console.Message(LogLevel::kInfo, text);
     if (!strict_) (*result)["notes"] = notes;
   }
 
@@ -229,8 +250,10 @@ class Check final : public Command {
     Rehearsal rehearsal{session.TrainIter(), session.ValIter(), nullptr};
     TrainOptions options = session.MakeTrainOptions();
     options.measure_kernels = false;
-    rehearsal.trainer = std::make_unique<Trainer>(session.runtime(), options, *rehearsal.train, rehearsal.val.get());
-    TakePretrained(session.config().train.weights, session.runtime(), rehearsal.trainer.get(), console);
+    rehearsal.trainer = std::make_unique<Trainer>(session.runtime(), options, *rehearsal.train,
+                                                  rehearsal.val.get());
+    TakePretrained(session.config().train.weights, session.runtime(), rehearsal.trainer.get(),
+                   console);
     (*result)["train_examples"] = rehearsal.train->examples();
     (*result)["val_examples"] = rehearsal.val ? rehearsal.val->examples() : 0;
     (*result)["steps"] = rehearsal.trainer->total_steps();
@@ -239,9 +262,11 @@ class Check final : public Command {
 
   // Reads every example, fully decoded and transformed, and checks its labels against losses and
   // metrics. False if one fails.
-  static bool ReadAll(Session& session, bool validation, report::Console& console, Findings* findings) {
+  static bool ReadAll(Session& session, bool validation, report::Console& console,
+                      Findings* findings) {
     const std::unique_ptr<DataIter> iter = session.WholeIter(validation);
-    LabelTrial labels(session.net().symbol, session.Metrics(), config::BatchShapes(session.net(), iter->batch_size()), *iter);
+    LabelTrial labels(session.net().symbol, session.Metrics(),
+                      config::BatchShapes(session.net(), iter->batch_size()), *iter);
     Progress progress(console, "reading", "examples", iter->examples());
     DataBatch batch;
     std::optional<std::string> refused;  // by the first label that is
@@ -251,7 +276,8 @@ class Check final : public Command {
       if (!refused) refused = labels.WhyNot(batch, *iter);
       progress.Add(batch.count);
     }
-    for (const auto& [name, reason] : iter->stats().bad) findings->Add(LogLevel::kWarning, report::NameAndReason(name, reason));
+    for (const auto& [name, reason] : iter->stats().bad)
+      findings->Add(LogLevel::kWarning, report::NameAndReason(name, reason));
     if (refused) Throw(ErrorKind::kData, "{}", *refused);
     return iter->stats().bad.empty();
   }
@@ -262,6 +288,8 @@ class Check final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeCheck() { return std::make_unique<Check>(); }
+std::unique_ptr<Command> MakeCheck() {
+  return std::make_unique<Check>();
+}
 
 }  // namespace mxtrain::commands

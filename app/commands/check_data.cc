@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/check_data.h"
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr size_t kMostNamed = 5;       // of one kind of finding
-constexpr int64_t kImbalance = 10;     // ratio from which class imbalance is reported
+constexpr size_t kMostNamed = 5;    // of one kind of finding
+constexpr int64_t kImbalance = 10;  // ratio from which class imbalance is reported
 
 struct Record {
   const io::Source* source;
@@ -27,8 +28,10 @@ struct Record {
   }
 };
 
-void AddTold(const std::vector<std::string>& all, const std::string& what, std::vector<std::string>* texts) {
-  if (!all.empty()) texts->push_back(format("{} {}: {}", all.size(), what, FirstOf(all, kMostNamed, "; ")));
+void AddTold(const std::vector<std::string>& all, const std::string& what,
+             std::vector<std::string>* texts) {
+  if (!all.empty())
+    texts->push_back(format("{} {}: {}", all.size(), what, FirstOf(all, kMostNamed, "; ")));
 }
 
 std::unordered_set<uint64_t> ChecksumsOf(const DataSet& set) {
@@ -64,13 +67,18 @@ template <typename IsSo>
 std::vector<std::string> NamesOf(const DataSet& set, const IsSo& is_so) {
   std::vector<std::string> names;
   for (size_t i = 0; i < set.facts.size(); ++i) {
-    if (set.facts[i].readable && is_so(set.facts[i])) names.push_back(set.source->Name(static_cast<int64_t>(i)));
+    if (set.facts[i].readable && is_so(set.facts[i]))
+      names.push_back(set.source->Name(static_cast<int64_t>(i)));
   }
   return names;
 }
 
-bool IsGray(const ImageFacts& facts) { return facts.channels <= 2; }
-bool HasAlpha(const ImageFacts& facts) { return facts.channels == 2 || (facts.channels == 4 && !facts.cmyk); }
+bool IsGray(const ImageFacts& facts) {
+  return facts.channels <= 2;
+}
+bool HasAlpha(const ImageFacts& facts) {
+  return facts.channels == 2 || (facts.channels == 4 && !facts.cmyk);
+}
 
 std::optional<std::string> DescribeImbalance(const io::Source& source) {
   const std::map<std::string, int64_t> counts = CountClasses(source);
@@ -107,12 +115,14 @@ DataFindings FindDuplicates(const DataSet& train, const DataSet& val) {
       const auto [same, is_new] = first.try_emplace(set->facts[i].checksum, record);
       if (is_new) continue;
       const Record& other = same->second;
-      const bool classes_differ =
-          record.Class() && other.Class() && record.source->class_names() == other.source->class_names() && *record.Class() != *other.Class();
+      const bool classes_differ = record.Class() && other.Class() &&
+                                  record.source->class_names() == other.source->class_names() &&
+                                  *record.Class() != *other.Class();
       if (classes_differ) {
         contradicting.push_back(format("{} is {}", record.NameAndClass(), other.NameAndClass()));
       } else {
-        (other.source == record.source ? repeated : shared).push_back(format("{} is {}", record.Name(), other.Name()));
+        (other.source == record.source ? repeated : shared)
+            .push_back(format("{} is {}", record.Name(), other.Name()));
       }
     }
   }
@@ -125,14 +135,16 @@ DataFindings FindDuplicates(const DataSet& train, const DataSet& val) {
   return found;
 }
 
-DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const std::function<bool()>& stop) {
+DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val,
+                                const std::function<bool()>& stop) {
   const std::unordered_set<uint64_t> known = ChecksumsOf(train);
   std::vector<std::pair<size_t, int>> nearest(val.facts.size(),
                                               {0, kNearBits + 1});  // of each validation image
   ParallelFor(static_cast<int64_t>(val.facts.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end) && !stop(); ++i) {
       const ImageFacts& facts = val.facts[i];
-      if (facts.hash && !known.contains(facts.checksum)) nearest[i] = Nearest(train.facts, *facts.hash);
+      if (facts.hash && !known.contains(facts.checksum))
+        nearest[i] = Nearest(train.facts, *facts.hash);
     }
   });
   std::vector<std::string> near;
@@ -140,7 +152,8 @@ DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const 
     const auto [j, bits] = nearest[i];
     const auto index = static_cast<int64_t>(i), other = static_cast<int64_t>(j);
     if (bits > kNearBits || !LookAlike(*val.source, index, *train.source, other)) continue;
-    near.push_back(format("{} is like {} ({} of 256 bits differ)", val.source->Name(index), train.source->Name(other), bits));
+    near.push_back(format("{} is like {} ({} of 256 bits differ)", val.source->Name(index),
+                          train.source->Name(other), bits));
   }
   DataFindings found;
   AddTold(near, "validation images look like copies of training images; inspect them",
@@ -149,13 +162,18 @@ DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const 
 }
 
 std::vector<std::string> CompareClasses(const io::Source& train, const io::Source& val) {
-  std::map<std::string, std::pair<int64_t, int64_t>> counts;  // examples to train on, and to validate
+  std::map<std::string, std::pair<int64_t, int64_t>>
+      counts;  // examples to train on, and to validate
   for (const auto& [name, count] : CountClasses(train)) counts[name].first = count;
   for (const auto& [name, count] : CountClasses(val)) counts[name].second = count;
   std::vector<std::string> findings;
   for (const auto& [name, of] : counts) {
-    if (of.first > 0 && of.second == 0) findings.push_back(format("class '{}' has {} training examples and none for validation", name, of.first));
-    if (of.first == 0 && of.second > 0) findings.push_back(format("class '{}' has {} examples for validation and none to train on", name, of.second));
+    if (of.first > 0 && of.second == 0)
+      findings.push_back(
+          format("class '{}' has {} training examples and none for validation", name, of.first));
+    if (of.first == 0 && of.second > 0)
+      findings.push_back(format("class '{}' has {} examples for validation and none to train on",
+                                name, of.second));
   }
   return findings;
 }
@@ -168,12 +186,15 @@ std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& inpu
                              what, FirstOf(names, kMostNamed, "; ")));
   };
   if (input.ndim() == 3) {
-    const auto is_smaller = [&input](const ImageFacts& f) { return f.height < input[1] || f.width < input[2]; };
+    const auto is_smaller = [&input](const ImageFacts& f) {
+      return f.height < input[1] || f.width < input[2];
+    };
     add(NamesOf(set, is_smaller),
         format("are smaller than the net's input of {}x{} and are enlarged", input[2], input[1]));
   }
   const std::vector<std::string> gray = NamesOf(set, IsGray);
-  const auto readable = static_cast<size_t>(std::count_if(set.facts.begin(), set.facts.end(), [](const auto& f) { return f.readable; }));
+  const auto readable = static_cast<size_t>(
+      std::count_if(set.facts.begin(), set.facts.end(), [](const auto& f) { return f.readable; }));
   if (gray.size() < readable) add(gray, "are gray, the others are in colour");
   add(NamesOf(set, HasAlpha), "have an alpha channel and are blended onto white");
   add(NamesOf(set, [](const ImageFacts& f) { return f.cmyk; }),
@@ -181,7 +202,8 @@ std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& inpu
   add(NamesOf(set, [](const ImageFacts& f) { return f.orientation != 1; }),
       "are stored rotated or mirrored (EXIF orientation); they are read upright, which not every "
       "tool does");
-  if (const auto text = DescribeImbalance(*set.source)) texts.push_back(format("{}: {}", set.name, *text));
+  if (const auto text = DescribeImbalance(*set.source))
+    texts.push_back(format("{}: {}", set.name, *text));
   return texts;
 }
 

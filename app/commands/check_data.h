@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Checks of a data set as a whole: duplicate images, classes missing from one of the two sets,
 // unusual files.
@@ -35,7 +36,8 @@ DataFindings FindDuplicates(const DataSet& train, const DataSet& val);
 // contrast: at most kNearBits differ, and LookAlike agrees. A note, since images of similar objects
 // on the same background are as near. Those found by FindDuplicates are skipped. Every pair of
 // images is compared; `stop` is polled in between.
-DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val, const std::function<bool()>& stop);
+DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val,
+                                const std::function<bool()>& stop);
 
 // Classes that have examples in one set and none in the other.
 std::vector<std::string> CompareClasses(const io::Source& train, const io::Source& val);
@@ -44,7 +46,8 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
 // rank is unknown), gray images among coloured ones, alpha, CMYK, EXIF orientation; and classes of
 // which one has ten times the examples of another.
 std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input);
-// {"examples", "classes": {NAME: COUNT}, "pictures": {"readable", "height": [LEAST, MEDIAN, MOST], "width", "gray", "alpha", "cmyk", "turned"}}
+// {"examples", "classes": {NAME: COUNT}, "pictures": {"readable", "height": [LEAST, MEDIAN, MOST],
+// "width", "gray", "alpha", "cmyk", "turned"}}
 Json Summarize(const DataSet& set);
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/child_run.h"
 
 #include <fcntl.h>
@@ -43,7 +44,8 @@ int RunChild(const std::vector<std::string>& arguments) {
   bool told = false;
   for (;;) {
     int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (waitpid(child, &status, WNOHANG) == child)
+      return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (StopFlag() == 1 && !told) {
       kill(child, StopSignal());
       told = true;

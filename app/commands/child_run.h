@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Runs the program as a child process: a run may fail, run out of memory or be killed without
 // ending its parent.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/class_files.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ std::string ClassesCsv(const ClassReport& report) {
   std::string text = "class,precision,recall,f1,examples\n";
   std::vector<ClassReport::Row> rows = report.Rows();
   rows.insert(rows.end(), {report.MacroMean(), report.WeightedMean()});
-  for (const ClassReport::Row& r : rows) text += format("{},{},{},{},{}\n", QuoteCsv(r.name), r.precision, r.recall, r.f1, r.examples);
+  for (const ClassReport::Row& r : rows)
+    text += format("{},{},{},{},{}\n", QuoteCsv(r.name), r.precision, r.recall, r.f1, r.examples);
   return text;
 }
 
@@ -34,7 +36,8 @@ std::string ConfusionCsv(const ClassReport& report) {
 std::string CalibrationCsv(const ClassReport& report) {
   std::string text = "low,high,confidence,accuracy,examples\n";
   for (const CalibrationBin& b : CalibrationBins(report.verdicts())) {
-    text += format("{},{},{},{},{}\n", b.low, b.high, CsvCell(b.confidence), CsvCell(b.accuracy), b.examples);
+    text += format("{},{},{},{},{}\n", b.low, b.high, CsvCell(b.confidence), CsvCell(b.accuracy),
+                   b.examples);
   }
   return text;
 }
@@ -58,8 +61,8 @@ std::string DecisionsCsv(const ClassReport& report) {
 std::string MistakesCsv(const ClassReport& report) {
   std::string text = "file,true,predicted,score,label_doubtful\n";
   for (const ClassReport::Mistake& m : report.mistakes()) {
-    text += format("{},{},{},{},{}\n", QuoteCsv(m.example), QuoteCsv(report.Name(m.truth)), QuoteCsv(report.Name(m.guess)), m.score,
-                   report.LabelIsDoubtful(m) ? 1 : 0);
+    text += format("{},{},{},{},{}\n", QuoteCsv(m.example), QuoteCsv(report.Name(m.truth)),
+                   QuoteCsv(report.Name(m.guess)), m.score, report.LabelIsDoubtful(m) ? 1 : 0);
   }
   return text;
 }
@@ -70,8 +73,9 @@ std::vector<report::SheetImage> MistakeImages(const ClassReport& report) {
   for (const ClassReport::Mistake& m : report.mistakes()) {
     if (m.image.pixels.empty()) break;
     images.push_back({m.image,
-                        {format("true: {}", report.Name(m.truth)), format("{}: {:.3f}", report.Name(m.guess), m.score),
-                         std::filesystem::path(m.example).filename().string()}});
+                      {format("true: {}", report.Name(m.truth)),
+                       format("{}: {:.3f}", report.Name(m.guess), m.score),
+                       std::filesystem::path(m.example).filename().string()}});
     if (report.LabelIsDoubtful(m)) images.back().lines.push_back("label doubtful");
   }
   return images;
@@ -112,8 +116,10 @@ plot::Drawing DrawClasses(const ClassReport& report) {
   chart.title = "precision, recall and F1 of each class";
   chart.subtitle = Summary(report);
   if (rows.size() > kMost) {
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.f1 < b.f1; });
-    chart.title = format("precision, recall and F1 of the {} classes with the lowest F1, of {}", kMost, rows.size());
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.f1 < b.f1; });
+    chart.title = format("precision, recall and F1 of the {} classes with the lowest F1, of {}",
+                         kMost, rows.size());
     rows.resize(kMost);
   }
   chart.values = {.label = "precision, recall, F1", .low = 0, .high = 1};
@@ -130,11 +136,14 @@ plot::Drawing DrawClasses(const ClassReport& report) {
 plot::Drawing DrawReliability(const ClassReport& report) {
   const std::vector<CalibrationBin> bins = CalibrationBins(report.verdicts());
   const auto total = static_cast<double>(report.verdicts().size());
-  plot::Chart::Series accuracy{.name = "accuracy of the bin", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kSky};
+  plot::Chart::Series accuracy{.name = "accuracy of the bin",
+                               .kind = plot::Chart::Series::Kind::kColumns,
+                               .colour = plot::kSky};
   plot::Chart::Series confidence{.name = "accuracy at the bin's mean confidence",
                                  .kind = plot::Chart::Series::Kind::kPoints,
                                  .colour = plot::kVermilion};
-  plot::Chart::Series share{.name = "", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kGray};
+  plot::Chart::Series share{
+      .name = "", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kGray};
   for (const CalibrationBin& bin : bins) {
     accuracy.width = share.width = bin.high - bin.low;
     const double middle = (bin.low + bin.high) / 2;
@@ -144,10 +153,14 @@ plot::Drawing DrawReliability(const ClassReport& report) {
   }
   plot::Chart chart;
   chart.title = "reliability";
-  chart.subtitle = format("{}, expected calibration error {:.4f}", Summary(report), ExpectedCalibrationError(bins));
+  chart.subtitle = format("{}, expected calibration error {:.4f}", Summary(report),
+                          ExpectedCalibrationError(bins));
   chart.x = {.label = "confidence: probability of the predicted class", .low = 0, .high = 1};
   chart.y = {.label = "accuracy", .low = 0, .high = 1};
-  plot::Chart::Series ideal{.name = "perfect calibration", .points = {{0, 0}, {1, 1}}, .colour = plot::kBlack, .dashed = true};
+  plot::Chart::Series ideal{.name = "perfect calibration",
+                            .points = {{0, 0}, {1, 1}},
+                            .colour = plot::kBlack,
+                            .dashed = true};
   chart.series = {accuracy, ideal, confidence};
   plot::Chart histogram;
   histogram.x = chart.x;

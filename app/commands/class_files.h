@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Writes a ClassReport as files: tables, figures, and a sheet of the worst mistakes.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/class_report.h"
 
 #include <algorithm>
@@ -11,29 +12,36 @@ namespace mxtrain::commands {
 using report::Printable;
 using report::QuoteCsv;
 
-// Finds the label of this head for the batch; false if there is none, or it is not one class per example.
-bool ClassReport::FindLabel(const DataBatch& batch, const NDArray& scores, const DataIter& iter, NDArray* label) const {
+// Finds the label of this head for the batch; false if there is none, or it is not one class per
+// example.
+bool ClassReport::FindLabel(const DataBatch& batch, const NDArray& scores, const DataIter& iter,
+                            NDArray* label) const {
   const std::vector<DataDesc> labels = iter.provide_label();
-  const auto found = std::find_if(labels.begin(), labels.end(), [this](const DataDesc& desc) { return desc.name == head_.label; });
+  const auto found = std::find_if(labels.begin(), labels.end(), [this](const DataDesc& desc) {
+    return desc.name == head_.label;
+  });
   if (found == labels.end() || scores.shape().ndim() != 2) return false;
   *label = batch.label[static_cast<size_t>(found - labels.begin())];
   return label->shape().Size() == scores.shape()[0];
 }
 
-void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter) {
+void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
+                      const DataIter& iter) {
   const NDArray& scores = outputs[static_cast<size_t>(head_.output)];
   NDArray label;
   if (!FindLabel(batch, scores, iter, &label)) return;
   const int64_t classes = scores.shape()[1];
   if (counts_.empty()) {
-    counts_.assign(static_cast<size_t>(classes), std::vector<int64_t>(static_cast<size_t>(classes)));
+    counts_.assign(static_cast<size_t>(classes),
+                   std::vector<int64_t>(static_cast<size_t>(classes)));
     own_confidence_.resize(static_cast<size_t>(classes));
   }
   const std::vector<float> p = scores.ToVector(), y = label.ToVector();
   std::vector<float> pixels;  // of the batch, once they are asked for
   for (int64_t i = 0; i < batch.count; ++i) {
     const float* row = p.data() + i * classes;
-    const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]), guess = std::max_element(row, row + classes) - row;
+    const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]),
+                  guess = std::max_element(row, row + classes) - row;
     if (truth < 0 || truth >= classes) continue;
     ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
     own_confidence_[static_cast<size_t>(truth)] += row[truth];
@@ -42,18 +50,24 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
     if (each_) {
       const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
       const std::string head = each_with_head_ ? QuoteCsv(head_.name) + "," : "";
-      each_->Write(format("{}{},{},{},{}\n", head, QuoteCsv(name), QuoteCsv(Name(truth)), QuoteCsv(Name(guess)), row[guess]));
+      each_->Write(format("{}{},{},{},{}\n", head, QuoteCsv(name), QuoteCsv(Name(truth)),
+                          QuoteCsv(Name(guess)), row[guess]));
     }
-    if (guess != truth) AddMistake({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess}, batch, i, iter, &pixels);
+    if (guess != truth)
+      AddMistake({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess},
+                 batch, i, iter, &pixels);
   }
 }
 
-void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t row, const DataIter& iter, std::vector<float>* pixels) {
+void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t row,
+                             const DataIter& iter, std::vector<float>* pixels) {
   const std::vector<DataDesc> inputs = iter.provide_data();
   const auto input = std::find_if(inputs.begin(), inputs.end(), report::ImageReader::IsImage);
-  const bool among_worst = images_ > 0 && (depicted_.size() < images_ || mistake.score > depicted_.begin()->first);
+  const bool among_worst =
+      images_ > 0 && (depicted_.size() < images_ || mistake.score > depicted_.begin()->first);
   if (among_worst && input != inputs.end()) {
-    if (pixels->empty()) *pixels = InputValues(*input, batch.data[static_cast<size_t>(input - inputs.begin())]);
+    if (pixels->empty())
+      *pixels = InputValues(*input, batch.data[static_cast<size_t>(input - inputs.begin())]);
     mistake.image =
         reader_->Read(pixels->data() + row * (input->shape.Size() / input->shape[0]), input->shape);
     if (depicted_.size() == images_) {
@@ -68,12 +82,14 @@ void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t ro
 }
 
 void ClassReport::Finish() {
-  std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const Mistake& a, const Mistake& b) { return a.score > b.score; });
+  std::stable_sort(mistakes_.begin(), mistakes_.end(),
+                   [](const Mistake& a, const Mistake& b) { return a.score > b.score; });
   depicted_.clear();
 }
 
 std::string ClassReport::Name(int64_t k) const {
-  return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)] : std::to_string(k);
+  return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)]
+                                                : std::to_string(k);
 }
 
 std::vector<ClassReport::Row> ClassReport::Rows() const {
@@ -85,7 +101,8 @@ std::vector<ClassReport::Row> ClassReport::Rows() const {
       guesses += counts_[j][k];
     }
     const double hit = static_cast<double>(counts_[k][k]);
-    const double precision = guesses ? hit / static_cast<double>(guesses) : 0, recall = truths ? hit / static_cast<double>(truths) : 0;
+    const double precision = guesses ? hit / static_cast<double>(guesses) : 0,
+                 recall = truths ? hit / static_cast<double>(truths) : 0;
     const double f1 = precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
     rows.push_back({Name(static_cast<int64_t>(k)), precision, recall, f1, truths});
   }
@@ -95,7 +112,8 @@ std::vector<ClassReport::Row> ClassReport::Rows() const {
 namespace {
 
 // `weights`: of each row.
-ClassReport::Row MeanOf(const std::string& name, const std::vector<ClassReport::Row>& rows, const std::vector<double>& weights) {
+ClassReport::Row MeanOf(const std::string& name, const std::vector<ClassReport::Row>& rows,
+                        const std::vector<double>& weights) {
   ClassReport::Row mean{name};
   double sum = 0;
   for (size_t k = 0; k < rows.size(); ++k) {
@@ -105,7 +123,8 @@ ClassReport::Row MeanOf(const std::string& name, const std::vector<ClassReport::
     mean.examples += rows[k].examples;
     sum += weights[k];
   }
-  for (double* value : {&mean.precision, &mean.recall, &mean.f1}) *value = sum > 0 ? *value / sum : 0;
+  for (double* value : {&mean.precision, &mean.recall, &mean.f1})
+    *value = sum > 0 ? *value / sum : 0;
   return mean;
 }
 
@@ -115,7 +134,8 @@ ClassReport::Row ClassReport::MacroMean() const {
   std::vector<double> weights;
   for (size_t k = 0; k < counts_.size(); ++k) {
     bool occurs = false;
-    for (size_t j = 0; j < counts_.size(); ++j) occurs = occurs || counts_[k][j] > 0 || counts_[j][k] > 0;
+    for (size_t j = 0; j < counts_.size(); ++j)
+      occurs = occurs || counts_[k][j] > 0 || counts_[j][k] > 0;
     weights.push_back(occurs ? 1 : 0);
   }
   return MeanOf("macro mean", Rows(), weights);
@@ -129,7 +149,8 @@ ClassReport::Row ClassReport::WeightedMean() const {
 }
 
 double ClassReport::Accuracy() const {
-  const auto right = std::count_if(verdicts_.begin(), verdicts_.end(), [](const Verdict& v) { return v.right; });
+  const auto right =
+      std::count_if(verdicts_.begin(), verdicts_.end(), [](const Verdict& v) { return v.right; });
   return verdicts_.empty() ? 0 : static_cast<double>(right) / static_cast<double>(verdicts_.size());
 }
 
@@ -143,7 +164,8 @@ bool ClassReport::LabelIsDoubtful(const Mistake& mistake) const {
 }
 
 void ClassReport::PrintRow(const Row& r, size_t width) const {
-  std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Printable(r.name), width, r.precision, r.recall, r.f1, r.examples);
+  std::cout << format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Printable(r.name), width,
+                      r.precision, r.recall, r.f1, r.examples);
 }
 
 void ClassReport::Print(int worst) const {
@@ -151,7 +173,8 @@ void ClassReport::Print(int worst) const {
   const Row macro = MacroMean(), weighted = WeightedMean();
   size_t width = weighted.name.size();
   for (const Row& row : rows) width = std::max(width, Printable(row.name).size());
-  std::cout << format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall", "F1", "examples");
+  std::cout << format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision",
+                      "recall", "F1", "examples");
   for (const Row& row : rows) PrintRow(row, width);
   PrintRow(macro, width);
   PrintRow(weighted, width);
@@ -170,7 +193,8 @@ void ClassReport::Print(int worst) const {
 void ClassReport::PrintConfusion(size_t width) const {
   constexpr size_t kLeast = 6;
   std::vector<size_t> widths;
-  std::cout << "\nconfusion matrix (rows: true class, columns: predicted)\n" << std::string(width, ' ');
+  std::cout << "\nconfusion matrix (rows: true class, columns: predicted)\n"
+            << std::string(width, ' ');
   for (size_t k = 0; k < counts_.size(); ++k) {
     const std::string name = Printable(Name(static_cast<int64_t>(k)));
     widths.push_back(std::max(kLeast, name.size()));
@@ -179,52 +203,71 @@ void ClassReport::PrintConfusion(size_t width) const {
   std::cout << "\n";
   for (size_t k = 0; k < counts_.size(); ++k) {
     std::cout << format("{:<{}}", Printable(Name(static_cast<int64_t>(k))), width);
-    for (size_t guess = 0; guess < counts_.size(); ++guess) std::cout << format(" {:>{}}", counts_[k][guess], widths[guess]);
+    for (size_t guess = 0; guess < counts_.size(); ++guess)
+      std::cout << format(" {:>{}}", counts_[k][guess], widths[guess]);
     std::cout << "\n";
   }
 }
 
 // Calibration and thresholds.
 void ClassReport::PrintSureness() const {
-  std::cout << format("\nexpected calibration error {:.4f} ({} bins)\n", ExpectedCalibrationError(CalibrationBins(verdicts_)), kCalibrationBins);
+  std::cout << format("\nexpected calibration error {:.4f} ({} bins)\n",
+                      ExpectedCalibrationError(CalibrationBins(verdicts_)), kCalibrationBins);
   std::cout << format("{:>10}  {:>6}  {:>8}\n", "confidence", "kept", "accuracy");
   for (const ConfidenceThreshold& row : ConfidenceThresholds(verdicts_)) {
-    std::cout << format("  >= {:<5.3g}  {:>6.4f}  {:>8}\n", row.threshold, row.kept, TableCell(row.accuracy));
+    std::cout << format("  >= {:<5.3g}  {:>6.4f}  {:>8}\n", row.threshold, row.kept,
+                        TableCell(row.accuracy));
   }
   if (scored_.empty()) return;
-  std::cout << format("\n{} where its probability is at least\n{:>9}  {:>9}  {:>7}  {:>7}\n", Printable(Name(1)), "threshold", "precision", "recall", "F1");
+  std::cout << format("\n{} where its probability is at least\n{:>9}  {:>9}  {:>7}  {:>7}\n",
+                      Printable(Name(1)), "threshold", "precision", "recall", "F1");
   for (const DecisionThreshold& row : DecisionThresholds(scored_)) {
-    std::cout << format("{:>9.3g}  {:>9}  {:>7.4f}  {:>7.4f}\n", row.threshold, TableCell(row.precision), row.recall, row.f1);
+    std::cout << format("{:>9.3g}  {:>9}  {:>7.4f}  {:>7.4f}\n", row.threshold,
+                        TableCell(row.precision), row.recall, row.f1);
   }
 }
 
 void ClassReport::PrintCsv(bool with_head) const {
   for (const Row& r : Rows()) {
     if (with_head) std::cout << QuoteCsv(report::ListedName(head())) << ",";
-    std::cout << format("{},{},{},{},{}\n", QuoteCsv(report::ListedName(r.name)), r.precision, r.recall, r.f1, r.examples);
+    std::cout << format("{},{},{},{},{}\n", QuoteCsv(report::ListedName(r.name)), r.precision,
+                        r.recall, r.f1, r.examples);
   }
 }
 
 namespace {
 
 Json ToJson(const ClassReport::Row& r) {
-  return {{"name", r.name}, {"precision", r.precision}, {"recall", r.recall}, {"f1", r.f1}, {"examples", r.examples}};
+  return {{"name", r.name},
+          {"precision", r.precision},
+          {"recall", r.recall},
+          {"f1", r.f1},
+          {"examples", r.examples}};
 }
 
 }  // namespace
 
 Json ClassReport::ToJson(int worst) const {
-  Json classes = Json::array(), bins = Json::array(), confidence = Json::array(), decision = Json::array(), mistakes = Json::array();
+  Json classes = Json::array(), bins = Json::array(), confidence = Json::array(),
+       decision = Json::array(), mistakes = Json::array();
   for (const Row& r : Rows()) classes.push_back(commands::ToJson(r));
   const std::vector<CalibrationBin> calibration = CalibrationBins(verdicts_);
   for (const CalibrationBin& b : calibration) {
-    bins.push_back({{"low", b.low}, {"high", b.high}, {"confidence", b.confidence}, {"accuracy", b.accuracy}, {"examples", b.examples}});
+    bins.push_back({{"low", b.low},
+                    {"high", b.high},
+                    {"confidence", b.confidence},
+                    {"accuracy", b.accuracy},
+                    {"examples", b.examples}});
   }
   for (const ConfidenceThreshold& t : ConfidenceThresholds(verdicts_)) {
     confidence.push_back({{"threshold", t.threshold}, {"kept", t.kept}, {"accuracy", t.accuracy}});
   }
   for (const DecisionThreshold& t : DecisionThresholds(scored_)) {
-    if (!scored_.empty()) decision.push_back({{"threshold", t.threshold}, {"precision", t.precision}, {"recall", t.recall}, {"f1", t.f1}});
+    if (!scored_.empty())
+      decision.push_back({{"threshold", t.threshold},
+                          {"precision", t.precision},
+                          {"recall", t.recall},
+                          {"f1", t.f1}});
   }
   for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
     const Mistake& m = mistakes_[i];
@@ -244,18 +287,25 @@ Json ClassReport::ToJson(int worst) const {
           {"worst_mistakes", mistakes}};
 }
 
-std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::string& label, const std::vector<std::string>& classes, const PipelineSpec& run) {
+std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::string& label,
+                                      const std::vector<std::string>& classes,
+                                      const PipelineSpec& run) {
   if (std::vector<std::string> own = run.ClassesOf(label); !own.empty()) return own;
   const bool other_label = std::any_of(losses.heads().begin(), losses.heads().end(),
-                                       [&label](const LossReport::Head& other) { return !other.label.empty() && other.label != label; });
+                                       [&label](const LossReport::Head& other) {
+                                         return !other.label.empty() && other.label != label;
+                                       });
   return other_label ? std::vector<std::string>() : classes;
 }
 
-std::vector<ClassReport> ClassReportsOf(const Symbol& symbol, const std::vector<std::string>& classes, const PipelineSpec& run) {
+std::vector<ClassReport> ClassReportsOf(const Symbol& symbol,
+                                        const std::vector<std::string>& classes,
+                                        const PipelineSpec& run) {
   std::vector<ClassReport> reports;
   const LossReport losses(symbol);
   for (const LossReport::Head& head : losses.heads()) {
-    if (head.kind == LossReport::Head::Kind::kSoftmax) reports.emplace_back(head, ClassNamesOf(losses, head.label, classes, run));
+    if (head.kind == LossReport::Head::Kind::kSoftmax)
+      reports.emplace_back(head, ClassNamesOf(losses, head.label, classes, run));
   }
   return reports;
 }

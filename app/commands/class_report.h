@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Evaluation of a classifier: counts of (true class, predicted class), confidences, and the worst
 // mistakes. One for each head that is a softmax over classes.
@@ -33,26 +34,33 @@ class ClassReport {
   };
 
   // `classes`: names in the order of the label's values; others are numbered.
-  ClassReport(LossReport::Head head, std::vector<std::string> classes) : head_(std::move(head)), names_(std::move(classes)) {}
+  ClassReport(LossReport::Head head, std::vector<std::string> classes)
+      : head_(std::move(head)), names_(std::move(classes)) {}
 
   // Adds a batch; ignored if the head does not predict one class per example, or the batch has no
   // label for it.
   void Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter);
   // From now on, writes every added example there, as CSV: [head,] name, true class, predicted
   // class, score.
-  void WriteEach(report::ResultFile* out, bool with_head) { each_ = out, each_with_head_ = with_head; }
+  void WriteEach(report::ResultFile* out, bool with_head) {
+    each_ = out, each_with_head_ = with_head;
+  }
   // From now on, keeps the images of the `count` worst mistakes.
-  void KeepImages(int count, const report::ImageReader& reader) { images_ = static_cast<size_t>(count), reader_ = &reader; }
+  void KeepImages(int count, const report::ImageReader& reader) {
+    images_ = static_cast<size_t>(count), reader_ = &reader;
+  }
   // After the last batch: sorts the mistakes, the worst first.
   void Finish();
 
   bool empty() const { return counts_.empty(); }
   const std::string& head() const { return head_.name; }
   std::string Name(int64_t k) const;
-  const std::vector<std::vector<int64_t>>& counts() const { return counts_; }  // [true class][predicted class]
-  std::vector<Row> Rows() const;                                               // a class each
-  Row MacroMean() const;     // over the classes that occur as true or predicted class
-  Row WeightedMean() const;  // over the examples
+  const std::vector<std::vector<int64_t>>& counts() const {
+    return counts_;
+  }                               // [true class][predicted class]
+  std::vector<Row> Rows() const;  // a class each
+  Row MacroMean() const;          // over the classes that occur as true or predicted class
+  Row WeightedMean() const;       // over the examples
   double Accuracy() const;
   const std::vector<Verdict>& verdicts() const { return verdicts_; }
   const std::vector<Scored>& scored() const {
@@ -70,8 +78,10 @@ class ClassReport {
   Json ToJson(int worst) const;
 
  private:
-  bool FindLabel(const DataBatch& batch, const NDArray& scores, const DataIter& iter, NDArray* label) const;
-  void AddMistake(Mistake mistake, const DataBatch& batch, int64_t row, const DataIter& iter, std::vector<float>* pixels);
+  bool FindLabel(const DataBatch& batch, const NDArray& scores, const DataIter& iter,
+                 NDArray* label) const;
+  void AddMistake(Mistake mistake, const DataBatch& batch, int64_t row, const DataIter& iter,
+                  std::vector<float>* pixels);
   void PrintRow(const Row& row, size_t width) const;
   void PrintConfusion(size_t width) const;
   void PrintSureness() const;
@@ -93,8 +103,12 @@ class ClassReport {
 
 // The class names of a label: the words of its column in the run's table, else `classes` if the net
 // has no other label.
-std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::string& label, const std::vector<std::string>& classes, const PipelineSpec& run);
+std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::string& label,
+                                      const std::vector<std::string>& classes,
+                                      const PipelineSpec& run);
 // One for each softmax among the heads of a net.
-std::vector<ClassReport> ClassReportsOf(const Symbol& symbol, const std::vector<std::string>& classes, const PipelineSpec& run);
+std::vector<ClassReport> ClassReportsOf(const Symbol& symbol,
+                                        const std::vector<std::string>& classes,
+                                        const PipelineSpec& run);
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A command of the program, one per file. main.cc creates all commands, lets them declare their
 // arguments and runs the given one.
@@ -56,7 +57,8 @@ std::unique_ptr<Command> MakeInit();
 std::unique_ptr<Command> MakeExport();
 std::unique_ptr<Command> MakeVerifyResume();
 std::unique_ptr<Command> MakeReplay();
-std::unique_ptr<Command> MakeHelp(const CommandLine& line);        // `line` must live as long as the command
+std::unique_ptr<Command> MakeHelp(
+    const CommandLine& line);  // `line` must live as long as the command
 std::unique_ptr<Command> MakeCompletion(const CommandLine& line);  // likewise
 std::unique_ptr<Command> MakeRuns();
 std::unique_ptr<Command> MakeDiff();

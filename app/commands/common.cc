@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -39,7 +40,10 @@ void OnSignal(int signal) {
 void ConfigArguments::Declare(Arguments& arguments, bool required) {
   Argument config = arguments.Option("config", &file, "configuration file (YAML)").Takes("CONFIG");
   if (required) config.Required();
-  arguments.Option("overrides", &overrides, "values that override the configuration: train.optimizer.lr=0.1").Takes("key=value");
+  arguments
+      .Option("overrides", &overrides,
+              "values that override the configuration: train.optimizer.lr=0.1")
+      .Takes("key=value");
   arguments
       .Option("-c", &more_files,
               "another configuration file, merged over the first; may be repeated")
@@ -47,8 +51,12 @@ void ConfigArguments::Declare(Arguments& arguments, bool required) {
       .Repeats();
 }
 
-std::atomic<int>& StopFlag() { return stop_flag; }
-int StopSignal() { return stop_signal; }
+std::atomic<int>& StopFlag() {
+  return stop_flag;
+}
+int StopSignal() {
+  return stop_signal;
+}
 
 void CatchSignals() {
   struct sigaction action {};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain completion SHELL: a completion script on stdout.
 #include <iostream>
 
@@ -18,14 +19,20 @@ class Completion final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add(
         "completion", "print a shell completion script for commands, flags, keys and operators");
-    arguments.Option("shell", &shell_, "bash, zsh or fish").Required().OneOf({"bash", "zsh", "fish"});
-    arguments.Examples("  source <(mxtrain completion bash)\n  mxtrain completion zsh > ~/.zfunc/_mxtrain\n"
-                       "  mxtrain completion fish > ~/.config/fish/completions/mxtrain.fish");
+    arguments.Option("shell", &shell_, "bash, zsh or fish")
+        .Required()
+        .OneOf({"bash", "zsh", "fish"});
+    arguments.Examples(
+        "  source <(mxtrain completion bash)\n  mxtrain completion zsh > ~/.zfunc/_mxtrain\n"
+        "  mxtrain completion fish > ~/.config/fish/completions/mxtrain.fish");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {
-    const CompletionWords words = {ConfigurationKeys(), PublicOperators(*MakeRegistry(flags.plugins)), Topics()};
-    std::cout << (shell_ == "bash" ? BashCompletion(line_, words) : shell_ == "zsh" ? ZshCompletion(line_, words) : FishCompletion(line_, words));
+    const CompletionWords words = {ConfigurationKeys(),
+                                   PublicOperators(*MakeRegistry(flags.plugins)), Topics()};
+    std::cout << (shell_ == "bash"  ? BashCompletion(line_, words)
+                  : shell_ == "zsh" ? ZshCompletion(line_, words)
+                                    : FishCompletion(line_, words));
     return 0;
   }
 
@@ -43,6 +50,8 @@ class Completion final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeCompletion(const CommandLine& line) { return std::make_unique<Completion>(line); }
+std::unique_ptr<Command> MakeCompletion(const CommandLine& line) {
+  return std::make_unique<Completion>(line);
+}
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/completion_scripts.h"
 
 #include <functional>
@@ -9,7 +10,8 @@
 namespace mxtrain::commands {
 namespace {
 
-void CollectKeys(const std::vector<config::Key>& keys, const std::string& prefix, std::map<std::string, KeyWord>* words) {
+void CollectKeys(const std::vector<config::Key>& keys, const std::string& prefix,
+                 std::map<std::string, KeyWord>* words) {
   for (const config::Key& key : keys) {
     const std::string path = prefix + key.info.name;
     if (key.is_section()) {
@@ -23,12 +25,16 @@ void CollectKeys(const std::vector<config::Key>& keys, const std::string& prefix
     for (const config::NamedKind& kind : key.kinds) {
       word.values.push_back(kind.name);
       if (key.info.type == "list") continue;
-      for (const FieldInfo& param : kind.params) words->try_emplace(path + "." + param.name, KeyWord{path + "." + param.name, param.help, {}});
+      for (const FieldInfo& param : kind.params)
+        words->try_emplace(path + "." + param.name,
+                           KeyWord{path + "." + param.name, param.help, {}});
     }
   }
 }
 
-std::string Joined(const std::vector<std::string>& words, const char* between = " ") { return format("{}", join(words, between)); }
+std::string Joined(const std::vector<std::string>& words, const char* between = " ") {
+  return format("{}", join(words, between));
+}
 
 // In single quotes, for every shell; `escaped` is how the shell writes a quote inside them.
 std::string Quoted(const std::string& text, const std::string& escaped) {
@@ -38,12 +44,15 @@ std::string Quoted(const std::string& text, const std::string& escaped) {
 }
 
 // The first sentence or clause of a help text, short enough for a completion list.
-std::string Short(const std::string& help) { return help.substr(0, help.find_first_of(";\n")); }
+std::string Short(const std::string& help) {
+  return help.substr(0, help.find_first_of(";\n"));
+}
 
 std::vector<std::string> FlagNames(const CommandInfo& command) {
   std::vector<std::string> names;
   for (const ArgumentInfo& argument : command.arguments) {
-    if (!argument.positional()) names.insert(names.end(), argument.names.begin(), argument.names.end());
+    if (!argument.positional())
+      names.insert(names.end(), argument.names.begin(), argument.names.end());
   }
   return names;
 }
@@ -64,7 +73,8 @@ Positional KindOf(const ArgumentInfo& argument) {
 }
 
 // The completions of a command's positional arguments, each once, in the shell's syntax.
-std::string WordsOf(const CommandInfo& command, const std::function<std::string(const ArgumentInfo&)>& in_shell) {
+std::string WordsOf(const CommandInfo& command,
+                    const std::function<std::string(const ArgumentInfo&)>& in_shell) {
   std::string text;
   for (const ArgumentInfo& argument : command.arguments) {
     const std::string words = argument.positional() ? in_shell(argument) : "";
@@ -89,8 +99,11 @@ std::string BashFlagValues(const CommandLine& line) {
     for (const ArgumentInfo& argument : command->arguments) {
       if (argument.positional() || argument.takes.empty()) continue;
       for (const std::string& flag : argument.names) {
-        const std::string pattern = name == "*" ? "*\" " + flag + "\"" : "\"" + name + " " + flag + "\"";
-        text += argument.choices.empty() ? format("    {}) files=1 ;;\n", pattern) : format("    {}) reply='{}' ;;\n", pattern, Joined(argument.choices));
+        const std::string pattern =
+            name == "*" ? "*\" " + flag + "\"" : "\"" + name + " " + flag + "\"";
+        text += argument.choices.empty()
+                    ? format("    {}) files=1 ;;\n", pattern)
+                    : format("    {}) reply='{}' ;;\n", pattern, Joined(argument.choices));
       }
     }
   }
@@ -99,11 +112,16 @@ std::string BashFlagValues(const CommandLine& line) {
 
 std::string BashWords(const ArgumentInfo& argument) {
   switch (KindOf(argument)) {
-    case Positional::kFiles: return " files=1";
-    case Positional::kKeys: return " reply=$keys";
-    case Positional::kOperators: return " reply=$operators";
-    case Positional::kTopics: return " reply=$topics";
-    case Positional::kChoices: return format(" reply='{}'", Joined(argument.choices));
+    case Positional::kFiles:
+      return " files=1";
+    case Positional::kKeys:
+      return " reply=$keys";
+    case Positional::kOperators:
+      return " reply=$operators";
+    case Positional::kTopics:
+      return " reply=$topics";
+    case Positional::kChoices:
+      return format(" reply='{}'", Joined(argument.choices));
   }
   return "";
 }
@@ -131,7 +149,8 @@ std::string ZshFlagValues(const CommandLine& line) {
     for (const ArgumentInfo& argument : command->arguments) {
       if (argument.positional() || argument.takes.empty()) continue;
       for (const std::string& flag : argument.names) {
-        const std::string action = argument.choices.empty() ? "_files" : "compadd -- " + Joined(argument.choices);
+        const std::string action =
+            argument.choices.empty() ? "_files" : "compadd -- " + Joined(argument.choices);
         text += format("    ({}\\ {}) {}; return ;;\n", name, flag, action);
       }
     }
@@ -141,21 +160,30 @@ std::string ZshFlagValues(const CommandLine& line) {
 
 std::string ZshWords(const ArgumentInfo& argument) {
   switch (KindOf(argument)) {
-    case Positional::kFiles: return " _files;";
-    case Positional::kKeys: return " _mxtrain_keys;";
-    case Positional::kOperators: return " compadd -- $operators;";
-    case Positional::kTopics: return " compadd -- $topics;";
-    case Positional::kChoices: return format(" compadd -- {};", Joined(argument.choices));
+    case Positional::kFiles:
+      return " _files;";
+    case Positional::kKeys:
+      return " _mxtrain_keys;";
+    case Positional::kOperators:
+      return " compadd -- $operators;";
+    case Positional::kTopics:
+      return " compadd -- $topics;";
+    case Positional::kChoices:
+      return format(" compadd -- {};", Joined(argument.choices));
   }
   return "";
 }
 
-std::string FishQuoted(const std::string& text) { return Quoted(text, "\\'"); }
+std::string FishQuoted(const std::string& text) {
+  return Quoted(text, "\\'");
+}
 
 std::string FishFlag(const std::string& condition, const ArgumentInfo& argument) {
   std::string text = "complete -c mxtrain" + condition;
-  for (const std::string& name : argument.names) text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  if (!argument.takes.empty()) text += argument.choices.empty() ? " -rF" : " -xa " + FishQuoted(Joined(argument.choices));
+  for (const std::string& name : argument.names)
+    text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  if (!argument.takes.empty())
+    text += argument.choices.empty() ? " -rF" : " -xa " + FishQuoted(Joined(argument.choices));
   return text + " -d " + FishQuoted(Short(argument.help)) + "\n";
 }
 
@@ -164,7 +192,8 @@ std::string FishKeys(const std::string& condition, const std::vector<KeyWord>& k
   for (const KeyWord& key : keys) {
     std::vector<std::string> words = {key.path + "="};
     for (const std::string& value : key.values) words.push_back(key.path + "=" + value);
-    text += format("complete -c mxtrain{} -a {} -d {}\n", condition, FishQuoted(Joined(words)), FishQuoted(Short(key.help)));
+    text += format("complete -c mxtrain{} -a {} -d {}\n", condition, FishQuoted(Joined(words)),
+                   FishQuoted(Short(key.help)));
   }
   return text;
 }
@@ -183,15 +212,19 @@ std::string BashCompletion(const CommandLine& line, const CompletionWords& words
   std::string keys, values, flags, positionals;
   for (const KeyWord& key : words.keys) {
     keys += key.path + "= ";
-    if (!key.values.empty()) values += format("      {}) reply='{}' ;;\n", key.path, Joined(key.values));
+    if (!key.values.empty())
+      values += format("      {}) reply='{}' ;;\n", key.path, Joined(key.values));
   }
   for (const CommandInfo& command : line.commands()) {
     flags += format("      {}) reply+=' {}' ;;\n", command.name, Joined(FlagNames(command)));
     positionals += format("      {}){} ;;\n", command.name, WordsOf(command, BashWords));
   }
   const std::string commands = Joined(CommandNames(line), "|");
-  return "# Completion of mxtrain for bash, made by `mxtrain completion bash`.\n_mxtrain() {\n  local keys='" + keys + "'\n  local operators='" +
-         Joined(words.operators) + "'\n  local topics='" + Joined(words.topics) + "'\n" + R"(  local line=${COMP_LINE:0:COMP_POINT} command= reply= files= i
+  return "# Completion of mxtrain for bash, made by `mxtrain completion bash`.\n_mxtrain() {\n  "
+         "local keys='" +
+         keys + "'\n  local operators='" + Joined(words.operators) + "'\n  local topics='" +
+         Joined(words.topics) + "'\n" +
+         R"(  local line=${COMP_LINE:0:COMP_POINT} command= reply= files= i
   local -a typed
   read -ra typed <<<"$line"
   [[ $line == *[[:space:]] ]] && typed+=('')
@@ -210,17 +243,20 @@ std::string BashCompletion(const CommandLine& line, const CompletionWords& words
          Joined(FlagNames(line.program())) + R"('
     case $command in
       '') reply+=' --version' ;;
-)" + flags + R"(    esac
+)" + flags +
+         R"(    esac
   elif [[ -z $command ]]; then
     reply=')" +
          Joined(CommandNames(line)) + R"('
   elif [[ $word == *=* ]]; then
     case ${word%%=*} in
-)" + values + R"(      *) files=1 ;;
+)" + values +
+         R"(      *) files=1 ;;
     esac
   else
     case $command in
-)" + positionals + R"(    esac
+)" + positionals +
+         R"(    esac
   fi
   # Where bash breaks words at '=', what follows it is a word of its own.
   local prefix=
@@ -248,49 +284,62 @@ std::string ZshCompletion(const CommandLine& line, const CompletionWords& words)
   std::string keys, values, commands, flags, positionals;
   for (const KeyWord& key : words.keys) {
     keys += ZshEntry(key.path + "=", key.help);
-    if (!key.values.empty()) values += format("    {}) compset -P '*='; compadd -- {} ;;\n", key.path, Joined(key.values));
+    if (!key.values.empty())
+      values += format("    {}) compset -P '*='; compadd -- {} ;;\n", key.path, Joined(key.values));
   }
   for (const CommandInfo& command : line.commands()) {
     commands += ZshEntry(command.name, command.description);
     flags += format("    {}) flags+=(\n{}    ) ;;\n", command.name, ZshFlags(command));
     positionals += format("    {}){} ;;\n", command.name, WordsOf(command, ZshWords));
   }
-  return "#compdef mxtrain\n# Completion of mxtrain for zsh, made by `mxtrain completion zsh > DIR/_mxtrain`, DIR being a folder of $fpath.\n"
-         "_mxtrain_keys() {\n  local -a keys=(\n" + keys + R"(  )
+  return "#compdef mxtrain\n# Completion of mxtrain for zsh, made by `mxtrain completion zsh > "
+         "DIR/_mxtrain`, DIR being a folder of $fpath.\n"
+         "_mxtrain_keys() {\n  local -a keys=(\n" +
+         keys + R"(  )
   case ${PREFIX%%=*} in
-)" + values + R"(    *) if [[ $PREFIX == *=* ]]; then compset -P '*='; _files; else _describe -t keys key keys -S ''; fi ;;
+)" + values +
+         R"(    *) if [[ $PREFIX == *=* ]]; then compset -P '*='; _files; else _describe -t keys key keys -S ''; fi ;;
   esac
 }
 
 _mxtrain() {
-  local -a operators=()" + Joined(words.operators) + ")\n  local -a topics=(" + Joined(words.topics) + R"()
+  local -a operators=()" +
+         Joined(words.operators) + ")\n  local -a topics=(" + Joined(words.topics) + R"()
   local -a commands=(
-)" + commands + R"(  )
+)" + commands +
+         R"(  )
   local -a flags=(
     '-h:help'
     '--help:help'
-)" + ZshFlags(line.program()) + R"(  )
+)" + ZshFlags(line.program()) +
+         R"(  )
   local command= word
   for word in $words[2,CURRENT-1]; do
     if (( ${commands[(I)$word:*]} )); then command=$word; break; fi
   done
   case "$command $words[CURRENT-1]" in
-)" + ZshFlagValues(line) + R"(  esac
+)" + ZshFlagValues(line) +
+         R"(  esac
   case $command in
-)" + flags + R"(  esac
+)" + flags +
+         R"(  esac
   if [[ $PREFIX == -* ]]; then _describe -t flags flag flags; return; fi
   if [[ -z $command ]]; then _describe -t commands command commands; return; fi
   case $command in
-)" + positionals + R"(  esac
+)" + positionals +
+         R"(  esac
 }
 if [[ $funcstack[1] == _mxtrain ]]; then _mxtrain "$@"; else compdef _mxtrain mxtrain; fi
 )";
 }
 
 std::string FishCompletion(const CommandLine& line, const CompletionWords& words) {
-  std::string text = "# Completion of mxtrain for fish, made by `mxtrain completion fish > ~/.config/fish/completions/mxtrain.fish`.\n";
+  std::string text =
+      "# Completion of mxtrain for fish, made by `mxtrain completion fish > "
+      "~/.config/fish/completions/mxtrain.fish`.\n";
   for (const CommandInfo& command : line.commands()) {
-    text += format("complete -c mxtrain -n __fish_use_subcommand -f -a {} -d {}\n", command.name, FishQuoted(command.description));
+    text += format("complete -c mxtrain -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
+                   FishQuoted(command.description));
   }
   for (const ArgumentInfo& argument : line.program().arguments) text += FishFlag("", argument);
   std::vector<std::string> with_keys;
@@ -305,12 +354,21 @@ std::string FishCompletion(const CommandLine& line, const CompletionWords& words
       switch (KindOf(argument)) {
         case Positional::kFiles:
           break;  // fish's default
-        case Positional::kKeys: with_keys.push_back(command.name); break;
-        case Positional::kOperators: offered = words.operators; break;
-        case Positional::kTopics: offered = words.topics; break;
-        case Positional::kChoices: offered = argument.choices; break;
+        case Positional::kKeys:
+          with_keys.push_back(command.name);
+          break;
+        case Positional::kOperators:
+          offered = words.operators;
+          break;
+        case Positional::kTopics:
+          offered = words.topics;
+          break;
+        case Positional::kChoices:
+          offered = argument.choices;
+          break;
       }
-      if (!offered.empty()) text += format("complete -c mxtrain{} -f -a {}\n", condition, FishQuoted(Joined(offered)));
+      if (!offered.empty())
+        text += format("complete -c mxtrain{} -f -a {}\n", condition, FishQuoted(Joined(offered)));
     }
   }
   return text + FishKeys(" -n '__fish_seen_subcommand_from " + Joined(with_keys) + "'", words.keys);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shell completion scripts that contain all words: completion runs no program.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/compute_modes.h"
 
 #include <filesystem>
@@ -11,7 +12,8 @@ namespace {
 // The value of train.KEY in a resolved configuration; "" if absent.
 std::string TrainKey(const std::string& config_text, const std::string& key) {
   auto sources = std::make_shared<config::SourceMap>();
-  const int file = sources->AddFile("the model's configuration", config_text, std::filesystem::current_path());
+  const int file =
+      sources->AddFile("the model's configuration", config_text, std::filesystem::current_path());
   config::Diagnostics diagnostics(sources);
   const config::Value root = config::ParseYaml(file, &diagnostics);
   const config::Value* train = root.Get("train");
@@ -39,14 +41,17 @@ std::string ModesInConfig(const std::string& config) {
   return entries.empty() ? "" : format("train: {{{}}}\n", entries);
 }
 
-ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device, report::Console& console) {
+ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device,
+                     report::Console& console) {
   const std::string& text = model.info.modes.empty() ? model.info.config : model.info.modes;
   ComputeModes modes = ModesOf(TrainKey(text, "math"), TrainKey(text, "amp"), flags.deterministic);
   if (!modes.amp) return modes;
   const std::string why = executor::WhyNoAmp(*modes.amp, device, runtime);
   if (why.empty()) return modes;
-  console.Message(LogLevel::kInfo, format("{} was trained in {}, which is not supported on {}: {}; computing in float32", model.file,
-                                          NameOf(*modes.amp), device.ToString(), why));
+  console.Message(
+      LogLevel::kInfo,
+      format("{} was trained in {}, which is not supported on {}: {}; computing in float32",
+             model.file, NameOf(*modes.amp), device.ToString(), why));
   modes.amp.reset();
   return modes;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain devices: the devices of this machine and this build.
 #include <fstream>
 #include <iostream>
@@ -18,7 +19,8 @@ std::pair<std::string, std::string> CpuModel() {
     if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
     if (!line.starts_with("flags")) continue;
     for (const char* name : {"avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}) {
-      if ((line + " ").find(format(" {} ", name)) != std::string::npos) features += (features.empty() ? "" : " ") + std::string(name);
+      if ((line + " ").find(format(" {} ", name)) != std::string::npos)
+        features += (features.empty() ? "" : " ") + std::string(name);
     }
     break;
   }
@@ -32,15 +34,22 @@ std::string OneDnn() {
 
 std::string VersionList(const Backend& backend) {
   std::string list;
-  for (const Version& v : backend.Versions()) list += format("{}{} {}", list.empty() ? "" : ", ", v.of, v.version);
+  for (const Version& v : backend.Versions())
+    list += format("{}{} {}", list.empty() ? "" : ", ", v.of, v.version);
   return list;
 }
 
 Json GpuFacts(const Backend& gpu) {
-  Json facts = {{"count", gpu.DeviceCount()}, {"why_absent", gpu.WhyAbsent()}, {"devices", Json::array()}, {"versions", Json::object()}};
+  Json facts = {{"count", gpu.DeviceCount()},
+                {"why_absent", gpu.WhyAbsent()},
+                {"devices", Json::array()},
+                {"versions", Json::object()}};
   for (int id = 0; id < gpu.DeviceCount(); ++id) {
     const DeviceInfo info = gpu.Describe(id);
-    facts["devices"].push_back({{"name", info.name}, {"bytes", info.bytes}, {"free_bytes", info.free_bytes}, {"capability", info.capability}});
+    facts["devices"].push_back({{"name", info.name},
+                                {"bytes", info.bytes},
+                                {"free_bytes", info.free_bytes},
+                                {"capability", info.capability}});
   }
   for (const Version& v : gpu.Versions()) facts["versions"][v.of] = v.version;
   return facts;
@@ -58,17 +67,22 @@ class Devices final : public Command {
     const auto gpu = NewGpuBackend();
     const auto [model, features] = CpuModel();
     if (flags.json) {
-      const Json result = {{"cpu", {{"model", model}, {"threads", cpu->threads()}, {"features", features}, {"onednn", OneDnnVersion()}}},
+      const Json result = {{"cpu",
+                            {{"model", model},
+                             {"threads", cpu->threads()},
+                             {"features", features},
+                             {"onednn", OneDnnVersion()}}},
                            {"gpu", GpuFacts(*gpu)}};
       std::cout << report::JsonText(result, 2) << "\n";
       return 0;
     }
-    std::cout << format("cpu     {}, {} threads ({}), {}\n", model, cpu->threads(), features, OneDnn());
+    std::cout << format("cpu     {}, {} threads ({}), {}\n", model, cpu->threads(), features,
+                        OneDnn());
     if (gpu->DeviceCount() == 0) std::cout << format("gpu     none: {}\n", gpu->WhyAbsent());
     for (int id = 0; id < gpu->DeviceCount(); ++id) {
       const DeviceInfo info = gpu->Describe(id);
-      std::cout << format("gpu:{}   {}, {} ({} free), compute capability {}\n", id, info.name, FormatBytes(info.bytes), FormatBytes(info.free_bytes),
-                          info.capability);
+      std::cout << format("gpu:{}   {}, {} ({} free), compute capability {}\n", id, info.name,
+                          FormatBytes(info.bytes), FormatBytes(info.free_bytes), info.capability);
     }
     if (!gpu->Versions().empty()) std::cout << format("cuda    {}\n", VersionList(*gpu));
     return 0;
@@ -79,14 +93,20 @@ class Devices final : public Command {
 
 std::vector<std::pair<std::string, std::string>> BuildFacts() {
   const auto [model, features] = CpuModel();
-  return {{"mxtrain", MXTRAIN_VERSION}, {"libraries", OneDnn() + (GpuLibraryPath().empty() ? ", without CUDA" : ", with CUDA")}, {"compiler", __VERSION__}, {"cpu", format("{} ({})", model, features)}};
+  return {{"mxtrain", MXTRAIN_VERSION},
+          {"libraries", OneDnn() + (GpuLibraryPath().empty() ? ", without CUDA" : ", with CUDA")},
+          {"compiler", __VERSION__},
+          {"cpu", format("{} ({})", model, features)}};
 }
 
 std::string VersionText() {
   const auto facts = BuildFacts();
-  return format("mxtrain {}\n{}; compiler {}\n{}", facts[0].second, facts[1].second, facts[2].second, facts[3].second);
+  return format("mxtrain {}\n{}; compiler {}\n{}", facts[0].second, facts[1].second,
+                facts[2].second, facts[3].second);
 }
 
-std::unique_ptr<Command> MakeDevices() { return std::make_unique<Devices>(); }
+std::unique_ptr<Command> MakeDevices() {
+  return std::make_unique<Devices>();
+}
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain diff RUN RUN: configuration, data, environment and metrics of two runs, side by side.
 #include <algorithm>
 #include <cmath>
@@ -37,7 +38,8 @@ Facts EnvironmentOf(const RunSummary& run) {
   std::istringstream lines(ReadFile(path));
   for (std::string line; std::getline(lines, line);) {
     const size_t equals = line.find('=');
-    if (equals != std::string::npos) facts.emplace_back(line.substr(0, equals), line.substr(equals + 1));
+    if (equals != std::string::npos)
+      facts.emplace_back(line.substr(0, equals), line.substr(equals + 1));
   }
   return facts;
 }
@@ -81,7 +83,9 @@ class Diff final : public Command {
     arguments.Flag("--all", &all_, "also show equal values");
     arguments.Option("--plot", &plot_, "draw the curves of both runs into this file (.svg, .png)")
         .Takes("FILE");
-    arguments.Examples("  mxtrain diff runs/lenet-0001 runs/lenet-0002\n  mxtrain diff runs/lenet-0001 runs/latest --plot curves.png");
+    arguments.Examples(
+        "  mxtrain diff runs/lenet-0001 runs/lenet-0002\n  mxtrain diff runs/lenet-0001 "
+        "runs/latest --plot curves.png");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {
@@ -109,7 +113,8 @@ class Diff final : public Command {
 
  private:
   void Print(const std::string& part, std::vector<Difference> differences) const {
-    for (Difference& d : differences) d = {report::Printable(d.name), report::Printable(d.left), report::Printable(d.right)};
+    for (Difference& d : differences)
+      d = {report::Printable(d.name), report::Printable(d.left), report::Printable(d.right)};
     if (differences.empty()) {
       std::cout << format("{}: no difference\n\n", part);
       return;
@@ -120,7 +125,8 @@ class Diff final : public Command {
       left_width = std::max(left_width, d.left.size());
     }
     std::cout << format("{:<{}}  {:<{}}  {}\n", part, name_width, left_, left_width, right_);
-    for (const Difference& d : differences) std::cout << format("{:<{}}  {:<{}}  {}\n", d.name, name_width, d.left, left_width, d.right);
+    for (const Difference& d : differences)
+      std::cout << format("{:<{}}  {:<{}}  {}\n", d.name, name_width, d.left, left_width, d.right);
     std::cout << "\n";
   }
 
@@ -129,13 +135,15 @@ class Diff final : public Command {
     std::optional<plot::Drawing> all;
     for (const std::string& measure : left.metrics.Measures()) {
       plot::Chart chart;
-      const bool validated = !left.metrics.Column("val_" + measure).empty() && !right.metrics.Column("val_" + measure).empty();
+      const bool validated = !left.metrics.Column("val_" + measure).empty() &&
+                             !right.metrics.Column("val_" + measure).empty();
       const std::string column = (validated ? "val_" : "train_") + measure;
       chart.title = format("{} of {}", measure, validated ? "validation" : "training");
       chart.x = {.label = "epoch", .whole = true};
       chart.y.label = measure;
       for (const RunSummary* run : {&left, &right}) {
-        const std::vector<double> epochs = run->metrics.Column("epoch"), values = run->metrics.Column(column);
+        const std::vector<double> epochs = run->metrics.Column("epoch"),
+                                  values = run->metrics.Column(column);
         plot::Chart::Series series{.name = run->path, .points = {}};
         for (size_t i = 0; i < values.size(); ++i) series.points.push_back({epochs[i], values[i]});
         chart.series.push_back(std::move(series));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain eval MODEL [DATA]
 #include <algorithm>
 #include <filesystem>
@@ -28,7 +29,9 @@ class Eval final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("eval", "evaluate a model on labelled data");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
+    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
+        .Required()
+        .Takes("MODEL");
     arguments
         .Option("data", &data_,
                 "a folder with one folder per class, or with MNIST or CIFAR files; a list (PATH "
@@ -65,8 +68,10 @@ class Eval final : public Command {
                 "overrides if DATA is a configuration: data.val.path=photos/test")
         .Takes("key=value");
     facts_.Declare(arguments);
-    arguments.Examples("  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 --json\n"
-                       "  mxtrain eval model.ckpt photos/test --output results");
+    arguments.Examples(
+        "  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 "
+        "--json\n"
+        "  mxtrain eval model.ckpt photos/test --output results");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -77,7 +82,8 @@ class Eval final : public Command {
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     auto source = Open(flags, model, spec, console);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
-    auto iter = NewModelIter(*runtime, std::move(source), spec, model.info, batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1),
+    auto iter = NewModelIter(*runtime, std::move(source), spec, model.info,
+                             batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1),
                              DeviceOf(flags));
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags),
@@ -86,9 +92,11 @@ class Eval final : public Command {
     const report::ImageReader reader(spec.transforms);
     std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names, spec);
     for (ClassReport& report : reports) report.KeepImages(worst_, reader);
-    std::vector<ValueReport> value_reports = ValueReportsOf(model.symbol, model.info.class_names, spec);
+    std::vector<ValueReport> value_reports =
+        ValueReportsOf(model.symbol, model.info.class_names, spec);
     std::optional<report::ResultFile> predictions;
-    if (!predictions_.empty()) OpenPredictions(&predictions.emplace(predictions_), &reports, &value_reports);
+    if (!predictions_.empty())
+      OpenPredictions(&predictions.emplace(predictions_), &reports, &value_reports);
     CatchSignals();
     int64_t examples = 0;
     const NamedValues values = evaluation.Run(
@@ -108,7 +116,9 @@ class Eval final : public Command {
     for (const ValueReport& report : value_reports) result["values"].push_back(report.ToJson());
     WriteFiles(result, reports, console);
     Print(result, model, values, examples, reports);
-    if (format_ == "table") std::for_each(value_reports.begin(), value_reports.end(), [](const ValueReport& report) { report.Print(); });
+    if (format_ == "table")
+      std::for_each(value_reports.begin(), value_reports.end(),
+                    [](const ValueReport& report) { report.Print(); });
     return ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console);
   }
 
@@ -122,7 +132,8 @@ class Eval final : public Command {
     if (!data_.empty()) CheckOrder(model_, data_, "eval");
     const bool value = data_.find('=') != std::string::npos && !fs::exists(data_);
     if (!value && (overrides_.empty() || IsConfiguration(data_))) return;
-    const std::string given = value ? data_ : overrides_[0], model = report::QuoteShell(model_), own = fs::path(model_) / "config.yaml";
+    const std::string given = value ? data_ : overrides_[0], model = report::QuoteShell(model_),
+                      own = fs::path(model_) / "config.yaml";
     if (const size_t equals = given.find('='); given.substr(0, equals).ends_with("path")) {
       Throw(ErrorKind::kUsage, "{}: give a folder or a list by its path alone: mxtrain eval {} {}",
             given, model, report::QuoteShell(given.substr(equals + 1)));
@@ -133,14 +144,17 @@ class Eval final : public Command {
   }
 
   // One table: the classes if the net has such heads, else its first head of values.
-  static void OpenPredictions(report::ResultFile* predictions, std::vector<ClassReport>* reports, std::vector<ValueReport>* value_reports) {
+  static void OpenPredictions(report::ResultFile* predictions, std::vector<ClassReport>* reports,
+                              std::vector<ValueReport>* value_reports) {
     const bool with_head = reports->size() > 1;
-    if (!reports->empty()) predictions->Write(std::string(with_head ? "head," : "") + "file,true,predicted,score\n");
+    if (!reports->empty())
+      predictions->Write(std::string(with_head ? "head," : "") + "file,true,predicted,score\n");
     for (ClassReport& report : *reports) report.WriteEach(predictions, with_head);
     if (reports->empty() && !value_reports->empty()) value_reports->front().WriteEach(predictions);
   }
 
-  std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model, const PipelineSpec& spec, report::Console& console) const {
+  std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model,
+                                         const PipelineSpec& spec, report::Console& console) const {
     if (data_.empty()) {
       if (spec.source.empty())
         Throw(ErrorKind::kUsage, "{} does not name any data; give it: mxtrain eval MODEL DATA",
@@ -150,17 +164,24 @@ class Eval final : public Command {
       return source;
     }
     static constexpr std::pair<const char*, const char*> kSets[] = {
-        {"t10k-labels-idx1-ubyte", "mnist"}, {"t10k-labels-idx1-ubyte.gz", "mnist"}, {"test_batch.bin", "cifar10"}, {"test.bin", "cifar100"}};
+        {"t10k-labels-idx1-ubyte", "mnist"},
+        {"t10k-labels-idx1-ubyte.gz", "mnist"},
+        {"test_batch.bin", "cifar10"},
+        {"test.bin", "cifar100"}};
     for (const auto& [file, source] : kSets) {
-      if (fs::exists(fs::path(data_) / file)) return io::MakeSource(source, {{"path", data_}, {"split", "test"}});
+      if (fs::exists(fs::path(data_) / file))
+        return io::MakeSource(source, {{"path", data_}, {"split", "test"}});
     }
-    if (data_ != "-" && !fs::exists(data_)) Throw(ErrorKind::kData, "there is no file or folder {}", data_);
-    if (IsConfiguration(data_)) return Session({data_, overrides_, {}}, WithoutAutoGpu(flags), console).EvaluationSource();
+    if (data_ != "-" && !fs::exists(data_))
+      Throw(ErrorKind::kData, "there is no file or folder {}", data_);
+    if (IsConfiguration(data_))
+      return Session({data_, overrides_, {}}, WithoutAutoGpu(flags), console).EvaluationSource();
     const bool list = data_ == "-" || fs::is_regular_file(data_);
     if (list && spec.source == "csv") return TableLike(spec);
     Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
     if (data_ == "-") kwargs.emplace_back("root", ".");
-    if (!model.info.class_names.empty()) kwargs.emplace_back("classes", params::Print(model.info.class_names));
+    if (!model.info.class_names.empty())
+      kwargs.emplace_back("classes", params::Print(model.info.class_names));
     for (const auto& [key, value] : spec.source_params) {
       if (list && key == "label_delim") kwargs.emplace_back(key, value);
     }
@@ -197,8 +218,10 @@ class Eval final : public Command {
     return "the model's own data";
   }
 
-  static void WarnOfOtherData(const Model& model, const io::Source& source, report::Console& console) {
-    const std::string& then = model.info.val_data.empty() ? model.info.train_data : model.info.val_data;
+  static void WarnOfOtherData(const Model& model, const io::Source& source,
+                              report::Console& console) {
+    const std::string& then =
+        model.info.val_data.empty() ? model.info.train_data : model.info.val_data;
     const std::string now = io::Fingerprint(source);
     if (then.empty() || then == now) return;
     console.Message(
@@ -211,7 +234,8 @@ class Eval final : public Command {
   std::vector<MetricSpec> Metrics(const PipelineSpec& run) const {
     std::vector<MetricSpec> specs;
     if (metrics_.empty() && !run.source.empty()) return run.metrics;
-    for (const std::string& text : metrics_.empty() ? std::vector<std::string>{"accuracy"} : metrics_) {
+    for (const std::string& text :
+         metrics_.empty() ? std::vector<std::string>{"accuracy"} : metrics_) {
       const size_t colon = text.find(':');
       MetricSpec spec{text.substr(0, colon), {}, "", ""};
       if (colon != std::string::npos) spec.params.emplace_back("k", text.substr(colon + 1));
@@ -220,10 +244,14 @@ class Eval final : public Command {
     return specs;
   }
 
-  Json ToJson(const Model& model, const NamedValues& values, int64_t examples, const std::vector<ClassReport>& reports) const {
+  Json ToJson(const Model& model, const NamedValues& values, int64_t examples,
+              const std::vector<ClassReport>& reports) const {
     Json metrics = Json::object();
     for (const auto& [name, value] : values) metrics[name] = value;
-    Json result = {{"model", model.file}, {"data", DataName(model)}, {"examples", examples}, {"metrics", metrics}};
+    Json result = {{"model", model.file},
+                   {"data", DataName(model)},
+                   {"examples", examples},
+                   {"metrics", metrics}};
     for (const ClassReport& report : reports) {
       if (reports.size() > 1) {
         result["heads"][report.head()] = report.ToJson(worst_);
@@ -235,14 +263,16 @@ class Eval final : public Command {
   }
 
   // Print results even if the run folder is not writable: it may belong to someone else.
-  void WriteFiles(const Json& result, const std::vector<ClassReport>& reports, report::Console& console) const {
+  void WriteFiles(const Json& result, const std::vector<ClassReport>& reports,
+                  report::Console& console) const {
     const bool own_run = output_.empty() && fs::is_directory(model_);
     if (output_.empty() && !own_run) return;
     const std::string folder = own_run ? (fs::path(model_) / "eval").string() : output_;
     try {
       own_run ? MakeOwnFolder(folder) : MakeFolders(folder);
       WriteFileAtomically(folder + "/report.json", report::JsonText(result, 2) + "\n");
-      for (const ClassReport& report : reports) WriteClassFiles(report, reports.size() > 1 ? folder + "/" + report.head() : folder);
+      for (const ClassReport& report : reports)
+        WriteClassFiles(report, reports.size() > 1 ? folder + "/" + report.head() : folder);
       if (own_run) report::WriteHtmlReport(model_);
     } catch (const std::exception& e) {
       if (!own_run) throw;
@@ -256,7 +286,8 @@ class Eval final : public Command {
     console.Message(LogLevel::kInfo, format("tables and figures: {}", folder));
   }
 
-  void Print(const Json& result, const Model& model, const NamedValues& values, int64_t examples, const std::vector<ClassReport>& reports) const {
+  void Print(const Json& result, const Model& model, const NamedValues& values, int64_t examples,
+             const std::vector<ClassReport>& reports) const {
     const bool several = reports.size() > 1;
     if (format_ == "csv") {
       std::cout << (several ? "head," : "") << "class,precision,recall,f1,examples\n";
@@ -265,7 +296,8 @@ class Eval final : public Command {
       std::cout << report::JsonText(result) << std::endl;
     } else {
       std::cout << format("{} on {} examples of {}\n", model.file, examples, DataName(model));
-      for (const auto& [name, value] : values) std::cout << format("  {:<16} {:.6f}\n", name, value);
+      for (const auto& [name, value] : values)
+        std::cout << format("  {:<16} {:.6f}\n", name, value);
       for (const ClassReport& report : reports) {
         if (several) std::cout << format("\n{}\n", report.head());
         report.Print(worst_);
@@ -283,6 +315,8 @@ class Eval final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeEval() { return std::make_unique<Eval>(); }
+std::unique_ptr<Command> MakeEval() {
+  return std::make_unique<Eval>();
+}
 
 }  // namespace mxtrain::commands

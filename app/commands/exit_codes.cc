@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/exit_codes.h"
 
 #include <algorithm>
@@ -7,7 +8,9 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr int CodeOf(ErrorKind kind) { return static_cast<int>(kind); }
+constexpr int CodeOf(ErrorKind kind) {
+  return static_cast<int>(kind);
+}
 
 constexpr ExitCode kExitCodes[] = {
     {0, "done", "the command completed", "",
@@ -94,10 +97,15 @@ constexpr ExitCode kExitCodes[] = {
 
 }  // namespace
 
-std::span<const ExitCode> ExitCodes() { return kExitCodes; }
+std::span<const ExitCode> ExitCodes() {
+  return kExitCodes;
+}
 
 const ExitCode* FindExitCode(const std::string& word) {
-  const auto fits = [&word](const ExitCode& code) { return std::to_string(code.code) == word || (word.size() > 2 && std::string(code.name).starts_with(word)); };
+  const auto fits = [&word](const ExitCode& code) {
+    return std::to_string(code.code) == word ||
+           (word.size() > 2 && std::string(code.name).starts_with(word));
+  };
   const auto found = std::find_if(std::begin(kExitCodes), std::end(kExitCodes), fits);
   return found == std::end(kExitCodes) ? nullptr : found;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The exit codes and their explanations in `mxtrain help CODE` and the man pages.
 #include <span>

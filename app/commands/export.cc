@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain export MODEL OUTPUT
 #include <iostream>
 
@@ -20,7 +21,9 @@ class Export final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("export", "export a model for other programs");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
+    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
+        .Required()
+        .Takes("MODEL");
     arguments
         .Option("output", &output_,
                 "FILE.safetensors: parameters and auxiliary states; PREFIX@N: net and arrays in "
@@ -28,7 +31,9 @@ class Export final : public Command {
         .Required()
         .Takes("OUTPUT");
     DeclareInputs(arguments, &inputs_);
-    arguments.Examples("  mxtrain export runs/latest lenet.safetensors\n  mxtrain export runs/latest zoo/lenet@10");
+    arguments.Examples(
+        "  mxtrain export runs/latest lenet.safetensors\n  mxtrain export runs/latest "
+        "zoo/lenet@10");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -44,8 +49,12 @@ class Export final : public Command {
     if (safetensors) {
       std::map<std::string, NDArray> arrays = model.args;
       arrays.insert(model.auxs.begin(), model.auxs.end());
-      WriteFileAtomically(output_, SerializeSafetensors(arrays, {{"format", "pt"}, {"net", model.symbol.ToJson()}, {"pipeline", model.info.pipeline},
-                                                                 {"classes", report::JsonText(model.info.class_names)}}));
+      WriteFileAtomically(
+          output_,
+          SerializeSafetensors(arrays, {{"format", "pt"},
+                                        {"net", model.symbol.ToJson()},
+                                        {"pipeline", model.info.pipeline},
+                                        {"classes", report::JsonText(model.info.class_names)}}));
       files = {output_};
     } else {
       if (model.info.modes.empty()) model.info.modes = ModesInConfig(model.info.config);
@@ -65,15 +74,19 @@ class Export final : public Command {
  private:
   void CheckNumber() const {
     const std::string number = output_.substr(output_.rfind('@') + 1);
-    const bool good = !number.empty() && number.size() <= 9 && number.find_first_not_of("0123456789") == std::string::npos;
-    if (!good) Throw(ErrorKind::kUsage, "'{}': N in PREFIX@N is a number from 0, got '{}'", output_, number);
+    const bool good = !number.empty() && number.size() <= 9 &&
+                      number.find_first_not_of("0123456789") == std::string::npos;
+    if (!good)
+      Throw(ErrorKind::kUsage, "'{}': N in PREFIX@N is a number from 0, got '{}'", output_, number);
   }
 
   // PREFIX-labels.txt, one class per line; "" for a model without names.
   std::string WriteLabels(const Model& model) const {
     if (model.info.class_names.empty()) return "";
     std::string text;
-    for (const std::string& name : model.info.class_names) text += (name.find_first_of("\r\n") == std::string::npos ? name : report::Printable(name)) + "\n";
+    for (const std::string& name : model.info.class_names)
+      text +=
+          (name.find_first_of("\r\n") == std::string::npos ? name : report::Printable(name)) + "\n";
     const std::string path = output_.substr(0, output_.rfind('@')) + "-labels.txt";
     WriteFileAtomically(path, text);
     return path;
@@ -82,7 +95,8 @@ class Export final : public Command {
   // The files tell this program how to prepare inputs; users of other programs must be told.
   std::string HowToUse(const Model& model) const {
     std::string chain;
-    for (const io::TransformSpec& transform : PipelineSpec::FromJson(model.info.pipeline).transforms) {
+    for (const io::TransformSpec& transform :
+         PipelineSpec::FromJson(model.info.pipeline).transforms) {
       chain += (chain.empty() ? "" : ", ") + transform.name;
       for (const auto& [key, value] : transform.kwargs) chain += format(" {}={}", key, value);
     }
@@ -97,6 +111,8 @@ class Export final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeExport() { return std::make_unique<Export>(); }
+std::unique_ptr<Command> MakeExport() {
+  return std::make_unique<Export>();
+}
 
 }  // namespace mxtrain::commands

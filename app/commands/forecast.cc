@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/forecast.h"
 
 #include <chrono>
@@ -20,7 +21,9 @@ TimeForecast ForecastTime(Session& session) {
 
   TimeForecast forecast;
   forecast.synthetic = !real;
-  if (real) forecast.steps_per_epoch = real->batches_per_epoch(), forecast.total_steps = trainer.total_steps();
+  if (real)
+    forecast.steps_per_epoch = real->batches_per_epoch(),
+    forecast.total_steps = trainer.total_steps();
   DataBatch batch;
   int64_t epoch = 0;
   const auto step = [&] {
@@ -46,7 +49,8 @@ TimeForecast ForecastTime(Session& session) {
 }
 
 DiskForecast ForecastDisk(const Session& session, const ExternalBytes& outer) {
-  return {outer.parameters + outer.auxiliaries + outer.optimizer + outer.averages, session.config().train.save.keep + 4};
+  return {outer.parameters + outer.auxiliaries + outer.optimizer + outer.averages,
+          session.config().train.save.keep + 4};
 }
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a run will need: time, estimated from a few steps, and disk space.
 #include <cstdint>

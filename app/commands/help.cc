@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain help [TOPIC]: explains exit codes, commands, configuration keys, nets and data files;
 // writes man pages.
 #include <algorithm>
@@ -18,7 +19,11 @@ namespace mxtrain::commands {
 namespace {
 
 Json ToJson(const ExitCode& code) {
-  return {{"code", code.code}, {"name", code.name}, {"meaning", code.meaning}, {"causes", code.causes}, {"remedy", code.remedy}};
+  return {{"code", code.code},
+          {"name", code.name},
+          {"meaning", code.meaning},
+          {"causes", code.causes},
+          {"remedy", code.remedy}};
 }
 
 // Lines of at most so many characters, each after the indentation.
@@ -62,7 +67,9 @@ class Help final : public Command {
         .Option("--man-dir", &man_dir_,
                 "write the man pages of the program and all commands into this folder")
         .Takes("DIR");
-    arguments.Examples("  mxtrain help\n  mxtrain help 3\n  mxtrain help train.optimizer\n  mxtrain help net\n  mxtrain help memory\n  mxtrain help --man train | man -l -");
+    arguments.Examples(
+        "  mxtrain help\n  mxtrain help 3\n  mxtrain help train.optimizer\n  mxtrain help net\n  "
+        "mxtrain help memory\n  mxtrain help --man train | man -l -");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {
@@ -75,7 +82,11 @@ class Help final : public Command {
     } else if (IsCommand()) {
       std::cout << line_.Help(topic_);
     } else if (const HelpTopic* page = FindHelpTopic(topic_)) {
-      flags.json ? static_cast<void>(std::cout << report::JsonText({{"topic", page->names[0]}, {"title", page->title}, {"text", page->text}}) << "\n") : Show(*page);
+      flags.json ? static_cast<void>(std::cout << report::JsonText({{"topic", page->names[0]},
+                                                                    {"title", page->title},
+                                                                    {"text", page->text}})
+                                               << "\n")
+                 : Show(*page);
     } else if (const std::string keys = config::HelpOnKey(topic_); !keys.empty() && !flags.json) {
       std::cout << keys;
       if (const ExitCode* code = FindExitCode(topic_)) {  // "data" is both
@@ -84,7 +95,8 @@ class Help final : public Command {
       }
     } else {
       const ExitCode& code = Find();
-      flags.json ? static_cast<void>(std::cout << report::JsonText(ToJson(code)) << "\n") : Explain(code);
+      flags.json ? static_cast<void>(std::cout << report::JsonText(ToJson(code)) << "\n")
+                 : Explain(code);
     }
     return 0;
   }
@@ -92,18 +104,21 @@ class Help final : public Command {
  private:
   static void List() {
     std::cout << "Exit codes; `mxtrain help CODE` explains one:\n";
-    for (const ExitCode& code : ExitCodes()) std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
+    for (const ExitCode& code : ExitCodes())
+      std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
     std::cout << "\n`mxtrain help COMMAND` explains a command, `mxtrain --help` lists them.\n"
                  "`mxtrain help KEY` explains a configuration key, `mxtrain help keys` lists them; "
                  "`mxtrain ops` is the operator reference.\n\n"
                  "Topics:\n";
-    for (const HelpTopic& topic : HelpTopics()) std::cout << format("  {:<24}  {}\n", "mxtrain help " + topic.names[0], topic.title);
+    for (const HelpTopic& topic : HelpTopics())
+      std::cout << format("  {:<24}  {}\n", "mxtrain help " + topic.names[0], topic.title);
   }
 
   // With the keys of that name.
   static void Show(const HelpTopic& topic) {
     std::cout << format("{}: {}\n\n{}", topic.names[0], topic.title, topic.text);
-    if (const std::string keys = config::HelpOnKey(topic.names[0]); !keys.empty()) std::cout << "\nKeys:\n" << keys;
+    if (const std::string keys = config::HelpOnKey(topic.names[0]); !keys.empty())
+      std::cout << "\nKeys:\n" << keys;
   }
 
   static void ListJson() {
@@ -125,7 +140,8 @@ class Help final : public Command {
   }
 
   bool IsCommand() const {
-    return std::any_of(line_.commands().begin(), line_.commands().end(), [this](const CommandInfo& command) { return command.name == topic_; });
+    return std::any_of(line_.commands().begin(), line_.commands().end(),
+                       [this](const CommandInfo& command) { return command.name == topic_; });
   }
 
   const ExitCode& Find() const {
@@ -133,9 +149,11 @@ class Help final : public Command {
     std::vector<std::string> known;
     for (const ExitCode& code : ExitCodes()) known.emplace_back(code.name);
     for (const CommandInfo& command : line_.commands()) known.push_back(command.name);
-    for (const HelpTopic& topic : HelpTopics()) known.insert(known.end(), topic.names.begin(), topic.names.end());
+    for (const HelpTopic& topic : HelpTopics())
+      known.insert(known.end(), topic.names.begin(), topic.names.end());
     for (std::string& topic : config::KeyTopics()) known.push_back(std::move(topic));
-    const bool number = topic_.find_first_not_of("0123456789") == std::string::npos;  // no number resembles another code
+    const bool number = topic_.find_first_not_of("0123456789") ==
+                        std::string::npos;  // no number resembles another code
     const std::string guess = number ? "" : DidYouMean(topic_, known);
     Throw(ErrorKind::kUsage, "unknown command, key or exit code '{}'{}", topic_,
           guess.empty()
@@ -148,7 +166,8 @@ class Help final : public Command {
     MakeFolders(man_dir_);
     WriteFileAtomically((fs::path(man_dir_) / "mxtrain.1").string(), ManPage(line_, ""));
     for (const CommandInfo& command : line_.commands()) {
-      WriteFileAtomically((fs::path(man_dir_) / format("mxtrain-{}.1", command.name)).string(), ManPage(line_, command.name));
+      WriteFileAtomically((fs::path(man_dir_) / format("mxtrain-{}.1", command.name)).string(),
+                          ManPage(line_, command.name));
     }
   }
 
@@ -159,6 +178,8 @@ class Help final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeHelp(const CommandLine& line) { return std::make_unique<Help>(line); }
+std::unique_ptr<Command> MakeHelp(const CommandLine& line) {
+  return std::make_unique<Help>(line);
+}
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pages of `mxtrain help` on topics that are not generated from tables: how to write nets and data
 // lists. Examples are indented by four spaces; examples of nets must be valid for `mxtrain plan`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/image_scan.h"
 
 #include <algorithm>
@@ -42,7 +43,8 @@ Thumbnail Shrink(const io::Image& gray) {
     const auto rows = Overlaps(y * height, std::min<double>(gray.height, (y + 1) * height));
     for (int x = 0; x < kColumns; ++x) {
       double sum = 0;
-      for (const auto& [u, share] : Overlaps(x * width, std::min<double>(gray.width, (x + 1) * width))) {
+      for (const auto& [u, share] :
+           Overlaps(x * width, std::min<double>(gray.width, (x + 1) * width))) {
         for (const auto& [v, part] : rows) sum += gray.row(v)[u] * share * part;
       }
       thumbnail[static_cast<size_t>(y * kColumns + x)] = sum / (height * width);
@@ -70,12 +72,15 @@ double Correlation(const Thumbnail& a, const Thumbnail& b) {
     sum_a += a[i], sum_b += b[i];
     aa += a[i] * a[i], bb += b[i] * b[i], ab += a[i] * b[i];
   }
-  const double variance_a = aa / n - sum_a / n * (sum_a / n), variance_b = bb / n - sum_b / n * (sum_b / n);
+  const double variance_a = aa / n - sum_a / n * (sum_a / n),
+               variance_b = bb / n - sum_b / n * (sum_b / n);
   if (std::min(variance_a, variance_b) < kLeastDeviation * kLeastDeviation) return 0;
   return (ab / n - sum_a / n * (sum_b / n)) / std::sqrt(variance_a * variance_b);
 }
 
-bool IsImage(const io::FieldSpec& field) { return field.kind == io::FieldKind::kImage; }
+bool IsImage(const io::FieldSpec& field) {
+  return field.kind == io::FieldKind::kImage;
+}
 
 // Scans records one by one and reuses memory.
 class Looker {
@@ -93,12 +98,15 @@ class Looker {
     for (const size_t i : images_) sums += SumOf(sample_.data[i]);
     facts.checksum = Checksum(sums);
     facts.readable = ReadHeader(&facts);
-    if (!facts.readable || images_.size() > 1 || std::min(facts.height, facts.width) < kLeastEdge) return facts;
+    if (!facts.readable || images_.size() > 1 || std::min(facts.height, facts.width) < kLeastEdge)
+      return facts;
     if (const auto thumbnail = ThumbnailOfSample()) facts.hash = HashOf(*thumbnail);
     return facts;
   }
 
-  std::optional<Thumbnail> ThumbnailOf(int64_t index) { return Read(index) ? ThumbnailOfSample() : std::nullopt; }
+  std::optional<Thumbnail> ThumbnailOf(int64_t index) {
+    return Read(index) ? ThumbnailOfSample() : std::nullopt;
+  }
 
  private:
   bool Read(int64_t index) {
@@ -112,8 +120,10 @@ class Looker {
   }
 
   static std::string SumOf(const io::FieldValue& value) {
-    const std::string_view pixels(reinterpret_cast<const char*>(value.pixels.data()), value.pixels.size());
-    return format("{:016x}{} ", Checksum(pixels.empty() ? std::string_view(value.encoded) : pixels), value.encoded.size() + pixels.size());
+    const std::string_view pixels(reinterpret_cast<const char*>(value.pixels.data()),
+                                  value.pixels.size());
+    return format("{:016x}{} ", Checksum(pixels.empty() ? std::string_view(value.encoded) : pixels),
+                  value.encoded.size() + pixels.size());
   }
 
   const io::FieldValue& first() const { return sample_.data[images_[0]]; }
@@ -121,7 +131,8 @@ class Looker {
   bool ReadHeader(ImageFacts* facts) const {
     const TShape& shape = source_.data_fields()[images_[0]].shape;
     if (!first().pixels.empty()) {
-      facts->channels = static_cast<int>(shape[0]), facts->height = static_cast<int>(shape[1]), facts->width = static_cast<int>(shape[2]);
+      facts->channels = static_cast<int>(shape[0]), facts->height = static_cast<int>(shape[1]),
+      facts->width = static_cast<int>(shape[2]);
       return true;
     }
     const auto info = io::ProbeImage(first().encoded);
@@ -135,7 +146,8 @@ class Looker {
   std::optional<Thumbnail> ThumbnailOfSample() {
     if (!first().pixels.empty()) {
       const TShape& shape = source_.data_fields()[images_[0]].shape;
-      image_.Resize(static_cast<int>(shape[1]), static_cast<int>(shape[2]), static_cast<int>(shape[0]));
+      image_.Resize(static_cast<int>(shape[1]), static_cast<int>(shape[2]),
+                    static_cast<int>(shape[0]));
       std::copy(first().pixels.begin(), first().pixels.end(), image_.pixels.begin());
       io::ConvertChannels(1, &image_);
       return Shrink(image_);
@@ -145,7 +157,9 @@ class Looker {
     options.exact = false;
     options.part = [](int height, int width) {
       // Twice the thumbnail's size is sufficient.
-      return io::DecodeOptions::Part{{0, 0, height, width}, std::min(1.0, std::max(2.0 * kRows / height, 2.0 * kColumns / width))};
+      return io::DecodeOptions::Part{
+          {0, 0, height, width},
+          std::min(1.0, std::max(2.0 * kRows / height, 2.0 * kColumns / width))};
     };
     io::Frame frame;
     if (decoder_.Decode(first().encoded, options, &image_, &frame)) return std::nullopt;
@@ -167,7 +181,8 @@ int Distance(const ImageHash& a, const ImageHash& b) {
   return bits;
 }
 
-std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function<bool()>& stop, const std::function<void()>& on_image) {
+std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function<bool()>& stop,
+                                   const std::function<void()>& on_image) {
   const std::vector<io::FieldSpec>& fields = source.data_fields();
   if (std::none_of(fields.begin(), fields.end(), IsImage)) return {};
   std::vector<ImageFacts> facts(static_cast<size_t>(source.size()));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Scans every image of a data source, on all cores: header, checksum, and a small fingerprint of
 // the content.
@@ -23,7 +24,7 @@ struct ImageFacts {
   bool readable = false;  // if false, the other members are meaningless
   uint64_t checksum = 0;  // of the bytes of files, of the pixels of decoded images
   int height = 0, width = 0;
-  int channels = 0;     // of the file: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA or CMYK
+  int channels = 0;  // of the file: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA or CMYK
   bool cmyk = false;
   int orientation = 1;  // EXIF
   std::optional<ImageHash> hash;
@@ -32,7 +33,8 @@ struct ImageFacts {
 // Facts about each record; empty if records contain no images. Calls `stop` before and `on_image`
 // after each image, both from several threads. Unreadable records have readable == false; other
 // errors are thrown.
-std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function<bool()>& stop, const std::function<void()>& on_image);
+std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function<bool()>& stop,
+                                   const std::function<void()>& on_image);
 
 // Whether two images with similar hashes are the same image: the correlation of their thumbnails is
 // at least 0.98. False for unreadable records and images without contrast.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain infer MODEL INPUT...
 #include <unistd.h>
 
@@ -32,7 +33,9 @@ class Infer final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("infer", "predict images or the rows of a table");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files").Required().Takes("MODEL");
+    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
+        .Required()
+        .Takes("MODEL");
     arguments
         .Option("inputs", &inputs_,
                 "folders, image files, lists of files (.txt .lst .tsv .csv), or - for a list on "
@@ -91,17 +94,21 @@ class Infer final : public Command {
         .Positive();
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 even if images could not be read");
     facts_.Declare(arguments);
-    arguments.Examples("  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv --top-k 3\n"
-                       "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
-                       "  mxtrain infer runs/houses new.csv --key id --output predicted.csv\n"
-                       "  mxtrain infer zoo/lenet@10 digits --size 1,28,28\n"
-                       "  mxtrain infer runs/latest photos --output-layer flatten0 --output features.npy > names.txt");
+    arguments.Examples(
+        "  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv "
+        "--top-k 3\n"
+        "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
+        "  mxtrain infer runs/houses new.csv --key id --output predicted.csv\n"
+        "  mxtrain infer zoo/lenet@10 digits --size 1,28,28\n"
+        "  mxtrain infer runs/latest photos --output-layer flatten0 --output features.npy > "
+        "names.txt");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
     CheckOrder(model_, inputs_[0], "infer");
-    if (format_.empty()) format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
+    if (format_.empty())
+      format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
     auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
     facts_.Complete(&model);
@@ -114,7 +121,8 @@ class Infer final : public Command {
     const bool table = spec.IsTable();
     CheckKind(table);
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
-    std::vector<std::string> names = table ? std::vector<std::string>() : CollectImages(inputs_, console);
+    std::vector<std::string> names =
+        table ? std::vector<std::string>() : CollectImages(inputs_, console);
     Net net;
     const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), console);
     if (table) {
@@ -123,7 +131,8 @@ class Infer final : public Command {
       net.iter = OpenImages(*runtime, model, names, DeviceOf(flags), modes, console);
     }
     if (net.iter) {
-      net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr, DeviceOf(flags), modes);
+      net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr,
+                             DeviceOf(flags), modes);
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
     }
     const bool finite = !net.iter || TellNonFinite(model, console);
@@ -134,7 +143,9 @@ class Infer final : public Command {
       Features(flags, model, names, &net, console);
     }
     if (StopFlag() == 1) return Stopped(console);
-    const int bad = net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(names.size()), skip_bad_, console) : 0;
+    const int bad = net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(names.size()),
+                                         skip_bad_, console)
+                             : 0;
     return finite ? bad : static_cast<int>(ErrorKind::kDiverged);
   }
 
@@ -152,12 +163,14 @@ class Infer final : public Command {
     for (const auto* arrays : {&model.args, &model.auxs}) {
       for (const auto& [name, array] : *arrays) {
         const std::vector<float> values = array.ToVector();
-        const auto bad = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+        const auto bad = std::find_if(values.begin(), values.end(),
+                                      [](float value) { return !std::isfinite(value); });
         if (bad == values.end()) continue;
-        console.Message(LogLevel::kWarning,
-                        format("{}: the parameter '{}' contains {}, so predictions are meaningless; "
-                               "use a checkpoint from before the training diverged",
-                               model.file, name, *bad));
+        console.Message(
+            LogLevel::kWarning,
+            format("{}: the parameter '{}' contains {}, so predictions are meaningless; "
+                   "use a checkpoint from before the training diverged",
+                   model.file, name, *bad));
         return false;
       }
     }
@@ -165,7 +178,9 @@ class Infer final : public Command {
   }
 
   int Stopped(report::Console& console) const {
-    if (!output_.empty()) console.Message(LogLevel::kWarning, format("stopped before the end: {} was not written", output_));
+    if (!output_.empty())
+      console.Message(LogLevel::kWarning,
+                      format("stopped before the end: {} was not written", output_));
     return 128 + StopSignal();
   }
 
@@ -190,10 +205,11 @@ class Infer final : public Command {
     const bool npy = output_.ends_with(".npy");
     if (output_layer_.empty()) {
       if (npy) {
-        Throw(ErrorKind::kUsage,
-              "--output {}: predictions are text (.csv, .jsonl, or a table); --probabilities {} "
-              "writes the scores of all classes, --output-layer NAME --output {} what a layer gives",
-              output_, output_, output_);
+        Throw(
+            ErrorKind::kUsage,
+            "--output {}: predictions are text (.csv, .jsonl, or a table); --probabilities {} "
+            "writes the scores of all classes, --output-layer NAME --output {} what a layer gives",
+            output_, output_, output_);
       }
       return;
     }
@@ -201,13 +217,12 @@ class Infer final : public Command {
       Throw(ErrorKind::kUsage, "--output-layer needs --output FILE.npy: features are not text");
     const std::filesystem::path ending = std::filesystem::path(output_).extension();
     if (!npy && !ending.empty()) {
-      Throw(ErrorKind::kUsage,
-            "--output {}: --output-layer writes .npy, not {}; give --output {}", output_,
-            ending.string(),
+      Throw(ErrorKind::kUsage, "--output {}: --output-layer writes .npy, not {}; give --output {}",
+            output_, ending.string(),
             std::filesystem::path(output_).replace_extension(".npy").string());
     }
-    const bool predicts =
-        !format_.empty() || top_k_ != 1 || threshold_ || !copy_to_.empty() || !annotate_.empty() || !probabilities_.empty();
+    const bool predicts = !format_.empty() || top_k_ != 1 || threshold_ || !copy_to_.empty() ||
+                          !annotate_.empty() || !probabilities_.empty();
     if (predicts) {
       Throw(ErrorKind::kUsage,
             "--format, --top-k, --copy-to, --annotate and --probabilities are for predictions; "
@@ -218,7 +233,8 @@ class Infer final : public Command {
 
   // Flags for images and for tables.
   void CheckKind(bool table) const {
-    if (!table && !key_.empty()) Throw(ErrorKind::kUsage, "--key names a column of a table; this model reads images");
+    if (!table && !key_.empty())
+      Throw(ErrorKind::kUsage, "--key names a column of a table; this model reads images");
     if (!table) return;
     if (!copy_to_.empty() || !annotate_.empty() || !tta_.empty()) {
       Throw(ErrorKind::kUsage,
@@ -237,18 +253,26 @@ class Infer final : public Command {
 
   // The rows of a table with the columns of the run's inputs; other columns are ignored. `names`:
   // of the rows.
-  std::unique_ptr<DataIter> OpenTable(Runtime& runtime, const Model& model, const PipelineSpec& spec, Context device, const ComputeModes& modes,
-                                      std::vector<std::string>* names, report::Console& console) const {
-    Kwargs kwargs{{"path", inputs_[0] == "-" ? "/dev/stdin" : inputs_[0]}, {"key", key_.empty() ? "#" : key_}};
+  std::unique_ptr<DataIter> OpenTable(Runtime& runtime, const Model& model,
+                                      const PipelineSpec& spec, Context device,
+                                      const ComputeModes& modes, std::vector<std::string>* names,
+                                      report::Console& console) const {
+    Kwargs kwargs{{"path", inputs_[0] == "-" ? "/dev/stdin" : inputs_[0]},
+                  {"key", key_.empty() ? "#" : key_}};
     for (const auto& [key, value] : spec.source_params) {
-      static constexpr std::string_view kOfLabels[] = {"label_fields", "label_delim", "classes", "field_classes"};
-      const bool of_run = key == "path" || key.starts_with("holdout") || std::find(std::begin(kOfLabels), std::end(kOfLabels), key) != std::end(kOfLabels);
+      static constexpr std::string_view kOfLabels[] = {"label_fields", "label_delim", "classes",
+                                                       "field_classes"};
+      const bool of_run =
+          key == "path" || key.starts_with("holdout") ||
+          std::find(std::begin(kOfLabels), std::end(kOfLabels), key) != std::end(kOfLabels);
       if (!of_run) kwargs.emplace_back(key, value);
     }
     std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, kwargs);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     for (int64_t i = 0; i < source->size(); ++i) names->push_back(source->Name(i));
-    const int64_t batch = std::min(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console), source->size());
+    const int64_t batch =
+        std::min(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console),
+                 source->size());
     return NewModelIter(runtime, std::move(source), spec, model.info, batch, device);
   }
 
@@ -262,21 +286,25 @@ class Infer final : public Command {
     io::ImageListParam list;
     list.Init({}, "image_list");
     list.files = files;  // not as text: file names may contain commas
-    const int64_t wanted = batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console);
+    const int64_t wanted =
+        batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console);
     const int64_t batch = std::min(wanted, static_cast<int64_t>(files.size()));
     const Context batches_for =
         tta_.empty() ? device : Context::cpu();  // views are created on the host
     auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch, batches_for);
     if (tta_.empty()) return iter;
-    auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape, tta_ == "crops");
+    auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape,
+                                             tta_ == "crops");
     views_ = views->views();
     return views;
   }
 
-  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device, const ComputeModes& modes,
-                                   report::Console& console) {
+  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device,
+                                   const ComputeModes& modes, report::Console& console) {
     constexpr int64_t kMost = 64;  // larger batches are not faster
-    const auto bytes_of = [&](int64_t batch) { return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device, modes); };
+    const auto bytes_of = [&](int64_t batch) {
+      return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device, modes);
+    };
     const int64_t batch = PowerOfTwoWithin(FreeBytes(runtime, device) / 4, kMost, bytes_of);
     if (batch < kMost)
       console.Message(LogLevel::kInfo,
@@ -296,18 +324,22 @@ class Infer final : public Command {
       if (name.ends_with("_output")) layers.push_back(name.substr(0, name.rfind('_')));
     }
     const std::string guess = DidYouMean(output_layer_, layers);
-    Throw(ErrorKind::kUsage, "the model has no layer '{}'{}", output_layer_, guess.empty() ? format("; it has {}", join(layers, ", ")) : guess);
+    Throw(ErrorKind::kUsage, "the model has no layer '{}'{}", output_layer_,
+          guess.empty() ? format("; it has {}", join(layers, ", ")) : guess);
   }
 
   // Runs the net over all examples; `on_row` gets the outputs for each readable one, averaged over
   // the views.
-  void ForEach(Net* net, int64_t examples, const char* what, report::Console& console, const OnRow& on_row) const {
+  void ForEach(Net* net, int64_t examples, const char* what, report::Console& console,
+               const OnRow& on_row) const {
     if (!net->evaluation) return;
-    std::vector<MeanOfViews> means(net->evaluation->executor().outputs().size(), MeanOfViews(views_));
+    std::vector<MeanOfViews> means(net->evaluation->executor().outputs().size(),
+                                   MeanOfViews(views_));
     std::vector<std::vector<float>> values(means.size());
     std::vector<const float*> row(means.size());
     std::optional<Progress> progress;
-    if (!output_.empty() || !isatty(STDOUT_FILENO)) progress.emplace(console, "predicting", what, examples);
+    if (!output_.empty() || !isatty(STDOUT_FILENO))
+      progress.emplace(console, "predicting", what, examples);
     net->evaluation->Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
           bool whole = true;
@@ -318,7 +350,8 @@ class Infer final : public Command {
           if (!whole) return;
           const auto rows = static_cast<size_t>(net->iter->batch_size());
           for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
-            for (size_t k = 0; k < row.size(); ++k) row[k] = values[k].data() + i * (values[k].size() / rows);
+            for (size_t k = 0; k < row.size(); ++k)
+              row[k] = values[k].data() + i * (values[k].size() / rows);
             on_row(batch.index[i], row);
           }
           if (progress) progress->Add(batch.count);
@@ -326,11 +359,15 @@ class Infer final : public Command {
         [] { return StopFlag() == 1; });
   }
 
-  void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files, Net* net, report::Console& console) const {
+  void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files,
+                Net* net, report::Console& console) const {
     const TShape row = RowShape(model);
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
-    ForEach(net, rows, "examples", console, [&](int64_t index, const std::vector<const float*>& outputs) { writer.Write(index, outputs[0]); });
+    ForEach(net, rows, "examples", console,
+            [&](int64_t index, const std::vector<const float*>& outputs) {
+              writer.Write(index, outputs[0]);
+            });
     if (StopFlag() == 1) return;
     writer.Finish();
     if (flags.json) {
@@ -342,36 +379,42 @@ class Infer final : public Command {
     }
   }
 
-  void Predictions(const Model& model, const PipelineSpec& spec, const std::vector<std::string>& names, Net* net, report::Console& console) const {
+  void Predictions(const Model& model, const PipelineSpec& spec,
+                   const std::vector<std::string>& names, Net* net,
+                   report::Console& console) const {
     const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
     CheckAnswers(heads);
     const char* what = spec.IsTable() ? "rows" : "images";
     const auto sinks = MakeSinks(heads, spec.IsTable(), names, console);
     std::vector<std::vector<float>> in_units(heads.size());
-    ForEach(net, static_cast<int64_t>(names.size()), what, console, [&](int64_t index, const std::vector<const float*>& outputs) {
-      Prediction prediction{index, net->iter->ExampleName(index), {}};
-      for (size_t h = 0; h < heads.size(); ++h) {
-        const float* scores = outputs[static_cast<size_t>(heads[h].output)];
-        if (heads[h].units) {
-          in_units[h].assign(scores, scores + heads[h].width);
-          heads[h].units->Restore(&in_units[h]);
-          scores = in_units[h].data();
-        }
-        prediction.heads.push_back({scores, Best(heads[h].answer, scores, heads[h].width)});
-      }
-      for (const auto& sink : sinks) sink->Take(prediction);
-    });
+    ForEach(net, static_cast<int64_t>(names.size()), what, console,
+            [&](int64_t index, const std::vector<const float*>& outputs) {
+              Prediction prediction{index, net->iter->ExampleName(index), {}};
+              for (size_t h = 0; h < heads.size(); ++h) {
+                const float* scores = outputs[static_cast<size_t>(heads[h].output)];
+                if (heads[h].units) {
+                  in_units[h].assign(scores, scores + heads[h].width);
+                  heads[h].units->Restore(&in_units[h]);
+                  scores = in_units[h].data();
+                }
+                prediction.heads.push_back({scores, Best(heads[h].answer, scores, heads[h].width)});
+              }
+              for (const auto& sink : sinks) sink->Take(prediction);
+            });
     if (StopFlag() == 1) return;
     for (const auto& sink : sinks) sink->Finish();
   }
 
   static bool Has(const std::vector<AnswerHead>& heads, Answer answer) {
-    return std::any_of(heads.begin(), heads.end(), [answer](const AnswerHead& head) { return head.answer == answer; });
+    return std::any_of(heads.begin(), heads.end(),
+                       [answer](const AnswerHead& head) { return head.answer == answer; });
   }
 
   // The head that sorts: the first that predicts classes.
   static size_t ClassHead(const std::vector<AnswerHead>& heads) {
-    const auto found = std::find_if(heads.begin(), heads.end(), [](const AnswerHead& head) { return head.answer != Answer::kValues; });
+    const auto found = std::find_if(heads.begin(), heads.end(), [](const AnswerHead& head) {
+      return head.answer != Answer::kValues;
+    });
     return found == heads.end() ? 0 : static_cast<size_t>(found - heads.begin());
   }
 
@@ -385,20 +428,27 @@ class Infer final : public Command {
       Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model predicts values");
   }
 
-  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(const std::vector<AnswerHead>& heads, bool table, const std::vector<std::string>& names,
+  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(const std::vector<AnswerHead>& heads,
+                                                         bool table,
+                                                         const std::vector<std::string>& names,
                                                          report::Console& console) const {
     std::vector<std::unique_ptr<PredictionSink>> sinks;
     const std::string what = !table ? "file" : key_.empty() ? "row" : key_;
     sinks.push_back(NewListing(output_, format_, heads, what, names, top_k_));
-    if (!copy_to_.empty()) sinks.push_back(NewSorter(copy_to_, heads, ClassHead(heads), min_score_.value_or(0), console));
+    if (!copy_to_.empty())
+      sinks.push_back(
+          NewSorter(copy_to_, heads, ClassHead(heads), min_score_.value_or(0), console));
     if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, heads));
-    if (!probabilities_.empty()) sinks.push_back(NewScoreFile(probabilities_, heads, ClassHead(heads), static_cast<int64_t>(names.size())));
+    if (!probabilities_.empty())
+      sinks.push_back(NewScoreFile(probabilities_, heads, ClassHead(heads),
+                                   static_cast<int64_t>(names.size())));
     return sinks;
   }
 
   // The classes with the highest scores, best first; or those at or above the threshold; or all
   // values.
-  std::vector<std::pair<int64_t, float>> Best(Answer answer, const float* scores, int64_t classes) const {
+  std::vector<std::pair<int64_t, float>> Best(Answer answer, const float* scores,
+                                              int64_t classes) const {
     std::vector<std::pair<int64_t, float>> best;
     if (answer == Answer::kValues) {
       for (int64_t j = 0; j < classes; ++j) best.emplace_back(j, scores[j]);
@@ -408,15 +458,20 @@ class Infer final : public Command {
     std::iota(order.begin(), order.end(), 0);
     const bool any = answer == Answer::kAnyClasses;
     const auto least = static_cast<float>(threshold_.value_or(0.5));
-    const int64_t k =
-        any ? std::count_if(scores, scores + classes, [least](float score) { return score >= least; }) : std::min<int64_t>(top_k_, classes);
+    const int64_t k = any ? std::count_if(scores, scores + classes,
+                                          [least](float score) { return score >= least; })
+                          : std::min<int64_t>(top_k_, classes);
     std::partial_sort(order.begin(), order.begin() + k, order.end(),
-                      [scores](int64_t a, int64_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
-    for (int64_t j = 0; j < k; ++j) best.emplace_back(order[static_cast<size_t>(j)], scores[order[static_cast<size_t>(j)]]);
+                      [scores](int64_t a, int64_t b) {
+                        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+                      });
+    for (int64_t j = 0; j < k; ++j)
+      best.emplace_back(order[static_cast<size_t>(j)], scores[order[static_cast<size_t>(j)]]);
     return best;
   }
 
-  std::string model_, key_, format_, output_, output_layer_, copy_to_, annotate_, probabilities_, tta_;
+  std::string model_, key_, format_, output_, output_layer_, copy_to_, annotate_, probabilities_,
+      tta_;
   std::vector<std::string> inputs_;
   ModelFacts facts_;
   int top_k_ = 1, views_ = 1;
@@ -427,6 +482,8 @@ class Infer final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeInfer() { return std::make_unique<Infer>(); }
+std::unique_ptr<Command> MakeInfer() {
+  return std::make_unique<Infer>();
+}
 
 }  // namespace mxtrain::commands

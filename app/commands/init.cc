@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain init FOLDER: scans a folder of images and writes a configuration that trains on it.
 #include <algorithm>
 #include <filesystem>
@@ -23,7 +24,8 @@ constexpr double kHoldout = 0.2;
 bool HasFolders(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     std::error_code broken;  // a dangling link is not a folder
-    if (entry.is_directory(broken) && !entry.path().filename().string().starts_with('.')) return true;
+    if (entry.is_directory(broken) && !entry.path().filename().string().starts_with('.'))
+      return true;
   }
   return false;
 }
@@ -31,12 +33,14 @@ bool HasFolders(const fs::path& folder) {
 // The first of these sub-folders that exists; "" for none.
 std::string SubFolder(const fs::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (fs::is_directory(folder / name) && HasFolders(folder / name)) return (folder / name).string();
+    if (fs::is_directory(folder / name) && HasFolders(folder / name))
+      return (folder / name).string();
   }
   return "";
 }
 
-std::unique_ptr<io::Source> OpenFolder(const std::string& path, const std::vector<std::string>& classes) {
+std::unique_ptr<io::Source> OpenFolder(const std::string& path,
+                                       const std::vector<std::string>& classes) {
   io::ImageFolderParam param;
   param.Init({{"path", path}}, "image_folder");
   param.classes = classes;
@@ -103,7 +107,8 @@ class Init final : public Command {
                 "edge length of the net's input in pixels; default: chosen from the images")
         .Within(16, 512);
     arguments.Flag("--overwrite", &overwrite_, "replace an existing file");
-    arguments.Examples("  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96");
+    arguments.Examples(
+        "  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -142,13 +147,15 @@ class Init final : public Command {
     ImageFolder found;
     found.name = root.filename().string();
     if (output_.empty()) output_ = found.name + ".yaml";
-    const std::string train = SubFolder(root, {"train", "training"}), val = SubFolder(root, {"val", "validation", "valid", "dev"});
+    const std::string train = SubFolder(root, {"train", "training"}),
+                      val = SubFolder(root, {"val", "validation", "valid", "dev"});
     const auto source = OpenFolder(train.empty() ? root.string() : train, {});
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     Count(*source, &found);
     if (!train.empty() && !val.empty()) {
       const auto validation = OpenFolder(val, source->class_names());
-      for (const std::string& text : validation->remarks()) console.Message(LogLevel::kWarning, text);
+      for (const std::string& text : validation->remarks())
+        console.Message(LogLevel::kWarning, text);
       found.val_images = validation->size();
       found.val = Written(val);
     } else {
@@ -157,7 +164,9 @@ class Init final : public Command {
       found.train_images -= found.val_images;
     }
     found.train = Written(train.empty() ? root.string() : train);
-    if (const std::string test = SubFolder(root, {"test", "testing"}); !train.empty() && !test.empty()) found.test = Shown(test);
+    if (const std::string test = SubFolder(root, {"test", "testing"});
+        !train.empty() && !test.empty())
+      found.test = Shown(test);
     Probe(*source, &found, console);
     return found;
   }
@@ -166,7 +175,8 @@ class Init final : public Command {
   void Count(const io::Source& source, ImageFolder* found) const {
     std::vector<int64_t> counts(source.class_names().size());
     for (int64_t i = 0; i < source.size(); ++i) ++counts[static_cast<size_t>(*source.ClassOf(i))];
-    for (size_t k = 0; k < counts.size(); ++k) found->classes.emplace_back(source.class_names()[k], counts[k]);
+    for (size_t k = 0; k < counts.size(); ++k)
+      found->classes.emplace_back(source.class_names()[k], counts[k]);
     found->train_images = source.size();
     if (counts.size() < 2) {
       Throw(ErrorKind::kData,
@@ -183,7 +193,8 @@ class Init final : public Command {
 
   // A path as written to the file: relative if it is below the working folder, else absolute.
   std::string Written(const std::string& path) const {
-    const fs::path base = output_ == "-" ? fs::current_path() : fs::absolute(output_).lexically_normal().parent_path();
+    const fs::path base = output_ == "-" ? fs::current_path()
+                                         : fs::absolute(output_).lexically_normal().parent_path();
     const std::string relative = fs::path(path).lexically_relative(base).string();
     return relative.empty() || relative.starts_with("../..") ? path : relative;
   }
@@ -216,8 +227,10 @@ class Init final : public Command {
     if (!f.test.empty())
       std::cout << format("{0} is for the final test: mxtrain eval runs/latest {0}\n",
                           report::QuoteShell(f.test));
-    std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", f.channels, c.input_size, c.input_size, c.batch_size, c.epochs);
-    std::cout << format("next: mxtrain check {0}, then mxtrain train {0}\n", report::QuoteShell(output_));
+    std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", f.channels, c.input_size,
+                        c.input_size, c.batch_size, c.epochs);
+    std::cout << format("next: mxtrain check {0}, then mxtrain train {0}\n",
+                        report::QuoteShell(output_));
   }
 
   std::string folder_, output_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/init_config.h"
 
 #include <algorithm>
@@ -24,7 +25,8 @@ std::string OneLine(std::string text) {
 std::string ClassList(const ImageFolder& folder) {
   std::string text;
   for (size_t i = 0; i < folder.classes.size() && i < 12; ++i) {
-    text += format("{}{} {}", i ? ", " : "", OneLine(folder.classes[i].first), folder.classes[i].second);
+    text += format("{}{} {}", i ? ", " : "", OneLine(folder.classes[i].first),
+                   folder.classes[i].second);
   }
   return text + (folder.classes.size() > 12 ? ", ..." : "");
 }
@@ -77,7 +79,8 @@ net:
   layers:
 )",
                             f.channels, size, size);
-  text += format("    - conv_bn: {{name: stem, width: 32, kernel: {}, stride: {}}}\n", size >= 96 ? 5 : 3, size > 40 ? 2 : 1);
+  text += format("    - conv_bn: {{name: stem, width: 32, kernel: {}, stride: {}}}\n",
+                 size >= 96 ? 5 : 3, size > 40 ? 2 : 1);
   text += "    - Activation: {act_type: relu}\n";
   if (size >= 96) text += "    - Pooling: {pool_type: max, kernel: 3, stride: 2, pad: 1}\n";
   text += R"(    - unit: {name: unit1, width: 32, stride: 1}
@@ -134,7 +137,8 @@ train:
   initializer: {{name: xavier, rnd_type: gaussian, factor_type: in, magnitude: 2}}
   metrics: [accuracy, {}cross_entropy]    # the first selects the `best` checkpoint
 )",
-                choice.epochs, choice.batch_size >= 32 ? "0.05" : "0.02", f.classes.size() > 10 ? "{name: top_k, k: 5}, " : "");
+                choice.epochs, choice.batch_size >= 32 ? "0.05" : "0.02",
+                f.classes.size() > 10 ? "{name: top_k, k: 5}, " : "");
 }
 
 }  // namespace
@@ -146,14 +150,18 @@ TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {
     if (input_size == 0 && folder.median_side >= size) choice.input_size = size;
   }
   choice.batch_size = 32;
-  while (choice.batch_size > 8 && folder.train_images < int64_t{10} * choice.batch_size) choice.batch_size /= 2;
+  while (choice.batch_size > 8 && folder.train_images < int64_t{10} * choice.batch_size)
+    choice.batch_size /= 2;
   while (choice.batch_size > 1 && folder.train_images < choice.batch_size) choice.batch_size /= 2;
-  choice.epochs = std::clamp<int64_t>((90'000 / std::max<int64_t>(folder.train_images, 1) + 2) / 5 * 5, 10, 60);
+  choice.epochs =
+      std::clamp<int64_t>((90'000 / std::max<int64_t>(folder.train_images, 1) + 2) / 5 * 5, 10, 60);
   return choice;
 }
 
-std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice, const std::string& file) {
-  return Head(folder, file) + kBlocks + Net(folder, choice) + Data(folder, choice) + Train(folder, choice);
+std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice,
+                       const std::string& file) {
+  return Head(folder, file) + kBlocks + Net(folder, choice) + Data(folder, choice) +
+         Train(folder, choice);
 }
 
 }  // namespace mxtrain::commands

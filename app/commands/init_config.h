@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The configuration that `mxtrain init` writes, from the facts about a folder of images.
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace mxtrain::commands {
 
 // The facts about a folder of images that the choice of net and training depends on.
 struct ImageFolder {
-  std::string name;                                      // of the run
+  std::string name;        // of the run
   std::string train, val;  // empty val: held out of the training folder
   std::string test;        // for `eval`, as the user gave it; empty: none
   std::vector<std::pair<std::string, int64_t>> classes;  // with their numbers of training images
@@ -31,6 +32,7 @@ struct TrainingChoice {
 TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size);
 
 // YAML. Paths are written as given; `file` is the name that the user will use for it.
-std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice, const std::string& file);
+std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice,
+                       const std::string& file);
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain lr-find CONFIG: a learning rate range test (Smith 2015, "Cyclical Learning Rates for
 // Training Neural Networks", section 3.3): the rate rises step by step until the loss diverges; the
 // rate at which the loss fell fastest is a good initial rate.
@@ -91,8 +92,13 @@ class LrFind final : public Command {
         .Option("--steps", &steps_, "number of steps; the rate rises by the same factor in each")
         .Within(20, 100000)
         .ShowsDefault();
-    arguments.Option("--out", &out_, "folder for lr_find.csv, lr_find.svg and lr_find.png; default: runs/NAME-lr-find").Takes("DIR");
-    arguments.Examples("  mxtrain lr-find configs/mnist/lenet.yaml\n  mxtrain lr-find config.yaml --to 1 --steps 300 --json");
+    arguments
+        .Option("--out", &out_,
+                "folder for lr_find.csv, lr_find.svg and lr_find.png; default: runs/NAME-lr-find")
+        .Takes("DIR");
+    arguments.Examples(
+        "  mxtrain lr-find configs/mnist/lenet.yaml\n  mxtrain lr-find config.yaml --to 1 --steps "
+        "300 --json");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -114,12 +120,16 @@ class LrFind final : public Command {
     CheckCurve(points, steepest.has_value(), diverged, console);
     const double suggestion = *steepest;
     if (flags.json) {
-      std::cout << report::JsonText({{"suggestion", suggestion}, {"steps", points.size()}, {"diverged", diverged}, {"folder", out_}})
+      std::cout << report::JsonText({{"suggestion", suggestion},
+                                     {"steps", points.size()},
+                                     {"diverged", diverged},
+                                     {"folder", out_}})
                 << "\n";
     } else {
       std::cout << format("{}\n", report::FormatNumber(suggestion));
     }
-    const std::string end = diverged ? format(", and diverges at {}", report::FormatNumber(points.back().rate)) : "";
+    const std::string end =
+        diverged ? format(", and diverges at {}", report::FormatNumber(points.back().rate)) : "";
     console.Message(
         LogLevel::kInfo,
         format("suggested initial rate: {}, where the loss falls fastest{}; curve: {}/lr_find.svg",
@@ -142,7 +152,8 @@ class LrFind final : public Command {
     std::erase_if(given, [](const auto& item) { return item.first == "lr"; });
     given.emplace_back("lr", params::Print(from_));
     const double factor = std::pow(to_ / from_, 1.0 / static_cast<double>(steps_ - 1));
-    options.lr_schedule = {"exponential", {{"factor", params::Print(factor)}, {"every", "1"}, {"unit", "steps"}}};
+    options.lr_schedule = {"exponential",
+                           {{"factor", params::Print(factor)}, {"every", "1"}, {"unit", "steps"}}};
     options.epochs = steps_;  // the steps end the run
     options.max_steps = steps_;
     options.save = {0, 0, 0, 0};
@@ -163,8 +174,10 @@ class LrFind final : public Command {
 
   // Reports what the curve does not show, and what to do about it. Throws kCheckFailed if no rate
   // can be suggested.
-  void CheckCurve(const std::vector<RatePoint>& points, bool falls, bool diverged, report::Console& console) const {
-    const std::string first = report::FormatNumber(points.front().rate), last = report::FormatNumber(points.back().rate);
+  void CheckCurve(const std::vector<RatePoint>& points, bool falls, bool diverged,
+                  report::Console& console) const {
+    const std::string first = report::FormatNumber(points.front().rate),
+                      last = report::FormatNumber(points.back().rate);
     if (diverged && static_cast<int64_t>(points.size()) < steps_ / 5) {
       Throw(ErrorKind::kCheckFailed,
             "the loss diverges after {} steps, at a rate of {}, too early for a suggestion (see "
@@ -185,7 +198,8 @@ class LrFind final : public Command {
                            last, report::FormatNumber(to_ * 100)));
   }
 
-  void WriteFiles(const std::string& name, const std::vector<RatePoint>& points, std::optional<double> suggestion) {
+  void WriteFiles(const std::string& name, const std::vector<RatePoint>& points,
+                  std::optional<double> suggestion) {
     if (out_.empty()) out_ = "runs/" + name + "-lr-find";
     MakeFolders(out_);
     std::string table = "step,lr,loss,smooth_loss\n";
@@ -202,7 +216,8 @@ class LrFind final : public Command {
     chart.x = {.label = "learning rate", .log = true};
     chart.y = {.label = "loss of the batch", .log = true};
     chart.series = {each, smooth};
-    if (suggestion) chart.marks = {{*suggestion, "suggestion " + report::FormatNumber(*suggestion)}};
+    if (suggestion)
+      chart.marks = {{*suggestion, "suggestion " + report::FormatNumber(*suggestion)}};
     plot::Save(plot::Draw(chart), out_ + "/lr_find");
   }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/machine_limits.h"
 
 #include "mxtrain/operator/imperative.h"
@@ -8,7 +9,8 @@ namespace {
 // Use different numbers: on equal bits a GPU draws less power and is faster.
 NDArray Varied(Runtime& runtime, const TShape& shape, Context ctx, DType type) {
   std::vector<float> values(static_cast<size_t>(shape.Size()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(static_cast<uint32_t>(i) * 2654435761U >> 8) * 0x1p-24F - 0.5F;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<uint32_t>(i) * 2654435761U >> 8) * 0x1p-24F - 0.5F;
   const NDArray made[] = {NDArray::FromVector(runtime, shape, values, ctx)};
   return type == DType::kFloat32 ? made[0] : Invoke("Cast", made, {{"dtype", NameOf(type)}})[0];
 }
@@ -20,9 +22,11 @@ int64_t SideFor(Context ctx) {
 
 }  // namespace
 
-MatrixProduct::MatrixProduct(Runtime& runtime, Context ctx, Math math, DType type) : side_(SideFor(ctx)) {
+MatrixProduct::MatrixProduct(Runtime& runtime, Context ctx, Math math, DType type)
+    : side_(SideFor(ctx)) {
   const Symbol product =
-      Symbol::Create(runtime.operators(), "FullyConnected", "product", {{"num_hidden", std::to_string(side_)}, {"no_bias", "True"}},
+      Symbol::Create(runtime.operators(), "FullyConnected", "product",
+                     {{"num_hidden", std::to_string(side_)}, {"no_bias", "True"}},
                      std::vector{Symbol::Variable("data")});
   const TShape shape{side_, side_};
   executor::BindRequest request;

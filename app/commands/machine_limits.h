@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The peak rates of a device, as a reference for a net: products of large matrices and copies of
 // large arrays.
@@ -26,7 +27,9 @@ class LargeCopy {
  public:
   LargeCopy(Runtime& runtime, Context ctx);
   void Push() { to_.CopyFrom(from_); }
-  double bytes() const { return 2 * static_cast<double>(from_.spec().Bytes()); }  // read and written by one
+  double bytes() const {
+    return 2 * static_cast<double>(from_.spec().Bytes());
+  }  // read and written by one
 
  private:
   NDArray from_, to_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Man pages, generated from the declarations of the command line.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Facts about a model that its file may lack and flags supply in `eval` and `infer`: PREFIX@N,
 // MXNet files written by other programs.

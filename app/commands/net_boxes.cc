@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/net_boxes.h"
 
 #include <algorithm>
@@ -15,7 +16,9 @@ class Params {
   explicit Params(const OperatorProperty& op) {
     for (auto& [key, value] : op.GetParams()) values_[key] = value;
   }
-  std::string Text(const std::string& key) const { return values_.contains(key) ? values_.at(key) : ""; }
+  std::string Text(const std::string& key) const {
+    return values_.contains(key) ? values_.at(key) : "";
+  }
   bool IsTrue(const std::string& key) const { return Text(key) == "True"; }
   // "3×3"; "" if there is none, or every number is `usual`.
   std::string Shape(const std::string& key, int64_t usual = -1) const {
@@ -23,7 +26,9 @@ class Params {
     const std::string text = Text(key);
     if (text.empty() || text == "None") return "";
     params::Parse(text, &shape);
-    if (shape.ndim() == 0 || std::all_of(shape.begin(), shape.end(), [usual](int64_t d) { return d == usual; })) return "";
+    if (shape.ndim() == 0 ||
+        std::all_of(shape.begin(), shape.end(), [usual](int64_t d) { return d == usual; }))
+      return "";
     return format("{}", join(std::vector<int64_t>(shape.begin(), shape.end()), "×"));
   }
 
@@ -36,7 +41,8 @@ std::string Strides(const Params& p) {
   const std::string stride = p.Shape("stride", 1);
   if (stride.empty()) return "";
   const size_t cross = stride.find("×");
-  const bool same = cross != std::string::npos && stride.substr(0, cross) + "×" + stride.substr(0, cross) == stride;
+  const bool same = cross != std::string::npos &&
+                    stride.substr(0, cross) + "×" + stride.substr(0, cross) == stride;
   return ", stride " + (same ? stride.substr(0, cross) : stride);
 }
 
@@ -45,7 +51,8 @@ std::string Convolution(const Params& p, const char* word) {
   const std::string grouped = groups.empty() || groups == "1"  ? ""
                               : groups == p.Text("num_filter") ? ", depthwise"
                                                                : format(", {} groups", groups);
-  return format("{} {}, {}{}{}", word, p.Shape("kernel"), p.Text("num_filter"), grouped, Strides(p));
+  return format("{} {}, {}{}{}", word, p.Shape("kernel"), p.Text("num_filter"), grouped,
+                Strides(p));
 }
 
 // A short description of an operator.
@@ -64,8 +71,9 @@ std::string Words(const OperatorProperty& op, NetBox::Family* family) {
   }
   if (type == "Pooling") {
     *family = Family::kPooling;
-    return p.IsTrue("global_pool") ? format("global {} pooling", p.Text("pool_type"))
-                                   : format("{} pooling {}{}", p.Text("pool_type"), p.Shape("kernel"), Strides(p));
+    return p.IsTrue("global_pool")
+               ? format("global {} pooling", p.Text("pool_type"))
+               : format("{} pooling {}{}", p.Text("pool_type"), p.Shape("kernel"), Strides(p));
   }
   if (type == "Activation") return p.Text("act_type");
   if (type == "LeakyReLU") return p.Text("act_type") + " relu";
@@ -82,8 +90,14 @@ std::string ExampleShape(const TShape& shape) {
 
 class Maker {
  public:
-  Maker(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs, const std::set<std::string>& labels)
-      : graph_(graph), specs_(specs), inputs_(inputs), labels_(labels), box_of_(graph.nodes.size(), -1), counted_(graph.nodes.size()) {
+  Maker(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs,
+        const std::set<std::string>& labels)
+      : graph_(graph),
+        specs_(specs),
+        inputs_(inputs),
+        labels_(labels),
+        box_of_(graph.nodes.size(), -1),
+        counted_(graph.nodes.size()) {
     readers_.resize(graph.nodes.size());
     for (const Node& node : graph.nodes) {
       for (const NodeEntry& e : node.inputs) ++readers_[static_cast<size_t>(e.node)];
@@ -98,7 +112,12 @@ class Maker {
         AddOperator(static_cast<int>(id));
       } else if (inputs_.contains(node.name)) {
         box_of_[id] = static_cast<int>(boxes_.size());
-        boxes_.push_back({NetBox::Family::kInput, "input", node.name, ExampleShape(specs_.shapes[id][0]), 0, {}});
+        boxes_.push_back({NetBox::Family::kInput,
+                          "input",
+                          node.name,
+                          ExampleShape(specs_.shapes[id][0]),
+                          0,
+                          {}});
       }
     }
     return std::move(boxes_);
@@ -119,7 +138,8 @@ class Maker {
     for (int i = 0; i < node.num_args; ++i) {
       const auto from = static_cast<size_t>(node.inputs[static_cast<size_t>(i)].node);
       const Node& source = graph_.nodes[from];
-      const bool parameter = source.kind == Node::Kind::kVariable && !inputs_.contains(source.name) && !labels_.contains(source.name);
+      const bool parameter = source.kind == Node::Kind::kVariable &&
+                             !inputs_.contains(source.name) && !labels_.contains(source.name);
       if (!parameter || counted_[from]) continue;
       counted_[from] = true;  // a shared weight counts once
       sum += specs_.shapes[from][0].Size();
@@ -133,7 +153,8 @@ class Maker {
     if (sources.size() != 1 || heads_.contains(id)) return false;
     const auto from = static_cast<size_t>(sources[0]);
     const Node& source = graph_.nodes[from];
-    return !source.is_variable() && readers_[from] == 1 && specs_.shapes[static_cast<size_t>(id)][0] == specs_.shapes[from][0] &&
+    return !source.is_variable() && readers_[from] == 1 &&
+           specs_.shapes[static_cast<size_t>(id)][0] == specs_.shapes[from][0] &&
            graph_.nodes[static_cast<size_t>(id)].op->TypeString() != "Convolution";
   }
 
@@ -151,10 +172,16 @@ class Maker {
     }
     if (sources.size() > 1) family = NetBox::Family::kJoin;
     if (heads_.contains(id)) family = NetBox::Family::kHead;
-    NetBox box{family, words, node.name, ExampleShape(specs_.shapes[static_cast<size_t>(id)][0]), CountParameters(node), {}};
+    NetBox box{family,
+               words,
+               node.name,
+               ExampleShape(specs_.shapes[static_cast<size_t>(id)][0]),
+               CountParameters(node),
+               {}};
     for (int source : sources) {
       const int from = box_of_[static_cast<size_t>(source)];
-      if (std::find(box.inputs.begin(), box.inputs.end(), from) == box.inputs.end()) box.inputs.push_back(from);
+      if (std::find(box.inputs.begin(), box.inputs.end(), from) == box.inputs.end())
+        box.inputs.push_back(from);
     }
     box_of_[static_cast<size_t>(id)] = static_cast<int>(boxes_.size());
     boxes_.push_back(std::move(box));
@@ -172,7 +199,8 @@ class Maker {
 
 }  // namespace
 
-std::vector<NetBox> MakeNetBoxes(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs,
+std::vector<NetBox> MakeNetBoxes(const Graph& graph, const InferredSpecs& specs,
+                                 const std::set<std::string>& inputs,
                                  const std::set<std::string>& labels) {
   return Maker(graph, specs, inputs, labels).Make();
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The contents of a drawing of a net: its graph without parameters and labels; operators that only
 // post-process an array (batch norm, activation, dropout) share the box of the operator that made
@@ -22,7 +23,8 @@ struct NetBox {
 };
 
 // In topological order.
-std::vector<NetBox> MakeNetBoxes(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs,
+std::vector<NetBox> MakeNetBoxes(const Graph& graph, const InferredSpecs& specs,
+                                 const std::set<std::string>& inputs,
                                  const std::set<std::string>& labels);
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Positions of the boxes of a net: rows by depth and lanes side by side, so that neither boxes nor
 // passing connections overlap.
@@ -9,8 +10,8 @@ namespace mxtrain::commands {
 struct NetLayout {
   // A box, or a point where a connection passes other boxes.
   struct Vertex {
-    int box = -1;             // -1: a connection passes
-    int row = 0;              // the longest path from an input
+    int box = -1;  // -1: a connection passes
+    int row = 0;   // the longest path from an input
     int lane = 0;  // 0: the longest path through the net; others are right (above 0) and left of it
     std::vector<int> inputs;  // vertices of the row before
   };

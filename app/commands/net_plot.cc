@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/net_plot.h"
 
 #include <algorithm>
@@ -18,20 +19,24 @@ using plot::Anchor;
 using plot::Drawing;
 using plot::Point;
 
-constexpr double kBoxWidth = 262, kBoxHeight = 38, kPitch = 66, kPassing = 18, kLaneGap = 14, kColumnGap = 56, kMargin = 24, kTop = 92;
+constexpr double kBoxWidth = 262, kBoxHeight = 38, kPitch = 66, kPassing = 18, kLaneGap = 14,
+                 kColumnGap = 56, kMargin = 24, kTop = 92;
 constexpr int kMostOfOneColumn = 14;  // maximum number of rows without a break into columns
 const plot::Stroke kConnection{plot::kGray, 1.3, {}};
 
 plot::Colour ColourOf(NetBox::Family family) {
-  static constexpr std::array kColours = {plot::kBlack,  plot::kSky,       plot::kOrange, plot::kGreen,
-                                          plot::kYellow, plot::kVermilion, plot::kPurple};
+  static constexpr std::array kColours = {plot::kBlack, plot::kSky,    plot::kOrange,
+                                          plot::kGreen, plot::kYellow, plot::kVermilion,
+                                          plot::kPurple};
   return kColours[static_cast<size_t>(family)];
 }
 
 // "1.2 M", "9.4 k".
 std::string ShortCount(int64_t count) {
   const auto value = static_cast<double>(count);
-  return value >= 1e6 ? format("{:.1f} M", value / 1e6) : value >= 1e4 ? format("{:.0f} k", value / 1e3) : std::to_string(count);
+  return value >= 1e6   ? format("{:.1f} M", value / 1e6)
+         : value >= 1e4 ? format("{:.0f} k", value / 1e3)
+                        : std::to_string(count);
 }
 
 // The rows after a narrow one, up to the next narrow one: a single row of a chain, or branches and
@@ -46,7 +51,8 @@ struct Segment {
 
 class NetImage {
  public:
-  NetImage(std::vector<NetBox> boxes, std::string title) : boxes_(std::move(boxes)), title_(std::move(title)) {
+  NetImage(std::vector<NetBox> boxes, std::string title)
+      : boxes_(std::move(boxes)), title_(std::move(title)) {
     std::vector<std::vector<int>> inputs;
     for (const NetBox& box : boxes_) inputs.push_back(box.inputs);
     layout_ = LayOutNet(inputs);
@@ -59,11 +65,13 @@ class NetImage {
     for (double column : column_widths_) width += column + kColumnGap;
     int most = 0;
     for (const Segment& s : segments_) most = std::max(most, s.last - ColumnBegin(s.column) + 1);
-    Drawing drawing(std::max({width, 2 * kMargin + plot::TextWidth(title_, 18), 2 * kMargin + kLegendWidth}),
-                    kTop + kPitch * most + kMargin);
+    Drawing drawing(
+        std::max({width, 2 * kMargin + plot::TextWidth(title_, 18), 2 * kMargin + kLegendWidth}),
+        kTop + kPitch * most + kMargin);
     DrawTitle(&drawing);
     for (const Segment& s : segments_) DrawGround(s, &drawing);
-    for (size_t v = 0; v < layout_.vertices.size(); ++v) DrawConnections(static_cast<int>(v), &drawing);
+    for (size_t v = 0; v < layout_.vertices.size(); ++v)
+      DrawConnections(static_cast<int>(v), &drawing);
     for (const NetLayout::Vertex& vertex : layout_.vertices) DrawBox(vertex, &drawing);
     return drawing;
   }
@@ -110,7 +118,9 @@ class NetImage {
     double widest = 0;
     for (const Segment& s : segments_) widest = std::max(widest, s.right - s.left);
     int columns = 1;
-    while (layout_.rows > kMostOfOneColumn && 1.5 * kPitch * layout_.rows / columns > columns * (widest + kColumnGap)) ++columns;
+    while (layout_.rows > kMostOfOneColumn &&
+           1.5 * kPitch * layout_.rows / columns > columns * (widest + kColumnGap))
+      ++columns;
     const int most = (layout_.rows + columns - 1) / columns;
     int begin = 0, column = 0;
     for (Segment& s : segments_) {
@@ -120,16 +130,21 @@ class NetImage {
     column_widths_.assign(static_cast<size_t>(column + 1), 0);
     column_lefts_.assign(static_cast<size_t>(column + 1), 0);
     for (const Segment& s : segments_)
-      column_lefts_[static_cast<size_t>(s.column)] = std::min(column_lefts_[static_cast<size_t>(s.column)], s.left);
+      column_lefts_[static_cast<size_t>(s.column)] =
+          std::min(column_lefts_[static_cast<size_t>(s.column)], s.left);
     for (const Segment& s : segments_) {
       double& width = column_widths_[static_cast<size_t>(s.column)];
       width = std::max(width, s.right - column_lefts_[static_cast<size_t>(s.column)]);
     }
   }
 
-  Segment& SegmentOf(const NetLayout::Vertex& v) { return segments_[segment_of_[static_cast<size_t>(v.row)]]; }
+  Segment& SegmentOf(const NetLayout::Vertex& v) {
+    return segments_[segment_of_[static_cast<size_t>(v.row)]];
+  }
   int ColumnBegin(int column) const {
-    return std::find_if(segments_.begin(), segments_.end(), [column](const Segment& s) { return s.column == column; })->first;
+    return std::find_if(segments_.begin(), segments_.end(),
+                        [column](const Segment& s) { return s.column == column; })
+        ->first;
   }
   // The position of lane 0 of a column.
   double ColumnMiddle(int column) const {
@@ -150,12 +165,13 @@ class NetImage {
     int64_t parameters = 0;
     for (const NetBox& box : boxes_) parameters += box.parameters;
     drawing->AddText({kMargin, 34}, format("{}: {} parameters", title_, parameters), {.size = 18});
-    static constexpr std::pair<NetBox::Family, const char*> kNames[] = {{NetBox::Family::kConvolution, "convolution"},
-                                                                        {NetBox::Family::kMatrix, "fully connected"},
-                                                                        {NetBox::Family::kPooling, "pooling"},
-                                                                        {NetBox::Family::kJoin, "join"},
-                                                                        {NetBox::Family::kOther, "other"},
-                                                                        {NetBox::Family::kHead, "output"}};
+    static constexpr std::pair<NetBox::Family, const char*> kNames[] = {
+        {NetBox::Family::kConvolution, "convolution"},
+        {NetBox::Family::kMatrix, "fully connected"},
+        {NetBox::Family::kPooling, "pooling"},
+        {NetBox::Family::kJoin, "join"},
+        {NetBox::Family::kOther, "other"},
+        {NetBox::Family::kHead, "output"}};
     double x = kMargin;
     for (const auto& [family, name] : kNames) {
       drawing->AddBox({x, 50}, 12, 12, plot::Between(plot::kWhite, ColourOf(family), 0.75));
@@ -188,7 +204,8 @@ class NetImage {
     const double left = ColumnMiddle(s.column) + s.left - 8, width = s.right - s.left + 16;
     const double top = RowTop(s.first) - 8, bottom = RowTop(s.last) + kBoxHeight + 13;
     drawing->AddBox({left, top}, width, bottom - top, plot::Colour{244, 244, 244});
-    drawing->AddText({left + 8, bottom - 3}, plot::FitText(CommonName(s), 10.5, width / 2 - 20), {.size = 10.5, .colour = plot::kGray});
+    drawing->AddText({left + 8, bottom - 3}, plot::FitText(CommonName(s), 10.5, width / 2 - 20),
+                     {.size = 10.5, .colour = plot::kGray});
   }
 
   void DrawConnections(int v, Drawing* drawing) {
@@ -203,8 +220,9 @@ class NetImage {
       std::vector<Point> way{{from_x, bottom}};
       if (from_column != SegmentOf(to).column) {
         // Runs below its column, up between the columns, and enters from above.
-        const double between =
-            ColumnMiddle(SegmentOf(to).column) + column_lefts_[static_cast<size_t>(SegmentOf(to).column)] - kColumnGap / 2;
+        const double between = ColumnMiddle(SegmentOf(to).column) +
+                               column_lefts_[static_cast<size_t>(SegmentOf(to).column)] -
+                               kColumnGap / 2;
         const double below = bottom + (kPitch - kBoxHeight) / 2;
         way.insert(way.end(), {{from_x, below}, {between, below}, {between, turn}, {x, turn}});
       } else if (from_x != x) {
@@ -213,7 +231,8 @@ class NetImage {
       way.push_back({x, top});
       drawing->AddLine(std::move(way), kConnection);
     }
-    if (to.box >= 0 && !to.inputs.empty()) drawing->AddArea({{x, top}, {x - 4, top - 7}, {x + 4, top - 7}}, plot::kGray);
+    if (to.box >= 0 && !to.inputs.empty())
+      drawing->AddArea({{x, top}, {x - 4, top - 7}, {x + 4, top - 7}}, plot::kGray);
   }
 
   void DrawBox(const NetLayout::Vertex& v, Drawing* drawing) {
@@ -221,15 +240,20 @@ class NetImage {
     const NetBox& box = boxes_[static_cast<size_t>(v.box)];
     const double left = MiddleOf(v) - kBoxWidth / 2, top = RowTop(v.row), inner = kBoxWidth - 14;
     const plot::Colour colour = ColourOf(box.family);
-    const std::string facts = box.parameters > 0 ? format("{}  ·  {}", box.shape, ShortCount(box.parameters)) : box.shape;
-    drawing->AddBox({left, top}, kBoxWidth, kBoxHeight,
-                    plot::Between(plot::kWhite, colour, box.family == NetBox::Family::kInput ? 0 : 0.28), 1,
-                    format("{}: {}; {}, {} parameters", box.name, box.what, box.shape, box.parameters));
-    drawing->AddFrame({left, top}, kBoxWidth, kBoxHeight, {plot::Between(colour, plot::kBlack, 0.3), 1, {}});
+    const std::string facts =
+        box.parameters > 0 ? format("{}  ·  {}", box.shape, ShortCount(box.parameters)) : box.shape;
+    drawing->AddBox(
+        {left, top}, kBoxWidth, kBoxHeight,
+        plot::Between(plot::kWhite, colour, box.family == NetBox::Family::kInput ? 0 : 0.28), 1,
+        format("{}: {}; {}, {} parameters", box.name, box.what, box.shape, box.parameters));
+    drawing->AddFrame({left, top}, kBoxWidth, kBoxHeight,
+                      {plot::Between(colour, plot::kBlack, 0.3), 1, {}});
     drawing->AddText({left + 7, top + 15.5}, plot::FitText(box.what, 11.5, inner), {.size = 11.5});
     const double facts_width = plot::TextWidth(facts, 10.5);
-    drawing->AddText({left + 7, top + 31}, plot::FitText(box.name, 10.5, inner - facts_width - 8), {.size = 10.5, .colour = plot::kGray});
-    drawing->AddText({left + kBoxWidth - 7, top + 31}, facts, {.size = 10.5, .anchor = Anchor::kEnd});
+    drawing->AddText({left + 7, top + 31}, plot::FitText(box.name, 10.5, inner - facts_width - 8),
+                     {.size = 10.5, .colour = plot::kGray});
+    drawing->AddText({left + kBoxWidth - 7, top + 31}, facts,
+                     {.size = 10.5, .anchor = Anchor::kEnd});
   }
 
   const std::vector<NetBox> boxes_;
@@ -242,8 +266,8 @@ class NetImage {
 
 }  // namespace
 
-Drawing PlotNet(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs, const std::set<std::string>& labels,
-                const std::string& title) {
+Drawing PlotNet(const Graph& graph, const InferredSpecs& specs, const std::set<std::string>& inputs,
+                const std::set<std::string>& labels, const std::string& title) {
   return NetImage(MakeNetBoxes(graph, specs, inputs, labels), title).Draw();
 }
 

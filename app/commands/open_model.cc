@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/open_model.h"
 
 #include <algorithm>
@@ -43,7 +44,8 @@ bool IsList(const fs::path& path) {
 }
 
 bool IsWholeNumber(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
 // The path in a line of a list; "" for none. A line that is the name of a file is used whole, even
@@ -69,7 +71,8 @@ void ReadList(std::istream& in, const fs::path& root, std::vector<std::string>* 
   }
 }
 
-void AddFolder(const std::string& folder, std::vector<std::string>* files, report::Console& console) {
+void AddFolder(const std::string& folder, std::vector<std::string>* files,
+               report::Console& console) {
   io::ImageListParam param;
   param.Init({}, "image_list");
   param.path = folder;
@@ -86,7 +89,8 @@ namespace {
 // A folder without files; it may contain folders.
 bool IsEmpty(const std::string& folder) {
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
     if (!at->is_directory(error)) return false;
   }
   return !error;
@@ -107,28 +111,33 @@ void SayWhich(const std::string& where, const std::string& file, report::Console
 void CheckOrder(const std::string& model, const std::string& data, const std::string& command) {
   const auto of_run = [](const fs::path& path) {
     std::error_code error;
-    return fs::is_directory(path / "checkpoints", error) || (path.parent_path().filename() == "checkpoints" && fs::is_regular_file(path, error));
+    return fs::is_directory(path / "checkpoints", error) ||
+           (path.parent_path().filename() == "checkpoints" && fs::is_regular_file(path, error));
   };
   if (of_run(model) || !of_run(data)) return;
   Throw(ErrorKind::kUsage, "{} is a model; the model must come first: mxtrain {} {} {}", data,
         command, report::QuoteShell(data), report::QuoteShell(model));
 }
 
-OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, const std::vector<std::string>& inputs, report::Console& console) {
+OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
+                      const std::vector<std::string>& inputs, report::Console& console) {
   OpenedModel opened;
   if (const std::string file = CheckpointOf(where); !file.empty()) {
     PeekState(file);  // report a damaged file before reading its configuration
     RequirePluginsNamed(PluginsOf(PeekModel(file).config), flags.plugins, file);
   }
   const Context device = DeviceOf(flags);
-  opened.runtime = MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins, device.type), console);
+  opened.runtime =
+      MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins, device.type), console);
   opened.model = LoadModel(*opened.runtime, where, inputs);
-  if (KernelChoices* choices = ChoicesOf(opened.runtime->backend(device))) choices->Keep(opened.model.info.kernel_choices);
+  if (KernelChoices* choices = ChoicesOf(opened.runtime->backend(device)))
+    choices->Keep(opened.model.info.kernel_choices);
   SayWhich(where, opened.model.file, console);
   return opened;
 }
 
-std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, report::Console& console) {
+std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
+                                       report::Console& console) {
   std::vector<std::string> files, missing;
   for (const std::string& input : inputs) {
     if (input == "-") {
@@ -145,13 +154,16 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, r
       files.push_back(input);
     }
   }
-  if (!missing.empty() && missing.size() == files.size()) Throw(ErrorKind::kFileSystem, "there is no file or folder {}", FirstOf(missing, 3));
+  if (!missing.empty() && missing.size() == files.size())
+    Throw(ErrorKind::kFileSystem, "there is no file or folder {}", FirstOf(missing, 3));
   if (files.empty()) console.Message(LogLevel::kInfo, "no images found: nothing to predict");
   return files;
 }
 
-int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip, report::Console& console) {
-  for (const auto& [name, reason] : bad) console.Message(LogLevel::kWarning, report::NameAndReason(name, reason));
+int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip,
+              report::Console& console) {
+  for (const auto& [name, reason] : bad)
+    console.Message(LogLevel::kWarning, report::NameAndReason(name, reason));
   if (bad.empty()) return 0;
   const std::string text = format("{} of {} examples could not be read", bad.size(), tried);
   console.Message(skip ? LogLevel::kWarning : LogLevel::kError,

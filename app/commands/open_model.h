@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by `eval` and `infer`: opening a model and images named by the user.
 #include <memory>
@@ -19,7 +20,8 @@ struct OpenedModel {
 // The model, in a runtime with only the plug-ins of the flags. If `where` is a link such as
 // runs/latest, its target is reported. Throws as LoadModel, and kConfig if the model was trained
 // with a plug-in and no flag gives a file of that name. `inputs`: as in LoadModel.
-OpenedModel OpenModel(const CommonFlags& flags, const std::string& where, const std::vector<std::string>& inputs, report::Console& console);
+OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
+                      const std::vector<std::string>& inputs, report::Console& console);
 
 // Throws kUsage if the two are swapped: the data argument is a run or checkpoint, and the model
 // argument is not.
@@ -31,10 +33,12 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
 // A missing input is kept and reported with the unreadable images; throws kFileSystem if all are
 // missing. Reports if there are no images (empty folders and lists); throws kData for a folder that
 // contains only other files.
-std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, report::Console& console);
+std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
+                                       report::Console& console);
 
 // Reports the examples that could not be read. Returns the exit code: 0 if there are none, or with
 // `skip`.
-int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip, report::Console& console);
+int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip,
+              report::Console& console);
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain ops [NAME]: the operator reference, from the registry.
 #include <algorithm>
 #include <cctype>
@@ -19,7 +20,8 @@ constexpr const char* kGroups[] = {kLayers, kLosses, kOfOne, kOfTwo, kArrays, kU
 
 // By properties of the operator, and by MXNet's naming: layers begin with a capital.
 const char* GroupOf(const std::string& name, const OperatorProperty& property) {
-  if (name.ends_with("_update") || name == "clip_global_norm" || name == "multi_sum_sq") return kUpdates;
+  if (name.ends_with("_update") || name == "clip_global_norm" || name == "multi_sum_sq")
+    return kUpdates;
   const bool has_outputs =
       property.NumVisibleOutputs() > 0;  // SliceChannel's number of outputs depends on a parameter
   if (has_outputs && !property.NeedsHeadGradient() && name != "BlockGrad") return kLosses;
@@ -44,25 +46,33 @@ class Ops final : public Command {
     const auto registry = MakeRegistry(flags.plugins, DeviceType::kGPU);
     if (name_.empty()) return flags.json ? ListJson(*registry) : List(*registry);
     CheckName(*registry);
-    return flags.json ? (std::cout << report::JsonText(ToJson(*registry, registry->CanonicalName(name_)), 2) << "\n", 0) : Describe(*registry);
+    return flags.json ? (std::cout << report::JsonText(
+                                          ToJson(*registry, registry->CanonicalName(name_)), 2)
+                                   << "\n",
+                         0)
+                      : Describe(*registry);
   }
 
  private:
   // Throws with the names that contain the word, else with the nearest name.
   void CheckName(const OperatorRegistry& registry) const {
     const auto lower = [](std::string text) {
-      std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+      std::transform(text.begin(), text.end(), text.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
       return text;
     };
     try {
       registry.CanonicalName(name_);
     } catch (const Error& e) {
       const std::string other = config::OperatorOfOtherTools(name_);
-      if (!other.empty()) Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, other);
+      if (!other.empty())
+        Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, other);
       const std::string missing = config::MissingOperator(name_);
       if (!missing.empty()) Throw(e.kind(), "there is no operator '{}': {}", name_, missing);
       std::vector<std::string> holding = PublicOperators(registry);
-      std::erase_if(holding, [&](const std::string& name) { return lower(name).find(lower(name_)) == std::string::npos; });
+      std::erase_if(holding, [&](const std::string& name) {
+        return lower(name).find(lower(name_)) == std::string::npos;
+      });
       if (holding.empty()) throw;
       Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, join(holding, ", "));
     }
@@ -81,12 +91,14 @@ class Ops final : public Command {
         if (const size_t end = text.find('\n'); end != std::string::npos) text.resize(end);
         lines += format("  {:<{}}  {}\n", name, width, text);
       }
-      if (!lines.empty()) std::cout << format("{}{}:\n", group == kGroups[0] ? "" : "\n", group) << lines;
+      if (!lines.empty())
+        std::cout << format("{}{}:\n", group == kGroups[0] ? "" : "\n", group) << lines;
     }
     return 0;
   }
 
-  static std::vector<std::string> Kernels(const OperatorRegistry& registry, const std::string& name, DeviceType device) {
+  static std::vector<std::string> Kernels(const OperatorRegistry& registry, const std::string& name,
+                                          DeviceType device) {
     std::vector<std::string> names;
     for (const KernelEntry* row : registry.Kernels(name, device)) names.push_back(row->name);
     return names;
@@ -96,8 +108,13 @@ class Ops final : public Command {
     const auto property = registry.CreateUninitialized(name);
     Json fields = Json::array();
     for (const FieldInfo& f : property->DescribeParams()) {
-      fields.push_back({{"name", f.name}, {"type", f.type}, {"default", f.required ? Json() : Json(f.default_text)}, {"range", f.range},
-                        {"help", f.help}, {"required", f.required}, {"ignored", f.ignored}});
+      fields.push_back({{"name", f.name},
+                        {"type", f.type},
+                        {"default", f.required ? Json() : Json(f.default_text)},
+                        {"range", f.range},
+                        {"help", f.help},
+                        {"required", f.required},
+                        {"ignored", f.ignored}});
     }
     return {{"name", name},
             {"group", GroupOf(name, *property)},
@@ -130,10 +147,14 @@ class Ops final : public Command {
                             f.help);
         continue;
       }
-      std::cout << format("  {} ({}{}{})\n      {}\n", f.name, f.type, f.range.empty() ? "" : " " + f.range,
-                          f.required ? ", required" : ", default " + (f.default_text.empty() ? "\"\"" : f.default_text), f.help);
+      std::cout << format(
+          "  {} ({}{}{})\n      {}\n", f.name, f.type, f.range.empty() ? "" : " " + f.range,
+          f.required ? ", required"
+                     : ", default " + (f.default_text.empty() ? "\"\"" : f.default_text),
+          f.help);
     }
-    std::cout << format("\nCPU kernels, best first: {}\n", join(Kernels(registry, name, DeviceType::kCPU), ", "));
+    std::cout << format("\nCPU kernels, best first: {}\n",
+                        join(Kernels(registry, name, DeviceType::kCPU), ", "));
     const auto on_gpu = Kernels(registry, name, DeviceType::kGPU);
     if (!on_gpu.empty()) std::cout << format("GPU kernels, best first: {}\n", join(on_gpu, ", "));
     return 0;
@@ -144,6 +165,8 @@ class Ops final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeOps() { return std::make_unique<Ops>(); }
+std::unique_ptr<Command> MakeOps() {
+  return std::make_unique<Ops>();
+}
 
 }  // namespace mxtrain::commands

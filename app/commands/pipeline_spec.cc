@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/pipeline_spec.h"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ Json FromKwargs(const Kwargs& kwargs) {
 
 Kwargs ToKwargs(const Json& list) {
   Kwargs kwargs;
-  for (const Json& item : list) kwargs.emplace_back(item.at(0).get<std::string>(), item.at(1).get<std::string>());
+  for (const Json& item : list)
+    kwargs.emplace_back(item.at(0).get<std::string>(), item.at(1).get<std::string>());
   return kwargs;
 }
 
@@ -33,7 +35,8 @@ void KeepEarlierRounding(std::vector<io::TransformSpec>* transforms) {
 
 }  // namespace
 
-std::vector<std::string> PipelineSpec::ValuesOf(const std::string& parameter, const std::string& field) const {
+std::vector<std::string> PipelineSpec::ValuesOf(const std::string& parameter,
+                                                const std::string& field) const {
   std::vector<std::string> values;
   for (const auto& [key, text] : source_params) {
     if (key != parameter) continue;
@@ -51,14 +54,21 @@ std::vector<std::string> PipelineSpec::ColumnsOf(const std::string& field) const
   return columns.empty() ? ValuesOf("label_fields", field) : columns;
 }
 
-std::vector<std::string> PipelineSpec::ClassesOf(const std::string& label) const { return ValuesOf("field_classes", label); }
+std::vector<std::string> PipelineSpec::ClassesOf(const std::string& label) const {
+  return ValuesOf("field_classes", label);
+}
 
 std::optional<Standardization> PipelineSpec::UnitsOf(const std::string& label) const {
   Standardization units;
-  for (const std::string& text : ValuesOf("field_means", label)) params::Parse(text, &units.mean.emplace_back());
-  for (const std::string& text : ValuesOf("field_stds", label)) params::Parse(text, &units.std.emplace_back());
+  for (const std::string& text : ValuesOf("field_means", label))
+    params::Parse(text, &units.mean.emplace_back());
+  for (const std::string& text : ValuesOf("field_stds", label))
+    params::Parse(text, &units.std.emplace_back());
   if (units.std.empty()) return std::nullopt;
-  if (units.mean.size() != units.std.size()) Throw(ErrorKind::kData, "the model's input pipeline is damaged: '{}' has {} means and {} deviations", label, units.mean.size(), units.std.size());
+  if (units.mean.size() != units.std.size())
+    Throw(ErrorKind::kData,
+          "the model's input pipeline is damaged: '{}' has {} means and {} deviations", label,
+          units.mean.size(), units.std.size());
   return units;
 }
 
@@ -74,14 +84,18 @@ bool PipelineSpec::IsTable() const {
 
 std::string PipelineSpec::ToJson() const {
   Json chain = Json::array();
-  for (const io::TransformSpec& t : transforms) chain.push_back({{"name", t.name}, {"params", FromKwargs(t.kwargs)}});
+  for (const io::TransformSpec& t : transforms)
+    chain.push_back({{"name", t.name}, {"params", FromKwargs(t.kwargs)}});
   Json measures = Json::array();
   for (const MetricSpec& m : metrics) {
-    measures.push_back({{"name", m.name}, {"params", FromKwargs(m.params)}, {"output", m.output}, {"label", m.label}});
+    measures.push_back({{"name", m.name},
+                        {"params", FromKwargs(m.params)},
+                        {"output", m.output},
+                        {"label", m.label}});
   }
   // A path that is not UTF-8 is stored with U+FFFD.
-  return Json{{"source", source},       {"params", FromKwargs(source_params)}, {"transforms", chain},
-              {"metrics", measures},    {"exact_decode", exact_decode},        {"rounding", kRounding}}
+  return Json{{"source", source},    {"params", FromKwargs(source_params)}, {"transforms", chain},
+              {"metrics", measures}, {"exact_decode", exact_decode},        {"rounding", kRounding}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -92,8 +106,11 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
     const Json json = Json::parse(text);
     spec.source = json.at("source");
     spec.source_params = ToKwargs(json.at("params"));
-    for (const Json& t : json.at("transforms")) spec.transforms.push_back({t.at("name"), ToKwargs(t.at("params"))});
-    for (const Json& m : json.at("metrics")) spec.metrics.push_back({m.at("name"), ToKwargs(m.at("params")), m.at("output"), m.at("label")});
+    for (const Json& t : json.at("transforms"))
+      spec.transforms.push_back({t.at("name"), ToKwargs(t.at("params"))});
+    for (const Json& m : json.at("metrics"))
+      spec.metrics.push_back(
+          {m.at("name"), ToKwargs(m.at("params")), m.at("output"), m.at("label")});
     spec.exact_decode = json.value("exact_decode", false);
     if (json.value("rounding", "") != kRounding) KeepEarlierRounding(&spec.transforms);
   } catch (const nlohmann::json::exception& e) {
@@ -102,7 +119,8 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
   return spec;
 }
 
-std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
+std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source,
+                                       const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size, Context device) {
   // One thread per CPU: decoding is often the larger part, and a net that waits for images needs no
   // CPU.
@@ -120,17 +138,20 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
       // A model trained on images of one size (MNIST) or without a pipeline defines no resizing:
       // resize to its input.
       const bool any_size = !source->data_fields()[0].shape.known();
-      if (any_size && transforms.empty()) transforms.push_back({"resize", {{"size", params::Print(TShape{input[1], input[2]})}}});
+      if (any_size && transforms.empty())
+        transforms.push_back({"resize", {{"size", params::Print(TShape{input[1], input[2]})}}});
     }
   }
-  if (source->label_fields().size() == 1 && model.labels.size() == 1) kwargs.emplace_back("label_name", model.labels[0].name);
+  if (source->label_fields().size() == 1 && model.labels.size() == 1)
+    kwargs.emplace_back("label_name", model.labels[0].name);
   io::PipelineParam param;
   param.Init(kwargs, "data");
   param.Feed(device);
   auto iter = io::NewPipeline(runtime, std::move(source), transforms, param);
   for (const DataDesc& desc : iter->provide_data()) {
     for (const InputInfo& input : model.inputs) {
-      const TShape given(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));
+      const TShape given(
+          std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));
       if (input.name != desc.name || !input.shape.known() || input.shape == given) continue;
       Throw(ErrorKind::kConfig,
             "the images have shape {} for input '{}', but the model was trained on {}; resize them "

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The input pipeline stored in a model: the source and transforms of its evaluation data, so that
 // `infer` processes data as `eval` does.
@@ -14,8 +15,8 @@
 namespace mxtrain::commands {
 
 struct PipelineSpec {
-  std::string source;                        // a kind of io::MakeSource; empty: none
-  Kwargs source_params;                      // path, split, columns
+  std::string source;                         // a kind of io::MakeSource; empty: none
+  Kwargs source_params;                       // path, split, columns
   std::vector<io::TransformSpec> transforms;  // of evaluation
   std::vector<MetricSpec> metrics;            // of the run: the default of `eval`
   bool exact_decode = false;
@@ -35,13 +36,15 @@ struct PipelineSpec {
   static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData
 
  private:
-  std::vector<std::string> ValuesOf(const std::string& parameter, const std::string& field) const;  // of parameters that are FIELD=VALUE
+  std::vector<std::string> ValuesOf(const std::string& parameter, const std::string& field)
+      const;  // of parameters that are FIELD=VALUE
 };
 
 // Evaluation batches for a model from a source: names, channels and shapes as the model's net wants
 // them (without transforms, image files are resized to the net's input), in the layout that suits
 // `device`. Throws kConfig on a mismatch.
-std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source, const PipelineSpec& spec, const ModelInfo& model,
+std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const io::Source> source,
+                                       const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size, Context device);
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain plan CONFIG: layers, parameters, work, exact memory.
 #include <iostream>
 #include <map>
@@ -51,8 +52,11 @@ class Plan final : public Command {
                 "print the largest batch whose training fits into this size, such as 8GiB, without "
                 "recomputation")
         .Takes("BYTES");
-    arguments.Examples("  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan config.yaml --json\n"
-                       "  mxtrain plan config.yaml --plot memory.svg --plot-net net.svg\n  mxtrain plan config.yaml --memory 8GiB\n  mxtrain plan config.yaml --time");
+    arguments.Examples(
+        "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan "
+        "config.yaml --json\n"
+        "  mxtrain plan config.yaml --plot memory.svg --plot-net net.svg\n  mxtrain plan "
+        "config.yaml --memory 8GiB\n  mxtrain plan config.yaml --time");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -60,7 +64,8 @@ class Plan final : public Command {
     Session session(config_, flags, console);
     session.BuildNet();
     const std::vector<Layer> layers = Layers(session);
-    const executor::BindRequest train = session.MakeBindRequest(true), infer = session.MakeBindRequest(false);
+    const executor::BindRequest train = session.MakeBindRequest(true),
+                                infer = session.MakeBindRequest(false);
     const Graph& graph = session.net().symbol.graph();
     const auto training = executor::SummarizeMemory(graph, train, session.runtime());
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
@@ -70,17 +75,25 @@ class Plan final : public Command {
     std::optional<TimeForecast> time;
     if (time_) time = ForecastTime(session);
     if (!plot_.empty()) {
-      const executor::MemoryPlan plan = executor::PlanMemory(trained, train, executor::Strategy::kFull);
-      plot::SaveAs(PlotMemory(trained, plan, format("{}: training on a batch of {}", session.config().name, session.config().data.batch_size)), plot_);
+      const executor::MemoryPlan plan =
+          executor::PlanMemory(trained, train, executor::Strategy::kFull);
+      plot::SaveAs(PlotMemory(trained, plan,
+                              format("{}: training on a batch of {}", session.config().name,
+                                     session.config().data.batch_size)),
+                   plot_);
     }
     if (!plot_net_.empty()) plot::SaveAs(DrawNet(session), plot_net_);
     const bool fits = !memory_.empty();
     const Fit fit = fits ? LargestBatch(session) : Fit();
     if (flags.json) {
       Json all = ToJson(layers, training, inference, outer);
-      all["disk"] = {{"checkpoint_bytes", disk.checkpoint_bytes}, {"most_files", disk.most_files}, {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
+      all["disk"] = {{"checkpoint_bytes", disk.checkpoint_bytes},
+                     {"most_files", disk.most_files},
+                     {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
       if (time) all["time"] = ToJson(*time);
-      if (fits) all["fit"] = {{"memory_bytes", fit.memory}, {"batch_size", fit.batch}, {"total_bytes", fit.total}};
+      if (fits)
+        all["fit"] = {
+            {"memory_bytes", fit.memory}, {"batch_size", fit.batch}, {"total_bytes", fit.total}};
       std::cout << report::JsonText(all, 2) << "\n";
     } else {
       Print(session, layers, training, inference, outer);
@@ -95,26 +108,31 @@ class Plan final : public Command {
  private:
   // The largest batch within some bytes of memory.
   struct Fit {
-    int64_t memory = 0, batch = 0, total = 0;  // batch 0: not even one example; total: bytes of that batch, of one example then
+    int64_t memory = 0, batch = 0, total = 0;  // batch 0: not even one example; total: bytes of
+                                               // that batch, of one example then
   };
 
   // Bytes of training on so many examples at once.
   static int64_t TotalBytes(Session& session, int64_t batch) {
     executor::BindRequest request = session.MakeBindRequest(true);
     request.shapes = config::BatchShapes(session.net(), batch);
-    return TrainingBytes(session.runtime(), session.net().symbol, std::move(request), session.StatesOfTraining());
+    return TrainingBytes(session.runtime(), session.net().symbol, std::move(request),
+                         session.StatesOfTraining());
   }
 
   Fit LargestBatch(Session& session) const {
     constexpr int64_t kMost = 1 << 20;
     const std::optional<config::ByteCount> memory = config::ParseByteCount(memory_);
-    if (!memory) Throw(ErrorKind::kUsage, "--memory: expected a size such as 8GiB or 512MiB, got '{}'", memory_);
+    if (!memory)
+      Throw(ErrorKind::kUsage, "--memory: expected a size such as 8GiB or 512MiB, got '{}'",
+            memory_);
     Fit fit{memory->bytes, 0, TotalBytes(session, 1)};
     if (fit.total > fit.memory) return fit;
     fit.batch = 1;
     // The largest batch that fits, and the smallest known not to.
     int64_t too_many = kMost + 1;
-    for (int64_t batch = 2; fit.batch + 1 < too_many; batch = too_many > kMost ? std::min(2 * fit.batch, kMost) : (fit.batch + too_many) / 2) {
+    for (int64_t batch = 2; fit.batch + 1 < too_many;
+         batch = too_many > kMost ? std::min(2 * fit.batch, kMost) : (fit.batch + too_many) / 2) {
       const int64_t total = TotalBytes(session, batch);
       if (total > fit.memory) {
         too_many = batch;
@@ -133,8 +151,11 @@ class Plan final : public Command {
   }
 
   static Json ToJson(const TimeForecast& time) {
-    return {{"timed_steps", time.timed_steps},         {"step_seconds", time.step_seconds}, {"synthetic", time.synthetic},
-            {"steps_per_epoch", time.steps_per_epoch}, {"epoch_seconds", time.steps_per_epoch ? Json(time.epoch_seconds()) : Json()},
+    return {{"timed_steps", time.timed_steps},
+            {"step_seconds", time.step_seconds},
+            {"synthetic", time.synthetic},
+            {"steps_per_epoch", time.steps_per_epoch},
+            {"epoch_seconds", time.steps_per_epoch ? Json(time.epoch_seconds()) : Json()},
             {"run_seconds", time.steps_per_epoch ? Json(time.run_seconds()) : Json()}};
   }
 
@@ -152,15 +173,18 @@ class Plan final : public Command {
 
   static void PrintFit(const Fit& fit) {
     if (fit.batch == 0) {
-      std::cout << format("not even one example fits into {}: it takes {}\n", FormatBytes(fit.memory), FormatBytes(fit.total));
+      std::cout << format("not even one example fits into {}: it takes {}\n",
+                          FormatBytes(fit.memory), FormatBytes(fit.total));
     } else {
-      std::cout << format("the largest batch within {}: {} ({})\n", FormatBytes(fit.memory), fit.batch, FormatBytes(fit.total));
+      std::cout << format("the largest batch within {}: {} ({})\n", FormatBytes(fit.memory),
+                          fit.batch, FormatBytes(fit.total));
     }
   }
 
   static std::vector<Layer> Layers(Session& session) {
     const Graph& graph = session.net().symbol.graph();
-    const InferredSpecs specs = InferSpecs(graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
+    const InferredSpecs specs = InferSpecs(
+        graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
     const executor::BindRequest request = session.MakeBindRequest(false);
     std::vector<Layer> layers;
     std::vector<bool> counted(graph.nodes.size());
@@ -173,13 +197,15 @@ class Plan final : public Command {
         const NodeEntry e = node.inputs[i];
         in.push_back(specs.shapes[e.node][e.index]);
         const Node& source = graph.nodes[e.node];
-        if (source.kind == Node::Kind::kVariable && !request.inputs.contains(source.name) && !counted[e.node]) {
+        if (source.kind == Node::Kind::kVariable && !request.inputs.contains(source.name) &&
+            !counted[e.node]) {
           counted[e.node] = true;  // a shared weight counts once
           layer.parameters += in.back().Size();
         }
       }
       layer.flops = 2 * node.op->ForwardFlops(in, specs.shapes[id]);
-      for (int i = 0; i < node.op->NumVisibleOutputs(); ++i) layer.outputs.push_back(specs.shapes[id][i]);
+      for (int i = 0; i < node.op->NumVisibleOutputs(); ++i)
+        layer.outputs.push_back(specs.shapes[id][i]);
       layers.push_back(std::move(layer));
     }
     return layers;
@@ -187,7 +213,8 @@ class Plan final : public Command {
 
   static plot::Drawing DrawNet(Session& session) {
     const int64_t batch = session.config().data.batch_size;
-    const InferredSpecs specs = InferSpecs(session.net().symbol.graph(), config::BatchShapes(session.net(), batch), {}, false);
+    const InferredSpecs specs = InferSpecs(session.net().symbol.graph(),
+                                           config::BatchShapes(session.net(), batch), {}, false);
     std::set<std::string> inputs, labels;
     for (const config::NetInput& input : session.net().inputs) inputs.insert(input.name);
     for (const config::NetInput& label : session.net().labels) labels.insert(label.name);
@@ -196,15 +223,20 @@ class Plan final : public Command {
 
   static const char* OptimalityName(executor::Optimality optimality) {
     switch (optimality) {
-      case executor::Optimality::kMeetsBound: return "meets_bound";
-      case executor::Optimality::kProvenSmallest: return "proven_smallest";
-      case executor::Optimality::kNotProven: return "not_proven";
+      case executor::Optimality::kMeetsBound:
+        return "meets_bound";
+      case executor::Optimality::kProvenSmallest:
+        return "proven_smallest";
+      case executor::Optimality::kNotProven:
+        return "not_proven";
     }
     return "";
   }
   // The plan's size relative to the bound.
   static std::string Verdict(const executor::MemorySummary& m) {
-    const double ratio = m.lower_bound_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.lower_bound_bytes) : 1;
+    const double ratio = m.lower_bound_bytes ? static_cast<double>(m.full_bytes) /
+                                                   static_cast<double>(m.lower_bound_bytes)
+                                             : 1;
     switch (m.optimality) {
       case executor::Optimality::kMeetsBound:
         return "1.000, optimal";
@@ -217,12 +249,16 @@ class Plan final : public Command {
   }
 
   static Json ToJson(const executor::MemorySummary& m) {
-    return {{"none_bytes", m.none_bytes}, {"inplace_bytes", m.inplace_bytes}, {"share_bytes", m.share_bytes}, {"full_bytes", m.full_bytes},
-            {"lower_bound_bytes", m.lower_bound_bytes}, {"optimality", OptimalityName(m.optimality)}};
+    return {{"none_bytes", m.none_bytes},
+            {"inplace_bytes", m.inplace_bytes},
+            {"share_bytes", m.share_bytes},
+            {"full_bytes", m.full_bytes},
+            {"lower_bound_bytes", m.lower_bound_bytes},
+            {"optimality", OptimalityName(m.optimality)}};
   }
 
-  static Json ToJson(const std::vector<Layer>& layers, const executor::MemorySummary& training, const executor::MemorySummary& inference,
-                     const ExternalBytes& outer) {
+  static Json ToJson(const std::vector<Layer>& layers, const executor::MemorySummary& training,
+                     const executor::MemorySummary& inference, const ExternalBytes& outer) {
     int64_t parameters = 0;
     double flops = 0;
     Json list = Json::array();
@@ -231,7 +267,12 @@ class Plan final : public Command {
       flops += l.flops;
       Json shapes = Json::array();
       for (const TShape& s : l.outputs) shapes.push_back(std::vector<int64_t>(s.begin(), s.end()));
-      list.push_back({{"name", l.name}, {"operator", l.op}, {"where", l.where}, {"outputs", shapes}, {"parameters", l.parameters}, {"flops", l.flops}});
+      list.push_back({{"name", l.name},
+                      {"operator", l.op},
+                      {"where", l.where},
+                      {"outputs", shapes},
+                      {"parameters", l.parameters},
+                      {"flops", l.flops}});
     }
     Json train = ToJson(training);
     train["parameters_bytes"] = outer.parameters + outer.auxiliaries;
@@ -243,11 +284,16 @@ class Plan final : public Command {
     train["total_bytes"] = outer.Sum() + training.full_bytes;
     Json infer = ToJson(inference);
     infer["parameters_bytes"] = outer.parameters + outer.auxiliaries;
-    infer["total_bytes"] = outer.parameters + outer.auxiliaries + outer.inputs + outer.outputs + inference.full_bytes;
-    return {{"parameters", parameters}, {"forward_flops", flops}, {"memory", {{"training", train}, {"inference", infer}}}, {"layers", list}};
+    infer["total_bytes"] =
+        outer.parameters + outer.auxiliaries + outer.inputs + outer.outputs + inference.full_bytes;
+    return {{"parameters", parameters},
+            {"forward_flops", flops},
+            {"memory", {{"training", train}, {"inference", infer}}},
+            {"layers", list}};
   }
 
-  void Print(Session& session, const std::vector<Layer>& layers, const executor::MemorySummary& training, const executor::MemorySummary& inference,
+  void Print(Session& session, const std::vector<Layer>& layers,
+             const executor::MemorySummary& training, const executor::MemorySummary& inference,
              const ExternalBytes& outer) const {
     size_t name_width = 5, op_width = 8, shape_width = 6;
     int64_t parameters = 0;
@@ -259,22 +305,30 @@ class Plan final : public Command {
       parameters += l.parameters;
       flops += l.flops;
     }
-    std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10}\n", "layer", name_width, "operator", op_width, "output", shape_width, "parameters", "MFLOP");
+    std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10}\n", "layer", name_width, "operator",
+                        op_width, "output", shape_width, "parameters", "MFLOP");
     const auto batch = static_cast<double>(session.config().data.batch_size);
     for (const Layer& l : layers) {
-      std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10.3f}\n", report::Printable(l.name), name_width, l.op, op_width, l.outputs[0].ToString(), shape_width,
+      std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10.3f}\n", report::Printable(l.name),
+                          name_width, l.op, op_width, l.outputs[0].ToString(), shape_width,
                           l.parameters, l.flops / batch / 1e6);
     }
-    std::cout << format("\n{} parameters; {:.4g} MFLOP forward for one example, as in the table (a multiplication with its addition counts as two); {:.4g} GFLOP for a batch of {}\n",
-                        parameters, flops / batch / 1e6, flops / 1e9, session.config().data.batch_size);
+    std::cout << format(
+        "\n{} parameters; {:.4g} MFLOP forward for one example, as in the table (a multiplication "
+        "with its addition counts as two); {:.4g} GFLOP for a batch of {}\n",
+        parameters, flops / batch / 1e6, flops / 1e9, session.config().data.batch_size);
     auto row = [](const char* name, const executor::MemorySummary& m) {
-      std::cout << format("{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9.3f}  {}\n", name, FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes),
-                          FormatBytes(m.share_bytes), FormatBytes(m.full_bytes), FormatBytes(m.lower_bound_bytes),
-                          m.none_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.none_bytes) : 0.0,
-                          Verdict(m));
+      std::cout << format(
+          "{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9.3f}  {}\n", name,
+          FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes), FormatBytes(m.share_bytes),
+          FormatBytes(m.full_bytes), FormatBytes(m.lower_bound_bytes),
+          m.none_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.none_bytes)
+                       : 0.0,
+          Verdict(m));
     };
-    std::cout << format("\n{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9}  {}\n", "memory", "none", "in place", "sharing", "both", "lower bound",
-                        "both/none", "both/bound");
+    std::cout << format("\n{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9}  {}\n", "memory",
+                        "none", "in place", "sharing", "both", "lower bound", "both/none",
+                        "both/bound");
     row("training", training);
     row("inference", inference);
     std::cout << "  of activations, their gradients and workspaces: one buffer per array (none), "
@@ -296,20 +350,24 @@ class Plan final : public Command {
 
   // "aBcd16b", "bfloat16 aBcd16b": with the type unless it is the usual one.
   static std::string FormOf(const TensorSpec& spec) {
-    return spec.type == DType::kFloat32 ? spec.layout.Name() : format("{} {}", NameOf(spec.type), spec.layout.Name());
+    return spec.type == DType::kFloat32 ? spec.layout.Name()
+                                        : format("{} {}", NameOf(spec.type), spec.layout.Name());
   }
 
   // Asks every kernel again, as the passes did, and prints the answers.
   static void PrintKernels(Session& session, const executor::BindRequest& request) {
-    const executor::ExecGraph graph = executor::RunPasses(session.net().symbol.graph(), request, session.runtime());
+    const executor::ExecGraph graph =
+        executor::RunPasses(session.net().symbol.graph(), request, session.runtime());
     std::cout << "\nkernels in training:\n";
     for (const executor::ExecNode& node : graph.nodes) {
       if (node.kind == Node::Kind::kReorder) {
         const bool converts = node.specs[0].type != graph.spec(node.inputs[0]).type;
-        std::cout << format("  {}: {} {}\n", report::Printable(node.name), converts ? "convert to" : "reorder to", FormOf(node.specs[0]));
+        std::cout << format("  {}: {} {}\n", report::Printable(node.name),
+                            converts ? "convert to" : "reorder to", FormOf(node.specs[0]));
       }
       if (node.kind != Node::Kind::kForward) continue;
-      std::cout << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name), node.plan->kernel);
+      std::cout << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name),
+                          node.plan->kernel);
       if (!node.plan->out.empty()) std::cout << format(" -> {}", FormOf(node.specs[0]));
       for (const auto& [kernel, reason] :
            executor::Refusals(graph, node, request, session.runtime()))
@@ -317,7 +375,8 @@ class Plan final : public Command {
       std::cout << "\n";
     }
     const KernelChoices* choices = ChoicesOf(session.runtime().backend(session.ctx()));
-    for (const auto& [key, choice] : choices ? choices->kept() : KernelChoices::Table()) std::cout << format("  measured: {}: {}\n", key, choice);
+    for (const auto& [key, choice] : choices ? choices->kept() : KernelChoices::Table())
+      std::cout << format("  measured: {}: {}\n", key, choice);
   }
 
   ConfigArguments config_;
@@ -327,6 +386,8 @@ class Plan final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakePlan() { return std::make_unique<Plan>(); }
+std::unique_ptr<Command> MakePlan() {
+  return std::make_unique<Plan>();
+}
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/plan_plot.h"
 
 #include <algorithm>
@@ -50,9 +51,11 @@ std::vector<Box> Boxes(const ExecGraph& graph, const MemoryPlan& plan) {
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
     const ExecNode& node = graph.nodes[id];
     auto name = [&](int buffer, Class kind) {
-      if (buffer >= 0 && boxes[buffer].name.empty()) boxes[buffer].kind = kind, boxes[buffer].name = node.name;
+      if (buffer >= 0 && boxes[buffer].name.empty())
+        boxes[buffer].kind = kind, boxes[buffer].name = node.name;
     };
-    for (size_t i = 0; i < plan.buffer_of[id].size(); ++i) name(plan.buffer_of[id][i], ClassOf(node, static_cast<int>(i)));
+    for (size_t i = 0; i < plan.buffer_of[id].size(); ++i)
+      name(plan.buffer_of[id][i], ClassOf(node, static_cast<int>(i)));
     name(plan.workspace_of[id], kWorkspace);
     for (int buffer : plan.temp_space_of[id]) name(buffer, kWorkspace);
   }
@@ -61,7 +64,9 @@ std::vector<Box> Boxes(const ExecGraph& graph, const MemoryPlan& plan) {
 }
 
 // A power of two that divides `bytes` into about `count` steps.
-double ByteStep(double bytes, int count) { return std::exp2(std::ceil(std::log2(std::max(bytes / count, 1.0)))); }
+double ByteStep(double bytes, int count) {
+  return std::exp2(std::ceil(std::log2(std::max(bytes / count, 1.0))));
+}
 
 class Plot {
  public:
@@ -73,7 +78,8 @@ class Plot {
 
   plot::Drawing Draw(const std::string& title) {
     drawing_.AddText({kLeft, 26}, title, {.size = 17});
-    drawing_.AddText({kLeft, 46}, format("arena {}, lower bound {}", FormatBytes(plan_.arena_bytes), FormatBytes(plan_.lower_bound)));
+    drawing_.AddText({kLeft, 46}, format("arena {}, lower bound {}", FormatBytes(plan_.arena_bytes),
+                                         FormatBytes(plan_.lower_bound)));
     const std::vector<Box> boxes = Boxes(graph_, plan_);
     Legend(boxes);
     Axes();
@@ -90,7 +96,8 @@ class Plot {
   void Legend(const std::vector<Box>& boxes) {
     double x = kLeft;
     for (int k = 0; k < kClasses; ++k) {
-      if (std::none_of(boxes.begin(), boxes.end(), [k](const Box& b) { return b.kind == k; })) continue;
+      if (std::none_of(boxes.begin(), boxes.end(), [k](const Box& b) { return b.kind == k; }))
+        continue;
       drawing_.AddBox({x, 58}, 14, 14, kStyles[k].colour);
       drawing_.AddText({x + 20, 70}, kStyles[k].name);
       x += 44 + plot::TextWidth(kStyles[k].name, 13);
@@ -101,17 +108,21 @@ class Plot {
 
   void Axes() {
     const double unit = bytes_ >= 4 * 1048576.0 ? 1048576.0 : bytes_ >= 4096 ? 1024.0 : 1;
-    const double byte_step = ByteStep(bytes_, 8), time_step = std::max(plot::RoundStep(times_, 10), 1.0);
+    const double byte_step = ByteStep(bytes_, 8),
+                 time_step = std::max(plot::RoundStep(times_, 10), 1.0);
     for (double b = 0; b <= bytes_; b += byte_step) {
       drawing_.AddLine({{kLeft - 5, Y(b)}, {kLeft + kPlotWidth, Y(b)}}, {plot::kGrid});
-      drawing_.AddText({kLeft - 9, Y(b) + 4}, format("{:g}", b / unit), {.anchor = plot::Anchor::kEnd});
+      drawing_.AddText({kLeft - 9, Y(b) + 4}, format("{:g}", b / unit),
+                       {.anchor = plot::Anchor::kEnd});
     }
     for (double t = 0; t <= times_; t += time_step) {
       drawing_.AddLine({{X(t), Y(0)}, {X(t), Y(0) + 5}}, {});
       drawing_.AddText({X(t), Y(0) + 20}, format("{:g}", t), {.anchor = plot::Anchor::kMiddle});
     }
     drawing_.AddLine({{kLeft, kTop}, {kLeft, Y(0)}, {kLeft + kPlotWidth, Y(0)}}, {});
-    drawing_.AddText({kLeft + kPlotWidth / 2, kHeight - 16}, "time: nodes of one step, in order of execution", {.anchor = plot::Anchor::kMiddle});
+    drawing_.AddText({kLeft + kPlotWidth / 2, kHeight - 16},
+                     "time: nodes of one step, in order of execution",
+                     {.anchor = plot::Anchor::kMiddle});
     const char* name = unit > 1024 ? "MiB" : unit > 1 ? "KiB" : "bytes";
     drawing_.AddText({24, kTop + kPlotHeight / 2}, format("offset in the arena, {}", name),
                      {.anchor = plot::Anchor::kMiddle, .upwards = true});
@@ -120,12 +131,16 @@ class Plot {
   void Draw(const Box& box) {
     const Buffer& b = *box.buffer;
     const double x = X(b.first), width = X(b.last + 1) - x;
-    const double y = Y(static_cast<double>(b.offset + b.bytes)), height = Y(static_cast<double>(b.offset)) - y;
+    const double y = Y(static_cast<double>(b.offset + b.bytes)),
+                 height = Y(static_cast<double>(b.offset)) - y;
     drawing_.AddBox({x, y}, width, height, kStyles[box.kind].colour, 1,
-                    format("{}: {}, {}, nodes {} to {}", box.name, kStyles[box.kind].name, FormatBytes(b.bytes), b.first, b.last));
-    drawing_.AddFrame({x, y}, width, height, {plot::kBlack, std::min(width, height) > 4 ? 0.5 : 0.1});
+                    format("{}: {}, {}, nodes {} to {}", box.name, kStyles[box.kind].name,
+                           FormatBytes(b.bytes), b.first, b.last));
+    drawing_.AddFrame({x, y}, width, height,
+                      {plot::kBlack, std::min(width, height) > 4 ? 0.5 : 0.1});
     if (height >= 12 && width >= plot::TextWidth(box.name, kNameSize) + 6) {
-      drawing_.AddText({x + width / 2, y + height / 2 + 4}, box.name, {.size = kNameSize, .anchor = plot::Anchor::kMiddle});
+      drawing_.AddText({x + width / 2, y + height / 2 + 4}, box.name,
+                       {.size = kNameSize, .anchor = plot::Anchor::kMiddle});
     }
   }
 
@@ -141,7 +156,8 @@ class Plot {
     int64_t alive = 0;
     for (size_t t = 0; t < graph_.nodes.size(); ++t) {
       alive += change[t];
-      for (size_t end : {t, t + 1}) points.push_back({X(static_cast<double>(end)), Y(static_cast<double>(alive))});
+      for (size_t end : {t, t + 1})
+        points.push_back({X(static_cast<double>(end)), Y(static_cast<double>(alive))});
     }
     drawing_.AddLine(std::move(points), {plot::kBlack, 1.5});
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/plugin_trust.h"
 
 #include <algorithm>
@@ -8,11 +9,16 @@
 
 namespace mxtrain::commands {
 
-void RequirePluginsNamed(const std::vector<std::string>& wanted, const std::vector<std::string>& named, const std::string& file) {
-  const auto name_of = [](const std::string& path) { return std::filesystem::path(path).filename(); };
+void RequirePluginsNamed(const std::vector<std::string>& wanted,
+                         const std::vector<std::string>& named, const std::string& file) {
+  const auto name_of = [](const std::string& path) {
+    return std::filesystem::path(path).filename();
+  };
   std::vector<std::string> missing, flags;
   for (const std::string& plugin : wanted) {
-    const auto same_name = [&](const std::string& given) { return name_of(given) == name_of(plugin); };
+    const auto same_name = [&](const std::string& given) {
+      return name_of(given) == name_of(plugin);
+    };
     if (std::any_of(named.begin(), named.end(), same_name)) continue;
     missing.push_back(plugin);
     flags.push_back("--plugin " + report::QuoteShell(plugin));

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which plug-ins may be loaded. A plug-in runs arbitrary code, so a file that may come from anywhere
-// (a checkpoint, the bundle of a diverged run) must not load one by itself: the user allows plug-ins
-// by file name, wherever they lie now.
+// Which plug-ins may be loaded. A plug-in runs arbitrary code, so a file that may come from
+// anywhere (a checkpoint, the bundle of a diverged run) must not load one by itself: the user
+// allows plug-ins by file name, wherever they lie now.
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@ namespace mxtrain::commands {
 
 // Throws kConfig if `named` (the user's flags) has no file of the name of a plug-in in `wanted`.
 // `file`: where these were found.
-void RequirePluginsNamed(const std::vector<std::string>& wanted, const std::vector<std::string>& named, const std::string& file);
+void RequirePluginsNamed(const std::vector<std::string>& wanted,
+                         const std::vector<std::string>& named, const std::string& file);
 
 }  // namespace mxtrain::commands

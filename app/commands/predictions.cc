@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/predictions.h"
 
 #include <unistd.h>
@@ -24,15 +25,21 @@ constexpr const char* kUnsure = "unsure";
 
 // "cat 0.9312"; "x 31.25" of a value.
 std::string TextOf(const AnswerHead& head, const std::pair<int64_t, float>& scored) {
-  return head.answer == Answer::kValues ? mxtrain::format("{} {}", head.names[scored.first], scored.second)
-                                        : mxtrain::format("{} {:.4f}", head.names[scored.first], scored.second);
+  return head.answer == Answer::kValues
+             ? mxtrain::format("{} {}", head.names[scored.first], scored.second)
+             : mxtrain::format("{} {:.4f}", head.names[scored.first], scored.second);
 }
 
 class Listing final : public PredictionSink {
  public:
-  Listing(const std::string& path, std::string format, const std::vector<AnswerHead>& heads, const std::string& what, const std::vector<std::string>& names,
-          int top_k)
-      : out_(path), on_terminal_(path.empty() && isatty(STDOUT_FILENO) != 0), format_(std::move(format)), what_(what), heads_(heads), width_(what.size()) {
+  Listing(const std::string& path, std::string format, const std::vector<AnswerHead>& heads,
+          const std::string& what, const std::vector<std::string>& names, int top_k)
+      : out_(path),
+        on_terminal_(path.empty() && isatty(STDOUT_FILENO) != 0),
+        format_(std::move(format)),
+        what_(what),
+        heads_(heads),
+        width_(what.size()) {
     for (const std::string& name : names) width_ = std::max(width_, report::Printable(name).size());
     if (format_ == "table") out_.Write(mxtrain::format("{:<{}}  prediction\n", what_, width_));
     if (format_ == "csv") out_.Write(CsvHead(top_k));
@@ -49,7 +56,8 @@ class Listing final : public PredictionSink {
       std::string line = mxtrain::format("{:<{}}", report::Printable(p.name), width_);
       for (size_t h = 0; h < heads_.size(); ++h) {
         if (heads_.size() > 1) line += mxtrain::format("  {}:", report::Printable(heads_[h].name));
-        for (const auto& scored : p.heads[h].best) line += "  " + report::Printable(TextOf(heads_[h], scored));
+        for (const auto& scored : p.heads[h].best)
+          line += "  " + report::Printable(TextOf(heads_[h], scored));
         if (p.heads[h].best.empty()) line += "  -";
       }
       out_.Write(line + "\n");
@@ -66,7 +74,8 @@ class Listing final : public PredictionSink {
   std::string Line(const Json& json) const {
     std::string line = report::JsonText(json);
     const bool escape = on_terminal_ && report::Printable(line) != line;
-    return escape ? json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) : line;
+    return escape ? json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace)
+                  : line;
   }
 
   std::string CsvHead(int top_k) const {
@@ -80,7 +89,8 @@ class Listing final : public PredictionSink {
       }
       add("predicted");
       add("score");
-      for (int k = 2; k <= std::min<int64_t>(top_k, head.width) && head.answer == Answer::kOneClass; ++k) {
+      for (int k = 2; k <= std::min<int64_t>(top_k, head.width) && head.answer == Answer::kOneClass;
+           ++k) {
         add(mxtrain::format("predicted_{}", k));
         add(mxtrain::format("score_{}", k));
       }
@@ -91,7 +101,9 @@ class Listing final : public PredictionSink {
   static Json ToJson(const AnswerHead& head, const HeadPrediction& p) {
     Json best = Json::array();
     for (const auto& [k, score] : p.best) {
-      best.push_back(head.answer == Answer::kValues ? Json(score) : Json{{"class", head.names[k]}, {"index", k}, {"score", score}});
+      best.push_back(head.answer == Answer::kValues
+                         ? Json(score)
+                         : Json{{"class", head.names[k]}, {"index", k}, {"score", score}});
     }
     return {{head.answer == Answer::kValues ? "values" : "predictions", best}};
   }
@@ -99,7 +111,8 @@ class Listing final : public PredictionSink {
   Json ToJson(const Prediction& p) const {
     Json json = {{what_, p.name}};
     if (heads_.size() == 1) json.update(ToJson(heads_[0], p.heads[0]));
-    for (size_t h = 0; h < heads_.size() && heads_.size() > 1; ++h) json["heads"][heads_[h].name] = ToJson(heads_[h], p.heads[h]);
+    for (size_t h = 0; h < heads_.size() && heads_.size() > 1; ++h)
+      json["heads"][heads_[h].name] = ToJson(heads_[h], p.heads[h]);
     return json;
   }
 
@@ -112,10 +125,13 @@ class Listing final : public PredictionSink {
         classes.push_back(head.names[k]);
         scores.push_back(mxtrain::format("{}", score));
       }
-      return "," + Cell(mxtrain::format("{}", join(classes, ";"))) + "," + mxtrain::format("{}", join(scores, ";"));
+      return "," + Cell(mxtrain::format("{}", join(classes, ";"))) + "," +
+             mxtrain::format("{}", join(scores, ";"));
     }
     for (const auto& [k, score] : p.best) {
-      cells += head.answer == Answer::kValues ? mxtrain::format(",{}", score) : mxtrain::format(",{},{}", Cell(head.names[k]), score);
+      cells += head.answer == Answer::kValues
+                   ? mxtrain::format(",{}", score)
+                   : mxtrain::format(",{},{}", Cell(head.names[k]), score);
     }
     return cells;
   }
@@ -130,14 +146,14 @@ class Listing final : public PredictionSink {
 // A folder that takes files under unique names and overwrites none.
 class Shelf {
  public:
-  explicit Shelf(fs::path folder) : folder_(std::move(folder)) {
-    MakeFolders(folder_.string());
-  }
+  explicit Shelf(fs::path folder) : folder_(std::move(folder)) { MakeFolders(folder_.string()); }
 
   void Put(const fs::path& name, const std::string& bytes) const {
     for (int number = 1;; ++number) {
       fs::path path = folder_ / name;
-      if (number > 1) path.replace_filename(mxtrain::format("{}-{}{}", name.stem().string(), number, name.extension().string()));
+      if (number > 1)
+        path.replace_filename(
+            mxtrain::format("{}-{}{}", name.stem().string(), number, name.extension().string()));
       if (!fs::exists(path)) return WriteFileAtomically(path.string(), bytes);
       if (fs::file_size(path) == bytes.size() && ReadFile(path.string()) == bytes) return;
     }
@@ -151,7 +167,8 @@ class Shelf {
 // by a checksum of the whole name.
 std::string FolderName(std::string name) {
   constexpr size_t kLongest = 255;
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '/' || c == '\0'; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '/' || c == '\0'; }, '_');
   if (name.size() > kLongest) {
     const std::string sum = mxtrain::format("~{:016x}", Checksum(name));
     size_t end = kLongest - sum.size();
@@ -170,19 +187,22 @@ class Shelves {
     for (const auto& folder : fs::directory_iterator(parent, missing)) {
       if (!folder.is_directory(missing)) continue;
       for (const auto& file : fs::directory_iterator(folder.path(), missing)) {
-        if (file.is_regular_file(missing)) by_size_[file.file_size(missing)].push_back({file.path(), std::nullopt});
+        if (file.is_regular_file(missing))
+          by_size_[file.file_size(missing)].push_back({file.path(), std::nullopt});
       }
     }
   }
   // Files with the same bytes in other folders.
-  std::vector<std::string> Holding(const std::string& bytes, const std::vector<std::string>& folders) {
+  std::vector<std::string> Holding(const std::string& bytes,
+                                   const std::vector<std::string>& folders) {
     std::vector<std::string> holding;
     const auto alike = by_size_.find(bytes.size());
     if (alike == by_size_.end()) return holding;
     const uint64_t sum = Checksum(bytes);
     for (auto& [path, its_sum] : alike->second) {
       if (!its_sum) its_sum = Checksum(ReadFile(path.string()));
-      const bool elsewhere = std::find(folders.begin(), folders.end(), path.parent_path().filename()) == folders.end();
+      const bool elsewhere =
+          std::find(folders.begin(), folders.end(), path.parent_path().filename()) == folders.end();
       if (elsewhere && *its_sum == sum) holding.push_back(path.string());
     }
     return holding;
@@ -195,8 +215,15 @@ class Shelves {
 
 class Sorter final : public PredictionSink {
  public:
-  Sorter(const std::string& folder, const std::vector<AnswerHead>& heads, size_t head, double least_score, report::Console& console)
-      : folder_(folder), answer_(heads[head].answer), names_(heads[head].names), head_(head), least_score_(least_score), console_(console), before_(folder_) {
+  Sorter(const std::string& folder, const std::vector<AnswerHead>& heads, size_t head,
+         double least_score, report::Console& console)
+      : folder_(folder),
+        answer_(heads[head].answer),
+        names_(heads[head].names),
+        head_(head),
+        least_score_(least_score),
+        console_(console),
+        before_(folder_) {
     if (answer_ == Answer::kAnyClasses && names_.Contains(kUnsure)) {
       Throw(
           ErrorKind::kUsage,
@@ -215,18 +242,23 @@ class Sorter final : public PredictionSink {
   void Take(const Prediction& p) override {
     std::vector<std::string> folders;
     for (const auto& [k, score] : p.heads[head_].best) {
-      if (score >= least_score_ && (folders.empty() || answer_ == Answer::kAnyClasses)) folders.push_back(FolderName(names_[k]));
+      if (score >= least_score_ && (folders.empty() || answer_ == Answer::kAnyClasses))
+        folders.push_back(FolderName(names_[k]));
     }
     ++(folders.empty() ? unsure_ : sorted_);
     if (folders.empty()) folders.emplace_back(kUnsure);
     const std::string bytes = ReadFile(p.name);
-    for (const std::string& folder : folders) Shelf(folder_ / folder).Put(fs::path(p.name).filename(), bytes);
-    for (std::string& other : before_.Holding(bytes, folders)) elsewhere_.push_back(std::move(other));
+    for (const std::string& folder : folders)
+      Shelf(folder_ / folder).Put(fs::path(p.name).filename(), bytes);
+    for (std::string& other : before_.Holding(bytes, folders))
+      elsewhere_.push_back(std::move(other));
   }
 
   void Finish() override {
-    const std::string unsure = unsure_ > 0 ? mxtrain::format(", {} into {}", unsure_, (folder_ / kUnsure).string()) : "";
-    console_.Message(LogLevel::kInfo, mxtrain::format("{} sorted into the folders of {}{}", sorted_, folder_.string(), unsure));
+    const std::string unsure =
+        unsure_ > 0 ? mxtrain::format(", {} into {}", unsure_, (folder_ / kUnsure).string()) : "";
+    console_.Message(LogLevel::kInfo, mxtrain::format("{} sorted into the folders of {}{}", sorted_,
+                                                      folder_.string(), unsure));
     if (elsewhere_.empty()) return;
     console_.Message(LogLevel::kWarning,
                      mxtrain::format("{} copies of these images are also in another folder, from "
@@ -249,18 +281,22 @@ class Sorter final : public PredictionSink {
 
 class Annotator final : public PredictionSink {
  public:
-  Annotator(const std::string& folder, const std::vector<AnswerHead>& heads) : shelf_(folder), heads_(heads) {}
+  Annotator(const std::string& folder, const std::vector<AnswerHead>& heads)
+      : shelf_(folder), heads_(heads) {}
 
   void Take(const Prediction& p) override {
     io::Image image;
     // The net has seen the image; it may be gone by now.
-    if (auto refusal = decoder_.Decode(ReadFile(p.name), {}, &image)) Throw(ErrorKind::kData, "{}: {}", p.name, refusal->reason);
+    if (auto refusal = decoder_.Decode(ReadFile(p.name), {}, &image))
+      Throw(ErrorKind::kData, "{}: {}", p.name, refusal->reason);
     io::DrawLabel(Label(p), &image);
     fs::path name = fs::path(p.name).filename();
     std::string ending = name.extension().string();
-    std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::transform(ending.begin(), ending.end(), ending.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
     const bool jpeg = ending == ".jpg" || ending == ".jpeg";
-    shelf_.Put(jpeg ? name : name.replace_extension(".png"), jpeg ? io::EncodeJpeg(image) : io::EncodePng(image));
+    shelf_.Put(jpeg ? name : name.replace_extension(".png"),
+               jpeg ? io::EncodeJpeg(image) : io::EncodePng(image));
   }
 
  private:
@@ -269,7 +305,8 @@ class Annotator final : public PredictionSink {
     for (size_t h = 0; h < heads_.size(); ++h) {
       const auto& best = p.heads[h].best;
       if (heads_[h].answer == Answer::kOneClass) {
-        parts.push_back(mxtrain::format("{} {:.3f}", heads_[h].names[best[0].first], best[0].second));
+        parts.push_back(
+            mxtrain::format("{} {:.3f}", heads_[h].names[best[0].first], best[0].second));
       } else {
         for (const auto& scored : best) parts.push_back(TextOf(heads_[h], scored));
       }
@@ -284,7 +321,8 @@ class Annotator final : public PredictionSink {
 
 class ScoreFile final : public PredictionSink {
  public:
-  ScoreFile(const std::string& path, int64_t rows, int64_t classes, size_t head) : writer_(path, rows, {classes}), head_(head) {}
+  ScoreFile(const std::string& path, int64_t rows, int64_t classes, size_t head)
+      : writer_(path, rows, {classes}), head_(head) {}
   void Take(const Prediction& p) override { writer_.Write(p.index, p.heads[head_].scores); }
   void Finish() override { writer_.Finish(); }
 
@@ -295,21 +333,27 @@ class ScoreFile final : public PredictionSink {
 
 }  // namespace
 
-std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format, const std::vector<AnswerHead>& heads, const std::string& what,
+std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format,
+                                           const std::vector<AnswerHead>& heads,
+                                           const std::string& what,
                                            const std::vector<std::string>& names, int top_k) {
   return std::make_unique<Listing>(path, format, heads, what, names, top_k);
 }
 
-std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, const std::vector<AnswerHead>& heads, size_t head, double least_score,
-                                          report::Console& console) {
+std::unique_ptr<PredictionSink> NewSorter(const std::string& folder,
+                                          const std::vector<AnswerHead>& heads, size_t head,
+                                          double least_score, report::Console& console) {
   return std::make_unique<Sorter>(folder, heads, head, least_score, console);
 }
 
-std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, const std::vector<AnswerHead>& heads) {
+std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder,
+                                             const std::vector<AnswerHead>& heads) {
   return std::make_unique<Annotator>(folder, heads);
 }
 
-std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path, const std::vector<AnswerHead>& heads, size_t head, int64_t rows) {
+std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path,
+                                             const std::vector<AnswerHead>& heads, size_t head,
+                                             int64_t rows) {
   return std::make_unique<ScoreFile>(path, rows, heads[head].width, head);
 }
 

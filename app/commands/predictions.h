@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Outputs of `infer`: lists, copies of the images sorted into folders, annotated images, scores as
 // numbers. Each is a sink that takes the predictions one by one, in the order of the images.
@@ -40,7 +41,9 @@ class PredictionSink {
 // header: `what`, predicted, score, and for further classes, up to `top_k`, predicted_2, score_2,
 // ...; for kAnyClasses predicted, score, with semicolons; for kValues predicted_NAME. With several
 // heads, each name has the prefix HEAD_.
-std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format, const std::vector<AnswerHead>& heads, const std::string& what,
+std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format,
+                                           const std::vector<AnswerHead>& heads,
+                                           const std::string& what,
                                            const std::vector<std::string>& names, int top_k);
 
 // Copies the images into FOLDER/CLASS/, by one of the heads, under their own names; those whose
@@ -49,15 +52,19 @@ std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::s
 // name, the copy becomes NAME-2; a file with the same bytes is kept. At the end reports how many
 // images were copied, and warns about copies of an earlier run in other folders. Throws kUsage if
 // FOLDER/unsure/ is needed and a class has that name.
-std::unique_ptr<PredictionSink> NewSorter(const std::string& folder, const std::vector<AnswerHead>& heads, size_t head, double least_score,
-                                          report::Console& console);
+std::unique_ptr<PredictionSink> NewSorter(const std::string& folder,
+                                          const std::vector<AnswerHead>& heads, size_t head,
+                                          double least_score, report::Console& console);
 
 // Writes the images with the classes and scores of all heads drawn on them into FOLDER, as JPEG if
 // they were JPEG, else PNG; named as by NewSorter.
-std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder, const std::vector<AnswerHead>& heads);
+std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder,
+                                             const std::vector<AnswerHead>& heads);
 
 // Writes the scores of all classes of a head as .npy, one row for each of `rows` examples; NaN for
 // unreadable ones.
-std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path, const std::vector<AnswerHead>& heads, size_t head, int64_t rows);
+std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path,
+                                             const std::vector<AnswerHead>& heads, size_t head,
+                                             int64_t rows);
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/pretrained.h"
 
 #include <filesystem>
@@ -15,18 +16,22 @@ constexpr const char* kRuleForm =
 std::vector<NameMap::Rule> ReadRules(const std::string& path) {
   auto sources = std::make_shared<config::SourceMap>();
   config::Diagnostics diagnostics(sources);
-  const config::Value root = config::ParseYaml(sources->AddFile(path, ReadFile(path), std::filesystem::path(path).parent_path()), &diagnostics);
+  const config::Value root = config::ParseYaml(
+      sources->AddFile(path, ReadFile(path), std::filesystem::path(path).parent_path()),
+      &diagnostics);
   std::vector<NameMap::Rule> rules;
   if (!root.is_list())
     diagnostics.Error(root.place, format("a name map must be a list, got {}", root.Describe()),
                       kRuleForm);
   for (const config::Value& item : root.list) {
-    const bool good = item.is_list() && item.list.size() == 2 && item.list[0].is_scalar() && (item.list[1].is_scalar() || item.list[1].is_null());
+    const bool good = item.is_list() && item.list.size() == 2 && item.list[0].is_scalar() &&
+                      (item.list[1].is_scalar() || item.list[1].is_null());
     if (!good) {
       diagnostics.Error(item.place, format("{} is not a rule", item.Describe()), kRuleForm);
       continue;
     }
-    rules.push_back({item.list[0].text, item.list[1].is_null() ? std::nullopt : std::optional(item.list[1].text)});
+    rules.push_back({item.list[0].text,
+                     item.list[1].is_null() ? std::nullopt : std::optional(item.list[1].text)});
   }
   diagnostics.ThrowIfErrors();
   return rules;
@@ -45,9 +50,11 @@ NameMap ReadMap(const std::string& path) {
 
 }  // namespace
 
-void TakePretrained(const config::WeightsConfig& weights, Runtime& runtime, Trainer* trainer, report::Console& console) {
+void TakePretrained(const config::WeightsConfig& weights, Runtime& runtime, Trainer* trainer,
+                    report::Console& console) {
   if (weights.file.empty()) return;
-  const std::map<std::string, NDArray> arrays = LoadWeights(runtime, weights.file, ReadMap(weights.map));
+  const std::map<std::string, NDArray> arrays =
+      LoadWeights(runtime, weights.file, ReadMap(weights.map));
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,

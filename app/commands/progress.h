@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Progress of a loop over many items: a bar on a terminal, elsewhere a line after 1 % and then
 // every 30 s, as in training.

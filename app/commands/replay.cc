@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain replay BUNDLE
 #include "app/commands/replay.h"
 
@@ -78,7 +79,8 @@ class Watch {
 // Starts watching after the step before the failing one.
 class WatchStep final : public TrainListener {
  public:
-  WatchStep(Trainer* trainer, Watch* watch, int64_t step) : trainer_(trainer), watch_(watch), step_(step) {}
+  WatchStep(Trainer* trainer, Watch* watch, int64_t step)
+      : trainer_(trainer), watch_(watch), step_(step) {}
   void OnStart(const RunStart& start) override {
     if (start.first_step + 1 == step_) Begin();
   }
@@ -88,7 +90,8 @@ class WatchStep final : public TrainListener {
 
  private:
   void Begin() {
-    trainer_->executor().SetMonitor([watch = watch_](const std::string& name, const TBlob& value) { watch->See(name, value); });
+    trainer_->executor().SetMonitor(
+        [watch = watch_](const std::string& name, const TBlob& value) { watch->See(name, value); });
   }
   Trainer* const trainer_;
   Watch* const watch_;
@@ -102,7 +105,8 @@ Json ReadBundle(const std::string& bundle) {
           "{} is not a bundle of a diverged run (RUN/diverged-STEP): it contains no bundle.json",
           bundle);
   const Json json = Json::parse(ReadFile(file), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.value("step", Json()).is_number_integer() || !json.value("threads", Json()).is_number_integer()) {
+  if (!json.is_object() || !json.value("step", Json()).is_number_integer() ||
+      !json.value("threads", Json()).is_number_integer()) {
     Throw(ErrorKind::kData,
           "{} is not a bundle of a diverged run: it does not contain step and threads", file);
   }
@@ -124,8 +128,12 @@ class ReplayCommand final : public Command {
     const NonFinite found = Replay(bundle_, flags, console);
     if (StopFlag() == 1) return 128 + StopSignal();
     if (flags.json) {
-      std::cout << report::JsonText({{"step", found.step}, {"tensor", found.tensor}, {"nans", found.nans}, {"infinities", found.infinities},
-                                     {"size", found.size}, {"largest_before", found.largest_before}})
+      std::cout << report::JsonText({{"step", found.step},
+                                     {"tensor", found.tensor},
+                                     {"nans", found.nans},
+                                     {"infinities", found.infinities},
+                                     {"size", found.size},
+                                     {"largest_before", found.largest_before}})
                 << std::endl;
     } else {
       std::cout << found.Text() << std::endl;
@@ -150,16 +158,20 @@ std::string WriteBundle(const report::RunFolder& run, const DivergedError& error
   std::string batch;
   for (const std::string& example : error.examples()) batch += example + "\n";
   WriteFileAtomically((folder / "batch.txt").string(), batch);
-  const Json json = {{"step", error.step()}, {"threads", threads}, {"message", error.what()}, {"examples", error.examples()}};
+  const Json json = {{"step", error.step()},
+                     {"threads", threads},
+                     {"message", error.what()},
+                     {"examples", error.examples()}};
   WriteFileAtomically((folder / "bundle.json").string(), json.dump(2) + "\n");
   return folder.string();
 }
 
 std::string NonFinite::Text() const {
   if (tensor.empty()) return format("step {}: every value was finite", step);
-  const std::string count = nans > 0 && infinities > 0 ? format("{} NaN and {} infinite", nans, infinities)
-                            : nans > 0                 ? format("{} NaN", nans)
-                                                       : format("{} infinite", infinities);
+  const std::string count = nans > 0 && infinities > 0
+                                ? format("{} NaN and {} infinite", nans, infinities)
+                            : nans > 0 ? format("{} NaN", nans)
+                                       : format("{} infinite", infinities);
   return format(
       "step {}: the first non-finite values are in {}: {} of {} values; the tensor computed before "
       "it reaches {:.3g}",
@@ -204,6 +216,8 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   return watch.found(step);
 }
 
-std::unique_ptr<Command> MakeReplay() { return std::make_unique<ReplayCommand>(); }
+std::unique_ptr<Command> MakeReplay() {
+  return std::make_unique<ReplayCommand>();
+}
 
 }  // namespace mxtrain::commands

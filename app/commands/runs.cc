@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain runs [FOLDER]: a table of the runs in a folder.
 #include <algorithm>
 #include <filesystem>
@@ -26,7 +27,8 @@ class Runs final : public Command {
     arguments.Option("--format", &format_, "table, csv or jsonl (like --json: one object per line)")
         .OneOf({"table", "csv", "jsonl"})
         .ShowsDefault();
-    arguments.Examples("  mxtrain runs\n  mxtrain runs runs/lenet-sweep --sort best\n  mxtrain runs --json");
+    arguments.Examples(
+        "  mxtrain runs\n  mxtrain runs runs/lenet-sweep --sort best\n  mxtrain runs --json");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -44,8 +46,9 @@ class Runs final : public Command {
       std::cout << "run,state,epochs,metric,best,best_epoch,last,seconds\n";
       for (const RunSummary& run : runs) {
         const Row row(run, folder_);
-        std::cout << format("{},{},{},{},{},{},{},{:.1f}\n", report::QuoteCsv(row.name), report::NameOf(run.state), run.epochs, row.metric,
-                            row.best, row.epoch, row.last, run.seconds);
+        std::cout << format("{},{},{},{},{},{},{},{:.1f}\n", report::QuoteCsv(row.name),
+                            report::NameOf(run.state), run.epochs, row.metric, row.best, row.epoch,
+                            row.last, run.seconds);
       }
     } else if (format_ == "jsonl") {
       for (const RunSummary& run : runs) std::cout << report::JsonText(ToJson(run)) << "\n";
@@ -58,12 +61,14 @@ class Runs final : public Command {
  private:
   // The cells of a run; "" for unknown values.
   struct Row {
-    Row(const RunSummary& run, const std::string& folder) : name(std::filesystem::path(run.path).lexically_relative(folder).string()) {
+    Row(const RunSummary& run, const std::string& folder)
+        : name(std::filesystem::path(run.path).lexically_relative(folder).string()) {
       if (!run.best) return;
       metric = run.best->metric;
       best = report::FormatNumber(run.best->value);
       epoch = std::to_string(run.best->epoch);
-      if (const auto value = report::LastValue(run.metrics, metric)) last = report::FormatNumber(*value);
+      if (const auto value = report::LastValue(run.metrics, metric))
+        last = report::FormatNumber(*value);
     }
     std::string name, metric, best, epoch, last;  // name: as it is
   };
@@ -73,7 +78,8 @@ class Runs final : public Command {
       if (sort_ == "time") return a.seconds > b.seconds;
       if (!a.best || !b.best) return a.best.has_value() && !b.best;
       if (a.best->metric != b.best->metric) return a.best->metric < b.best->metric;
-      return a.best->higher_is_better ? a.best->value > b.best->value : a.best->value < b.best->value;
+      return a.best->higher_is_better ? a.best->value > b.best->value
+                                      : a.best->value < b.best->value;
     };
     if (sort_ != "name") std::stable_sort(runs->begin(), runs->end(), before);
   }
@@ -85,9 +91,11 @@ class Runs final : public Command {
               {"value", run.best->value},
               {"epoch", run.best->epoch},
               {"higher_is_better", run.best->higher_is_better}};
-    for (const std::string& measure : run.metrics.Measures()) last[measure] = *report::LastValue(run.metrics, measure);
-    return {{"run", run.path},       {"state", report::NameOf(run.state)}, {"epochs", run.epochs}, {"best", best}, {"last", last},
-            {"seconds", run.seconds}};
+    for (const std::string& measure : run.metrics.Measures())
+      last[measure] = *report::LastValue(run.metrics, measure);
+    return {{"run", run.path},      {"state", report::NameOf(run.state)},
+            {"epochs", run.epochs}, {"best", best},
+            {"last", last},         {"seconds", run.seconds}};
   }
 
   void Print(const std::vector<RunSummary>& runs) const {
@@ -97,12 +105,15 @@ class Runs final : public Command {
       name_width = std::max(name_width, report::Printable(Row(run, folder_).name).size());
       metric_width = std::max(metric_width, Row(run, folder_).metric.size());
     }
-    std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", "run", name_width, "state", "epochs", "metric",
-                        metric_width, "best", "at epoch", "last", "time");
+    std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", "run",
+                        name_width, "state", "epochs", "metric", metric_width, "best", "at epoch",
+                        "last", "time");
     for (const RunSummary& run : runs) {
       const Row row(run, folder_);
-      std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n", report::Printable(row.name), name_width, report::NameOf(run.state),
-                          run.epochs, row.metric, metric_width, row.best, row.epoch, row.last, report::FormatDuration(run.seconds));
+      std::cout << format("{:<{}}  {:<10}  {:>6}  {:<{}}  {:>10}  {:>8}  {:>10}  {:>9}\n",
+                          report::Printable(row.name), name_width, report::NameOf(run.state),
+                          run.epochs, row.metric, metric_width, row.best, row.epoch, row.last,
+                          report::FormatDuration(run.seconds));
     }
   }
 

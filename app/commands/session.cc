@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/session.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ namespace {
 config::LoadRequest ToRequest(const ConfigArguments& arguments) {
   config::LoadRequest request;
   request.files = {arguments.file};
-  request.files.insert(request.files.end(), arguments.more_files.begin(), arguments.more_files.end());
+  request.files.insert(request.files.end(), arguments.more_files.begin(),
+                       arguments.more_files.end());
   request.overrides = arguments.overrides;
   return request;
 }
@@ -41,17 +43,22 @@ std::string ShortList(const std::vector<double>& values, const std::vector<std::
   constexpr size_t kShown = 12;
   std::string text;
   for (size_t i = 0; i < values.size() && i < kShown; ++i) {
-    text += format("{}{}{:.4g}", i > 0 ? ", " : "", i < names.size() ? names[i] + " " : "", values[i]);
+    text +=
+        format("{}{}{:.4g}", i > 0 ? ", " : "", i < names.size() ? names[i] + " " : "", values[i]);
   }
   return values.size() > kShown ? text + ", ..." : text;
 }
 
 // FIELD=SHAPE if the columns match the shape that the net declares; mismatches are reported later,
 // with their place.
-std::optional<std::string> FieldShape(const config::Column& column, const std::vector<config::NetInput>& declared) {
+std::optional<std::string> FieldShape(const config::Column& column,
+                                      const std::vector<config::NetInput>& declared) {
   for (const config::NetInput& input : declared) {
-    const bool fits = input.name == column.input && input.shape.known() && input.shape.Size() == static_cast<int64_t>(column.columns.size());
-    if (fits && input.shape.ndim() > 0) return format("{}={}", column.input, join(std::vector<int64_t>(input.shape.begin(), input.shape.end()), "x"));
+    const bool fits = input.name == column.input && input.shape.known() &&
+                      input.shape.Size() == static_cast<int64_t>(column.columns.size());
+    if (fits && input.shape.ndim() > 0)
+      return format("{}={}", column.input,
+                    join(std::vector<int64_t>(input.shape.begin(), input.shape.end()), "x"));
   }
   return std::nullopt;
 }
@@ -59,7 +66,8 @@ std::optional<std::string> FieldShape(const config::Column& column, const std::v
 // One column for an input of channels, height and width: paths of image files.
 bool IsImage(const config::Column& column, const std::vector<config::NetInput>& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [&](const config::NetInput& input) {
-    return input.name == column.input && column.columns.size() == 1 && input.shape.ndim() == 3 && input.shape.Size() != 1;
+    return input.name == column.input && column.columns.size() == 1 && input.shape.ndim() == 3 &&
+           input.shape.Size() != 1;
   });
 }
 
@@ -68,8 +76,11 @@ bool IsImage(const config::Column& column, const std::vector<config::NetInput>& 
 void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* kwargs) {
   std::vector<std::string> data, labels, shapes, images;
   for (const config::Column& column : c.columns) {
-    const bool input = std::any_of(net.inputs.begin(), net.inputs.end(), [&](const config::NetInput& i) { return i.name == column.input; });
-    for (const std::string& name : column.columns) (input ? data : labels).push_back(format("{}={}", column.input, name));
+    const bool input =
+        std::any_of(net.inputs.begin(), net.inputs.end(),
+                    [&](const config::NetInput& i) { return i.name == column.input; });
+    for (const std::string& name : column.columns)
+      (input ? data : labels).push_back(format("{}={}", column.input, name));
     if (IsImage(column, net.inputs)) images.push_back(column.input);
     if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
   }
@@ -85,22 +96,27 @@ void AddReading(const config::SourceConfig& c, Kwargs* kwargs) {
   kwargs->emplace_back("missing", c.missing);
 }
 
-bool TakesSplit(const std::string& source) { return source == "mnist" || source == "cifar10" || source == "cifar100"; }
+bool TakesSplit(const std::string& source) {
+  return source == "mnist" || source == "cifar10" || source == "cifar100";
+}
 
-Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net, const std::vector<std::string>& classes) {
+Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
+                    const std::vector<std::string>& classes) {
   Kwargs kwargs{{"path", c.path}};
   if (TakesSplit(c.source) && !c.split.empty()) kwargs.emplace_back("split", c.split);
   if (!c.root.empty()) kwargs.emplace_back("root", c.root);
   if (!c.label_delim.empty()) kwargs.emplace_back("label_delim", c.label_delim);
   if (c.source == "csv") AddColumns(c, net, &kwargs);
   if (c.source == "csv") AddReading(c, &kwargs);
-  const bool names_classes = c.source == "image_folder" || c.source == "list" || !c.label_delim.empty();
+  const bool names_classes =
+      c.source == "image_folder" || c.source == "list" || !c.label_delim.empty();
   if (names_classes && !classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
   return kwargs;
 }
 
 // How many channels the net expects in its images.
-std::optional<int64_t> ImageChannels(const io::Source& source, const std::vector<config::NetInput>& inputs) {
+std::optional<int64_t> ImageChannels(const io::Source& source,
+                                     const std::vector<config::NetInput>& inputs) {
   const std::vector<io::FieldSpec>& fields = source.data_fields();
   for (const io::FieldSpec& field : fields) {
     if (field.kind != io::FieldKind::kImage) continue;
@@ -129,8 +145,9 @@ const char* MetricOf(LossReport::Head::Kind kind) {
 
 bool HasSoftmax(const Symbol& net) {
   const LossReport losses(net);
-  return std::any_of(losses.heads().begin(), losses.heads().end(),
-                     [](const LossReport::Head& h) { return h.kind == LossReport::Head::Kind::kSoftmax; });
+  return std::any_of(losses.heads().begin(), losses.heads().end(), [](const LossReport::Head& h) {
+    return h.kind == LossReport::Head::Kind::kSoftmax;
+  });
 }
 
 executor::MemoryBudget BudgetOf(const config::TrainConfig& train) {
@@ -147,7 +164,8 @@ LrPatterns LrPatternsOf(const config::TrainConfig& train) {
 // Reports which device `auto` is, if there is a choice.
 void TellAutoDevice(Runtime& runtime, Context device, report::Console& console) {
   if (device.type == DeviceType::kGPU) {
-    console.Message(LogLevel::kInfo, format("--device auto: {}, {}", device.ToString(), runtime.backend(device).Describe(device.id).name));
+    console.Message(LogLevel::kInfo, format("--device auto: {}, {}", device.ToString(),
+                                            runtime.backend(device).Describe(device.id).name));
   } else if (const std::string& why = FindAutoDevice().why_not; !why.empty()) {
     console.Message(LogLevel::kDebug, format("--device auto: the CPU, since {}", why));
   }
@@ -155,7 +173,8 @@ void TellAutoDevice(Runtime& runtime, Context device, report::Console& console) 
 
 }  // namespace
 
-std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins, DeviceType device) {
+std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins,
+                                               DeviceType device) {
   auto registry = BuiltinOperators(device);
   for (const std::string& path : plugins) registry->LoadPlugin(path);
   return registry;
@@ -167,12 +186,15 @@ std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
   return names;
 }
 
-std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console) {
+std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed,
+                                     std::shared_ptr<const OperatorRegistry> registry,
+                                     report::Console& console) {
   RuntimeOptions options;
   options.engine = flags.engine;
   options.threads = flags.threads;
   options.seed = seed;
-  options.log = Logger([&console](LogLevel level, std::string_view text) { console.Message(level, text); });
+  options.log =
+      Logger([&console](LogLevel level, std::string_view text) { console.Message(level, text); });
   auto runtime = std::make_unique<Runtime>(options, std::move(registry));
   const std::vector<Context> devices = DevicesOf(flags);
   for (const Context device : devices) CheckDevice(runtime->backend(device), device);
@@ -180,8 +202,12 @@ std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, st
   return runtime;
 }
 
-Session::Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console)
-    : console_(console), deterministic_(flags.deterministic), diagnostics_(std::make_shared<config::SourceMap>()), devices_(DevicesOf(flags)) {
+Session::Session(const ConfigArguments& arguments, const CommonFlags& flags,
+                 report::Console& console)
+    : console_(console),
+      deterministic_(flags.deterministic),
+      diagnostics_(std::make_shared<config::SourceMap>()),
+      devices_(DevicesOf(flags)) {
   config::LoadRequest request = ToRequest(arguments);
   if (flags.seed) request.overrides.push_back(format("seed={}", *flags.seed));
   loaded_ = config::LoadConfig(request, &diagnostics_);
@@ -210,7 +236,8 @@ void Session::FollowWeights() {
   if (file.empty() || run == file) return;
   console_.Message(LogLevel::kInfo, format("train.weights: {} is {}", file, run));
   file = run;
-  loaded_.resolved.Find("train")->value.Find("weights")->value.Find("file")->value = config::Value::Scalar(run, {}, true);
+  loaded_.resolved.Find("train")->value.Find("weights")->value.Find("file")->value =
+      config::Value::Scalar(run, {}, true);
 }
 
 void Session::CountEpochsFrom(int64_t first_epoch) {
@@ -235,14 +262,16 @@ void Session::BuildNet(int64_t resumed_batch) {
   diagnostics_.ThrowIfErrors();
   CheckInputOrder();
   try {
-    net_.symbol.InferShape(config::BatchShapes(net_, std::max(config().data.batch_size, 1)));  // 0: not chosen yet
+    net_.symbol.InferShape(
+        config::BatchShapes(net_, std::max(config().data.batch_size, 1)));  // 0: not chosen yet
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
     diagnostics_.Add(config::ToDiagnostic(net_, e, config().net.place));
   }
   CheckPatterns();
   ChooseMetrics();
-  if (!config().data.train.label_delim.empty() && net_.labels.size() == 1 && HasSoftmax(net_.symbol)) {
+  if (!config().data.train.label_delim.empty() && net_.labels.size() == 1 &&
+      HasSoftmax(net_.symbol)) {
     diagnostics_.Error(
         loaded_.PlaceOf("data.train.label_delim"),
         "label_delim allows any number of classes, but SoftmaxOutput takes exactly one",
@@ -250,7 +279,8 @@ void Session::BuildNet(int64_t resumed_batch) {
   }
   diagnostics_.ThrowIfErrors();
   WeighClasses();
-  for (const config::Diagnostic& d : diagnostics_.Sorted()) console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
+  for (const config::Diagnostic& d : diagnostics_.Sorted())
+    console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
   if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
 }
 
@@ -266,9 +296,13 @@ void Session::CheckInputOrder() {
             : !c.source.empty();
     const TShape& s = input.shape;
     if (!images || s.ndim() != 3 || s[0] <= kMostChannels || s[2] > kMostChannels) continue;
-    const config::Place& place = config().net.input.place ? config().net.input.place : config().net.inputs.place;
-    diagnostics_.Error(place ? place : config().net.place, format("the input '{}' is {}: {} channels of {}x{}; the order is channels, height, width", input.name, s.ToString(), s[0], s[2], s[1]),
-                       format("write [{}, {}, {}]", s[2], s[0], s[1]));
+    const config::Place& place =
+        config().net.input.place ? config().net.input.place : config().net.inputs.place;
+    diagnostics_.Error(
+        place ? place : config().net.place,
+        format("the input '{}' is {}: {} channels of {}x{}; the order is channels, height, width",
+               input.name, s.ToString(), s[0], s[2], s[1]),
+        format("write [{}, {}, {}]", s[2], s[0], s[1]));
   }
   diagnostics_.ThrowIfErrors();
 }
@@ -282,8 +316,11 @@ void Session::ChooseBatch(int64_t resumed_batch) {
     return TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesOfTraining());
   };
   int64_t most = kMost;
-  if (std::filesystem::exists(config().data.train.path)) most = std::min(most, OpenSource(false)->size());
-  const int64_t batch = resumed_batch > 0 ? resumed_batch : PowerOfTwoWithin(FreeBytes(*runtime_, ctx()) / 2, most, bytes_of);
+  if (std::filesystem::exists(config().data.train.path))
+    most = std::min(most, OpenSource(false)->size());
+  const int64_t batch = resumed_batch > 0
+                            ? resumed_batch
+                            : PowerOfTwoWithin(FreeBytes(*runtime_, ctx()) / 2, most, bytes_of);
   loaded_.config.data.batch_size = static_cast<int>(batch);
   config::Member* data = loaded_.resolved.Find("data");
   data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));
@@ -317,7 +354,8 @@ void Session::ChooseMetrics() {
   if (config().train.metrics) return;
   std::vector<config::Named> chosen;
   const LossReport losses(net_.symbol);
-  const auto first = std::find_if(losses.heads().begin(), losses.heads().end(), [](const LossReport::Head& head) { return !head.label.empty(); });
+  const auto first = std::find_if(losses.heads().begin(), losses.heads().end(),
+                                  [](const LossReport::Head& head) { return !head.label.empty(); });
   if (first != losses.heads().end()) chosen.push_back({MetricOf(first->kind), {}, {}});
   loaded_.resolved.Find("train")->value.members.push_back({"metrics", {}, config::Write(chosen)});
   loaded_.config.train.metrics = std::move(chosen);
@@ -328,16 +366,22 @@ void Session::ChooseMetrics() {
 // missing, the code that reads the data reports it.
 void Session::WeighClasses() {
   const config::ClassWeights& given = config().train.class_weights;
-  if (given.empty() || (given.numbers.empty() && !std::filesystem::exists(config().data.train.path))) return;
+  if (given.empty() ||
+      (given.numbers.empty() && !std::filesystem::exists(config().data.train.path)))
+    return;
   if (given.numbers.empty()) OpenSource(false);
   try {
-    const ClassifierHead head = FindClassifier(net_.symbol, config::BatchShapes(net_, std::max(config().data.batch_size, 1)));
+    const ClassifierHead head = FindClassifier(
+        net_.symbol, config::BatchShapes(net_, std::max(config().data.batch_size, 1)));
     const std::vector<double> weights = ClassWeights(head);
     net_.symbol = WithClassWeights(runtime_->operators(), net_.symbol, head, weights);
-    if (given.automatic) console_.Message(LogLevel::kInfo, format("class_weights: auto: {}", ShortList(weights, class_names_)));
+    if (given.automatic)
+      console_.Message(LogLevel::kInfo,
+                       format("class_weights: auto: {}", ShortList(weights, class_names_)));
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
-    diagnostics_.Error(loaded_.PlaceOf("train.class_weights"), format("train.class_weights: {}", e.what()));
+    diagnostics_.Error(loaded_.PlaceOf("train.class_weights"),
+                       format("train.class_weights: {}", e.what()));
   }
   diagnostics_.ThrowIfErrors();
 }
@@ -348,7 +392,8 @@ std::vector<double> Session::ClassWeights(const ClassifierHead& head) const {
     Throw(ErrorKind::kConfig,
           "auto and data.train.balanced both compensate for class imbalance: keep one of the two");
   }
-  if (given.automatic) return BalancedWeights(io::CountClasses(*train_source_, head.label, head.classes));
+  if (given.automatic)
+    return BalancedWeights(io::CountClasses(*train_source_, head.label, head.classes));
   const auto classes = static_cast<size_t>(head.classes);
   if (!given.numbers.empty()) {
     if (given.numbers.size() != classes)
@@ -360,9 +405,12 @@ std::vector<double> Session::ClassWeights(const ClassifierHead& head) const {
   for (size_t k = 0; class_names_.empty() && k < classes; ++k) names.push_back(std::to_string(k));
   std::vector<double> weights(classes, 1);
   for (const auto& [name, weight] : given.by_name) {
-    const auto found = std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(std::min(classes, names.size())), name);
+    const auto found =
+        std::find(names.begin(),
+                  names.begin() + static_cast<ptrdiff_t>(std::min(classes, names.size())), name);
     const auto k = static_cast<size_t>(found - names.begin());
-    if (k >= classes || k == names.size()) Throw(ErrorKind::kConfig, "there is no class '{}'{}", name, DidYouMean(name, names));
+    if (k >= classes || k == names.size())
+      Throw(ErrorKind::kConfig, "there is no class '{}'{}", name, DidYouMean(name, names));
     weights[k] = weight;
   }
   return weights;
@@ -398,13 +446,15 @@ std::optional<int64_t> Session::ClassesOfTable() const {
   const config::Value& inputs = config().net.inputs;
   std::vector<std::string> labels;
   for (const config::Column& column : c.columns) {
-    const bool input = inputs.is_map() ? inputs.Find(column.input) != nullptr : column.input == "data";
+    const bool input =
+        inputs.is_map() ? inputs.Find(column.input) != nullptr : column.input == "data";
     for (const std::string& name : column.columns) {
       if (!input) labels.push_back(format("{}={}", column.input, name));
     }
   }
   if (labels.empty()) return std::nullopt;
-  Kwargs kwargs{{"path", c.path}, {"label_fields", params::Print(labels)}, {"label_delim", c.label_delim}};
+  Kwargs kwargs{
+      {"path", c.path}, {"label_fields", params::Print(labels)}, {"label_delim", c.label_delim}};
   AddReading(c, &kwargs);
   const int classes = io::MakeSource("csv", kwargs)->num_classes();
   return classes > 0 ? std::optional<int64_t>(classes) : std::nullopt;
@@ -415,8 +465,10 @@ std::vector<std::string> Session::Targets() const {
   std::vector<std::string> targets;
   const LossReport losses(net_.symbol);
   for (const LossReport::Head& head : losses.heads()) {
-    const bool number = head.kind == LossReport::Head::Kind::kLinear || head.kind == LossReport::Head::Kind::kAbsolute;
-    if (number && std::count(targets.begin(), targets.end(), head.label) == 0) targets.push_back(head.label);
+    const bool number = head.kind == LossReport::Head::Kind::kLinear ||
+                        head.kind == LossReport::Head::Kind::kAbsolute;
+    if (number && std::count(targets.begin(), targets.end(), head.label) == 0)
+      targets.push_back(head.label);
   }
   return targets;
 }
@@ -442,13 +494,16 @@ void Session::CompleteTable() {
   const bool fills = SourceOf(false).missing == "mean" || SourceOf(true).missing == "mean";
   std::vector<std::string> fields, means, stds;
   for (const io::FieldSpec& field : train_source_->data_fields()) {
-    if (field.kind == io::FieldKind::kValues && (standardizes || fills)) fields.push_back(field.name);
+    if (field.kind == io::FieldKind::kValues && (standardizes || fills))
+      fields.push_back(field.name);
   }
   const size_t inputs = fields.size();
-  for (const std::string& target : standardizes ? Targets() : std::vector<std::string>()) fields.push_back(target);
+  for (const std::string& target : standardizes ? Targets() : std::vector<std::string>())
+    fields.push_back(target);
   if (fields.empty()) return;
   for (const io::ColumnStatistics& of : io::MeasureColumns(*train_source_, fields)) {
-    for (const double mean : of.mean) means.push_back(format("{}={}", of.field, params::Print(mean)));
+    for (const double mean : of.mean)
+      means.push_back(format("{}={}", of.field, params::Print(mean)));
     for (const double std : of.std) stds.push_back(format("{}={}", of.field, params::Print(std)));
   }
   table_params_.emplace_back("field_means", params::Print(means));
@@ -470,12 +525,16 @@ const config::SourceConfig& Session::SourceOf(bool validation) const {
 
 Kwargs Session::DataParams(bool validation) const {
   Kwargs kwargs = SourceParams(SourceOf(validation), net_, class_names_);
-  if (SourceOf(validation).source == "csv") kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
+  if (SourceOf(validation).source == "csv")
+    kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
   if (!HoldsOut()) return kwargs;
   const config::SourceConfig& val = config().data.val;
-  const Kwargs holdout = {{"holdout", params::Print(val.holdout)},         {"holdout_folds", params::Print(val.folds)},
-                          {"holdout_fold", params::Print(val.fold)},       {"holdout_side", validation ? "held_out" : "rest"},
-                          {"holdout_seed", std::to_string(config().seed)}, {"holdout_stratified", params::Print(val.stratified)}};
+  const Kwargs holdout = {{"holdout", params::Print(val.holdout)},
+                          {"holdout_folds", params::Print(val.folds)},
+                          {"holdout_fold", params::Print(val.fold)},
+                          {"holdout_side", validation ? "held_out" : "rest"},
+                          {"holdout_seed", std::to_string(config().seed)},
+                          {"holdout_stratified", params::Print(val.stratified)}};
   kwargs.insert(kwargs.end(), holdout.begin(), holdout.end());
   return kwargs;
 }
@@ -488,8 +547,10 @@ void Session::CheckColumns(const config::SourceConfig& c) {
   for (const auto* wanted : {&net_.inputs, &net_.labels}) {
     for (const config::NetInput& input : *wanted) {
       if (std::find(names.begin(), names.end(), input.name) != names.end()) continue;
-      diagnostics_.Error(c.place, format("`columns` names no columns for the net's {} '{}'{}", wanted == &net_.inputs ? "input" : "label", input.name,
-                                         DidYouMean(input.name, names)),
+      diagnostics_.Error(c.place,
+                         format("`columns` names no columns for the net's {} '{}'{}",
+                                wanted == &net_.inputs ? "input" : "label", input.name,
+                                DidYouMean(input.name, names)),
                          format("add {}: [COLUMN, ...] to columns", input.name));
     }
   }
@@ -498,8 +559,10 @@ void Session::CheckColumns(const config::SourceConfig& c) {
   for (const std::string& name : names) {
     const auto same = [&name](const config::NetInput& input) { return input.name == name; };
     const std::vector<MetricSpec> metrics = Metrics();
-    const bool read = std::any_of(net_.inputs.begin(), net_.inputs.end(), same) || std::any_of(net_.labels.begin(), net_.labels.end(), same) ||
-                      std::any_of(metrics.begin(), metrics.end(), [&name](const MetricSpec& m) { return m.label == name; });
+    const bool read = std::any_of(net_.inputs.begin(), net_.inputs.end(), same) ||
+                      std::any_of(net_.labels.begin(), net_.labels.end(), same) ||
+                      std::any_of(metrics.begin(), metrics.end(),
+                                  [&name](const MetricSpec& m) { return m.label == name; });
     if (!read)
       console_.Message(LogLevel::kWarning,
                        format("{}: columns '{}' are not read by any input, loss or metric",
@@ -507,21 +570,29 @@ void Session::CheckColumns(const config::SourceConfig& c) {
   }
 }
 
-std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass) {
+std::unique_ptr<DataIter> Session::MakeIter(std::shared_ptr<const io::Source> source,
+                                            const config::SourceConfig& c, Pass pass) {
   io::PipelineParam p;
   Kwargs kwargs{{"batch_size", params::Print(config().data.batch_size)},
                 {"mode", pass == Pass::kTraining ? "training" : "evaluation"},
                 {"shuffle", params::Print(c.shuffle && pass != Pass::kWhole)},
                 {"seed", std::to_string(config().seed)},
                 {"max_bad", params::Print(config().data.max_bad)}};
-  const int workers = config().data.workers == 0 && pass == Pass::kWhole ? std::min(UsableCpuCount(), 256) : config().data.workers;
+  const int workers = config().data.workers == 0 && pass == Pass::kWhole
+                          ? std::min(UsableCpuCount(), 256)
+                          : config().data.workers;
   if (workers > 0) kwargs.emplace_back("workers", params::Print(workers));
-  if (config().data.prefetch > 0) kwargs.emplace_back("prefetch", params::Print(config().data.prefetch));
+  if (config().data.prefetch > 0)
+    kwargs.emplace_back("prefetch", params::Print(config().data.prefetch));
   // An image source has one data and one label field; the net's names are given to them.
-  if (source->data_fields().size() == 1 && net_.inputs.size() == 1) kwargs.emplace_back("data_name", net_.inputs[0].name);
-  if (source->label_fields().size() == 1 && net_.labels.size() == 1) kwargs.emplace_back("label_name", net_.labels[0].name);
-  if (const std::optional<int64_t> channels = ImageChannels(*source, net_.inputs)) kwargs.emplace_back("channels", params::Print(*channels));
-  kwargs.emplace_back("exact_decode", params::Print(config().data.exact_decode || pass == Pass::kWhole));
+  if (source->data_fields().size() == 1 && net_.inputs.size() == 1)
+    kwargs.emplace_back("data_name", net_.inputs[0].name);
+  if (source->label_fields().size() == 1 && net_.labels.size() == 1)
+    kwargs.emplace_back("label_name", net_.labels[0].name);
+  if (const std::optional<int64_t> channels = ImageChannels(*source, net_.inputs))
+    kwargs.emplace_back("channels", params::Print(*channels));
+  kwargs.emplace_back("exact_decode",
+                      params::Print(config().data.exact_decode || pass == Pass::kWhole));
   kwargs.emplace_back("cache", pass == Pass::kWhole ? "none" : config().data.cache);
   kwargs.emplace_back("cache_bytes", params::Print(config().data.cache_bytes));
   if (pass == Pass::kTraining) {
@@ -572,7 +643,9 @@ void Session::AddMixing(Kwargs* pipeline) const {
   pipeline->emplace_back("label_smoothing", params::Print(labels.smoothing));
   const auto add = [&](const std::string& name, const config::MixConfig& mix) {
     pipeline->emplace_back(name, params::Print(mix.alpha));
-    if (mix.off_epochs > 0) pipeline->emplace_back(name + "_epochs", params::Print(std::max<int64_t>(train.epochs - mix.off_epochs, 0)));
+    if (mix.off_epochs > 0)
+      pipeline->emplace_back(name + "_epochs",
+                             params::Print(std::max<int64_t>(train.epochs - mix.off_epochs, 0)));
   };
   add("mixup", train.mixup);
   add("cutmix", train.cutmix);
@@ -597,7 +670,8 @@ void Session::MeasureFor(const config::SourceConfig& c) {
 // Held-out data uses the training set's resizing and cropping unless it has its own transforms.
 std::vector<io::TransformSpec> Session::ChainOf(const config::SourceConfig& c) const {
   const bool inherits = &c == &config().data.val && HoldsOut() && c.transforms.empty();
-  return inherits ? io::EvaluationTransforms(ToTransforms(config().data.train.transforms)) : ToTransforms(c.transforms);
+  return inherits ? io::EvaluationTransforms(ToTransforms(config().data.train.transforms))
+                  : ToTransforms(c.transforms);
 }
 
 std::vector<io::TransformSpec> Session::Transforms(const config::SourceConfig& c) const {
@@ -638,19 +712,19 @@ config::Place Session::DeclarationOf(const config::NetInput& input) const {
 
 // At the net's declaration if that comes from the command line, else at the data. No transform
 // changes the columns of a table.
-void Session::ReportShape(const config::NetInput& input, const TShape& given, const config::SourceConfig& c) {
+void Session::ReportShape(const config::NetInput& input, const TShape& given,
+                          const config::SourceConfig& c) {
   const config::Place declared = DeclarationOf(input);
   const bool table = c.source == "csv" && given.ndim() == 1;
   const bool overridden = diagnostics_.sources().Where(declared) == "command line";
   const std::string key = config().net.inputs.is_map() ? "net.inputs." + input.name : "net.input";
-  diagnostics_.Error(
-      overridden ? declared : c.place,
-      format("the data has shape {} for input '{}', but the net declares {}", given.ToString(),
-             input.name, input.shape.ToString()),
-      table ? format("change {} to {}, or list {} columns for '{}' in `columns`", key,
-                     given.ToString(), input.shape.Size(), input.name)
-            : format("change {} to {}, or add a transform that produces {}", key, given.ToString(),
-                     input.shape.ToString()));
+  diagnostics_.Error(overridden ? declared : c.place,
+                     format("the data has shape {} for input '{}', but the net declares {}",
+                            given.ToString(), input.name, input.shape.ToString()),
+                     table ? format("change {} to {}, or list {} columns for '{}' in `columns`",
+                                    key, given.ToString(), input.shape.Size(), input.name)
+                           : format("change {} to {}, or add a transform that produces {}", key,
+                                    given.ToString(), input.shape.ToString()));
 }
 
 // Compares the shapes of the data with those that the net declares. Evaluation images may be larger
@@ -660,7 +734,8 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pas
   for (const DataDesc& desc : iter.provide_data()) names.push_back(desc.name);
   for (const config::NetInput& input : net_.inputs) {
     const auto descs = iter.provide_data();
-    const auto found = std::find_if(descs.begin(), descs.end(), [&](const DataDesc& d) { return d.name == input.name; });
+    const auto found = std::find_if(descs.begin(), descs.end(),
+                                    [&](const DataDesc& d) { return d.name == input.name; });
     if (found == descs.end()) {
       diagnostics_.Error(
           c.place,
@@ -669,7 +744,8 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pas
           "list the columns of each input in `columns`" + DidYouMean(input.name, names));
       continue;
     }
-    const TShape given(std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
+    const TShape given(
+        std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
     if (given == input.shape || (pass != Pass::kTraining && TakesSize(input, given))) continue;
     ReportShape(input, given, c);
   }
@@ -679,16 +755,20 @@ void Session::CheckIter(const DataIter& iter, const config::SourceConfig& c, Pas
 // Compares the classes of the data with those of the net.
 void Session::CheckClassCount() {
   const LossReport loss(net_.symbol);
-  if (class_names_.empty() || loss.heads().size() != 1 || loss.heads()[0].kind != LossReport::Head::Kind::kSoftmax) return;
+  if (class_names_.empty() || loss.heads().size() != 1 ||
+      loss.heads()[0].kind != LossReport::Head::Kind::kSoftmax)
+    return;
   const LossReport::Head& head = loss.heads()[0];
-  const TShape output = net_.symbol.InferShape(config::BatchShapes(net_, config().data.batch_size)).outputs[static_cast<size_t>(head.output)];
+  const TShape output = net_.symbol.InferShape(config::BatchShapes(net_, config().data.batch_size))
+                            .outputs[static_cast<size_t>(head.output)];
   const auto classes = static_cast<int64_t>(class_names_.size());
   if (output.ndim() != 2 || output[1] == classes) return;
   const std::string text = format("'{}' has {} classes, but the data has {} ({})", head.name,
                                   output[1], classes, FirstOf(class_names_, 12));
   if (output[1] > classes)
     return console_.Message(LogLevel::kWarning, text + "; the other outputs are unused");
-  config::Diagnostic diagnostic = config::ToDiagnostic(net_, Error(ErrorKind::kConfig, text), config().net.place);
+  config::Diagnostic diagnostic =
+      config::ToDiagnostic(net_, Error(ErrorKind::kConfig, text), config().net.place);
   diagnostic.help = "set num_hidden: ${classes} in the layer before it to follow the data";
   diagnostics_.Add(diagnostic);
   diagnostics_.ThrowIfErrors();
@@ -696,7 +776,8 @@ void Session::CheckClassCount() {
 
 std::unique_ptr<DataIter> Session::TrainIter() {
   if (!OpenSource(false)) {
-    diagnostics_.Error({}, "there is no data.train to train on", "add data: {train: {source: ..., path: ...}}");
+    diagnostics_.Error({}, "there is no data.train to train on",
+                       "add data: {train: {source: ..., path: ...}}");
     diagnostics_.ThrowIfErrors();
   }
   CheckClassCount();
@@ -718,7 +799,8 @@ std::unique_ptr<DataIter> Session::ValIter() {
 }
 
 std::unique_ptr<DataIter> Session::WholeIter(bool validation) {
-  return MakeIter(OpenSource(validation), validation ? config().data.val : config().data.train, Pass::kWhole);
+  return MakeIter(OpenSource(validation), validation ? config().data.val : config().data.train,
+                  Pass::kWhole);
 }
 
 std::vector<MetricSpec> Session::Metrics() const {
@@ -780,7 +862,8 @@ TrainOptions Session::MakeTrainOptions() const {
   o.clip_norm = t.clip.norm;
   o.lr_schedule = {t.lr_schedule.name, t.lr_schedule.params};
   o.initializer = {t.initializer.name, t.initializer.params};
-  for (const auto& [pattern, init] : t.initializers) o.initializers.push_back({pattern, {init.name, init.params}});
+  for (const auto& [pattern, init] : t.initializers)
+    o.initializers.push_back({pattern, {init.name, init.params}});
   o.metrics = Metrics();
   o.best_metrics = t.best.metric;
   o.early_stop = {t.early_stop.patience, t.early_stop.min_delta, t.early_stop.target};
@@ -788,16 +871,20 @@ TrainOptions Session::MakeTrainOptions() const {
   o.report_steps = t.report_every;
   o.average_decay = t.ema.decay;
   o.measure_kernels = t.measure_kernels;
-  o.kvstore = t.kvstore.type == "auto" ? (devices_.size() > 1 ? "device" : "local") : t.kvstore.type;
+  o.kvstore =
+      t.kvstore.type == "auto" ? (devices_.size() > 1 ? "device" : "local") : t.kvstore.type;
   o.save = {0, 0, 0, t.save.keep};
-  if (t.save.every.unit == config::Interval::Unit::kEpochs) o.save.every_epochs = t.save.every.count;
+  if (t.save.every.unit == config::Interval::Unit::kEpochs)
+    o.save.every_epochs = t.save.every.count;
   if (t.save.every.unit == config::Interval::Unit::kSteps) o.save.every_steps = t.save.every.count;
-  if (t.save.every.unit == config::Interval::Unit::kSeconds) o.save.every_seconds = static_cast<double>(t.save.every.count);
+  if (t.save.every.unit == config::Interval::Unit::kSeconds)
+    o.save.every_seconds = static_cast<double>(t.save.every.count);
   o.model.class_names = class_names_;
   const bool validates = HoldsOut() || !config().data.val.source.empty();
   const config::SourceConfig& chain = validates ? config().data.val : config().data.train;
-  o.model.pipeline =
-      PipelineSpec{SourceOf(validates).source, DataParams(validates), Transforms(chain), Metrics(), config().data.exact_decode}.ToJson();
+  o.model.pipeline = PipelineSpec{SourceOf(validates).source, DataParams(validates),
+                                  Transforms(chain), Metrics(), config().data.exact_decode}
+                         .ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   if (train_source_) o.model.train_data = io::Fingerprint(*train_source_);
   if (val_source_) o.model.val_data = io::Fingerprint(*val_source_);
@@ -806,7 +893,8 @@ TrainOptions Session::MakeTrainOptions() const {
 
 KeptStates Session::StatesOfTraining() const {
   const config::Named& optimizer = config().train.optimizer;
-  return {Optimizer::Create(optimizer.name, optimizer.params)->NumStates(), config().train.ema.decay.has_value()};
+  return {Optimizer::Create(optimizer.name, optimizer.params)->NumStates(),
+          config().train.ema.decay.has_value()};
 }
 
 executor::BindRequest Session::MakeBindRequest(bool training) const {
@@ -819,7 +907,8 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
     }
   }
   const TrainOptions options = BindingOptions();
-  return training ? TrainingRequest(options, net_.symbol, arrays) : EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);
+  return training ? TrainingRequest(options, net_.symbol, arrays)
+                  : EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);
 }
 
 }  // namespace mxtrain::commands

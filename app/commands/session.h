@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by commands that work on a configuration: plug-ins, runtime, the checked configuration,
 // its net and its data.
@@ -10,8 +11,8 @@
 #include "app/config/load.h"
 #include "app/config/net.h"
 #include "mxtrain/io/data_iter.h"
-#include "mxtrain/io/pixel_statistics.h"
 #include "mxtrain/io/pipeline.h"
+#include "mxtrain/io/pixel_statistics.h"
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/train/class_weights.h"
 #include "mxtrain/train/trainer.h"
@@ -19,11 +20,14 @@
 namespace mxtrain::commands {
 
 // A registry with the built-in operators and the plug-ins of flags and configuration.
-std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins, DeviceType device = DeviceType::kCPU);
+std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins,
+                                               DeviceType device = DeviceType::kCPU);
 // The public names; those with a leading underscore are internal, or kept for MXNet's files.
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
 // Reports which device `--device auto` is, if it is a GPU. Throws kDevice for a missing device.
-std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed, std::shared_ptr<const OperatorRegistry> registry, report::Console& console);
+std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed,
+                                     std::shared_ptr<const OperatorRegistry> registry,
+                                     report::Console& console);
 
 // A configuration, read and checked as far as possible without data. Throws DiagnosticError with
 // all errors.
@@ -58,7 +62,9 @@ class Session {
   const std::vector<std::string>& class_names() const { return class_names_; }
 
   std::vector<MetricSpec> Metrics() const;
-  std::vector<io::TransformSpec> TrainTransforms() const { return Transforms(config().data.train); }  // measured by TrainIter
+  std::vector<io::TransformSpec> TrainTransforms() const {
+    return Transforms(config().data.train);
+  }  // measured by TrainIter
   // Options of a training run from configuration and flags.
   TrainOptions MakeTrainOptions() const;
   KeptStates StatesOfTraining() const;
@@ -70,7 +76,8 @@ class Session {
   enum class Pass { kTraining, kEvaluation, kWhole };
   std::vector<Context> Workers() const;  // of a training run
   TrainOptions BindingOptions() const;
-  std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source, const config::SourceConfig& c, Pass pass);
+  std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source,
+                                     const config::SourceConfig& c, Pass pass);
   void FollowWeights();
   void CheckInputOrder();
   void CheckBatch(const io::Source& source, const config::SourceConfig& c);
@@ -87,7 +94,10 @@ class Session {
   std::vector<std::string> Targets() const;
   void ChooseBatch(int64_t resumed_batch);
   // Whether validation data is a part of the training set.
-  bool HoldsOut() const { return config().data.val.source.empty() && (config().data.val.holdout > 0 || config().data.val.folds > 0); }
+  bool HoldsOut() const {
+    return config().data.val.source.empty() &&
+           (config().data.val.holdout > 0 || config().data.val.folds > 0);
+  }
   const config::SourceConfig& SourceOf(bool validation) const;  // where the examples come from
   Kwargs DataParams(bool validation) const;                     // of io::MakeSource
   void MeasureFor(const config::SourceConfig& c);
@@ -98,7 +108,8 @@ class Session {
   std::vector<TShape> ParameterShapes(const std::string& input, const TShape& size) const;
   bool TakesSize(const config::NetInput& input, const TShape& size) const;
   config::Place DeclarationOf(const config::NetInput& input) const;  // of its shape
-  void ReportShape(const config::NetInput& input, const TShape& given, const config::SourceConfig& c);
+  void ReportShape(const config::NetInput& input, const TShape& given,
+                   const config::SourceConfig& c);
   void CheckIter(const DataIter& iter, const config::SourceConfig& c, Pass pass);
 
   report::Console& console_;

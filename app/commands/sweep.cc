@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain sweep CONFIG key=[a,b,c] ...: many runs of one configuration, each with its own process
 // and run folder, and a sorted table; with --folds each on every fold of the training set.
 #include <algorithm>
@@ -34,7 +35,8 @@ struct Trial {
 
 std::string Describe(const SweepPoint& point) {
   std::string text;
-  for (const auto& [key, value] : point) text += format("{}{}={}", text.empty() ? "" : " ", key.substr(key.rfind('.') + 1), value);
+  for (const auto& [key, value] : point)
+    text += format("{}{}={}", text.empty() ? "" : " ", key.substr(key.rfind('.') + 1), value);
   return text;
 }
 
@@ -67,9 +69,11 @@ class Sweep final : public Command {
         .Takes("DIR");
     arguments.Examples(
         "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.03,0.1]'\n"
-        "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.1]' 'data.batch_size=[32,64]' train.epochs=5\n"
+        "  mxtrain sweep config.yaml 'train.optimizer.lr=[0.01,0.1]' 'data.batch_size=[32,64]' "
+        "train.epochs=5\n"
         "  mxtrain sweep config.yaml --folds 5\n"
-        "  mxtrain sweep config.yaml train.optimizer.lr=1e-4..1 train.optimizer.momentum=0.8..0.99 --random 20 --out search");
+        "  mxtrain sweep config.yaml train.optimizer.lr=1e-4..1 train.optimizer.momentum=0.8..0.99 "
+        "--random 20 --out search");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -97,7 +101,8 @@ class Sweep final : public Command {
     console.Message(
         LogLevel::kInfo,
         format("table and figure: {0}/results.csv, {0}/results.svg, {0}/results.png", out_));
-    if (folds_ > 0) console.Message(LogLevel::kInfo, format("means over folds: {}/folds.csv", out_));
+    if (folds_ > 0)
+      console.Message(LogLevel::kInfo, format("means over folds: {}/folds.csv", out_));
     return ExitCode(console);
   }
 
@@ -105,8 +110,12 @@ class Sweep final : public Command {
   // A run that diverged is a result; any other error is an error of the command.
   static constexpr const char* kFoldKey = "data.val.fold";
   static constexpr int kDivergedCode = static_cast<int>(ErrorKind::kDiverged);
-  static bool WasStopped(const Trial& trial) { return trial.exit_code.value_or(0) > 128; }  // by a signal
-  static bool Ended(const Trial& trial) { return trial.exit_code == 0 || trial.exit_code == kDivergedCode; }
+  static bool WasStopped(const Trial& trial) {
+    return trial.exit_code.value_or(0) > 128;
+  }  // by a signal
+  static bool Ended(const Trial& trial) {
+    return trial.exit_code == 0 || trial.exit_code == kDivergedCode;
+  }
   static bool HasBest(const Trial& trial) { return trial.summary && trial.summary->best; }
 
   void SplitOverrides() {
@@ -134,10 +143,12 @@ class Sweep final : public Command {
 
   void MakeTrials(const CommonFlags& flags) {
     std::vector<SweepPoint> points{{}};
-    if (!axes_.empty()) points = random_ > 0 ? RandomPoints(axes_, random_, flags.seed.value_or(0)) : Grid(axes_);
+    if (!axes_.empty())
+      points = random_ > 0 ? RandomPoints(axes_, random_, flags.seed.value_or(0)) : Grid(axes_);
     for (const SweepPoint& point : points) {
       for (int fold = 0; fold < std::max(folds_, 1); ++fold) {
-        Trial& trial = trials_.emplace_back(Trial{format("{:04}", trials_.size() + 1), point, {}, {}});
+        Trial& trial =
+            trials_.emplace_back(Trial{format("{:04}", trials_.size() + 1), point, {}, {}});
         if (folds_ > 0) trial.point.emplace_back(kFoldKey, std::to_string(fold));
       }
     }
@@ -155,7 +166,8 @@ class Sweep final : public Command {
     for (const Trial& trial : trials_) {
       config::LoadRequest request;
       request.files = {config_.file};
-      request.files.insert(request.files.end(), config_.more_files.begin(), config_.more_files.end());
+      request.files.insert(request.files.end(), config_.more_files.begin(),
+                           config_.more_files.end());
       request.overrides = OverridesOf(trial);
       config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
       name = config::LoadConfig(request, &diagnostics).config.name;
@@ -168,7 +180,8 @@ class Sweep final : public Command {
   Json Identity(const CommonFlags& flags) const {
     Json axes = Json::array();
     for (const SweepAxis& axis : axes_) {
-      axes.push_back({{"key", axis.key}, {"values", axis.values}, {"low", axis.low}, {"high", axis.high}});
+      axes.push_back(
+          {{"key", axis.key}, {"values", axis.values}, {"low", axis.low}, {"high", axis.high}});
     }
     return {{"config", fs::absolute(config_.file).lexically_normal().string()},
             {"files", config_.more_files},
@@ -184,9 +197,13 @@ class Sweep final : public Command {
     for (const Trial& trial : trials_) {
       Json values = Json::object();
       for (const auto& [key, value] : trial.point) values[key] = value;
-      trials.push_back({{"run", trial.name}, {"values", values}, {"exit_code", trial.exit_code ? Json(*trial.exit_code) : Json()}});
+      trials.push_back({{"run", trial.name},
+                        {"values", values},
+                        {"exit_code", trial.exit_code ? Json(*trial.exit_code) : Json()}});
     }
-    WriteFileAtomically(out_ + "/sweep.json", report::JsonText({{"sweep", Identity(flags)}, {"trials", trials}}, 2) + "\n");
+    WriteFileAtomically(
+        out_ + "/sweep.json",
+        report::JsonText({{"sweep", Identity(flags)}, {"trials", trials}}, 2) + "\n");
   }
 
   // A new folder, or one where the same sweep was started.
@@ -242,14 +259,18 @@ class Sweep final : public Command {
     if (!begun) fs::remove_all(folder);  // killed before it became a run
     std::vector<std::string> arguments{"train", config_.file};
     for (const std::string& text : OverridesOf(*trial)) arguments.push_back(text);
-    for (const std::string& file : config_.more_files) arguments.insert(arguments.end(), {"-c", file});
-    arguments.insert(arguments.end(), {"--out", folder, "--quiet", "--device", flags.device, "--engine", flags.engine, "--threads",
-                                       std::to_string(flags.threads)});
+    for (const std::string& file : config_.more_files)
+      arguments.insert(arguments.end(), {"-c", file});
+    arguments.insert(arguments.end(),
+                     {"--out", folder, "--quiet", "--device", flags.device, "--engine",
+                      flags.engine, "--threads", std::to_string(flags.threads)});
     if (begun) arguments.push_back("--resume");
     if (flags.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(*flags.seed)});
     if (flags.deterministic) arguments.push_back("--deterministic");
-    for (const std::string& plugin : flags.plugins) arguments.insert(arguments.end(), {"--plugin", plugin});
-    console.Message(LogLevel::kInfo, format("run {} of {}: {}", i + 1, trials_.size(), Describe(trial->point)));
+    for (const std::string& plugin : flags.plugins)
+      arguments.insert(arguments.end(), {"--plugin", plugin});
+    console.Message(LogLevel::kInfo,
+                    format("run {} of {}: {}", i + 1, trials_.size(), Describe(trial->point)));
     trial->exit_code = RunChild(arguments);
     ReadSummary(trial);
     console.Message(LogLevel::kInfo, format("  {}", Outcome(*trial)));
@@ -258,13 +279,16 @@ class Sweep final : public Command {
   static std::string Outcome(const Trial& trial) {
     if (trial.exit_code == kDivergedCode) return "diverged";
     if (WasStopped(trial)) return "stopped";
-    if (trial.exit_code != 0) return trial.exit_code ? format("exit code {}", *trial.exit_code) : "not run";
+    if (trial.exit_code != 0)
+      return trial.exit_code ? format("exit code {}", *trial.exit_code) : "not run";
     if (!HasBest(trial)) return "finished";
     const RunSummary::Best& best = *trial.summary->best;
     return format("{} {} in epoch {}", best.metric, report::FormatNumber(best.value), best.epoch);
   }
 
-  size_t CountEnded() const { return static_cast<size_t>(std::count_if(trials_.begin(), trials_.end(), Ended)); }
+  size_t CountEnded() const {
+    return static_cast<size_t>(std::count_if(trials_.begin(), trials_.end(), Ended));
+  }
 
   // Best first, runs without a result last.
   std::vector<const Trial*> Sorted() const {
@@ -288,8 +312,8 @@ class Sweep final : public Command {
       if (HasBest(*trial)) {
         const RunSummary::Best& best = *trial->summary->best;
         const auto last = report::LastValue(trial->summary->metrics, best.metric);
-        text +=
-            format(",{},{},{},{},{:.1f}\n", best.metric, best.value, best.epoch, last ? format("{}", *last) : "", trial->summary->seconds);
+        text += format(",{},{},{},{},{:.1f}\n", best.metric, best.value, best.epoch,
+                       last ? format("{}", *last) : "", trial->summary->seconds);
       } else {
         text += ",,,,,\n";
       }
@@ -304,13 +328,17 @@ class Sweep final : public Command {
   // Mean and standard deviation (of a sample: n - 1) of a value over the folds of one point.
   struct Spread {
     double mean = 0, deviation = 0;
-    std::string Text() const { return format("{} ± {}", report::FormatNumber(mean), report::FormatNumber(deviation)); }
+    std::string Text() const {
+      return format("{} ± {}", report::FormatNumber(mean), report::FormatNumber(deviation));
+    }
   };
   static Spread SpreadOf(const std::vector<double>& values) {
     Spread spread;
     for (double value : values) spread.mean += value / static_cast<double>(values.size());
     for (double value : values) spread.deviation += (value - spread.mean) * (value - spread.mean);
-    spread.deviation = values.size() > 1 ? std::sqrt(spread.deviation / static_cast<double>(values.size() - 1)) : 0;
+    spread.deviation = values.size() > 1
+                           ? std::sqrt(spread.deviation / static_cast<double>(values.size() - 1))
+                           : 0;
     return spread;
   }
 
@@ -334,7 +362,8 @@ class Sweep final : public Command {
         group.metric = summary.best->metric;
         group.higher_is_better = summary.best->higher_is_better;
         group.best.push_back(summary.best->value);
-        group.last.push_back(report::LastValue(summary.metrics, group.metric).value_or(summary.best->value));
+        group.last.push_back(
+            report::LastValue(summary.metrics, group.metric).value_or(summary.best->value));
       }
     }
     std::stable_sort(groups.begin(), groups.end(), [](const FoldGroup& a, const FoldGroup& b) {
@@ -353,7 +382,8 @@ class Sweep final : public Command {
       for (const auto& [key, value] : group.point) text += report::QuoteCsv(value) + ",";
       const Spread last = SpreadOf(group.last), best = SpreadOf(group.best);
       const bool any = !group.last.empty();
-      text += any ? format("{},{},{},{},{},{}\n", group.metric, group.last.size(), last.mean, last.deviation, best.mean, best.deviation)
+      text += any ? format("{},{},{},{},{},{}\n", group.metric, group.last.size(), last.mean,
+                           last.deviation, best.mean, best.deviation)
                   : std::string(",0,,,,\n");
     }
     return text;
@@ -362,8 +392,10 @@ class Sweep final : public Command {
   void PrintFolds() const {
     for (const FoldGroup& group : FoldGroups()) {
       if (group.last.empty()) continue;
-      std::cout << format("{}{}{}: {} over {} folds (best epochs: {})\n", Describe(group.point), group.point.empty() ? "" : "  ",
-                          group.metric, SpreadOf(group.last).Text(), group.last.size(), SpreadOf(group.best).Text());
+      std::cout << format("{}{}{}: {} over {} folds (best epochs: {})\n", Describe(group.point),
+                          group.point.empty() ? "" : "  ", group.metric,
+                          SpreadOf(group.last).Text(), group.last.size(),
+                          SpreadOf(group.best).Text());
     }
   }
 
@@ -381,8 +413,13 @@ class Sweep final : public Command {
         Json values = Json::object(), best = nullptr;
         for (const auto& [key, value] : trial->point) values[key] = value;
         if (HasBest(*trial))
-          best = {{"metric", trial->summary->best->metric}, {"value", trial->summary->best->value}, {"epoch", trial->summary->best->epoch}};
-        rows.push_back({{"run", FolderOf(*trial)}, {"state", StateOf(*trial)}, {"values", values}, {"best", best}});
+          best = {{"metric", trial->summary->best->metric},
+                  {"value", trial->summary->best->value},
+                  {"epoch", trial->summary->best->epoch}};
+        rows.push_back({{"run", FolderOf(*trial)},
+                        {"state", StateOf(*trial)},
+                        {"values", values},
+                        {"best", best}});
       }
       Json result = {{"sweep", out_}, {"runs", rows}};
       if (folds_ > 0) result["folds"] = FoldsToJson();
@@ -393,7 +430,8 @@ class Sweep final : public Command {
     for (const Trial* trial : sorted) width = std::max(width, Describe(trial->point).size());
     std::cout << format("{:<6}  {:<{}}  {}\n", "run", "values", width, "best");
     for (const Trial* trial : sorted)
-      std::cout << format("{:<6}  {:<{}}  {}\n", trial->name, Describe(trial->point), width, Outcome(*trial));
+      std::cout << format("{:<6}  {:<{}}  {}\n", trial->name, Describe(trial->point), width,
+                          Outcome(*trial));
     if (folds_ > 0) PrintFolds();
   }
 
@@ -419,7 +457,8 @@ class Sweep final : public Command {
     for (size_t k = 0; k < axes_.size(); ++k) {
       plot::Chart chart;
       chart.title = format("best {} over {}", best.metric, axes_[k].key);
-      plot::Chart::Series series{.name = "", .points = {}, .kind = plot::Chart::Series::Kind::kPoints};
+      plot::Chart::Series series{
+          .name = "", .points = {}, .kind = plot::Chart::Series::Kind::kPoints};
       double low = HUGE_VAL, high = -HUGE_VAL;
       for (const Trial* trial : sorted) {
         const auto x = NumberOf(trial->point[k].second);
@@ -436,7 +475,8 @@ class Sweep final : public Command {
     return all;
   }
 
-  static plot::BarChart Ranking(const std::vector<const Trial*>& sorted, const std::string& metric) {
+  static plot::BarChart Ranking(const std::vector<const Trial*>& sorted,
+                                const std::string& metric) {
     constexpr size_t kMost = 30;
     plot::BarChart chart;
     chart.values = {.label = metric, .low = 0};
@@ -457,7 +497,9 @@ class Sweep final : public Command {
     if (failed == 0) return 0;
     console.Message(LogLevel::kError, format("{} of {} runs failed; the same command retries them",
                                              failed, trials_.size()));
-    return *std::find_if(trials_.begin(), trials_.end(), [](const Trial& t) { return !Ended(t); })->exit_code;
+    return *std::find_if(trials_.begin(), trials_.end(), [](const Trial& t) {
+              return !Ended(t);
+            })->exit_code;
   }
 
   ConfigArguments config_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/sweep_axis.h"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace {
 
 std::string Trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t");
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  return first == std::string::npos ? ""
+                                    : text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 // The elements of a flow sequence of YAML: split at commas outside of quotes and inner brackets.
@@ -111,7 +113,8 @@ std::vector<SweepPoint> RandomPoints(const std::vector<SweepAxis>& axes, int cou
   for (int tries = 0; static_cast<int>(points.size()) < count && tries < kTries * count; ++tries) {
     SweepPoint point;
     for (const SweepAxis& axis : axes) point.emplace_back(axis.key, axis.Draw(&random));
-    if (std::find(points.begin(), points.end(), point) == points.end()) points.push_back(std::move(point));
+    if (std::find(points.begin(), points.end(), point) == points.end())
+      points.push_back(std::move(point));
   }
   return points;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain synth DIR
 #include <algorithm>
 #include <filesystem>
@@ -43,12 +44,15 @@ class Synth final : public Command {
     arguments.Option("--val", &val_, "fraction of the images in val/")
         .Within(0.0, 0.9)
         .ShowsDefault();
-    arguments.Examples("  mxtrain synth data/shapes\n  mxtrain synth data/shapes --count 800 --classes 3 --size 96 --seed 7");
+    arguments.Examples(
+        "  mxtrain synth data/shapes\n  mxtrain synth data/shapes --count 800 --classes 3 --size "
+        "96 --seed 7");
   }
 
   int Run(const CommonFlags& flags, report::Console&) override {
     const int64_t of_class = count_ / classes_;
-    const int64_t val_of_class = val_ > 0 ? std::max<int64_t>(std::llround(static_cast<double>(of_class) * val_), 1) : 0;
+    const int64_t val_of_class =
+        val_ > 0 ? std::max<int64_t>(std::llround(static_cast<double>(of_class) * val_), 1) : 0;
     if (of_class < 2 || val_of_class >= of_class) {
       Throw(ErrorKind::kUsage,
             "--count {} leaves {} images for each of {} classes; at least 2 are needed", count_,
@@ -68,7 +72,8 @@ class Synth final : public Command {
     try {
       fs::remove_all(made);
       for (int64_t i = 0; i < of_class; ++i) {
-        for (int k = 0; k < classes_; ++k) WriteOne(flags.seed.value_or(0), k, i, made / (i < val_of_class ? "val" : "train"));
+        for (int k = 0; k < classes_; ++k)
+          WriteOne(flags.seed.value_or(0), k, i, made / (i < val_of_class ? "val" : "train"));
         if (StopFlag() == 1) break;
       }
       if (StopFlag() == 1) {
@@ -98,7 +103,9 @@ class Synth final : public Command {
     const std::vector<std::string> names(ShapeNames().begin(), ShapeNames().begin() + classes_);
     const int64_t train = (of_class - val_of_class) * classes_, val = val_of_class * classes_;
     if (flags.json) {
-      std::cout << report::JsonText({{"folder", dir_}, {"classes", names}, {"train", train}, {"val", val}}) << std::endl;
+      std::cout << report::JsonText(
+                       {{"folder", dir_}, {"classes", names}, {"train", train}, {"val", val}})
+                << std::endl;
     } else {
       std::cout << format("{}: {} images in train, {} in val; classes {}\n", dir_, train, val,
                           join(names, ", "));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/synth_image.h"
 
 #include <algorithm>
@@ -15,12 +16,15 @@ constexpr float kPi = std::numbers::pi_v<float>;
 // Random numbers for one image, in call order.
 class Draws {
  public:
-  Draws(uint64_t seed, uint64_t stream, uint64_t number) : seed_(seed), stream_(stream), number_(number) {}
+  Draws(uint64_t seed, uint64_t stream, uint64_t number)
+      : seed_(seed), stream_(stream), number_(number) {}
   float Uniform(float low, float high) {
     if (next_ % 4 == 0) block_ = Philox(seed_, stream_, number_, next_ / 4);
     return low + (high - low) * UniformFromBits(block_.v[next_++ % 4]);
   }
-  int Integer(int low, int high) { return std::min(high, low + static_cast<int>(Uniform(0, static_cast<float>(high - low + 1)))); }
+  int Integer(int low, int high) {
+    return std::min(high, low + static_cast<int>(Uniform(0, static_cast<float>(high - low + 1))));
+  }
   bool Chance(float p) { return Uniform(0, 1) < p; }
 
  private:
@@ -46,7 +50,9 @@ Colour Mix(const Colour& a, const Colour& b, float t) {
 struct Canvas {
   int height, width;
   std::vector<Colour> pixels;
-  Colour& at(int y, int x) { return pixels[static_cast<size_t>(y) * static_cast<size_t>(width) + static_cast<size_t>(x)]; }
+  Colour& at(int y, int x) {
+    return pixels[static_cast<size_t>(y) * static_cast<size_t>(width) + static_cast<size_t>(x)];
+  }
 };
 
 // --- the shapes, within the unit circle
@@ -59,7 +65,8 @@ bool InPolygon(const std::vector<Point>& corners, Point p) {
   bool inside = false;
   for (size_t i = 0, j = corners.size() - 1; i < corners.size(); j = i++) {
     const Point a = corners[i], b = corners[j];
-    if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x) inside = !inside;
+    if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x)
+      inside = !inside;
   }
   return inside;
 }
@@ -68,7 +75,8 @@ bool InPolygon(const std::vector<Point>& corners, Point p) {
 std::vector<Point> Pointed(int points, float inner) {
   std::vector<Point> corners;
   for (int i = 0; i < 2 * points; ++i) {
-    const float angle = kPi * static_cast<float>(i) / static_cast<float>(points), radius = i % 2 ? inner : 1;
+    const float angle = kPi * static_cast<float>(i) / static_cast<float>(points),
+                radius = i % 2 ? inner : 1;
     corners.push_back({radius * std::cos(angle), radius * std::sin(angle)});
   }
   return corners;
@@ -92,7 +100,8 @@ bool Star(Point p) {
   return InPolygon(corners, p);
 }
 bool Cross(Point p) {
-  return std::max(std::abs(p.x), std::abs(p.y)) <= 0.95f && std::min(std::abs(p.x), std::abs(p.y)) <= 0.26f;
+  return std::max(std::abs(p.x), std::abs(p.y)) <= 0.95f &&
+         std::min(std::abs(p.x), std::abs(p.y)) <= 0.26f;
 }
 bool Crescent(Point p) {
   return Disc(p) && std::hypot(p.x - 0.5f, p.y) > 0.8f;
@@ -105,8 +114,9 @@ struct Shape {
   const char* name;
   bool (*inside)(Point);
 };
-constexpr Shape kShapes[] = {{"disc", Disc}, {"ring", Ring},   {"square", Square},     {"triangle", Triangle},
-                             {"star", Star}, {"cross", Cross}, {"crescent", Crescent}, {"bar", Bar}};
+constexpr Shape kShapes[] = {{"disc", Disc},         {"ring", Ring}, {"square", Square},
+                             {"triangle", Triangle}, {"star", Star}, {"cross", Cross},
+                             {"crescent", Crescent}, {"bar", Bar}};
 
 // --- what is drawn
 
@@ -125,7 +135,8 @@ Background DrawBackground(Draws& draws, Canvas* canvas) {
   b.wave_direction = draws.Uniform(0, 2 * kPi);
   b.wave_length = draws.Uniform(3, 14);
   b.phase = draws.Uniform(0, 2 * kPi);
-  const float diagonal = std::hypot(static_cast<float>(canvas->height), static_cast<float>(canvas->width));
+  const float diagonal =
+      std::hypot(static_cast<float>(canvas->height), static_cast<float>(canvas->width));
   for (int y = 0; y < canvas->height; ++y) {
     for (int x = 0; x < canvas->width; ++x) {
       const float u = static_cast<float>(x) - static_cast<float>(canvas->width) / 2,
@@ -144,15 +155,18 @@ Background DrawBackground(Draws& draws, Canvas* canvas) {
 // A thin line or, of length 0, a dot.
 void DrawStroke(Draws& draws, float size, float length, Canvas* canvas) {
   const Colour colour = AnyColour(draws);
-  const float radius = std::max(0.5f, size * draws.Uniform(0.008f, 0.02f)) * (length == 0 ? 1.5f : 1);
-  const float angle = draws.Uniform(0, 2 * kPi), x0 = draws.Uniform(0, static_cast<float>(canvas->width)),
+  const float radius =
+      std::max(0.5f, size * draws.Uniform(0.008f, 0.02f)) * (length == 0 ? 1.5f : 1);
+  const float angle = draws.Uniform(0, 2 * kPi),
+              x0 = draws.Uniform(0, static_cast<float>(canvas->width)),
               y0 = draws.Uniform(0, static_cast<float>(canvas->height));
   const float dx = std::cos(angle), dy = std::sin(angle);
   for (int y = 0; y < canvas->height; ++y) {
     for (int x = 0; x < canvas->width; ++x) {
       const float u = static_cast<float>(x) + 0.5f - x0, v = static_cast<float>(y) + 0.5f - y0;
       const float along = std::clamp(u * dx + v * dy, 0.0f, length);
-      const float cover = std::clamp(radius + 0.5f - std::hypot(u - along * dx, v - along * dy), 0.0f, 1.0f);
+      const float cover =
+          std::clamp(radius + 0.5f - std::hypot(u - along * dx, v - along * dy), 0.0f, 1.0f);
       if (cover > 0) canvas->at(y, x) = Mix(canvas->at(y, x), colour, cover);
     }
   }
@@ -173,24 +187,31 @@ Colour ContrastTo(const Background& b, Draws& draws) {
 
 void DrawShape(const Shape& shape, const Background& background, Draws& draws, Canvas* canvas) {
   const float side = static_cast<float>(std::min(canvas->height, canvas->width));
-  const float radius = side * draws.Uniform(0.26f, 0.42f), angle = draws.Uniform(0, 2 * kPi), stretch = draws.Uniform(0.94f, 1.06f);
+  const float radius = side * draws.Uniform(0.26f, 0.42f), angle = draws.Uniform(0, 2 * kPi),
+              stretch = draws.Uniform(0.94f, 1.06f);
   const float reach = radius * std::max(stretch, 1 / stretch);  // not larger than half of the side
   const float cx = draws.Uniform(reach, static_cast<float>(canvas->width) - reach),
               cy = draws.Uniform(reach, static_cast<float>(canvas->height) - reach);
-  const Colour colour = ContrastTo(background, draws), shade = Mix(colour, AnyColour(draws), draws.Uniform(0, 0.25f));
+  const Colour colour = ContrastTo(background, draws),
+               shade = Mix(colour, AnyColour(draws), draws.Uniform(0, 0.25f));
   const float dx = std::cos(angle), dy = std::sin(angle);
   constexpr int kSamples = 3;
   for (int y = 0; y < canvas->height; ++y) {
     for (int x = 0; x < canvas->width; ++x) {
       int hits = 0;
       for (int s = 0; s < kSamples * kSamples; ++s) {
-        const float u = (static_cast<float>(x) + (static_cast<float>(s % kSamples) + 0.5f) / kSamples - cx) / radius;
-        const float v = (static_cast<float>(y) + (static_cast<float>(s / kSamples) + 0.5f) / kSamples - cy) / radius;
+        const float u =
+            (static_cast<float>(x) + (static_cast<float>(s % kSamples) + 0.5f) / kSamples - cx) /
+            radius;
+        const float v =
+            (static_cast<float>(y) + (static_cast<float>(s / kSamples) + 0.5f) / kSamples - cy) /
+            radius;
         hits += shape.inside({(u * dx + v * dy) * stretch, (v * dx - u * dy) / stretch});
       }
       if (hits == 0) continue;
       const float t = std::clamp(0.5f + (static_cast<float>(x) - cx) / (2 * radius), 0.0f, 1.0f);
-      canvas->at(y, x) = Mix(canvas->at(y, x), Mix(colour, shade, t), static_cast<float>(hits) / (kSamples * kSamples));
+      canvas->at(y, x) = Mix(canvas->at(y, x), Mix(colour, shade, t),
+                             static_cast<float>(hits) / (kSamples * kSamples));
     }
   }
 }
@@ -218,12 +239,15 @@ SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size)
   SynthImage image;
   image.jpeg = draws.Chance(0.5f);
   image.quality = draws.Integer(75, 95);
-  const float side_wanted = static_cast<float>(size) * draws.Uniform(0.8f, 1.35f), proportion = draws.Uniform(0.9f, 1.1f);
-  Canvas canvas{static_cast<int>(side_wanted * proportion), static_cast<int>(side_wanted / proportion), {}};
+  const float side_wanted = static_cast<float>(size) * draws.Uniform(0.8f, 1.35f),
+              proportion = draws.Uniform(0.9f, 1.1f);
+  Canvas canvas{
+      static_cast<int>(side_wanted * proportion), static_cast<int>(side_wanted / proportion), {}};
   canvas.pixels.resize(static_cast<size_t>(canvas.height) * static_cast<size_t>(canvas.width));
   const float side = static_cast<float>(std::min(canvas.height, canvas.width));
   const Background background = DrawBackground(draws, &canvas);
-  for (int i = draws.Integer(1, 4); i > 0; --i) DrawStroke(draws, side, side * draws.Uniform(0.2f, 0.7f), &canvas);
+  for (int i = draws.Integer(1, 4); i > 0; --i)
+    DrawStroke(draws, side, side * draws.Uniform(0.2f, 0.7f), &canvas);
   for (int i = draws.Integer(2, 8); i > 0; --i) DrawStroke(draws, side, 0, &canvas);
   DrawShape(kShapes[shape], background, draws, &canvas);
   AddNoise(draws, &canvas);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Generated images of shapes, for experiments without photographs: one shape per image, of any
 // colour, size, position and angle, on a background of gradient, waves and noise, among lines and

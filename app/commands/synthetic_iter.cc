@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/synthetic_iter.h"
 
 #include <algorithm>
@@ -9,7 +10,8 @@ namespace mxtrain::commands {
 namespace {
 
 // Labels need not be declared: their shapes follow from the losses.
-std::vector<DataDesc> Describe(const std::vector<config::NetInput>& inputs, const config::Net& net, int64_t batch) {
+std::vector<DataDesc> Describe(const std::vector<config::NetInput>& inputs, const config::Net& net,
+                               int64_t batch) {
   const auto shapes = net.symbol.InferShape(config::BatchShapes(net, batch));
   const auto arguments = net.symbol.ListArguments();
   std::vector<DataDesc> descs;
@@ -28,7 +30,8 @@ NDArray RandomNumbers(Runtime& runtime, const DataDesc& desc, Context ctx) {
 
 NDArray RandomPixels(Runtime& runtime, const DataDesc& desc, Context ctx) {
   std::vector<uint8_t> pixels(static_cast<size_t>(desc.shape.Size()));
-  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(PhiloxAt(1, 2, 3, i) >> 24);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<uint8_t>(PhiloxAt(1, 2, 3, i) >> 24);
   NDArray array(runtime, desc.array_shape(), desc.array_type(), ctx, {}, "synthetic pixels");
   array.CopyFromHost(pixels.data(), static_cast<int64_t>(pixels.size()));
   return array;
@@ -36,20 +39,27 @@ NDArray RandomPixels(Runtime& runtime, const DataDesc& desc, Context ctx) {
 
 }  // namespace
 
-SyntheticIter::SyntheticIter(Runtime& runtime, Context ctx, std::vector<DataDesc> data, std::vector<DataDesc> label)
+SyntheticIter::SyntheticIter(Runtime& runtime, Context ctx, std::vector<DataDesc> data,
+                             std::vector<DataDesc> label)
     : data_(std::move(data)), label_(std::move(label)) {
-  for (const DataDesc& desc : data_) one_.data.push_back(desc.pixels ? RandomPixels(runtime, desc, ctx) : RandomNumbers(runtime, desc, ctx));
+  for (const DataDesc& desc : data_)
+    one_.data.push_back(desc.pixels ? RandomPixels(runtime, desc, ctx)
+                                    : RandomNumbers(runtime, desc, ctx));
   for (const DataDesc& desc : label_) {
-    one_.label.push_back(NDArray::FromVector(runtime, desc.shape, std::vector<float>(static_cast<size_t>(desc.shape.Size()))));
+    one_.label.push_back(NDArray::FromVector(
+        runtime, desc.shape, std::vector<float>(static_cast<size_t>(desc.shape.Size()))));
   }
   one_.count = data_.at(0).shape[0];
   one_.index.assign(static_cast<size_t>(one_.count), 0);
 }
 
 SyntheticIter::SyntheticIter(Runtime& runtime, Context ctx, const config::Net& net, int64_t batch)
-    : SyntheticIter(runtime, ctx, Describe(net.inputs, net, batch), Describe(net.labels, net, batch)) {}
+    : SyntheticIter(runtime, ctx, Describe(net.inputs, net, batch),
+                    Describe(net.labels, net, batch)) {}
 
-std::string SyntheticIter::ExampleName(int64_t index) const { return format("synthetic[{}]", index); }
+std::string SyntheticIter::ExampleName(int64_t index) const {
+  return format("synthetic[{}]", index);
+}
 
 bool SyntheticIter::Next(DataBatch* batch) {
   *batch = one_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Batches at no cost: one batch of pseudo-random numbers, returned again and again.
 #include <vector>
@@ -12,7 +13,8 @@ class SyntheticIter final : public DataIter {
  public:
   // Batches of these arrays, whose shapes include the batch. Data is on `ctx`; so are labels, which
   // losses on the host also read; they are 0.
-  SyntheticIter(Runtime& runtime, Context ctx, std::vector<DataDesc> data, std::vector<DataDesc> label);
+  SyntheticIter(Runtime& runtime, Context ctx, std::vector<DataDesc> data,
+                std::vector<DataDesc> label);
   // Batches for a net.
   SyntheticIter(Runtime& runtime, Context ctx, const config::Net& net, int64_t batch);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain train CONFIG [key=value ...]
 
 #include <sys/utsname.h>
@@ -32,16 +33,19 @@ namespace mxtrain::commands {
 namespace {
 
 const char* EndName(RunEnd end) {
-  static constexpr const char* kNames[] = {"complete", "stopped", "no_improvement", "time_limit", "target", "diverged"};
+  static constexpr const char* kNames[] = {"complete",   "stopped", "no_improvement",
+                                           "time_limit", "target",  "diverged"};
   return kNames[static_cast<int>(end)];
 }
 
-// The run that CONFIG belongs to: the folder itself, or the one whose config.yaml it is; "" for any other file.
+// The run that CONFIG belongs to: the folder itself, or the one whose config.yaml it is; "" for any
+// other file.
 std::string RunOf(const std::string& config) {
   namespace fs = std::filesystem;
   if (fs::is_directory(config)) return FollowLink(config);
   if (fs::path(config).filename() != "config.yaml") return "";
-  const std::string folder = fs::path(config).parent_path().string(), run = FollowLink(folder.empty() ? "." : folder);
+  const std::string folder = fs::path(config).parent_path().string(),
+                    run = FollowLink(folder.empty() ? "." : folder);
   return report::IsRunFolder(run) ? run : "";
 }
 
@@ -49,14 +53,16 @@ void TellUnread(const DataIter& data, const char* what, report::Console& console
   const auto bad = data.stats().bad;
   if (bad.empty()) return;
   const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
-  console.Message(LogLevel::kWarning, format("{} {} could not be read, the first: {}", bad.size(), what, first));
+  console.Message(LogLevel::kWarning,
+                  format("{} {} could not be read, the first: {}", bad.size(), what, first));
 }
 
 // Reports after an epoch if its validation read fewer examples than it should: the choice of the
 // best epoch may then be wrong.
 class UnreadListener final : public TrainListener {
  public:
-  UnreadListener(const DataIter* validation, report::Console& console) : validation_(validation), console_(console) {}
+  UnreadListener(const DataIter* validation, report::Console& console)
+      : validation_(validation), console_(console) {}
   void OnEpoch(const EpochEvent&) override {
     const size_t unread = validation_ ? validation_->stats().bad.size() : 0;
     if (unread > std::exchange(told_, unread))
@@ -94,15 +100,21 @@ class Train final : public Command {
     arguments.Option("--name", &name_, "name of the run; overrides the configuration's")
         .Takes("NAME");
     arguments.Flag("--overwrite", &overwrite_, "replace the run in --out");
-    arguments.Option("--profile", &profile_, "write a trace of the run, for ui.perfetto.dev or chrome://tracing").Takes("FILE");
+    arguments
+        .Option("--profile", &profile_,
+                "write a trace of the run, for ui.perfetto.dev or chrome://tracing")
+        .Takes("FILE");
     arguments
         .Option("--min-metric", &min_metric_,
                 "exit with 9 if the best value of the `best` metric is below this (above it, if "
                 "lower is better)")
         .Takes("VALUE");
-    arguments.Examples("  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 --name longer\n"
-                "  mxtrain train runs/longer-0001 --resume\n  mxtrain train config.yaml --extend train.epochs=5\n"
-                "  mxtrain train config.yaml train.time_limit=2h train.early_stop.target=0.95");
+    arguments.Examples(
+        "  mxtrain train configs/mnist/lenet.yaml\n  mxtrain train config.yaml train.epochs=10 "
+        "--name longer\n"
+        "  mxtrain train runs/longer-0001 --resume\n  mxtrain train config.yaml --extend "
+        "train.epochs=5\n"
+        "  mxtrain train config.yaml train.time_limit=2h train.early_stop.target=0.95");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -149,9 +161,9 @@ class Train final : public Command {
     Trainer trainer(session.runtime(), options, *train, val.get());
     CheckMinMetric(trainer);
     if (session.config().train.amp != "off") {
-      console.Message(LogLevel::kInfo,
-                      format("mixed precision: convolutions and matrix products in {}, weights, statistics and updates in float32",
-                             session.config().train.amp));
+      console.Message(LogLevel::kInfo, format("mixed precision: convolutions and matrix products "
+                                              "in {}, weights, statistics and updates in float32",
+                                              session.config().train.amp));
     }
     if (!resume_from_.empty()) {
       const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), resume_from_);
@@ -184,7 +196,9 @@ class Train final : public Command {
 
     if (!resume_) {
       report::TryToShow(console, "the first batch", [&] {
-        report::SaveFirstBatch(folder.File("samples"), *train, report::ImageReader(session.TrainTransforms()), session.class_names());
+        report::SaveFirstBatch(folder.File("samples"), *train,
+                               report::ImageReader(session.TrainTransforms()),
+                               session.class_names());
       });
     }
 
@@ -198,7 +212,9 @@ class Train final : public Command {
     report::LatestListener latest(folder);
     UnreadListener unread(val.get(), console);
     report::Listeners listeners;
-    for (TrainListener* l : std::initializer_list<TrainListener*>{&on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest, &unread}) listeners.Add(l);
+    for (TrainListener* l : std::initializer_list<TrainListener*>{
+             &on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest, &unread})
+      listeners.Add(l);
     if (!profile_.empty()) session.runtime().engine().StartProfile();
     const auto begin = std::chrono::steady_clock::now();
     const CpuTimes before_run = ReadCpuTimes();
@@ -206,10 +222,13 @@ class Train final : public Command {
     try {
       result = trainer.Run(listeners, &StopFlag());
     } catch (const DivergedError&) {
-      folder.Write("result.json", report::JsonText(ToJson(folder, trainer.result(), report::PeakMemoryBytes()), 2) + "\n");
+      folder.Write(
+          "result.json",
+          report::JsonText(ToJson(folder, trainer.result(), report::PeakMemoryBytes()), 2) + "\n");
       throw;
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     given_share_ = GivenShare(before_run, ReadCpuTimes(), seconds, UsableCpuCount());
     console.ShowBar("");
     if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
@@ -227,7 +246,8 @@ class Train final : public Command {
 
   // Saves what is needed to repeat the failing step, and repeats it at once if that takes only
   // seconds.
-  void Explain(const CommonFlags& flags, const DivergedError& error, report::Console& console) const {
+  void Explain(const CommonFlags& flags, const DivergedError& error,
+               report::Console& console) const {
     constexpr int64_t kStepsAtOnce = 200;
     const std::string bundle = WriteBundle(*folder_, error, threads_);
     const std::string checkpoint = bundle + "/checkpoint";
@@ -238,7 +258,8 @@ class Train final : public Command {
       trusting.plugins.push_back(plugin);
       named += " --plugin " + report::QuoteShell(plugin);
     }
-    if (error.step() - from <= kStepsAtOnce) console.Message(LogLevel::kError, Replay(bundle, trusting, console).Text());
+    if (error.step() - from <= kStepsAtOnce)
+      console.Message(LogLevel::kError, Replay(bundle, trusting, console).Text());
     console.Message(LogLevel::kInfo, format("to repeat the failing step: mxtrain replay {}{}",
                                             report::QuoteShell(bundle), named));
   }
@@ -266,9 +287,12 @@ class Train final : public Command {
 
   void Describe(Session& session, report::Console& console) {
     const Backend& backend = session.runtime().backend(session.ctx());
-    console.Message(LogLevel::kInfo, format("device {}, {} thread{}, seed {}, batch {}", session.DeviceNames(), backend.threads(),
-                                            backend.threads() == 1 ? "" : "s", session.config().seed, session.config().data.batch_size));
-    if (!session.class_names().empty()) console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
+    console.Message(LogLevel::kInfo,
+                    format("device {}, {} thread{}, seed {}, batch {}", session.DeviceNames(),
+                           backend.threads(), backend.threads() == 1 ? "" : "s",
+                           session.config().seed, session.config().data.batch_size));
+    if (!session.class_names().empty())
+      console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
   }
 
   // "0 cat, 1 dog"; "10, numbered" if the names are numbers.
@@ -278,8 +302,7 @@ class Train final : public Command {
     bool numbers = true;
     for (size_t i = 0; i < names.size(); ++i) {
       numbers = numbers && names[i] == std::to_string(i);
-      if (i < kMost)
-        text += format("{}{} {}", i ? ", " : "", i, report::Printable(names[i]));
+      if (i < kMost) text += format("{}{} {}", i ? ", " : "", i, report::Printable(names[i]));
     }
     return numbers ? format("{}, numbered", names.size())
                    : text + (names.size() > kMost ? ", ..." : "");
@@ -287,7 +310,8 @@ class Train final : public Command {
 
   // Whether the run for --resume exists.
   bool HasRun(const std::string& name) const {
-    return out_.empty() ? report::RunFolder::Has("runs", name) : std::filesystem::exists(std::filesystem::path(out_) / "config.yaml");
+    return out_.empty() ? report::RunFolder::Has("runs", name)
+                        : std::filesystem::exists(std::filesystem::path(out_) / "config.yaml");
   }
 
   // Reject an unreachable target before hours of training.
@@ -297,7 +321,8 @@ class Train final : public Command {
           trainer.best().first().metric, *min_metric_, *min_metric_ / 100);
   }
 
-  int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val, report::Console& console) {
+  int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val,
+             report::Console& console) {
     report::RunFolder::RequireCreatable("runs", out_, overwrite_);
     Trainer trainer(session.runtime(), options, train, val);
     TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
@@ -332,12 +357,15 @@ class Train final : public Command {
     if (epochs_before_ > 0) session->CountEpochsFrom(epochs_before_);
   }
 
-  std::string NameOfRun(const Session& session) const { return name_.empty() ? session.config().name : name_; }
+  std::string NameOfRun(const Session& session) const {
+    return name_.empty() ? session.config().name : name_;
+  }
 
   report::RunFolder OpenFolder(Session& session) {
     const std::string name = NameOfRun(session);
     if (resume_) return ResumedFolder(name);
-    report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_, config::ToYaml(session.loaded().resolved));
+    report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_,
+                                                         config::ToYaml(session.loaded().resolved));
     Record(session, folder, "");
     return folder;
   }
@@ -350,14 +378,18 @@ class Train final : public Command {
 
   // Writes environment and command line; `before`: earlier commands of the run.
   void Record(Session& session, const report::RunFolder& folder, const std::string& before) const {
-    folder.Write("origin.txt", config::OriginText(session.loaded().origins, session.diagnostics().sources()));
+    folder.Write("origin.txt",
+                 config::OriginText(session.loaded().origins, session.diagnostics().sources()));
     folder.Write("command.txt", before + command_line_ + "\n");
     folder.Write("env.txt", Environment(session));
   }
 
   // Warns about each setting that differs in the continued run.
-  void TellDifferences(const Session& session, const std::string& config_before, report::Console& console) const {
-    for (const auto& [name, before, now] : config::Compare(config::FlattenText("the run's configuration", config_before), config::Flatten(session.loaded().resolved))) {
+  void TellDifferences(const Session& session, const std::string& config_before,
+                       report::Console& console) const {
+    for (const auto& [name, before, now] :
+         config::Compare(config::FlattenText("the run's configuration", config_before),
+                         config::Flatten(session.loaded().resolved))) {
       if (name == "train.epochs" && epochs_before_ > 0) {
         console.Message(
             LogLevel::kWarning,
@@ -376,10 +408,13 @@ class Train final : public Command {
   static std::string Environment(Session& session) {
     utsname system{};
     uname(&system);
-    std::string text = format("system={} {} {}\nhost={}\n", system.sysname, system.release, system.machine, system.nodename);
+    std::string text = format("system={} {} {}\nhost={}\n", system.sysname, system.release,
+                              system.machine, system.nodename);
     for (const auto& [name, value] : BuildFacts()) text += format("{}={}\n", name, value);
-    text += format("device={}\nthreads={}\n", session.DeviceNames(), session.runtime().backend(session.ctx()).threads());
-    for (const char* name : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NO_COLOR", "TERM", "TMPDIR"}) {
+    text += format("device={}\nthreads={}\n", session.DeviceNames(),
+                   session.runtime().backend(session.ctx()).threads());
+    for (const char* name :
+         {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NO_COLOR", "TERM", "TMPDIR"}) {
       if (const char* value = std::getenv(name)) text += format("{}={}\n", name, value);
     }
     return text;
@@ -389,10 +424,13 @@ class Train final : public Command {
   static bool NothingSaved(const report::RunFolder& folder) {
     if (!std::filesystem::is_directory(folder.checkpoints())) return true;
     const std::filesystem::directory_iterator files(folder.checkpoints());
-    return std::all_of(begin(files), end(files), [](const auto& entry) { return entry.path().string().find(".tmp-") != std::string::npos; });
+    return std::all_of(begin(files), end(files), [](const auto& entry) {
+      return entry.path().string().find(".tmp-") != std::string::npos;
+    });
   }
 
-  void Resume(Session& session, const report::RunFolder& folder, Trainer* trainer, report::Console& console) {
+  void Resume(Session& session, const report::RunFolder& folder, Trainer* trainer,
+              report::Console& console) {
     std::vector<std::string> warnings;
     if (NothingSaved(folder)) {
       if (extend_)
@@ -407,7 +445,8 @@ class Train final : public Command {
       RemoveAbandonedFiles(folder.checkpoints());
       return;
     }
-    const Checkpoint checkpoint = CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings);
+    const Checkpoint checkpoint =
+        CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
     TellDifferences(session, checkpoint.model.config, console);
     trainer->Resume(checkpoint, extend_);
@@ -417,7 +456,8 @@ class Train final : public Command {
   }
 
   // What limits the speed, and what to change.
-  static std::string Bottleneck(double wait_share, double given_share, const config::DataConfig& data) {
+  static std::string Bottleneck(double wait_share, double given_share,
+                                const config::DataConfig& data) {
     constexpr double kShared = 0.8;
     const std::string share =
         format("training waited for data {:.0f} % of the time", 100 * wait_share);
@@ -441,7 +481,11 @@ class Train final : public Command {
   static Json ToJson(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory) {
     Json best = nullptr, last = Json::object();
     const BestValue& first = r.best[0];
-    if (first.value) best = {{"epoch", first.epoch}, {"metric", first.metric}, {"value", *first.value}, {"higher_is_better", r.higher_is_better}};
+    if (first.value)
+      best = {{"epoch", first.epoch},
+              {"metric", first.metric},
+              {"value", *first.value},
+              {"higher_is_better", r.higher_is_better}};
     for (const auto& [name, value] : r.last) last[name] = value;
     return {{"run", folder.path()},
             {"epochs", r.epochs},
@@ -470,7 +514,8 @@ class Train final : public Command {
   }
 
   // How the run ended, and the next commands.
-  static std::string Next(const Session& session, const report::RunFolder& folder, const TrainResult& r) {
+  static std::string Next(const Session& session, const report::RunFolder& folder,
+                          const TrainResult& r) {
     const std::string path = report::QuoteShell(folder.path());
     const std::string again = HowToGoOn(folder);
     const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", path);
@@ -479,9 +524,10 @@ class Train final : public Command {
         return format("stopped and saved after {} of {} steps; to continue: {}", r.steps,
                       r.total_steps, again);
       case RunEnd::kTimeLimit:
-        return format("train.time_limit of {} reached after {} of {} steps{}; to continue: {}",
-                      report::FormatDuration(static_cast<double>(session.config().train.time_limit.seconds)), r.steps, r.total_steps,
-                      PlaceInSchedule(session, r), again);
+        return format(
+            "train.time_limit of {} reached after {} of {} steps{}; to continue: {}",
+            report::FormatDuration(static_cast<double>(session.config().train.time_limit.seconds)),
+            r.steps, r.total_steps, PlaceInSchedule(session, r), again);
       case RunEnd::kNoImprovement:
         return format(
             "stopped early after {} epochs: {} without improvement of {} (train.early_stop); {}",
@@ -497,19 +543,26 @@ class Train final : public Command {
     return use;
   }
 
-  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train, const TrainResult& r, int64_t peak_memory,
-             report::Console& console) {
+  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train,
+             const TrainResult& r, int64_t peak_memory, report::Console& console) {
     TellUnread(train, "examples", console);
     const config::SourceConfig& val = session.config().data.val;
     const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
     for (const BestValue& best : r.best) {
       if (!best.value) continue;
-      console.Message(LogLevel::kInfo, format("best: epoch {} by {}{} = {}", best.epoch, measured, best.metric, report::FormatNumber(*best.value)));
+      console.Message(LogLevel::kInfo, format("best: epoch {} by {}{} = {}", best.epoch, measured,
+                                              best.metric, report::FormatNumber(*best.value)));
     }
     // The speed of a run of a few steps is not meaningful.
-    const std::string speed = r.images_per_second > 0 ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second)) : "";
-    console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, {}", speed, FormatBytes(peak_memory), folder.path()));
-    if (r.images_per_second > 0) console.Message(LogLevel::kInfo, Bottleneck(r.wait_share, given_share_, session.config().data));
+    const std::string speed =
+        r.images_per_second > 0
+            ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second))
+            : "";
+    console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, {}", speed,
+                                            FormatBytes(peak_memory), folder.path()));
+    if (r.images_per_second > 0)
+      console.Message(LogLevel::kInfo,
+                      Bottleneck(r.wait_share, given_share_, session.config().data));
     console.Message(LogLevel::kInfo, Next(session, folder, r));
     console.RepeatWarnings();
     if (r.end == RunEnd::kStopped) return 128 + StopSignal();
@@ -519,7 +572,8 @@ class Train final : public Command {
     };
     if (min_metric_ && !reached(*min_metric_)) {
       console.Message(LogLevel::kError,
-                      format("the best {} is {}, {} --min-metric {}", first.metric, first.value ? report::FormatNumber(*first.value) : "unknown",
+                      format("the best {} is {}, {} --min-metric {}", first.metric,
+                             first.value ? report::FormatNumber(*first.value) : "unknown",
                              r.higher_is_better ? "below" : "above", *min_metric_));
       return static_cast<int>(ErrorKind::kCheckFailed);
     }
@@ -533,13 +587,15 @@ class Train final : public Command {
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it exists
   int64_t epochs_before_ = 0;  // those before the run was extended, if train.epochs counts them too
-  int threads_ = 0;                          // as the next
-  std::vector<std::string> plugins_;         // of the configuration
+  int threads_ = 0;            // as the next
+  std::vector<std::string> plugins_;  // of the configuration
   double given_share_ = 1;  // of the processor time that the training could have used (cpu_share.h)
 };
 
 }  // namespace
 
-std::unique_ptr<Command> MakeTrain(std::string command_line) { return std::make_unique<Train>(std::move(command_line)); }
+std::unique_ptr<Command> MakeTrain(std::string command_line) {
+  return std::make_unique<Train>(std::move(command_line));
+}
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/value_report.h"
 
 #include <algorithm>
@@ -30,10 +31,13 @@ double ValueReport::Output::R2() const {
   return variance > 0 ? 1 - squared / variance : 0;
 }
 
-void ValueReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter) {
+void ValueReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
+                      const DataIter& iter) {
   const NDArray& predictions = outputs[static_cast<size_t>(head_.output)];
   const std::vector<DataDesc> labels = iter.provide_label();
-  const auto found = std::find_if(labels.begin(), labels.end(), [this](const DataDesc& desc) { return desc.name == head_.label; });
+  const auto found = std::find_if(labels.begin(), labels.end(), [this](const DataDesc& desc) {
+    return desc.name == head_.label;
+  });
   if (found == labels.end()) return;
   const NDArray& label = batch.label[static_cast<size_t>(found - labels.begin())];
   if (label.shape().Size() != predictions.shape().Size()) return;
@@ -47,14 +51,19 @@ void ValueReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
     found->units->Restore(&p);
   }
   for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
-    const std::span<const float> truth(y.data() + i * width, width), guess(p.data() + i * width, width);
+    const std::span<const float> truth(y.data() + i * width, width),
+        guess(p.data() + i * width, width);
     for (size_t k = 0; k < width; ++k) outputs_[k].Add(truth[k], guess[k]);
-    if (each_) each_->Write(format("{},{},{}\n", QuoteCsv(iter.ExampleName(batch.index[i])), join(truth, ","), join(guess, ",")));
+    if (each_)
+      each_->Write(format("{},{},{}\n", QuoteCsv(iter.ExampleName(batch.index[i])),
+                          join(truth, ","), join(guess, ",")));
   }
 }
 
 std::string ValueReport::Name(size_t k) const {
-  return names_.size() == outputs_.size() ? names_[k] : outputs_.size() == 1 ? "value" : format("value_{}", k + 1);
+  return names_.size() == outputs_.size() ? names_[k]
+         : outputs_.size() == 1           ? "value"
+                                          : format("value_{}", k + 1);
 }
 
 void ValueReport::WriteHead() const {
@@ -67,8 +76,12 @@ void ValueReport::WriteHead() const {
 }
 
 std::vector<std::pair<const char*, double>> ValueReport::Measures(const Output& o) const {
-  if (!classes()) return {{"mae", o.absolute / o.count}, {"rmse", std::sqrt(o.squared / o.count)}, {"r2", o.R2()}};
-  const auto part = [](int64_t of, int64_t all) { return all > 0 ? static_cast<double>(of) / static_cast<double>(all) : 0; };
+  if (!classes())
+    return {
+        {"mae", o.absolute / o.count}, {"rmse", std::sqrt(o.squared / o.count)}, {"r2", o.R2()}};
+  const auto part = [](int64_t of, int64_t all) {
+    return all > 0 ? static_cast<double>(of) / static_cast<double>(all) : 0;
+  };
   return {{"precision", part(o.hits, o.hits + o.false_alarms)},
           {"recall", part(o.hits, o.hits + o.misses)},
           {"f1", part(2 * o.hits, 2 * o.hits + o.false_alarms + o.misses)}};
@@ -82,7 +95,8 @@ void ValueReport::Print() const {
   std::cout << "\n";
   for (size_t k = 0; k < outputs_.size(); ++k) {
     std::cout << format("{:<{}}", Printable(Name(k)), width);
-    for (const auto& [name, value] : Measures(outputs_[k])) std::cout << format("  {:>9.4f}", value);
+    for (const auto& [name, value] : Measures(outputs_[k]))
+      std::cout << format("  {:>9.4f}", value);
     std::cout << "\n";
   }
 }
@@ -95,16 +109,21 @@ Json ValueReport::ToJson() const {
   return json;
 }
 
-std::vector<std::string> NamesOfValues(const LossReport::Head& head, const std::vector<std::string>& classes, const PipelineSpec& run) {
+std::vector<std::string> NamesOfValues(const LossReport::Head& head,
+                                       const std::vector<std::string>& classes,
+                                       const PipelineSpec& run) {
   const bool of_classes = head.kind == LossReport::Head::Kind::kLogistic && !classes.empty();
   return of_classes ? classes : run.ColumnsOf(head.label);
 }
 
-std::vector<ValueReport> ValueReportsOf(const Symbol& symbol, const std::vector<std::string>& classes, const PipelineSpec& run) {
+std::vector<ValueReport> ValueReportsOf(const Symbol& symbol,
+                                        const std::vector<std::string>& classes,
+                                        const PipelineSpec& run) {
   std::vector<ValueReport> reports;
   const LossReport losses(symbol);
   for (const LossReport::Head& head : losses.heads()) {
-    if (!head.label.empty() && head.kind != LossReport::Head::Kind::kSoftmax) reports.emplace_back(head, NamesOfValues(head, classes, run));
+    if (!head.label.empty() && head.kind != LossReport::Head::Kind::kSoftmax)
+      reports.emplace_back(head, NamesOfValues(head, classes, run));
   }
   return reports;
 }

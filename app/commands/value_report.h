@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Evaluation of a head with a label that is not a softmax: errors per output of a regression, or
 // per-class results of a multi-label head.
@@ -17,7 +18,8 @@ class ValueReport {
  public:
   // `names`: of the outputs, classes or columns of a table; unless there is one per output, outputs
   // are numbered from 1.
-  ValueReport(LossReport::Head head, std::vector<std::string> names) : head_(std::move(head)), names_(std::move(names)) {}
+  ValueReport(LossReport::Head head, std::vector<std::string> names)
+      : head_(std::move(head)), names_(std::move(names)) {}
 
   // From now on, writes every added example there, as CSV: its name, the true values, the predicted
   // values.
@@ -50,8 +52,12 @@ class ValueReport {
 
 // The names of the outputs of a head of values: classes for a multi-label head, else columns of the
 // table that the model was trained on. Empty if there are none.
-std::vector<std::string> NamesOfValues(const LossReport::Head& head, const std::vector<std::string>& classes, const PipelineSpec& run);
+std::vector<std::string> NamesOfValues(const LossReport::Head& head,
+                                       const std::vector<std::string>& classes,
+                                       const PipelineSpec& run);
 // One for every such head of a net.
-std::vector<ValueReport> ValueReportsOf(const Symbol& symbol, const std::vector<std::string>& classes, const PipelineSpec& run);
+std::vector<ValueReport> ValueReportsOf(const Symbol& symbol,
+                                        const std::vector<std::string>& classes,
+                                        const PipelineSpec& run);
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mxtrain verify-resume CONFIG: checks that a stopped and resumed run is bit-identical to an
 // uninterrupted one.
 #include <cerrno>
@@ -57,7 +58,8 @@ struct Difference {
   double largest = 0;
 };
 
-void Compare(const char* kind, const std::map<std::string, NDArray>& straight, const std::map<std::string, NDArray>& resumed, std::vector<Difference>* found) {
+void Compare(const char* kind, const std::map<std::string, NDArray>& straight,
+             const std::map<std::string, NDArray>& resumed, std::vector<Difference>* found) {
   for (const auto& [name, array] : straight) {
     const std::vector<float> a = array.ToVector(), b = resumed.at(name).ToVector();
     Difference d{format("{} {}", kind, name)};
@@ -80,7 +82,9 @@ class VerifyResume final : public Command {
     arguments.Option("--steps", &most_, "steps of the run; it is stopped halfway")
         .Within(int64_t{3}, int64_t{1} << 40)
         .ShowsDefault();
-    arguments.Examples("  mxtrain verify-resume config.yaml\n  mxtrain verify-resume config.yaml --steps 200 --threads 4");
+    arguments.Examples(
+        "  mxtrain verify-resume config.yaml\n  mxtrain verify-resume config.yaml --steps 200 "
+        "--threads 4");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -94,13 +98,15 @@ class VerifyResume final : public Command {
                     format("the same steps, resumed from a checkpoint of step {}", stop));
     RunOnce(flags, console, scratch.File("resumed"), "", middle);
     if (StopFlag() == 1) return 128 + StopSignal();
-    return Report(flags, scratch.File("straight") + "/last", scratch.File("resumed") + "/last", stop, console);
+    return Report(flags, scratch.File("straight") + "/last", scratch.File("resumed") + "/last",
+                  stop, console);
   }
 
  private:
   // Trains in a separate session, from `from` or from the beginning; `keep` gets the checkpoint
   // halfway. Returns its step.
-  int64_t RunOnce(const CommonFlags& flags, report::Console& console, const std::string& folder, const std::string& keep, const std::string& from) {
+  int64_t RunOnce(const CommonFlags& flags, report::Console& console, const std::string& folder,
+                  const std::string& keep, const std::string& from) {
     ConfigArguments arguments = config_;
     arguments.overrides.push_back(format("train.max_steps={}", most_));
     Session session(arguments, flags, console);
@@ -128,7 +134,8 @@ class VerifyResume final : public Command {
     return stop;
   }
 
-  int Report(const CommonFlags& flags, const std::string& straight, const std::string& resumed, int64_t stop, report::Console& console) const {
+  int Report(const CommonFlags& flags, const std::string& straight, const std::string& resumed,
+             int64_t stop, report::Console& console) const {
     std::vector<Difference> found;
     const bool same = ReadFile(straight) == ReadFile(resumed);
     if (!same) {
@@ -141,14 +148,22 @@ class VerifyResume final : public Command {
     }
     if (flags.json) {
       Json differences = Json::array();
-      for (const Difference& d : found) differences.push_back({{"array", d.name}, {"elements", d.elements}, {"largest", d.largest}});
-      std::cout << report::JsonText({{"same", same}, {"steps", steps_}, {"stopped_at", stop}, {"differences", differences}}) << std::endl;
+      for (const Difference& d : found)
+        differences.push_back(
+            {{"array", d.name}, {"elements", d.elements}, {"largest", d.largest}});
+      std::cout << report::JsonText({{"same", same},
+                                     {"steps", steps_},
+                                     {"stopped_at", stop},
+                                     {"differences", differences}})
+                << std::endl;
     } else if (same) {
       std::cout << format("bit-identical after {} steps: {} bytes of checkpoint\n", steps_,
                           fs::file_size(straight));
     }
     if (same) return 0;
-    for (const Difference& d : found) console.Message(LogLevel::kError, format("{}: {} elements differ, by at most {}", d.name, d.elements, d.largest));
+    for (const Difference& d : found)
+      console.Message(LogLevel::kError, format("{}: {} elements differ, by at most {}", d.name,
+                                               d.elements, d.largest));
     console.Message(
         LogLevel::kError,
         found.empty()
@@ -164,6 +179,8 @@ class VerifyResume final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeVerifyResume() { return std::make_unique<VerifyResume>(); }
+std::unique_ptr<Command> MakeVerifyResume() {
+  return std::make_unique<VerifyResume>();
+}
 
 }  // namespace mxtrain::commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/views.h"
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 namespace mxtrain::commands {
 namespace {
 
-int64_t Widened(int64_t edge) { return (edge * 8 + 6) / 7; }
+int64_t Widened(int64_t edge) {
+  return (edge * 8 + 6) / 7;
+}
 
 // Where a view begins in an image that is `spare` pixels larger than it.
 int64_t Start(int64_t spare, int corner_bit, bool middle) {
@@ -24,18 +27,23 @@ void WidenForCrops(PipelineSpec* spec, ModelInfo* model) {
     Throw(ErrorKind::kUsage, "--tta crops needs a model of images");
   TShape& input = model->inputs[0].shape;
   input = {input[0], Widened(input[1]), Widened(input[2])};
-  const std::pair<std::string, std::string> size = {"size", params::Print(TShape{input[1], input[2]})};
+  const std::pair<std::string, std::string> size = {"size",
+                                                    params::Print(TShape{input[1], input[2]})};
   for (const char* name : {"center_crop", "resize"}) {
-    const auto last = std::find_if(spec->transforms.rbegin(), spec->transforms.rend(), [name](const auto& t) { return t.name == name; });
+    const auto last = std::find_if(spec->transforms.rbegin(), spec->transforms.rend(),
+                                   [name](const auto& t) { return t.name == name; });
     if (last == spec->transforms.rend()) continue;
-    std::erase_if(last->kwargs, [](const auto& item) { return item.first.empty() || item.first == "size" || item.first == "fraction"; });
+    std::erase_if(last->kwargs, [](const auto& item) {
+      return item.first.empty() || item.first == "size" || item.first == "fraction";
+    });
     last->kwargs.push_back(size);
     return;
   }
   spec->transforms.insert(spec->transforms.begin(), {"resize", {size}});
 }
 
-ViewsIter::ViewsIter(Runtime& runtime, std::unique_ptr<DataIter> whole, const TShape& input, bool crops)
+ViewsIter::ViewsIter(Runtime& runtime, std::unique_ptr<DataIter> whole, const TShape& input,
+                     bool crops)
     : whole_(std::move(whole)), crops_(crops), data_(whole_->provide_data()) {
   if (data_.size() != 1 || input.ndim() != 3)
     Throw(ErrorKind::kUsage, "--tta needs a model of images with one input");
@@ -69,13 +77,16 @@ bool ViewsIter::Next(DataBatch* batch) {
 void ViewsIter::Fill(int view) {
   const TBlob from = batch_.data[0].data();
   const TShape& size = data_[0].shape;
-  const int64_t height = size[2], width = size[3], from_height = from.shape[2], from_width = from.shape[3];
+  const int64_t height = size[2], width = size[3], from_height = from.shape[2],
+                from_width = from.shape[3];
   const int corner = view / 2 - 1;
-  const int64_t top = Start(from_height - height, corner & 2, corner < 0), left = Start(from_width - width, corner & 1, corner < 0);
+  const int64_t top = Start(from_height - height, corner & 2, corner < 0),
+                left = Start(from_width - width, corner & 1, corner < 0);
   const bool mirrored = view % 2 == 1;
   ParallelFor(size[0] * size[1], 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin * height; row < end * height; ++row) {
-      const float* in = from.dptr<float>() + (row / height * from_height + top + row % height) * from_width + left;
+      const float* in = from.dptr<float>() +
+                        (row / height * from_height + top + row % height) * from_width + left;
       float* out = pixels_.data() + row * width;
       if (mirrored) {
         std::reverse_copy(in, in + width, out);
@@ -90,7 +101,8 @@ void ViewsIter::Fill(int view) {
 bool MeanOfViews::Add(std::vector<float>* values) {
   if (views_ == 1) return true;
   if (seen_ == 0) sums_.assign(values->size(), 0);
-  std::transform(values->begin(), values->end(), sums_.begin(), sums_.begin(), [](float value, float sum) { return sum + value; });
+  std::transform(values->begin(), values->end(), sums_.begin(), sums_.begin(),
+                 [](float value, float sum) { return sum + value; });
   if (++seen_ < views_) return false;
   seen_ = 0;
   for (size_t i = 0; i < sums_.size(); ++i) (*values)[i] = sums_[i] / static_cast<float>(views_);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Test-time augmentation: the outputs for several views of each image are averaged.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A configuration as typed structs, independent of YAML. The meaning, default and range of every
 // key are in schema_table.cc; members have the names of their keys. Paths are absolute.
@@ -77,17 +78,17 @@ struct NetConfig {
 struct SourceConfig {
   std::string source;  // a kind of io::MakeSource; empty: none, or held out of the training set
   std::string path;
-  std::string root;     // list, csv: base folder of image paths; empty: the folder of `path`
-  std::string split;    // mnist, cifar10, cifar100: "train" or "test"
+  std::string root;         // list, csv: base folder of image paths; empty: the folder of `path`
+  std::string split;        // mnist, cifar10, cifar100: "train" or "test"
   std::string label_delim;  // list, csv: separator of the classes of a multi-label example; empty:
                             // single-label
   double holdout = 0;       // data.val without a source: the fraction removed from the training set
   int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;
   bool shuffle = false;
-  bool balanced = false;  // data.train
-  std::vector<Named> transforms;  // of images, in order
-  std::vector<Column> columns;    // csv
+  bool balanced = false;           // data.train
+  std::vector<Named> transforms;   // of images, in order
+  std::vector<Column> columns;     // csv
   std::string delimiter, missing;  // csv, as io::CsvParam has them
   std::string normalize;           // csv, data.train: "none" or "auto"
   Place place;
@@ -109,7 +110,7 @@ struct BestConfig {
 };
 
 struct EarlyStopConfig {
-  int64_t patience = 0;  // epochs; 0: off
+  int64_t patience = 0;          // epochs; 0: off
   std::optional<double> target;  // of the best metric; none: off
   double min_delta = 0;
 };
@@ -149,8 +150,8 @@ struct TrainConfig {
   Duration time_limit;    // of one call; 0: no limit
   EarlyStopConfig early_stop;
   int64_t grad_accum = 1;  // batches in a step
-  Named optimizer;        // of Optimizer::Create
-  Named lr_schedule;      // of LrSchedule::Create
+  Named optimizer;         // of Optimizer::Create
+  Named lr_schedule;       // of LrSchedule::Create
   PatternNumbers lr_mult;
   std::vector<std::string> freeze;  // patterns
   EmaConfig ema;
@@ -159,15 +160,15 @@ struct TrainConfig {
   Named initializer;
   WeightsConfig weights;
   PatternKinds initializers;
-  std::string math;       // fast | exact | tf32
+  std::string math;  // fast | exact | tf32
   bool measure_kernels = true;
   ByteLimit memory_budget;  // of the arena in training; 0: no limit
-  std::string amp;        // off | bf16 | fp16
+  std::string amp;          // off | bf16 | fp16
   // For Metric::Create, except `output` and `label`, which choose a head and a label. Empty: the
   // default of the net's first loss.
   std::optional<std::vector<Named>> metrics;
   BestConfig best;
-  int64_t report_every = 0;    // steps; 0: by time
+  int64_t report_every = 0;  // steps; 0: by time
   SaveConfig save;
   ClipConfig clip;
   KVStoreConfig kvstore;

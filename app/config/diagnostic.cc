@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/diagnostic.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ bool IsContinuation(char c) {
 
 // Characters of UTF-8 text.
 int CountCharacters(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); }));
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); }));
 }
 
 // Blanks as wide as `text` on a terminal; tabs stay tabs.
@@ -34,7 +36,8 @@ std::string BlanksLike(std::string_view text) {
 int ColumnInCharacters(const Place& place, const SourceMap& sources) {
   const size_t before = static_cast<size_t>(std::max(0, place.column - 1));
   const std::string_view line = sources.Line(place.file, place.line);
-  return 1 + CountCharacters(line.substr(0, before)) + static_cast<int>(before - std::min(before, line.size()));
+  return 1 + CountCharacters(line.substr(0, before)) +
+         static_cast<int>(before - std::min(before, line.size()));
 }
 
 // `line`: as in the source; it is shown printable.
@@ -42,7 +45,8 @@ std::string Underline(const Place& place, std::string_view line) {
   const size_t start = std::min(line.size(), static_cast<size_t>(std::max(0, place.column - 1)));
   const std::string marked =
       PrintableLines(line.substr(start, static_cast<size_t>(std::max(0, place.length))));
-  return BlanksLike(PrintableLines(line.substr(0, start))) + "^" + std::string(static_cast<size_t>(std::max(0, CountCharacters(marked) - 1)), '~');
+  return BlanksLike(PrintableLines(line.substr(0, start))) + "^" +
+         std::string(static_cast<size_t>(std::max(0, CountCharacters(marked) - 1)), '~');
 }
 
 }  // namespace
@@ -88,14 +92,19 @@ std::string RenderJson(std::span<const Diagnostic> diagnostics, const SourceMap&
   return list.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-DiagnosticError::DiagnosticError(std::vector<Diagnostic> diagnostics, std::shared_ptr<const SourceMap> sources)
-    : Error(ErrorKind::kConfig, Render(diagnostics, *sources)), diagnostics_(std::move(diagnostics)), sources_(std::move(sources)) {}
+DiagnosticError::DiagnosticError(std::vector<Diagnostic> diagnostics,
+                                 std::shared_ptr<const SourceMap> sources)
+    : Error(ErrorKind::kConfig, Render(diagnostics, *sources)),
+      diagnostics_(std::move(diagnostics)),
+      sources_(std::move(sources)) {}
 
-void Diagnostics::Error(const Place& place, std::string message, std::string help, std::vector<std::string> notes) {
+void Diagnostics::Error(const Place& place, std::string message, std::string help,
+                        std::vector<std::string> notes) {
   Add({Severity::kError, place, std::move(message), std::move(help), std::move(notes)});
 }
 
-void Diagnostics::Warning(const Place& place, std::string message, std::string help, std::vector<std::string> notes) {
+void Diagnostics::Warning(const Place& place, std::string message, std::string help,
+                          std::vector<std::string> notes) {
   Add({Severity::kWarning, place, std::move(message), std::move(help), std::move(notes)});
 }
 
@@ -112,11 +121,13 @@ void Diagnostics::Add(Diagnostic diagnostic) {
 std::vector<Diagnostic> Diagnostics::Sorted() const {
   std::vector<Diagnostic> sorted;
   for (const Diagnostic& d : found_) {
-    const bool known = std::any_of(sorted.begin(), sorted.end(),
-                                   [&](const Diagnostic& other) { return other.place == d.place && other.message == d.message; });
+    const bool known = std::any_of(sorted.begin(), sorted.end(), [&](const Diagnostic& other) {
+      return other.place == d.place && other.message == d.message;
+    });
     if (!known) sorted.push_back(d);
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Diagnostic& a, const Diagnostic& b) { return a.place < b.place; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Diagnostic& a, const Diagnostic& b) { return a.place < b.place; });
   return sorted;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Errors and warnings about a configuration, shown like those of a compiler:
 //
@@ -55,8 +56,10 @@ class Diagnostics {
   const SourceMap& sources() const { return *sources_; }
   const std::shared_ptr<SourceMap>& shared_sources() const { return sources_; }
 
-  void Error(const Place& place, std::string message, std::string help = "", std::vector<std::string> notes = {});
-  void Warning(const Place& place, std::string message, std::string help = "", std::vector<std::string> notes = {});
+  void Error(const Place& place, std::string message, std::string help = "",
+             std::vector<std::string> notes = {});
+  void Warning(const Place& place, std::string message, std::string help = "",
+               std::vector<std::string> notes = {});
   void Add(Diagnostic diagnostic);
 
   int num_errors() const { return num_errors_; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The differences between two configurations.
 #include <string>
@@ -15,7 +16,8 @@ struct Difference {
   std::string name, left, right;  // "" if that side lacks the name
 };
 
-// "train.optimizer.lr" and its value, for everything in a configuration; lists of scalars are one value.
+// "train.optimizer.lr" and its value, for everything in a configuration; lists of scalars are one
+// value.
 Facts Flatten(const Value& root);
 // The same for a YAML text written by the program; `name` is used in errors.
 Facts FlattenText(const std::string& name, const std::string& yaml);

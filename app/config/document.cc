@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/document.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxIncludeDepth = 20;
 constexpr size_t kMostBytes = size_t{64} << 20;  // of a configuration
-constexpr int kMaxIncludes = 1000;  // of all files, each time that one is read
+constexpr int kMaxIncludes = 1000;               // of all files, each time that one is read
 
 std::string WithoutByteOrderMark(std::string text) {
   return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
@@ -40,7 +41,8 @@ void Merge(Value from, Value* into) {
 
 class DocumentLoader {
  public:
-  DocumentLoader(const LoadRequest& request, Diagnostics* diagnostics) : request_(request), diagnostics_(*diagnostics) {}
+  DocumentLoader(const LoadRequest& request, Diagnostics* diagnostics)
+      : request_(request), diagnostics_(*diagnostics) {}
 
   Value Run() {
     Value root = Value::Map({});
@@ -74,10 +76,12 @@ class DocumentLoader {
   }
 
   Value LoadFile(const std::string& name, const fs::path& path, std::string text) {
-    const int file = diagnostics_.sources().AddFile(name, WithoutByteOrderMark(std::move(text)), path.parent_path());
+    const int file = diagnostics_.sources().AddFile(name, WithoutByteOrderMark(std::move(text)),
+                                                    path.parent_path());
     Value root = ParseYaml(file, &diagnostics_);
     if (!root.is_map()) {
-      diagnostics_.Error(root.place, format("a configuration is a map of keys, got {}", root.Describe()),
+      diagnostics_.Error(root.place,
+                         format("a configuration is a map of keys, got {}", root.Describe()),
                          "its main keys are net, data and train");
       diagnostics_.ThrowIfErrors();
     }
@@ -89,7 +93,8 @@ class DocumentLoader {
     const Member* include = root.Find("include");
     if (!include) return root;
     open_.push_back(path.lexically_normal());
-    const std::vector<Value> files = include->value.is_list() ? include->value.list : std::vector<Value>{include->value};
+    const std::vector<Value> files =
+        include->value.is_list() ? include->value.list : std::vector<Value>{include->value};
     Value merged = Value::Map({}, root.place);
     for (const Value& file : files) Include(file, name, path.parent_path(), &merged);
     open_.pop_back();
@@ -98,9 +103,11 @@ class DocumentLoader {
     return merged;
   }
 
-  void Include(const Value& file, const std::string& includer, const fs::path& folder, Value* merged) {
+  void Include(const Value& file, const std::string& includer, const fs::path& folder,
+               Value* merged) {
     if (!file.is_scalar()) {
-      diagnostics_.Error(file.place, format("include takes a file or a list of files, got {}", file.Describe()));
+      diagnostics_.Error(
+          file.place, format("include takes a file or a list of files, got {}", file.Describe()));
       return;
     }
     const fs::path path = (folder / file.text).lexically_normal();
@@ -109,12 +116,15 @@ class DocumentLoader {
       return;
     }
     if (open_.size() > kMaxIncludeDepth) {
-      diagnostics_.Error(file.place, format("files include one another more than {} deep, down to '{}'", kMaxIncludeDepth, file.text),
+      diagnostics_.Error(file.place,
+                         format("files include one another more than {} deep, down to '{}'",
+                                kMaxIncludeDepth, file.text),
                          "include fewer files from one another, or list them in one `include`");
       return;
     }
     if (++num_includes_ > kMaxIncludes) {
-      diagnostics_.Error(file.place, format("more than {} files are included", kMaxIncludes), "an included file may include others; each is read every time");
+      diagnostics_.Error(file.place, format("more than {} files are included", kMaxIncludes),
+                         "an included file may include others; each is read every time");
       diagnostics_.ThrowIfErrors();
     }
     std::string text;
@@ -126,7 +136,9 @@ class DocumentLoader {
           format("paths are relative to the file that names them; looked for {}", path.string()));
       return;
     }
-    Merge(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(), path, std::move(text)), merged);
+    Merge(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(), path,
+                   std::move(text)),
+          merged);
   }
 
   // Replaces ${VAR} and ${VAR:-default} in every scalar below `value`.
@@ -141,11 +153,13 @@ class DocumentLoader {
       if (close == std::string::npos) break;
       const std::string inside = text.substr(open + 2, close - open - 2);
       value->text += text.substr(done, open - done);
-      value->text += IsEnvironmentReference(inside) ? Environment(inside, *value) : text.substr(open, close + 1 - open);
+      value->text += IsEnvironmentReference(inside) ? Environment(inside, *value)
+                                                    : text.substr(open, close + 1 - open);
       done = close + 1;
     }
     value->text += text.substr(done);
-    if (!value->quoted && (value->text.empty() || value->text == "null" || value->text == "~")) value->kind = Value::Kind::kNull;
+    if (!value->quoted && (value->text.empty() || value->text == "null" || value->text == "~"))
+      value->kind = Value::Kind::kNull;
   }
 
   std::string Environment(const std::string& inside, const Value& value) {
@@ -157,7 +171,8 @@ class DocumentLoader {
     } else if (const char* text = std::getenv(name.c_str())) {
       found = text;
     }
-    if (split != std::string::npos) return found && !found->empty() ? *found : inside.substr(split + 2);
+    if (split != std::string::npos)
+      return found && !found->empty() ? *found : inside.substr(split + 2);
     if (found) return *found;
     diagnostics_.Error(value.place, format("the environment variable {} is not set", name),
                        format("set it, or give a default: ${{{}:-value}}", name));
@@ -172,7 +187,8 @@ class DocumentLoader {
     }
     const int file = diagnostics_.sources().AddCommandLine(text, request_.working_folder);
     int line = 0;
-    for (const std::string& item : request_.overrides) ApplyOverride(item, {file, ++line, 1, static_cast<int>(item.size())}, root);
+    for (const std::string& item : request_.overrides)
+      ApplyOverride(item, {file, ++line, 1, static_cast<int>(item.size())}, root);
   }
 
   void ApplyOverride(const std::string& item, const Place& place, Value* root) {
@@ -183,7 +199,9 @@ class DocumentLoader {
       return;
     }
     if (item.find_first_not_of(" \t", equals + 1) == std::string::npos) {
-      diagnostics_.Error(place, format("'{}' gives no value", item), format("write {0}VALUE, or {0}null for the default", item.substr(0, equals + 1)));
+      diagnostics_.Error(
+          place, format("'{}' gives no value", item),
+          format("write {0}VALUE, or {0}null for the default", item.substr(0, equals + 1)));
       return;
     }
     Value value = ParseOverride(item, equals, place);
@@ -200,7 +218,9 @@ class DocumentLoader {
       start = end + 1;
     }
     // train.weights=FILE over {file, map} sets the file alone.
-    const std::string short_form = at->is_map() && (value.is_scalar() || value.is_list()) ? ShortFormOf(item.substr(0, equals)) : "";
+    const std::string short_form = at->is_map() && (value.is_scalar() || value.is_list())
+                                       ? ShortFormOf(item.substr(0, equals))
+                                       : "";
     if (!short_form.empty()) at = Step(at, short_form, place);
     const Place old = at->place;
     Merge(std::move(value), at);
@@ -211,8 +231,10 @@ class DocumentLoader {
   Value* Step(Value* at, const std::string& key, const Place& place) {
     if (at->is_list()) {
       const std::optional<int64_t> index = Value::Scalar(key).AsInteger();
-      if (index && *index >= 0 && *index < static_cast<int64_t>(at->list.size())) return &at->list[static_cast<size_t>(*index)];
-      diagnostics_.Error(place, format("a list of {} has no element '{}'", at->list.size(), key), "elements count from 0");
+      if (index && *index >= 0 && *index < static_cast<int64_t>(at->list.size()))
+        return &at->list[static_cast<size_t>(*index)];
+      diagnostics_.Error(place, format("a list of {} has no element '{}'", at->list.size(), key),
+                         "elements count from 0");
       return nullptr;
     }
     if (at->is_scalar() && !at->text.empty()) {
@@ -232,8 +254,10 @@ class DocumentLoader {
     Diagnostics own(own_sources);
     Value value;
     try {
-      value = ParseYaml(own_sources->AddFile("value", item.substr(equals + 1), request_.working_folder), &own);
-      if (value.is_map() && value.members.empty() && item.find('{', equals) == std::string::npos) value = Value{};
+      value = ParseYaml(
+          own_sources->AddFile("value", item.substr(equals + 1), request_.working_folder), &own);
+      if (value.is_map() && value.members.empty() && item.find('{', equals) == std::string::npos)
+        value = Value{};
     } catch (const DiagnosticError& error) {
       for (Diagnostic found : error.diagnostics()) {
         Relocate(&found.place, place, equals);
@@ -249,7 +273,8 @@ class DocumentLoader {
     return value;
   }
   static void Relocate(Place* inner, const Place& outer, size_t equals) {
-    *inner = {outer.file, outer.line, inner->column + static_cast<int>(equals) + 1, std::max(1, inner->length)};
+    *inner = {outer.file, outer.line, inner->column + static_cast<int>(equals) + 1,
+              std::max(1, inner->length)};
   }
   static void RelocateAll(Value* value, const Place& outer, size_t equals) {
     Relocate(&value->place, outer, equals);

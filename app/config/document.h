@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reads the files and overrides of a configuration into one tree of values with source places.
 //
@@ -18,8 +19,10 @@
 namespace mxtrain::config {
 
 struct LoadRequest {
-  std::vector<std::string> files;      // the configuration, then those given by -c; a folder means the config.yaml in it
-  std::vector<std::string> overrides;  // "train.optimizer.lr=0.1"; a list index is a key: "net.layers.0.Convolution.num_filter=8"
+  std::vector<std::string>
+      files;  // the configuration, then those given by -c; a folder means the config.yaml in it
+  std::vector<std::string> overrides;  // "train.optimizer.lr=0.1"; a list index is a key:
+                                       // "net.layers.0.Convolution.num_filter=8"
   std::filesystem::path working_folder = std::filesystem::current_path();
   // The value of an environment variable. Empty: the process's own environment.
   std::function<std::optional<std::string>(const std::string& name)> environment;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/expression.h"
 
 #include <algorithm>
@@ -15,7 +16,9 @@ namespace {
 constexpr int kMaxDepth = 100;
 constexpr size_t kMostNamed = 20;  // in one message
 
-std::string TooLong(size_t bytes) { return format("the text grows to {} bytes; expressions may add {}", bytes, kMaxAddedText); }
+std::string TooLong(size_t bytes) {
+  return format("the text grows to {} bytes; expressions may add {}", bytes, kMaxAddedText);
+}
 
 bool IsNameStart(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
@@ -27,7 +30,8 @@ bool IsNumber(const Constant& c) {
   return std::holds_alternative<int64_t>(c) || std::holds_alternative<double>(c);
 }
 double Number(const Constant& c) {
-  return std::holds_alternative<int64_t>(c) ? static_cast<double>(std::get<int64_t>(c)) : std::get<double>(c);
+  return std::holds_alternative<int64_t>(c) ? static_cast<double>(std::get<int64_t>(c))
+                                            : std::get<double>(c);
 }
 const char* KindOf(const Constant& c) {
   static constexpr const char* kNames[] = {"a truth value", "an integer", "a number", "a text"};
@@ -47,7 +51,8 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void Fail(size_t offset, std::string message, std::string help = "", size_t length = 1) {
+  [[noreturn]] void Fail(size_t offset, std::string message, std::string help = "",
+                         size_t length = 1) {
     throw ExpressionError{offset, length, std::move(message), std::move(help)};
   }
   void Skip() {
@@ -57,7 +62,8 @@ class Parser {
     Skip();
     if (!text_.substr(at_).starts_with(token)) return false;
     const bool word = IsNameStart(token.front());
-    if (word && at_ + token.size() < text_.size() && IsNamePart(text_[at_ + token.size()])) return false;
+    if (word && at_ + token.size() < text_.size() && IsNamePart(text_[at_ + token.size()]))
+      return false;
     at_ += token.size();
     return true;
   }
@@ -159,15 +165,19 @@ class Parser {
     }
   }
   Constant Apply(char op, const Constant& a, const Constant& b, size_t offset) {
-    if (op == '+' && std::holds_alternative<std::string>(a) && std::holds_alternative<std::string>(b)) {
+    if (op == '+' && std::holds_alternative<std::string>(a) &&
+        std::holds_alternative<std::string>(b)) {
       const std::string &left = std::get<std::string>(a), &right = std::get<std::string>(b);
-      if (left.size() + right.size() > kMaxAddedText) Fail(offset, TooLong(left.size() + right.size()));
+      if (left.size() + right.size() > kMaxAddedText)
+        Fail(offset, TooLong(left.size() + right.size()));
       return left + right;
     }
     if (!IsNumber(a) || !IsNumber(b))
-      Fail(offset, format("'{}' needs numbers, got {}", op == 'd' ? "//" : std::string(1, op), KindOf(IsNumber(a) ? b : a)));
+      Fail(offset, format("'{}' needs numbers, got {}", op == 'd' ? "//" : std::string(1, op),
+                          KindOf(IsNumber(a) ? b : a)));
     if ((op == '/' || op == 'd' || op == '%') && Number(b) == 0) Fail(offset, "division by zero");
-    if (std::holds_alternative<double>(a) || std::holds_alternative<double>(b)) return OnNumbers(op, Number(a), Number(b));
+    if (std::holds_alternative<double>(a) || std::holds_alternative<double>(b))
+      return OnNumbers(op, Number(a), Number(b));
     return OnIntegers(op, std::get<int64_t>(a), std::get<int64_t>(b), offset);
   }
   static Constant OnNumbers(char op, double a, double b) {
@@ -236,10 +246,12 @@ class Parser {
     Fail(start, format("there is no '{}' here", name), Known(name), name.size());
   }
   std::string Known(std::string_view name) const {
-    const std::vector<std::string> known = names_.known ? names_.known() : std::vector<std::string>();
+    const std::vector<std::string> known =
+        names_.known ? names_.known() : std::vector<std::string>();
     const std::string nearest = Nearest(name, known);
     if (!nearest.empty()) return format("did you mean '{}'?", nearest);
-    return known.empty() ? "declare it under 'vars'" : format("known here: {}", FirstOf(known, kMostNamed));
+    return known.empty() ? "declare it under 'vars'"
+                         : format("known here: {}", FirstOf(known, kMostNamed));
   }
   Constant Text(char quote) {
     const size_t end = text_.find(quote, at_ + 1);
@@ -256,7 +268,9 @@ class Parser {
     if (status != std::errc()) Fail(at_, "expected a number");
     at_ = static_cast<size_t>(stop - text_.data());
     int64_t integer = 0;
-    if (const auto whole = std::from_chars(begin, stop, integer); whole.ec == std::errc() && whole.ptr == stop) return integer;
+    if (const auto whole = std::from_chars(begin, stop, integer);
+        whole.ec == std::errc() && whole.ptr == stop)
+      return integer;
     return number;
   }
   Constant Call(std::string_view name, size_t start) {
@@ -270,26 +284,34 @@ class Parser {
     return Function(name, arguments, start);
   }
   Constant Function(std::string_view name, const std::vector<Constant>& arguments, size_t start) {
-    static const std::vector<std::string> kFunctions = {"min", "max", "abs", "int", "floor", "ceil", "round"};
+    static const std::vector<std::string> kFunctions = {"min",   "max",  "abs",  "int",
+                                                        "floor", "ceil", "round"};
     if (std::find(kFunctions.begin(), kFunctions.end(), name) == kFunctions.end()) {
-      Fail(start, format("there is no function '{}'", name), format("functions: {}", join(kFunctions, ", ")), name.size());
+      Fail(start, format("there is no function '{}'", name),
+           format("functions: {}", join(kFunctions, ", ")), name.size());
     }
     const bool extreme = name == "min" || name == "max";
     if (arguments.empty() || (!extreme && arguments.size() != 1)) {
-      Fail(start, format("'{}' takes {}", name, extreme ? "at least one value" : "one value"), "", name.size());
+      Fail(start, format("'{}' takes {}", name, extreme ? "at least one value" : "one value"), "",
+           name.size());
     }
     for (const Constant& argument : arguments) {
-      if (!IsNumber(argument)) Fail(start, format("'{}' needs numbers, got {}", name, KindOf(argument)), "", name.size());
+      if (!IsNumber(argument))
+        Fail(start, format("'{}' needs numbers, got {}", name, KindOf(argument)), "", name.size());
     }
     if (extreme) {
       auto less = [](const Constant& a, const Constant& b) { return Number(a) < Number(b); };
       return name == "min" ? *std::min_element(arguments.begin(), arguments.end(), less)
                            : *std::max_element(arguments.begin(), arguments.end(), less);
     }
-    if (name == "abs") return Number(arguments[0]) < 0 ? Apply('-', int64_t{0}, arguments[0], start) : arguments[0];
+    if (name == "abs")
+      return Number(arguments[0]) < 0 ? Apply('-', int64_t{0}, arguments[0], start) : arguments[0];
     if (std::holds_alternative<int64_t>(arguments[0])) return arguments[0];
     const double x = Number(arguments[0]);
-    const double whole = name == "int" ? std::trunc(x) : name == "floor" ? std::floor(x) : name == "ceil" ? std::ceil(x) : std::round(x);
+    const double whole = name == "int"     ? std::trunc(x)
+                         : name == "floor" ? std::floor(x)
+                         : name == "ceil"  ? std::ceil(x)
+                                           : std::round(x);
     if (!(std::abs(whole) < 9e18)) Fail(start, "the integer is too large", "", name.size());
     return static_cast<int64_t>(whole);
   }
@@ -319,8 +341,11 @@ std::string ToText(const Constant& constant) {
 bool IsEnvironmentReference(std::string_view inside) {
   const size_t end = std::min(inside.find(":-"), inside.size());
   const std::string_view name = inside.substr(0, end);
-  if (name.empty() || !IsNameStart(name.front()) || !std::all_of(name.begin(), name.end(), IsNamePart)) return false;
-  const bool capitals = std::none_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c); });
+  if (name.empty() || !IsNameStart(name.front()) ||
+      !std::all_of(name.begin(), name.end(), IsNamePart))
+    return false;
+  const bool capitals =
+      std::none_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c); });
   return end < inside.size() || (capitals && name.find_first_not_of('_') != std::string_view::npos);
 }
 
@@ -342,12 +367,15 @@ Value Expand(const Value& scalar, const Names& names) {
       throw;
     }
     if (open == 0 && close + 1 == text.size()) {
-      Value alone = Value::Scalar(ToText(value), scalar.place, std::holds_alternative<std::string>(value));
-      if (alone.text.size() > text.size() + kMaxAddedText) throw ExpressionError{open, text.size(), TooLong(alone.text.size()), ""};
+      Value alone =
+          Value::Scalar(ToText(value), scalar.place, std::holds_alternative<std::string>(value));
+      if (alone.text.size() > text.size() + kMaxAddedText)
+        throw ExpressionError{open, text.size(), TooLong(alone.text.size()), ""};
       return alone;
     }
     joined += ToText(value);
-    if (joined.size() > text.size() + kMaxAddedText) throw ExpressionError{open, close + 1 - open, TooLong(joined.size()), ""};
+    if (joined.size() > text.size() + kMaxAddedText)
+      throw ExpressionError{open, close + 1 - open, TooLong(joined.size()), ""};
     at = close + 1;
   }
   return Value::Scalar(std::move(joined), scalar.place, true);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/key_help.h"
 
 #include <algorithm>
@@ -21,37 +22,48 @@ void ForEachKey(const std::vector<Key>& keys, const std::string& prefix, const V
 }
 
 std::string TextOfKind(const NamedKind& kind, const std::string& indentation) {
-  std::string text = format("{}{}{}\n", indentation, kind.name, kind.help.empty() ? "" : ": " + kind.help);
-  for (const FieldInfo& param : kind.params) text += format("{}    {} {}\n", indentation, param.name, DescribeField(param));
+  std::string text =
+      format("{}{}{}\n", indentation, kind.name, kind.help.empty() ? "" : ": " + kind.help);
+  for (const FieldInfo& param : kind.params)
+    text += format("{}    {} {}\n", indentation, param.name, DescribeField(param));
   return text;
 }
 
 // A key on one line, followed by its choices; sections with their keys.
 std::string TextOfKey(const std::string& path, const Key& key) {
-  std::string text = key.is_section() ? format("{}: {}\n", path, key.info.help) : format("{} {}\n", path, key.Describe());
+  std::string text = key.is_section() ? format("{}: {}\n", path, key.info.help)
+                                      : format("{} {}\n", path, key.Describe());
   for (const NamedKind& kind : key.kinds) text += TextOfKind(kind, "  ");
   for (const Key& below : key.keys) {
     const std::string inner = path + "." + below.info.name;
-    text += below.is_section() ? format("  {}: {}; `mxtrain help {}`\n", inner, below.info.help, inner) : format("  {} {}\n", inner, below.Describe());
+    text += below.is_section()
+                ? format("  {}: {}; `mxtrain help {}`\n", inner, below.info.help, inner)
+                : format("  {} {}\n", inner, below.Describe());
     if (!below.kinds.empty()) text += format("      `mxtrain help {}` lists them\n", inner);
   }
   return text;
 }
 
-bool Names(const std::string& topic, const std::string& path) { return path == topic || path.ends_with("." + topic); }
+bool Names(const std::string& topic, const std::string& path) {
+  return path == topic || path.ends_with("." + topic);
+}
 
-bool Holds(const std::vector<std::string>& names, const std::string& topic) { return std::find(names.begin(), names.end(), topic) != names.end(); }
+bool Holds(const std::vector<std::string>& names, const std::string& topic) {
+  return std::find(names.begin(), names.end(), topic) != names.end();
+}
 
 // `also`: search by names in other tools.
 std::string HelpOn(const std::string& topic, bool also) {
   std::string keys, kinds;
   std::set<std::string> told;
   ForEachKey(Schema(), "", [&](const std::string& path, const Key& key) {
-    if (also ? Holds(key.info.also, topic) : Names(topic, path)) keys += (keys.empty() ? "" : "\n") + TextOfKey(path, key);
+    if (also ? Holds(key.info.also, topic) : Names(topic, path))
+      keys += (keys.empty() ? "" : "\n") + TextOfKey(path, key);
     for (const NamedKind& kind : key.kinds) {
       if (also ? !Holds(kind.also, topic) : kind.name != topic) continue;
       const std::string text = TextOfKind(kind, "");
-      if (told.insert(text).second) kinds += format("{}{}  for {}\n", kinds.empty() ? "" : "\n", text, path);
+      if (told.insert(text).second)
+        kinds += format("{}{}  for {}\n", kinds.empty() ? "" : "\n", text, path);
     }
   });
   return keys.empty() ? kinds : keys;
@@ -66,10 +78,12 @@ std::string HelpOnParameter(const std::string& topic) {
     for (const NamedKind& kind : key.kinds) {
       for (const FieldInfo& param : kind.params) {
         const std::string whole = path + "." + param.name;
-        if (Names(topic, whole)) lines[format("{} {}", whole, DescribeField(param))].push_back(kind.name);
+        if (Names(topic, whole))
+          lines[format("{} {}", whole, DescribeField(param))].push_back(kind.name);
       }
     }
-    for (const auto& [line, kinds] : lines) text += format("{}\n  of {}\n", line, join(kinds, ", "));
+    for (const auto& [line, kinds] : lines)
+      text += format("{}\n  of {}\n", line, join(kinds, ", "));
   });
   return text;
 }
@@ -77,7 +91,8 @@ std::string HelpOnParameter(const std::string& topic) {
 std::string EveryKey() {
   std::string text;
   ForEachKey(Schema(), "", [&text](const std::string& path, const Key& key) {
-    text += key.is_section() ? format("\n{}: {}\n", path, key.info.help) : format("  {} {}\n", path, key.Describe());
+    text += key.is_section() ? format("\n{}: {}\n", path, key.info.help)
+                             : format("  {} {}\n", path, key.Describe());
     if (!key.kinds.empty()) text += format("      `mxtrain help {}` lists them\n", path);
   });
   return text;

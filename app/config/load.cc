@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/load.h"
 
 #include <algorithm>
@@ -31,16 +32,19 @@ bool IsAlso(const KeyInfo& info, std::string_view name) {
 // Without curly quotes and no-break spaces, which word processors and web pages insert.
 std::string WithoutOrnament(std::string word) {
   for (const std::string_view ornament : {"\u201c", "\u201d", "\u2018", "\u2019", "\u00a0"}) {
-    for (size_t at = word.find(ornament); at != std::string::npos; at = word.find(ornament)) word.erase(at, ornament.size());
+    for (size_t at = word.find(ornament); at != std::string::npos; at = word.find(ornament))
+      word.erase(at, ornament.size());
   }
   return word;
 }
 
 // The same for the parameters of the kinds of a key.
-std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name, const std::string& path) {
+std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name,
+                      const std::string& path) {
   for (const NamedKind& kind : kinds) {
     for (const auto& [other, param] : kind.params_also) {
-      const bool has = std::any_of(kind.params.begin(), kind.params.end(), [&, p = &param](const FieldInfo& f) { return f.name == *p; });
+      const bool has = std::any_of(kind.params.begin(), kind.params.end(),
+                                   [&, p = &param](const FieldInfo& f) { return f.name == *p; });
       if (other == name && has) return path + "." + param;
     }
     for (const FieldInfo& field : kind.params) {
@@ -58,7 +62,8 @@ struct Meant {
   auto Rank() const { return std::pair(parameter, std::count(path.begin(), path.end(), '.')); }
 };
 
-void FindMeant(const std::vector<Key>& keys, std::string_view name, const std::string& prefix, std::vector<Meant>* found) {
+void FindMeant(const std::vector<Key>& keys, std::string_view name, const std::string& prefix,
+               std::vector<Meant>* found) {
   for (const Key& key : keys) {
     const std::string path = prefix + key.info.name;
     if (key.info.name == name || IsAlso(key.info, name)) {
@@ -78,14 +83,19 @@ std::string FindElsewhere(std::string_view name) {
   FindMeant(Schema(), name, "", &found);
   std::erase_if(found, [](const Meant& meant) { return meant.path.starts_with("data.val."); });
   if (found.empty()) return "";
-  const auto first = std::min_element(found.begin(), found.end(), [](const Meant& a, const Meant& b) { return a.Rank() < b.Rank(); });
-  const auto same = std::count_if(found.begin(), found.end(), [&](const Meant& meant) { return meant.Rank() == first->Rank() && meant.path != first->path; });
+  const auto first =
+      std::min_element(found.begin(), found.end(),
+                       [](const Meant& a, const Meant& b) { return a.Rank() < b.Rank(); });
+  const auto same = std::count_if(found.begin(), found.end(), [&](const Meant& meant) {
+    return meant.Rank() == first->Rank() && meant.path != first->path;
+  });
   return same > 0 ? "" : first->path;
 }
 
 class Loader {
  public:
-  Loader(Diagnostics* diagnostics, LoadedConfig* loaded) : diagnostics_(*diagnostics), loaded_(*loaded) {}
+  Loader(Diagnostics* diagnostics, LoadedConfig* loaded)
+      : diagnostics_(*diagnostics), loaded_(*loaded) {}
 
   void Run(Value root) {
     if (const Value* vars = root.Get("vars")) vars_ = EvaluateVars(*vars, &diagnostics_);
@@ -95,7 +105,8 @@ class Loader {
     };
     names_.known = [this] { return KeysOf(vars_); };
     for (Member& member : root.members) {
-      if (member.key != "net" && member.key != "blocks" && member.key != "vars") ExpandAll(&member.value);
+      if (member.key != "net" && member.key != "blocks" && member.key != "vars")
+        ExpandAll(&member.value);
     }
     loaded_.resolved = ReadSection(Schema(), &loaded_.config, &root, "", {}, true);
   }
@@ -104,21 +115,26 @@ class Loader {
   void ExpandAll(Value* value) {
     for (Value& item : value->list) ExpandAll(&item);
     for (Member& member : value->members) ExpandAll(&member.value);
-    if (HasExpression(*value) && !ExpandAt(value, names_, &diagnostics_)) broken_.push_back(value->place);
+    if (HasExpression(*value) && !ExpandAt(value, names_, &diagnostics_))
+      broken_.push_back(value->place);
   }
-  bool IsBroken(const Value& value) const { return std::find(broken_.begin(), broken_.end(), value.place) != broken_.end(); }
+  bool IsBroken(const Value& value) const {
+    return std::find(broken_.begin(), broken_.end(), value.place) != broken_.end();
+  }
 
   // Reads the keys from `value` (null: absent) into `owner`; returns the value with every default
   // filled in.
-  Value ReadSection(const std::vector<Key>& keys, void* owner, const Value* value, const std::string& path, const std::string& selector,
-                    bool wanted) {
+  Value ReadSection(const std::vector<Key>& keys, void* owner, const Value* value,
+                    const std::string& path, const std::string& selector, bool wanted) {
     Value as_map;
     if (value && (value->is_scalar() || value->is_list()) && !selector.empty()) {
       as_map = Value::Map({{selector, value->place, *value}}, value->place);
       value = &as_map;
     }
     if (value && !value->is_map() && !value->is_null()) {
-      diagnostics_.Error(value->place, format("{}: expected a map of keys, got {}", path, value->Describe()), KeyList(keys));
+      diagnostics_.Error(value->place,
+                         format("{}: expected a map of keys, got {}", path, value->Describe()),
+                         KeyList(keys));
       value = nullptr;
       wanted = false;
     }
@@ -138,25 +154,32 @@ class Loader {
   static bool IsShadowed(const std::vector<Key>& keys, const Key& key, const Value* value) {
     if (key.info.only_for.empty()) return false;
     const std::string selected = Selected(keys, key.info.selector, value);
-    return std::find(key.info.only_for.begin(), key.info.only_for.end(), selected) == key.info.only_for.end();
+    return std::find(key.info.only_for.begin(), key.info.only_for.end(), selected) ==
+           key.info.only_for.end();
   }
-  static std::string Selected(const std::vector<Key>& keys, const std::string& selector, const Value* value) {
-    if (const Value* given = value ? value->Get(selector) : nullptr; given && given->is_scalar()) return given->text;
+  static std::string Selected(const std::vector<Key>& keys, const std::string& selector,
+                              const Value* value) {
+    if (const Value* given = value ? value->Get(selector) : nullptr; given && given->is_scalar())
+      return given->text;
     for (const Key& key : keys) {
       if (key.info.name == selector) return key.info.default_text;
     }
     return "";
   }
 
-  Value ReadKey(const Key& key, void* owner, const Member* member, const Value* section, const std::string& prefix, bool wanted) {
+  Value ReadKey(const Key& key, void* owner, const Member* member, const Value* section,
+                const std::string& prefix, bool wanted) {
     const std::string path = prefix.empty() ? key.info.name : prefix + "." + key.info.name;
     const Value* value = member && !member->value.is_null() ? &member->value : nullptr;
-    if (key.info.required && wanted && !value && !IsMisspelt(key, section)) ReportMissing(key, member, section, path);
+    if (key.info.required && wanted && !value && !IsMisspelt(key, section))
+      ReportMissing(key, member, section, path);
     if (key.is_section()) {
       if (key.set_place && member) key.set_place(owner, member->place);
       const size_t origins = loaded_.origins.size();
-      Value written = ReadSection(key.keys, key.child(owner), value, path, key.info.selector, value != nullptr);
-      const bool optional = std::none_of(key.keys.begin(), key.keys.end(), [](const Key& k) { return k.info.required; });
+      Value written =
+          ReadSection(key.keys, key.child(owner), value, path, key.info.selector, value != nullptr);
+      const bool optional = std::none_of(key.keys.begin(), key.keys.end(),
+                                         [](const Key& k) { return k.info.required; });
       if (value || optional) return written;
       loaded_.origins.resize(origins);  // the section does not exist
       return Value{};
@@ -176,12 +199,15 @@ class Loader {
 
   // A Named with the defaults of its parameters written out.
   Value WithParamDefaults(const Key& key, Value written, const std::string& path) {
-    if (key.kinds.empty() || written.is_list() || written.is_null() || key.info.type == KeyType<PatternKinds>::text) return written;
+    if (key.kinds.empty() || written.is_list() || written.is_null() ||
+        key.info.type == KeyType<PatternKinds>::text)
+      return written;
     if (written.is_scalar()) written = Value::Map({{"name", {}, written}});
     for (const NamedKind& kind : key.kinds) {
       if (kind.name != written.members[0].value.text) continue;
       for (const FieldInfo& param : kind.params) {
-        if (param.default_text.empty() || param.default_text.starts_with('(') || param.default_text == "None" || written.Find(param.name))
+        if (param.default_text.empty() || param.default_text.starts_with('(') ||
+            param.default_text == "None" || written.Find(param.name))
           continue;
         loaded_.origins.push_back({path + "." + param.name, {}});
         written.members.push_back({param.name, {}, Value::Scalar(param.default_text)});
@@ -193,17 +219,24 @@ class Loader {
   // Whether a sibling key is this one misspelled: a typo is one error, reported by ReportUnknown.
   static bool IsMisspelt(const Key& key, const Value* section) {
     if (!section || !section->is_map()) return false;
-    return std::any_of(section->members.begin(), section->members.end(), [&key](const Member& member) {
-      return member.key != key.info.name && (IsAlso(key.info, member.key) || Nearest(member.key, std::vector<std::string>{key.info.name}) == key.info.name);
-    });
+    return std::any_of(
+        section->members.begin(), section->members.end(), [&key](const Member& member) {
+          return member.key != key.info.name &&
+                 (IsAlso(key.info, member.key) ||
+                  Nearest(member.key, std::vector<std::string>{key.info.name}) == key.info.name);
+        });
   }
 
-  void ReportMissing(const Key& key, const Member* member, const Value* section, const std::string& path) {
-    const Place place = member ? member->place : section && section->place ? section->place : Place{0, 1, 1, 1};
+  void ReportMissing(const Key& key, const Member* member, const Value* section,
+                     const std::string& path) {
+    const Place place = member                      ? member->place
+                        : section && section->place ? section->place
+                                                    : Place{0, 1, 1, 1};
     const size_t dot = path.rfind('.');
     diagnostics_.Error(place,
-                       dot == std::string::npos ? format("the configuration has no '{}'", path)
-                                                : format("{} needs the key '{}'", path.substr(0, dot), key.info.name),
+                       dot == std::string::npos
+                           ? format("the configuration has no '{}'", path)
+                           : format("{} needs the key '{}'", path.substr(0, dot), key.info.name),
                        format("{}{}", key.info.name, " " + key.Describe()));
   }
 
@@ -214,40 +247,49 @@ class Loader {
       loaded_.origins.push_back({path, value.place});
       return;
     }
-    for (size_t i = 0; i < value.list.size(); ++i) RecordOrigins(value.list[i], format("{}.{}", path, i), true);
+    for (size_t i = 0; i < value.list.size(); ++i)
+      RecordOrigins(value.list[i], format("{}.{}", path, i), true);
     for (const Member& m : value.members) RecordOrigins(m.value, path + "." + m.key, true);
   }
 
   void ReportUnknown(const std::vector<Key>& keys, const Value& section, const std::string& path) {
     for (const Member& member : section.members) {
-      const auto known = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == member.key; });
+      const auto known = std::find_if(keys.begin(), keys.end(),
+                                      [&](const Key& k) { return k.info.name == member.key; });
       if (known == keys.end()) {
         diagnostics_.Error(member.place,
-                           path.empty() ? format("unknown key '{}'", member.key) : format("{} has no key '{}'", path, member.key),
+                           path.empty() ? format("unknown key '{}'", member.key)
+                                        : format("{} has no key '{}'", path, member.key),
                            Suggest(keys, member.key, path));
         continue;
       }
-      const bool used =
-          std::any_of(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == member.key && !IsShadowed(keys, k, &section); });
-      if (!used && !member.value.is_null()) ReportNotForSelected(keys, *known, member, section, path);
+      const bool used = std::any_of(keys.begin(), keys.end(), [&](const Key& k) {
+        return k.info.name == member.key && !IsShadowed(keys, k, &section);
+      });
+      if (!used && !member.value.is_null())
+        ReportNotForSelected(keys, *known, member, section, path);
     }
   }
 
-  void ReportNotForSelected(const std::vector<Key>& keys, const Key& key, const Member& member, const Value& section,
-                            const std::string& path) {
+  void ReportNotForSelected(const std::vector<Key>& keys, const Key& key, const Member& member,
+                            const Value& section, const std::string& path) {
     const std::string selected = Selected(keys, key.info.selector, &section);
-    const auto selector = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == key.info.selector; });
+    const auto selector = std::find_if(
+        keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == key.info.selector; });
     const std::vector<std::string>& choices = selector->info.choices;
     const bool none = selected.empty() && !selector->info.required;
-    if (!none && std::find(choices.begin(), choices.end(), selected) == choices.end()) return;  // reported at the selector
-    const std::string owner = none ? format("{} without a '{}'", path, key.info.selector) : format("{} '{}'", path, selected);
+    if (!none && std::find(choices.begin(), choices.end(), selected) == choices.end())
+      return;  // reported at the selector
+    const std::string owner = none ? format("{} without a '{}'", path, key.info.selector)
+                                   : format("{} '{}'", path, selected);
     diagnostics_.Error(member.place, format("{} has no key '{}'", owner, member.key),
                        key.info.only_for == std::vector<std::string>{""}
                            ? format("this key is for data.val without a '{}'", key.info.selector)
                            : format("it is valid only for {}", join(key.info.only_for, ", ")));
   }
 
-  std::string Suggest(const std::vector<Key>& keys, const std::string& written, const std::string& path) const {
+  std::string Suggest(const std::vector<Key>& keys, const std::string& written,
+                      const std::string& path) const {
     if (const size_t equals = written.find('='); equals != std::string::npos) {
       const std::string key = written.substr(0, written.find_last_not_of(' ', equals - 1) + 1);
       return format("did you mean '{}:{}'? a key ends in ':'", key, written.substr(equals + 1));
@@ -255,13 +297,15 @@ class Loader {
     const std::string word = WithoutOrnament(written);
     std::vector<std::string> names;
     for (const Key& key : keys) {
-      if (IsAlso(key.info, word)) return format("did you mean '{}'? {}", key.info.name, key.Describe());
+      if (IsAlso(key.info, word))
+        return format("did you mean '{}'? {}", key.info.name, key.Describe());
       names.push_back(key.info.name);
     }
     if (const std::string advice = AdviceForOtherTools(word); !advice.empty()) return advice;
     const std::string elsewhere = FindElsewhere(word);
     const bool at_top = elsewhere.find('.') == std::string::npos && !path.empty();
-    if (!elsewhere.empty()) return format("did you mean '{}'{}?", elsewhere, at_top ? ", at the top level" : "");
+    if (!elsewhere.empty())
+      return format("did you mean '{}'{}?", elsewhere, at_top ? ", at the top level" : "");
     const std::string nearest = Nearest(word, names);
     for (const Key& key : keys) {
       if (key.info.name == nearest) return format("did you mean '{}'? {}", nearest, key.Describe());
@@ -272,7 +316,8 @@ class Loader {
   static std::string KeyList(const std::vector<Key>& keys) {
     std::vector<std::string> names;
     for (const Key& key : keys) {
-      if (std::find(names.begin(), names.end(), key.info.name) == names.end()) names.push_back(key.info.name);
+      if (std::find(names.begin(), names.end(), key.info.name) == names.end())
+        names.push_back(key.info.name);
     }
     return format("keys: {}", join(names, ", "));
   }
@@ -284,14 +329,20 @@ class Loader {
   std::vector<Place> broken_;  // values whose expression failed
 };
 
-std::unique_ptr<Metric> MetricOf(const Named& metric) { return Metric::Create(metric.name, ParamsOfMetric(metric.params)); }
+std::unique_ptr<Metric> MetricOf(const Named& metric) {
+  return Metric::Create(metric.name, ParamsOfMetric(metric.params));
+}
 
 // "top_5_accuracy" of {top_k: 5}.
-std::string NameInReports(const Named& metric) { return MetricOf(metric)->name(); }
+std::string NameInReports(const Named& metric) {
+  return MetricOf(metric)->name();
+}
 
 // If several metrics are of the same kind, each is called OUTPUT_KIND; the outputs are known once
 // the net is built.
-bool IsCalled(const std::string& name, const std::string& kind) { return name == kind || name.ends_with("_" + kind); }
+bool IsCalled(const std::string& name, const std::string& kind) {
+  return name == kind || name.ends_with("_" + kind);
+}
 
 // Without a source, validation data is a part of the training set, or one of its folds.
 void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
@@ -301,7 +352,8 @@ void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
     diagnostics->Error(val.place, "data.val needs the key 'source', 'split' or 'folds'",
                        "split: 0.1 holds out a tenth of the training set, folds: 5 a fifth");
   } else if (val.holdout > 0 && val.folds > 0) {
-    diagnostics->Error(loaded.PlaceOf("data.val.folds"), "data.val.split and data.val.folds exclude each other", "keep one of them");
+    diagnostics->Error(loaded.PlaceOf("data.val.folds"),
+                       "data.val.split and data.val.folds exclude each other", "keep one of them");
   } else if (val.folds == 0 && val.fold > 0) {
     diagnostics->Error(loaded.PlaceOf("data.val.fold"),
                        format("data.val.fold = {} needs data.val.folds", val.fold),
@@ -318,7 +370,9 @@ void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
 void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
   const bool plain = train.lr_schedule.name == "constant" && train.lr_schedule.params.empty();
-  if (plain || diagnostics->num_errors() > 0 || Optimizer::Create(train.optimizer.name, train.optimizer.params)->takes_schedule()) return;
+  if (plain || diagnostics->num_errors() > 0 ||
+      Optimizer::Create(train.optimizer.name, train.optimizer.params)->takes_schedule())
+    return;
   diagnostics->Error(train.lr_schedule.place,
                      format("optimizer {} requires a constant learning rate", train.optimizer.name),
                      "remove train.lr_schedule");
@@ -328,9 +382,11 @@ void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
 void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   if (loaded.config.data.train.label_delim.empty()) return;
   for (const Named& metric : *loaded.config.train.metrics) {
-    const bool one_class = metric.name == "accuracy" || metric.name == "top_k" || metric.name == "f1" || metric.name == "cross_entropy" ||
+    const bool one_class = metric.name == "accuracy" || metric.name == "top_k" ||
+                           metric.name == "f1" || metric.name == "cross_entropy" ||
                            metric.name == "perplexity";
-    const bool other_label = std::any_of(metric.params.begin(), metric.params.end(), [](const auto& p) { return p.first == "label"; });
+    const bool other_label = std::any_of(metric.params.begin(), metric.params.end(),
+                                         [](const auto& p) { return p.first == "label"; });
     if (!one_class || other_label) continue;
     diagnostics->Error(
         metric.place ? metric.place : loaded.PlaceOf("data.train.label_delim"),
@@ -346,17 +402,21 @@ void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnost
     const bool last = &transform == &transforms.back();
     if (transform.name ==
         "normalize") {  // its values are per channel, and the channels are not known here
-      if (!last) diagnostics->Error(transform.place, "normalize is not the last of the transforms", "move it to the end");
+      if (!last)
+        diagnostics->Error(transform.place, "normalize is not the last of the transforms",
+                           "move it to the end");
       continue;
     }
     try {
-      const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}}, 3);
+      const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}},
+                                3);
     } catch (const Error& error) {
       diagnostics->Error(transform.place, error.what());
       continue;
     }
     for (const auto& [key, text] : transform.params) {
-      const std::optional<double> angle = key == "degrees" ? Value::Scalar(text).AsNumber() : std::nullopt;
+      const std::optional<double> angle =
+          key == "degrees" ? Value::Scalar(text).AsNumber() : std::nullopt;
       if (!angle || *angle == 0 || std::abs(*angle) >= 1) continue;
       diagnostics->Warning(transform.place,
                            format("{}: {} is less than a degree", transform.name, text),
@@ -370,7 +430,9 @@ void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnost
 void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
   const std::optional<double>& target = train.early_stop.target;
-  const std::string best = !train.best.metric.empty() ? train.best.metric[0] : train.metrics->empty() ? "loss" : NameInReports(train.metrics->front());
+  const std::string best = !train.best.metric.empty() ? train.best.metric[0]
+                           : train.metrics->empty()   ? "loss"
+                                                      : NameInReports(train.metrics->front());
   if (!target || *target <= 1 || best == "loss") return;
   for (const Named& metric : *train.metrics) {
     const std::unique_ptr<Metric> measured = MetricOf(metric);
@@ -395,7 +457,8 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const auto place_of = [&](std::string_view path) { return loaded.PlaceOf(path); };
   auto not_both = [&](const std::string& a, const std::string& b) {
     if (place_of(a) && place_of(b))
-      diagnostics->Error(std::max(place_of(a), place_of(b)), format("{} and {} exclude each other", a, b), "keep one of them");
+      diagnostics->Error(std::max(place_of(a), place_of(b)),
+                         format("{} and {} exclude each other", a, b), "keep one of them");
   };
   not_both("train.clip.value", "train.clip.norm");
   const TrainConfig& train = loaded.config.train;
@@ -413,7 +476,8 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   CheckTransforms(loaded.config.data.val.transforms, diagnostics);
   CheckEpochs(loaded, diagnostics);
   if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
-    diagnostics->Error(place_of("train.early_stop.min_delta"), "train.early_stop.min_delta needs train.early_stop.patience",
+    diagnostics->Error(place_of("train.early_stop.min_delta"),
+                       "train.early_stop.min_delta needs train.early_stop.patience",
                        "patience: 5 stops the run after five epochs without improvement");
   }
 }
@@ -422,13 +486,15 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
 // keeps its own.
 void TakeName(const std::string& name, LoadedConfig* loaded) {
   loaded->config.name = name;
-  if (Member* written = loaded->resolved.Find("name")) written->value = Value::Scalar(name, {}, true);
+  if (Member* written = loaded->resolved.Find("name"))
+    written->value = Value::Scalar(name, {}, true);
 }
 
 }  // namespace
 
 Place LoadedConfig::PlaceOf(std::string_view path) const {
-  const auto found = std::find_if(origins.begin(), origins.end(), [&](const KeyOrigin& o) { return o.path == path; });
+  const auto found = std::find_if(origins.begin(), origins.end(),
+                                  [&](const KeyOrigin& o) { return o.path == path; });
   return found == origins.end() ? Place{} : found->place;
 }
 
@@ -442,8 +508,9 @@ void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   for (const std::string& best : train.best.metric) {
     const auto is_best = [&best](const std::string& name) { return IsCalled(best, name); };
     if (best == "loss" || std::any_of(names.begin(), names.end(), is_best)) continue;
-    diagnostics->Error(loaded.PlaceOf("train.best.metric"), format("train.best.metric: '{}' is not measured", best),
-    format("train.metrics contains {}", join(names, ", ")));
+    diagnostics->Error(loaded.PlaceOf("train.best.metric"),
+                       format("train.best.metric: '{}' is not measured", best),
+                       format("train.metrics contains {}", join(names, ", ")));
   }
 }
 
@@ -462,7 +529,8 @@ LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   Loader(diagnostics, &loaded).Run(LoadDocument(request, diagnostics));
   CheckRelations(loaded, diagnostics);
   if (loaded.config.train.metrics) CheckMetrics(loaded, diagnostics);
-  if (loaded.config.name.empty() && !request.files.empty()) TakeName(std::filesystem::path(request.files[0]).stem().string(), &loaded);
+  if (loaded.config.name.empty() && !request.files.empty())
+    TakeName(std::filesystem::path(request.files[0]).stem().string(), &loaded);
   if (const char* why = WhyNoRunName(loaded.config.name))
     diagnostics->Error(loaded.PlaceOf("name"), format("invalid run name: {}", why));
   return loaded;
@@ -472,28 +540,33 @@ std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& s
   size_t width = 0;
   for (const KeyOrigin& origin : origins) width = std::max(width, origin.path.size());
   std::string text;
-  for (const KeyOrigin& origin : origins) text += format("{:<{}}  {}\n", origin.path, width, sources.Origin(origin.place));
+  for (const KeyOrigin& origin : origins)
+    text += format("{:<{}}  {}\n", origin.path, width, sources.Origin(origin.place));
   return text;
 }
 
 Constant ToConstant(const Value& scalar) {
   if (const std::optional<bool> truth = scalar.AsBool()) return *truth;
   if (const std::optional<double> number = scalar.AsNumber()) {
-    const bool whole = scalar.text.find_first_of(".eEinf") == std::string::npos && scalar.AsInteger();
+    const bool whole =
+        scalar.text.find_first_of(".eEinf") == std::string::npos && scalar.AsInteger();
     return whole ? Constant(*scalar.AsInteger()) : Constant(*number);
   }
   return scalar.text;
 }
 
-bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics, const std::vector<std::string>& notes) {
+bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics,
+              const std::vector<std::string>& notes) {
   try {
     *scalar = Expand(*scalar, names);
     return true;
   } catch (const ExpressionError& error) {
     Place place = scalar->place;
     // The text of a quoted scalar begins after its quote.
-    const std::string_view line = place ? diagnostics->sources().Line(place.file, place.line) : std::string_view();
-    const size_t found = line.find(scalar->text.substr(0, scalar->text.find('\n')), static_cast<size_t>(std::max(0, place.column - 1)));
+    const std::string_view line =
+        place ? diagnostics->sources().Line(place.file, place.line) : std::string_view();
+    const size_t found = line.find(scalar->text.substr(0, scalar->text.find('\n')),
+                                   static_cast<size_t>(std::max(0, place.column - 1)));
     if (found != std::string_view::npos) {
       place.column = static_cast<int>(found + error.offset) + 1;
       place.length = static_cast<int>(error.length);
@@ -507,7 +580,8 @@ std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* dia
   std::map<std::string, Constant> values;
   if (vars.is_null()) return values;
   if (!vars.is_map()) {
-    diagnostics->Error(vars.place, format("vars: expected a map of named values, got {}", vars.Describe()));
+    diagnostics->Error(vars.place,
+                       format("vars: expected a map of named values, got {}", vars.Describe()));
     return values;
   }
   Names names;
@@ -526,7 +600,8 @@ std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* dia
           "use lower case");
     } else if (!value.is_scalar()) {
       diagnostics->Error(value.place ? value.place : member.place,
-                         format("vars.{}: expected a number, a text or a truth value, got {}", member.key, value.Describe()));
+                         format("vars.{}: expected a number, a text or a truth value, got {}",
+                                member.key, value.Describe()));
     } else if (!ExpandAt(&value, names, diagnostics)) {
       value = Value::Scalar("0");
     }

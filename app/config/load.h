@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From a request to a checked Config.
 #include <map>
@@ -23,7 +24,8 @@ const char* WhyNoRunName(std::string_view name);
 
 struct LoadedConfig {
   Config config;
-  Value resolved;  // every key with its value; paths absolute, expressions of the net kept: ToYaml gives the run's config.yaml
+  Value resolved;  // every key with its value; paths absolute, expressions of the net kept: ToYaml
+                   // gives the run's config.yaml
   std::vector<KeyOrigin> origins;
   Place PlaceOf(std::string_view path) const;  // no place for a default
 };
@@ -46,6 +48,7 @@ std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* dia
 // A scalar as a constant of an expression.
 Constant ToConstant(const Value& scalar);
 // Expand (expression.h) that reports errors at the scalar's place. False after an error.
-bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics, const std::vector<std::string>& notes = {});
+bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics,
+              const std::vector<std::string>& notes = {});
 
 }  // namespace mxtrain::config

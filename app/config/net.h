@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The net grammar: from `net`, `blocks` and `vars` of a configuration to a Symbol.
 //
@@ -39,7 +40,7 @@ struct Net {
     Place place;
     std::vector<std::string> notes;  // the blocks around it
   };
-  Symbol symbol;                                       // a group when there are several heads; every node's `where` is "file:line"
+  Symbol symbol;  // a group when there are several heads; every node's `where` is "file:line"
   std::vector<NetInput> inputs;                        // as declared
   std::vector<NetInput> labels;                        // declared ones, then those that losses name
   std::map<std::string, Origin, std::less<>> origins;  // by node name
@@ -51,9 +52,11 @@ using BuiltinValues = std::function<std::optional<int64_t>(std::string_view name
 
 // Errors go to `diagnostics`; the result is meaningful only if there are none. An invalid layer is
 // reported once: layers that depend on it are not.
-Net BuildNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins, Diagnostics* diagnostics);
+Net BuildNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins,
+             Diagnostics* diagnostics);
 
-// Shapes of the inputs and the declared labels for a batch: {batch, shape...}, for Symbol::InferShape.
+// Shapes of the inputs and the declared labels for a batch: {batch, shape...}, for
+// Symbol::InferShape.
 std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch);
 
 // Reports an error of the library (such as a shape mismatch) at the layer that it names: the node

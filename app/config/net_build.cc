@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -25,7 +26,8 @@ bool IsLabel(const OperatorProperty& op, int argument, const std::string& name) 
 // Arguments that become parameters of the layer if not given. All other inputs of an operator must
 // be named.
 bool MayBeMade(const OperatorProperty& op, int argument, const std::string& name) {
-  static const std::set<std::string, std::less<>> kParameters = {"weight", "bias", "gamma", "beta", "parameters", "state", "state_cell"};
+  static const std::set<std::string, std::less<>> kParameters = {
+      "weight", "bias", "gamma", "beta", "parameters", "state", "state_cell"};
   const size_t underscore = name.rfind('_');
   const std::string last = underscore == std::string::npos ? name : name.substr(underscore + 1);
   return kParameters.contains(name) || kParameters.contains(last) || IsLabel(op, argument, name);
@@ -44,20 +46,23 @@ class Builder {
         used_(net_.layers.size()) {}
 
   Net Run(const Config& config) {
-    for (const NetInput& input : net_.inputs) inputs_.push_back(Symbol::Variable(input.name, {{"__dtype__", NameOf(input.dtype)}}));
-    for (const WrittenVariable& v : net_.variables) variables_.push_back(Symbol::Variable(v.name, v.attrs));
+    for (const NetInput& input : net_.inputs)
+      inputs_.push_back(Symbol::Variable(input.name, {{"__dtype__", NameOf(input.dtype)}}));
+    for (const WrittenVariable& v : net_.variables)
+      variables_.push_back(Symbol::Variable(v.name, v.attrs));
     for (size_t i = 0; i < net_.layers.size(); ++i) Visit(static_cast<int>(i));
     Net built;
     built.inputs.assign(net_.inputs.begin(), net_.inputs.begin() + net_.num_data);
     built.labels.assign(net_.inputs.begin() + net_.num_data, net_.inputs.end());
-    for (const std::string& label : label_names_) built.labels.push_back({label, TShape(), DType::kFloat32});
+    for (const std::string& label : label_names_)
+      built.labels.push_back({label, TShape(), DType::kFloat32});
     for (const Layer& layer : net_.layers) built.origins[layer.name] = {layer.place, layer.notes};
     for (const WrittenVariable& v : net_.variables) built.origins[v.name] = {v.place, v.notes};
     const std::vector<Symbol> heads = Heads(config);
     if (diagnostics_.num_errors() > 0) return built;
     if (heads.empty()) {
-      diagnostics_.Error(config.net.layers.place ? config.net.layers.place : config.net.place, "the net has no layers",
-                         "add at least one layer");
+      diagnostics_.Error(config.net.layers.place ? config.net.layers.place : config.net.place,
+                         "the net has no layers", "add at least one layer");
       return built;
     }
     WarnOfUnused();
@@ -95,13 +100,16 @@ class Builder {
     if (const Entry* entry = FindEntry(net_, reference.scope, reference.text)) return {entry, ""};
     const size_t dot = reference.text.rfind('.');
     if (dot == std::string::npos) return {nullptr, ""};
-    return {FindEntry(net_, reference.scope, reference.text.substr(0, dot)), reference.text.substr(dot + 1)};
+    return {FindEntry(net_, reference.scope, reference.text.substr(0, dot)),
+            reference.text.substr(dot + 1)};
   }
 
-  std::vector<Origin> ResolveEntry(const Entry& entry, const std::string& output, const Reference& by, bool quiet) {
+  std::vector<Origin> ResolveEntry(const Entry& entry, const std::string& output,
+                                   const Reference& by, bool quiet) {
     if (++depth_ > 200) {
       --depth_;
-      if (!quiet) diagnostics_.Error(by.place, format("'{}' depends on itself", by.text), "", by.notes);
+      if (!quiet)
+        diagnostics_.Error(by.place, format("'{}' depends on itself", by.text), "", by.notes);
       return {Origin{}};
     }
     std::vector<Origin> found = {Origin{}};
@@ -129,7 +137,8 @@ class Builder {
     return found;
   }
 
-  std::vector<Origin> OutputsOfBlock(int scope, const std::string& output, const Reference& by, bool quiet) {
+  std::vector<Origin> OutputsOfBlock(int scope, const std::string& output, const Reference& by,
+                                     bool quiet) {
     const Scope& inside = net_.scopes[static_cast<size_t>(scope)];
     std::vector<Origin> found;
     for (const Reference& reference : inside.outputs) {
@@ -141,11 +150,13 @@ class Builder {
     std::vector<std::string> names;
     for (const Reference& reference : inside.outputs) names.push_back(reference.text);
     if (!quiet)
-      diagnostics_.Error(by.place, format("there is no output '{}'", by.text), format("its outputs are {}", join(names, ", ")), by.notes);
+      diagnostics_.Error(by.place, format("there is no output '{}'", by.text),
+                         format("its outputs are {}", join(names, ", ")), by.notes);
     return {Origin{}};
   }
 
-  std::vector<Origin> OutputsOfLayer(int layer, const std::string& output, const Reference& by, bool quiet) {
+  std::vector<Origin> OutputsOfLayer(int layer, const std::string& output, const Reference& by,
+                                     bool quiet) {
     if (quiet) return {Origin{Entry::Kind::kLayer, layer, 0}};  // only for the order
     Visit(layer);
     if (StateOf(layer) != State::kDone) return {Origin{}};
@@ -157,21 +168,26 @@ class Builder {
         found.push_back({Entry::Kind::kLayer, layer, i});
     }
     if (!found.empty()) return found;
-    diagnostics_.Error(by.place, format("{} '{}' has no output '{}'", At(layer).written, At(layer).name, output),
-                       format("its outputs are {}", join(std::span(names).first(static_cast<size_t>(op.NumVisibleOutputs())), ", ")),
-                       by.notes);
+    diagnostics_.Error(
+        by.place, format("{} '{}' has no output '{}'", At(layer).written, At(layer).name, output),
+        format("its outputs are {}",
+               join(std::span(names).first(static_cast<size_t>(op.NumVisibleOutputs())), ", ")),
+        by.notes);
     return {Origin{}};
   }
 
   // "fc1_weight": a parameter that a layer created.
   std::optional<Origin> ParameterOfLayer(const Reference& reference) {
-    for (size_t cut = reference.text.rfind('_'); cut != std::string::npos && cut > 0; cut = reference.text.rfind('_', cut - 1)) {
-      const Entry* entry = FindEntry(net_, reference.scope, std::string_view(reference.text).substr(0, cut));
+    for (size_t cut = reference.text.rfind('_'); cut != std::string::npos && cut > 0;
+         cut = reference.text.rfind('_', cut - 1)) {
+      const Entry* entry =
+          FindEntry(net_, reference.scope, std::string_view(reference.text).substr(0, cut));
       if (!entry || entry->kind != Entry::Kind::kLayer) continue;
       Visit(entry->index);
       if (StateOf(entry->index) != State::kDone) return Origin{};
       const auto made = made_.find(At(entry->index).name + reference.text.substr(cut));
-      if (made != made_.end()) return Origin{Entry::Kind::kVariable, IndexOf(&made->second, made->first), 0};
+      if (made != made_.end())
+        return Origin{Entry::Kind::kVariable, IndexOf(&made->second, made->first), 0};
     }
     return std::nullopt;
   }
@@ -229,7 +245,8 @@ class Builder {
     for (auto at = start; at != path_.end(); ++at) chain += At(*at).name + " -> ";
     diagnostics_.Error(At(i).place, format("cycle: {}{}", chain, At(i).name),
                        "nets cannot have loops: change the input of one of them", At(i).notes);
-    for (auto at = start; at != path_.end(); ++at) state_[static_cast<size_t>(*at)] = State::kBroken;
+    for (auto at = start; at != path_.end(); ++at)
+      state_[static_cast<size_t>(*at)] = State::kBroken;
   }
 
   bool Build(int i) {
@@ -237,12 +254,15 @@ class Builder {
     std::vector<Symbol> inputs;
     bool good = ReadInputs(i, &inputs);
     const std::string num_args_key = registry_.CreateUninitialized(At(i).op)->NumArgsKey();
-    std::optional<Kwargs> kwargs = ReadParams(At(i), fields, num_args_key, ranks_[static_cast<size_t>(i)], &diagnostics_);
+    std::optional<Kwargs> kwargs =
+        ReadParams(At(i), fields, num_args_key, ranks_[static_cast<size_t>(i)], &diagnostics_);
     if (kwargs && !num_args_key.empty() &&
-        std::none_of(kwargs->begin(), kwargs->end(), [&](const auto& k) { return k.first == num_args_key; })) {
+        std::none_of(kwargs->begin(), kwargs->end(),
+                     [&](const auto& k) { return k.first == num_args_key; })) {
       kwargs->emplace_back(num_args_key, std::to_string(std::max<size_t>(1, inputs.size())));
     }
-    const std::shared_ptr<const OperatorProperty> op = kwargs ? MakeProperty(At(i), *kwargs) : nullptr;
+    const std::shared_ptr<const OperatorProperty> op =
+        kwargs ? MakeProperty(At(i), *kwargs) : nullptr;
     if (!op) {
       ReportStrangers(At(i), fields);
       return false;
@@ -250,7 +270,8 @@ class Builder {
     properties_[static_cast<size_t>(i)] = op;
     std::map<std::string, Symbol> named;
     good = ReadNamed(i, *op, fields, &named) && good;
-    return good && CheckInputs(At(i), *op, inputs.size(), named) && CheckLosses(At(i), *op, inputs) && Compose(i, *op, *kwargs, inputs, &named);
+    return good && CheckInputs(At(i), *op, inputs.size(), named) &&
+           CheckLosses(At(i), *op, inputs) && Compose(i, *op, *kwargs, inputs, &named);
   }
 
   bool ReadInputs(int i, std::vector<Symbol>* inputs) {
@@ -261,14 +282,15 @@ class Builder {
       if (!input.named && input.entry.kind == Entry::Kind::kNone) {
         if (!TakesNothing(At(i)) && At(i).named.empty()) {
           diagnostics_.Error(At(i).place, "this is the first layer, and the net has several inputs",
-          format("choose inputs: inputs: {}", InputNames()), At(i).notes);
+                             format("choose inputs: inputs: {}", InputNames()), At(i).notes);
           good = false;
         }
         continue;
       }
       const std::vector<Origin> origins =
           input.named ? Resolve(*input.named, false)
-                      : ResolveEntry(input.entry, "", {At(i).written, At(i).place, At(i).scope, At(i).notes}, false);
+                      : ResolveEntry(input.entry, "",
+                                     {At(i).written, At(i).place, At(i).scope, At(i).notes}, false);
       for (const Origin& origin : origins) {
         if (origin.kind == Entry::Kind::kBroken || StateOf(i) == State::kBroken) {
           good = false;
@@ -306,8 +328,9 @@ class Builder {
         if (at == std::string::npos) continue;
         const size_t rest = what.find("': ", at);
         diagnostics_.Error(m.value.place,
-                           format("{}.{}: {}", layer.written, m.key, rest == std::string::npos ? what : what.substr(rest + 3)), "",
-                           layer.notes);
+                           format("{}.{}: {}", layer.written, m.key,
+                                  rest == std::string::npos ? what : what.substr(rest + 3)),
+                           "", layer.notes);
         return nullptr;
       }
       diagnostics_.Error(layer.place, what, "", layer.notes);
@@ -318,14 +341,17 @@ class Builder {
   // Reports keys that are neither parameters nor arguments, for a layer whose parameters are
   // already invalid.
   void ReportStrangers(const Layer& layer, const std::vector<FieldInfo>& fields) {
-    static const std::set<std::string, std::less<>> kCommon = {"data", "weight", "bias", "gamma", "beta", "label", "lhs", "rhs"};
+    static const std::set<std::string, std::less<>> kCommon = {"data", "weight", "bias", "gamma",
+                                                               "beta", "label",  "lhs",  "rhs"};
     for (size_t k = 0; k < layer.named.size(); ++k) {
       const std::string& key = layer.named[k].first;
-      if (!kCommon.contains(key)) ReportUnknownParam(layer, key, layer.named_keys[k], fields, {}, &diagnostics_);
+      if (!kCommon.contains(key))
+        ReportUnknownParam(layer, key, layer.named_keys[k], fields, {}, &diagnostics_);
     }
   }
 
-  bool ReadNamed(int i, const OperatorProperty& op, const std::vector<FieldInfo>& fields, std::map<std::string, Symbol>* named) {
+  bool ReadNamed(int i, const OperatorProperty& op, const std::vector<FieldInfo>& fields,
+                 std::map<std::string, Symbol>* named) {
     const std::vector<std::string> arguments = op.ListArguments();
     bool good = true;
     for (size_t k = 0; k < At(i).named.size(); ++k) {
@@ -337,8 +363,10 @@ class Builder {
         continue;
       }
       if (!At(i).named_texts[k]) {
-        diagnostics_.Error(reference.place, format("{}: expected the name of a layer or a Variable, got '{}'", key, reference.text), "",
-                           At(i).notes);
+        diagnostics_.Error(
+            reference.place,
+            format("{}: expected the name of a layer or a Variable, got '{}'", key, reference.text),
+            "", At(i).notes);
         good = false;
         continue;
       }
@@ -347,7 +375,8 @@ class Builder {
         named->emplace(key, Label(reference.text));
         continue;
       }
-      if (const Entry* entry = Split(reference).first; entry && entry->kind == Entry::Kind::kLayer && entry->index == i) {
+      if (const Entry* entry = Split(reference).first;
+          entry && entry->kind == Entry::Kind::kLayer && entry->index == i) {
         diagnostics_.Error(
             reference.place,
             format("the {} '{}' has the same name as its layer", key, reference.text),
@@ -361,7 +390,8 @@ class Builder {
             reference.place,
             format("'{}' has {} outputs, but '{}' takes one", reference.text, origins.size(), key),
             "write NAME.OUTPUT", At(i).notes);
-      if (origins.size() != 1 || origins[0].kind == Entry::Kind::kBroken || StateOf(i) == State::kBroken) {
+      if (origins.size() != 1 || origins[0].kind == Entry::Kind::kBroken ||
+          StateOf(i) == State::kBroken) {
         good = false;
         continue;
       }
@@ -377,23 +407,30 @@ class Builder {
     return labels_.emplace(name, Symbol::Variable(name)).first->second;
   }
 
-  bool CheckInputs(const Layer& layer, const OperatorProperty& op, size_t count, const std::map<std::string, Symbol>& named) {
+  bool CheckInputs(const Layer& layer, const OperatorProperty& op, size_t count,
+                   const std::map<std::string, Symbol>& named) {
     const std::vector<std::string> arguments = op.ListArguments();
-    const Place place = layer.inputs.empty() || !layer.inputs[0].named ? layer.place : layer.inputs[0].named->place;
+    const Place place =
+        layer.inputs.empty() || !layer.inputs[0].named ? layer.place : layer.inputs[0].named->place;
     if (count > arguments.size()) {
-      diagnostics_.Error(place,
-                         format("{} takes {} input{} ({}), but {} are given", layer.written, arguments.size(),
-                                arguments.size() == 1 ? "" : "s", join(arguments, ", "), count),
-                         "", layer.notes);
+      diagnostics_.Error(
+          place,
+          format("{} takes {} input{} ({}), but {} are given", layer.written, arguments.size(),
+                 arguments.size() == 1 ? "" : "s", join(arguments, ", "), count),
+          "", layer.notes);
       return false;
     }
     for (size_t k = 0; k < arguments.size(); ++k) {
       if (k < count && named.contains(arguments[k])) {
-        diagnostics_.Error(place, format("{}: '{}' is given twice, by `inputs` and by its name", layer.written, arguments[k]),
+        diagnostics_.Error(place,
+                           format("{}: '{}' is given twice, by `inputs` and by its name",
+                                  layer.written, arguments[k]),
                            "keep one of the two", layer.notes);
         return false;
       }
-      if (k < count || named.contains(arguments[k]) || MayBeMade(op, static_cast<int>(k), arguments[k])) continue;
+      if (k < count || named.contains(arguments[k]) ||
+          MayBeMade(op, static_cast<int>(k), arguments[k]))
+        continue;
       diagnostics_.Error(
           place,
           format("{} needs {} inputs ({}), but {} given", layer.written, arguments.size(),
@@ -406,12 +443,15 @@ class Builder {
   }
 
   // A loss after a loss: Keras has a separate softmax layer, here SoftmaxOutput includes it.
-  bool CheckLosses(const Layer& layer, const OperatorProperty& op, const std::vector<Symbol>& inputs) {
+  bool CheckLosses(const Layer& layer, const OperatorProperty& op,
+                   const std::vector<Symbol>& inputs) {
     if (inputs.empty() || !IsLoss(op)) return true;
     const std::string before = inputs[0].ListOutputs().at(0);
     for (size_t k = 0; k < net_.layers.size(); ++k) {
       const Layer& other = net_.layers[k];
-      if (state_[k] != State::kDone || !IsLoss(*properties_[k]) || symbols_[k].ListOutputs().at(0) != before) continue;
+      if (state_[k] != State::kDone || !IsLoss(*properties_[k]) ||
+          symbols_[k].ListOutputs().at(0) != before)
+        continue;
       diagnostics_.Error(
           layer.place,
           format("{} follows {} '{}', which is a loss too", layer.written, other.written,
@@ -427,15 +467,17 @@ class Builder {
     return !op.NeedsHeadGradient() && arguments.size() > 1 && IsLabel(op, 1, arguments[1]);
   }
 
-  bool Compose(int i, const OperatorProperty& op, const Kwargs& kwargs, const std::vector<Symbol>& inputs,
-               std::map<std::string, Symbol>* named) {
+  bool Compose(int i, const OperatorProperty& op, const Kwargs& kwargs,
+               const std::vector<Symbol>& inputs, std::map<std::string, Symbol>* named) {
     const Layer& layer = At(i);
     const std::vector<std::string> arguments = op.ListArguments();
     try {
       symbols_[static_cast<size_t>(i)] =
-          Symbol::Create(registry_, layer.op, layer.name, kwargs, inputs, *named, layer.attrs, diagnostics_.sources().Where(layer.place));
+          Symbol::Create(registry_, layer.op, layer.name, kwargs, inputs, *named, layer.attrs,
+                         diagnostics_.sources().Where(layer.place));
     } catch (const Error& error) {
-      diagnostics_.Error(layer.attrs.empty() ? layer.place : layer.attrs_place, error.what(), "", layer.notes);
+      diagnostics_.Error(layer.attrs.empty() ? layer.place : layer.attrs_place, error.what(), "",
+                         layer.notes);
       return false;
     }
     WarnOfOverlap(layer, kwargs);
@@ -455,12 +497,14 @@ class Builder {
   void WarnOfOverlap(const Layer& layer, const Kwargs& kwargs) {
     if (layer.op != "Pooling") return;
     const auto value = [&kwargs](std::string_view key) -> std::string {
-      const auto found = std::find_if(kwargs.begin(), kwargs.end(), [key](const auto& item) { return item.first == key; });
+      const auto found = std::find_if(kwargs.begin(), kwargs.end(),
+                                      [key](const auto& item) { return item.first == key; });
       return found == kwargs.end() ? "" : found->second;
     };
     const std::string kernel = value("kernel"), global = value("global_pool");
     const bool one = kernel.find_first_not_of("1(), ") == std::string::npos;
-    if (one || !value("stride").empty() || global == "true" || global == "True" || global == "1") return;
+    if (one || !value("stride").empty() || global == "true" || global == "True" || global == "1")
+      return;
     diagnostics_.Warning(
         layer.place,
         format("'{}' has a window of {} and no stride, so the stride is 1", layer.name, kernel),
@@ -488,7 +532,9 @@ class Builder {
     }
     if (!heads.empty()) return heads;
     const Entry last = net_.scopes[0].last;
-    if (last.kind == Entry::Kind::kNone || last.kind == Entry::Kind::kBroken || last.kind == Entry::Kind::kInput) return heads;
+    if (last.kind == Entry::Kind::kNone || last.kind == Entry::Kind::kBroken ||
+        last.kind == Entry::Kind::kInput)
+      return heads;
     for (const Origin& origin : ResolveEntry(last, "", {}, false)) {
       if (origin.kind != Entry::Kind::kBroken) heads.push_back(SymbolOf(origin));
     }
@@ -525,8 +571,10 @@ class Builder {
 
 }  // namespace
 
-Net BuildNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins, Diagnostics* diagnostics) {
-  return Builder(ExpandNet(config, registry, builtins, diagnostics), registry, diagnostics).Run(config);
+Net BuildNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins,
+             Diagnostics* diagnostics) {
+  return Builder(ExpandNet(config, registry, builtins, diagnostics), registry, diagnostics)
+      .Run(config);
 }
 
 std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -18,13 +19,15 @@ constexpr int64_t kMaxValues = 1'000'000;  // of layers, uses of blocks and iter
 constexpr size_t kMaxOpenBlocks = 100;
 
 std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return text;
 }
 
 class Expander {
  public:
-  Expander(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins, Diagnostics* diagnostics)
+  Expander(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins,
+           Diagnostics* diagnostics)
       : config_(config), registry_(registry), builtins_(builtins), diagnostics_(*diagnostics) {}
 
   WrittenNet Run() {
@@ -48,16 +51,19 @@ class Expander {
   Names NamesOf(int scope) const {
     Names names;
     names.lookup = [this, scope](std::string_view name) -> std::optional<Constant> {
-      const std::map<std::string, Constant>& own = net_.scopes[static_cast<size_t>(scope)].constants;
+      const std::map<std::string, Constant>& own =
+          net_.scopes[static_cast<size_t>(scope)].constants;
       if (const auto found = own.find(std::string(name)); found != own.end()) return found->second;
       const std::map<std::string, Constant>& vars = net_.scopes[0].constants;
-      if (const auto found = vars.find(std::string(name)); found != vars.end()) return found->second;
+      if (const auto found = vars.find(std::string(name)); found != vars.end())
+        return found->second;
       const std::optional<int64_t> builtin = builtins_ ? builtins_(name) : std::nullopt;
       return builtin ? std::optional<Constant>(*builtin) : std::nullopt;
     };
     names.known = [this, scope] {
       std::vector<std::string> known;
-      for (const auto& [name, value] : net_.scopes[static_cast<size_t>(scope)].constants) known.push_back(name);
+      for (const auto& [name, value] : net_.scopes[static_cast<size_t>(scope)].constants)
+        known.push_back(name);
       for (const auto& [name, value] : net_.scopes[0].constants) known.push_back(name);
       known.push_back("classes");
       return known;
@@ -91,14 +97,17 @@ class Expander {
   void ReadInputs() {
     const NetConfig& net = config_.net;
     if (!net.input.is_null() && !net.inputs.is_null()) {
-      Error(net.inputs.place, "net.input and net.inputs exclude each other", "net.input: S means net.inputs: {data: S}");
+      Error(net.inputs.place, "net.input and net.inputs exclude each other",
+            "net.input: S means net.inputs: {data: S}");
     } else if (!net.input.is_null()) {
       AddInput("data", net.input.place, net.input);
     } else if (net.inputs.is_map() && !net.inputs.members.empty()) {
       for (const Member& m : net.inputs.members) AddInput(m.key, m.place, m.value);
     } else if (!net.inputs.is_null()) {
-      Error(net.inputs.place, format("net.inputs: expected a map from names to shapes, got {}", net.inputs.Describe()),
-            "{left: [1, 28, 28], right: {shape: [4], dtype: float32}}");
+      Error(
+          net.inputs.place,
+          format("net.inputs: expected a map from names to shapes, got {}", net.inputs.Describe()),
+          "{left: [1, 28, 28], right: {shape: [4], dtype: float32}}");
     } else if (net.place) {
       Error(net.place, "the net has no input", "input: [channels, height, width]");
     }
@@ -106,7 +115,8 @@ class Expander {
     if (net.labels.is_map()) {
       for (const Member& m : net.labels.members) AddInput(m.key, m.place, m.value);
     } else if (!net.labels.is_null()) {
-      Error(net.labels.place, format("net.labels: expected a map from names to shapes, got {}", net.labels.Describe()));
+      Error(net.labels.place, format("net.labels: expected a map from names to shapes, got {}",
+                                     net.labels.Describe()));
     }
   }
 
@@ -114,7 +124,8 @@ class Expander {
     NetInput input{name, TShape(), DType::kFloat32};
     const bool good = ExpandAll(&value, 0) && ReadInput(value, &input);
     Declare(0, name, place,
-            good ? Entry{Entry::Kind::kInput, static_cast<int>(net_.inputs.size()), {}} : Entry{Entry::Kind::kBroken, -1, {}});
+            good ? Entry{Entry::Kind::kInput, static_cast<int>(net_.inputs.size()), {}}
+                 : Entry{Entry::Kind::kBroken, -1, {}});
     if (good) net_.inputs.push_back(std::move(input));
   }
 
@@ -122,7 +133,8 @@ class Expander {
     if (!value.is_map()) return ReadShape(value, &input->shape);
     const Value* shape = value.Get("shape");
     if (!shape) {
-      Error(value.place, format("the input '{}' needs a shape", input->name), "{shape: [4], dtype: float32}");
+      Error(value.place, format("the input '{}' needs a shape", input->name),
+            "{shape: [4], dtype: float32}");
       return false;
     }
     for (const Member& m : value.members) {
@@ -147,7 +159,8 @@ class Expander {
     for (const Value& item : items) {
       const std::optional<int64_t> dim = item.AsInteger();
       if (!dim || *dim < 1) {
-        Error(item.place ? item.place : value.place, format("a size must be a positive integer, got {}", item.Describe()),
+        Error(item.place ? item.place : value.place,
+              format("a size must be a positive integer, got {}", item.Describe()),
               "a shape is a list of sizes without the batch: [3, 224, 224]");
         return false;
       }
@@ -186,8 +199,9 @@ class Expander {
     }
   }
   static bool IsName(const std::string& text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(),
-                                        [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '/' || c >= 0x80; });
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+      return std::isalnum(c) || c == '_' || c == '-' || c == '/' || c >= 0x80;
+    });
   }
 
   // --- layers ---
@@ -216,16 +230,22 @@ class Expander {
     if (item.is_scalar()) return ExpandNamed(item.text, item.place, kNothing, scope, before);
     if (item.is_map() && item.members.size() == 1) {
       const Member& m = item.members[0];
-      if (m.value.is_null() || m.value.is_map()) return ExpandNamed(m.key, m.place, m.value, scope, before);
+      if (m.value.is_null() || m.value.is_map())
+        return ExpandNamed(m.key, m.place, m.value, scope, before);
       ReportBareValue(m);
     } else if (item.is_map() && item.members.size() > 1 && item.members[0].value.is_null()) {
-      Error(item.members[1].place, format("'{}' does not belong to the layer above it", item.members[1].key),
-            format("indent the parameters of {0}, or write - {0}: {{{1}: ...}}", item.members[0].key, item.members[1].key));
+      Error(item.members[1].place,
+            format("'{}' does not belong to the layer above it", item.members[1].key),
+            format("indent the parameters of {0}, or write - {0}: {{{1}: ...}}",
+                   item.members[0].key, item.members[1].key));
     } else if (item.is_map() && item.members.size() > 1) {
-      Error(item.members[1].place, format("a layer is one operator, but '{}' follows '{}'", item.members[1].key, item.members[0].key),
+      Error(item.members[1].place,
+            format("a layer is one operator, but '{}' follows '{}'", item.members[1].key,
+                   item.members[0].key),
             "begin every layer with '- '");
     } else {
-      Error(item.place, format("expected a layer, got {}", item.Describe()), "- Convolution: {num_filter: 20, kernel: 5}");
+      Error(item.place, format("expected a layer, got {}", item.Describe()),
+            "- Convolution: {num_filter: 20, kernel: 5}");
     }
     *before = Entry{Entry::Kind::kBroken, -1, {}};
   }
@@ -236,8 +256,11 @@ class Expander {
     const std::string other = known ? "" : OperatorOfOtherTools(m.key);
     if (!known && other.empty()) return ReportUnknownOperator(m.key, m.place);
     const std::string line = LineWith(known ? m.key : other, m.value);
-    if (!known) return Error(m.place, format("there is no operator or block '{}'", m.key), format("did you mean '- {}'?", line));
-    Error(m.value.place, format("{} takes a map of parameters, got {}", m.key, m.value.Describe()), "write - " + line);
+    if (!known)
+      return Error(m.place, format("there is no operator or block '{}'", m.key),
+                   format("did you mean '- {}'?", line));
+    Error(m.value.place, format("{} takes a map of parameters, got {}", m.key, m.value.Describe()),
+          "write - " + line);
   }
   // An operator with the value as its required parameter, else as its first one (for Pooling, the
   // stride is the window size); `written` may contain others: "Pooling: {pool_type: avg}".
@@ -260,35 +283,48 @@ class Expander {
       given += format("{}{}: {}", given.empty() ? "" : ", ", parameter, known ? text : "...");
     }
     const size_t others = written.find('{');
-    return others == std::string::npos ? format("{}: {{{}}}", op, given) : format("{}, {}}}", written.substr(0, written.rfind('}')), given);
+    return others == std::string::npos
+               ? format("{}: {{{}}}", op, given)
+               : format("{}, {}}}", written.substr(0, written.rfind('}')), given);
   }
 
   // "{type: FullyConnected, num_hidden: 2}", as other tools write a layer.
   bool ReportTypeKey(const Value& item) {
     if (!item.is_map() || item.members.empty()) return false;
     const Member& first = item.members[0];
-    const bool names_operator = first.key == "type" || first.key == "op" || first.key == "class_name" || first.key == "name";
-    if (!names_operator || registry_.Has(first.key) || !first.value.is_scalar() || config_.blocks.Find(first.key)) return false;
-    Error(first.place, format("a layer begins with its operator, not with '{}'", first.key), format("write - {}: {{parameter: value}}", first.value.text));
+    const bool names_operator = first.key == "type" || first.key == "op" ||
+                                first.key == "class_name" || first.key == "name";
+    if (!names_operator || registry_.Has(first.key) || !first.value.is_scalar() ||
+        config_.blocks.Find(first.key))
+      return false;
+    Error(first.place, format("a layer begins with its operator, not with '{}'", first.key),
+          format("write - {}: {{parameter: value}}", first.value.text));
     return true;
   }
 
-  void ExpandNamed(const std::string& key, const Place& place, const Value& params, int scope, Entry* before) {
+  void ExpandNamed(const std::string& key, const Place& place, const Value& params, int scope,
+                   Entry* before) {
     if (const Value* when = params.Get("when")) {
       Value condition = *when;
       if (!ExpandAll(&condition, scope)) return;
       const std::optional<bool> truth = condition.AsBool();
       if (!truth)
-        return Error(condition.place, format("when: expected true or false, got {}", condition.Describe()), "when: ${stride != 1}");
+        return Error(condition.place,
+                     format("when: expected true or false, got {}", condition.Describe()),
+                     "when: ${stride != 1}");
       if (!*truth) return;
     }
-    if (key == "repeat" && (params.Get("layers") || params.Get("count"))) return ExpandRepeat(place, params, scope, before);
+    if (key == "repeat" && (params.Get("layers") || params.Get("count")))
+      return ExpandRepeat(place, params, scope, before);
     if (key == "Variable") return ExpandVariable(place, params, scope);
-    if (const Member* block = config_.blocks.Find(key)) return ExpandBlock(*block, place, params, scope, before);
+    if (const Member* block = config_.blocks.Find(key))
+      return ExpandBlock(*block, place, params, scope, before);
     if (registry_.Has(key)) return ExpandLayer(key, place, params, scope, before);
     ReportUnknownOperator(key, place);
-    if (const Value* name = params.Get("name"); name && name->is_scalar() && !HasExpression(*name)) {
-      net_.scopes[static_cast<size_t>(scope)].names[name->text] = Entry{Entry::Kind::kBroken, -1, {}};
+    if (const Value* name = params.Get("name");
+        name && name->is_scalar() && !HasExpression(*name)) {
+      net_.scopes[static_cast<size_t>(scope)].names[name->text] =
+          Entry{Entry::Kind::kBroken, -1, {}};
     }
     *before = Entry{Entry::Kind::kBroken, -1, {}};
   }
@@ -297,16 +333,18 @@ class Expander {
     std::vector<std::string> names = registry_.Names();
     for (const Member& m : config_.blocks.members) names.push_back(m.key);
     names.insert(names.end(), {"repeat", "Variable"});
-    const std::string other = OperatorOfOtherTools(key), advice = AdviceForOtherTools(key), missing = MissingOperator(key);
+    const std::string other = OperatorOfOtherTools(key), advice = AdviceForOtherTools(key),
+                      missing = MissingOperator(key);
     const std::string nearest = !other.empty() ? other : Nearest(key, names);
     Error(place, format("there is no operator or block '{}'", key),
-          !advice.empty()   ? advice
+          !advice.empty()    ? advice
           : !missing.empty() ? missing
-          : nearest.empty() ? "`mxtrain ops` lists the operators"
-                            : format("did you mean '{}'?", nearest));
+          : nearest.empty()  ? "`mxtrain ops` lists the operators"
+                             : format("did you mean '{}'?", nearest));
   }
 
-  void ExpandLayer(const std::string& key, const Place& place, const Value& params, int scope, Entry* before) {
+  void ExpandLayer(const std::string& key, const Place& place, const Value& params, int scope,
+                   Entry* before) {
     Layer layer;
     layer.written = key;
     layer.op = registry_.CanonicalName(key);
@@ -327,23 +365,27 @@ class Expander {
         name_place = m.value.place;
       } else if (m.key == "inputs") {
         has_inputs = true;
-        for (Reference& reference : ReadReferences(m.value, scope)) layer.inputs.push_back({{}, std::move(reference)});
+        for (Reference& reference : ReadReferences(m.value, scope))
+          layer.inputs.push_back({{}, std::move(reference)});
         if (layer.inputs.empty()) good = false;
       } else if (m.key == "attrs") {
         good = ReadAttrs(m.value, &layer.attrs) && good;
         layer.attrs_place = m.value.place;
-      } else if (std::any_of(fields.begin(), fields.end(), [&](const FieldInfo& f) { return f.name == m.key; })) {
+      } else if (std::any_of(fields.begin(), fields.end(),
+                             [&](const FieldInfo& f) { return f.name == m.key; })) {
         layer.params.push_back(std::move(m));
       } else {
         layer.named.emplace_back(m.key, Reference{m.value.text, m.value.place, scope, notes_});
         layer.named_keys.push_back(m.place);
-        layer.named_texts.push_back(m.value.is_scalar() && !m.value.AsNumber() && !m.value.AsBool());
+        layer.named_texts.push_back(m.value.is_scalar() && !m.value.AsNumber() &&
+                                    !m.value.AsBool());
       }
     }
     if (!has_inputs) layer.inputs.push_back({*before, std::nullopt});
     if (name.empty()) name = AutoName(scope, layer.op);
     layer.name = net_.scopes[static_cast<size_t>(scope)].prefix + name;
-    Entry entry = good ? Entry{Entry::Kind::kLayer, static_cast<int>(net_.layers.size()), {}} : Entry{Entry::Kind::kBroken, -1, {}};
+    Entry entry = good ? Entry{Entry::Kind::kLayer, static_cast<int>(net_.layers.size()), {}}
+                       : Entry{Entry::Kind::kBroken, -1, {}};
     if (!Declare(scope, name, name_place, entry)) entry.kind = Entry::Kind::kBroken;
     if (entry.kind == Entry::Kind::kLayer) net_.layers.push_back(std::move(layer));
     *before = entry;
@@ -361,23 +403,27 @@ class Expander {
 
   bool ReadAttrs(const Value& value, Attrs* attrs) {
     if (!value.is_map()) {
-      Error(value.place, format("attrs: expected a map, got {}", value.Describe()), "attrs: {lr_mult: 0}");
+      Error(value.place, format("attrs: expected a map, got {}", value.Describe()),
+            "attrs: {lr_mult: 0}");
       return false;
     }
     static const std::vector<std::string> kKnown = {"lr_mult", "wd_mult", "ctx_group"};
     for (const Member& m : value.members) {
-      const bool known =
-          std::any_of(kKnown.begin(), kKnown.end(), [&](const std::string& k) { return m.key == k || m.key.ends_with("_" + k); });
+      const bool known = std::any_of(kKnown.begin(), kKnown.end(), [&](const std::string& k) {
+        return m.key == k || m.key.ends_with("_" + k);
+      });
       const bool number = m.key.ends_with("mult");
       if (!known) {
         const std::string nearest = Nearest(m.key, kKnown);
         Error(m.place, format("there is no attribute '{}'", m.key),
-              nearest.empty() ? "attributes: lr_mult, wd_mult, ctx_group; weight_lr_mult for one argument"
-                              : format("did you mean '{}'?", nearest));
+              nearest.empty()
+                  ? "attributes: lr_mult, wd_mult, ctx_group; weight_lr_mult for one argument"
+                  : format("did you mean '{}'?", nearest));
         return false;
       }
       if (!m.value.is_scalar() || (number && !m.value.AsNumber())) {
-        Error(m.value.place, format("{}: expected {}, got {}", m.key, number ? "a number" : "a text", m.value.Describe()));
+        Error(m.value.place, format("{}: expected {}, got {}", m.key,
+                                    number ? "a number" : "a text", m.value.Describe()));
         return false;
       }
       (*attrs)[m.key] = m.value.text;
@@ -391,7 +437,8 @@ class Expander {
     const std::vector<Value> items = value.is_list() ? value.list : std::vector<Value>{value};
     for (const Value& item : items) {
       if (!item.is_scalar() || item.text.empty()) {
-        Error(item.place, format("expected the name of a layer or input, got {}", item.Describe()), "inputs: [conv1, conv2]");
+        Error(item.place, format("expected the name of a layer or input, got {}", item.Describe()),
+              "inputs: [conv1, conv2]");
         return {};
       }
       references.push_back({item.text, item.place, scope, notes_});
@@ -420,7 +467,8 @@ class Expander {
     if (name.empty()) return;
     variable.name = net_.scopes[static_cast<size_t>(scope)].prefix + name;
     Declare(scope, name, place,
-            good ? Entry{Entry::Kind::kVariable, static_cast<int>(net_.variables.size()), {}} : Entry{Entry::Kind::kBroken, -1, {}});
+            good ? Entry{Entry::Kind::kVariable, static_cast<int>(net_.variables.size()), {}}
+                 : Entry{Entry::Kind::kBroken, -1, {}});
     if (good) net_.variables.push_back(std::move(variable));
   }
 
@@ -441,7 +489,8 @@ class Expander {
     const std::vector<std::string> known = {"name", "shape", "init", "lr_mult", "wd_mult"};
     const std::string nearest = Nearest(m.key, known);
     Error(m.place, format("Variable has no key '{}'", m.key),
-          nearest.empty() ? format("keys: {}", join(known, ", ")) : format("did you mean '{}'?", nearest));
+          nearest.empty() ? format("keys: {}", join(known, ", "))
+                          : format("did you mean '{}'?", nearest));
     return false;
   }
 
@@ -451,7 +500,8 @@ class Expander {
       init = {"constant", {{"value", value.text}}, value.place};
     } else {
       static const std::string kPath = "init";
-      if (!Read(value, ReadContext{&diagnostics_, kPath, nullptr, InitializerKinds()}, &init)) return false;
+      if (!Read(value, ReadContext{&diagnostics_, kPath, nullptr, InitializerKinds()}, &init))
+        return false;
     }
     Json params = Json::object();
     for (const auto& [key, text] : init.params) {
@@ -479,12 +529,14 @@ class Expander {
       return Error(count.place,
                    format("count: {} exceeds the limit of {} layers per net", *times, kMaxLayers));
     if (!times || *times < 0)
-      return Error(count.place, format("count: expected an integer that is not negative, got {}", count.Describe()));
+      return Error(count.place, format("count: expected an integer that is not negative, got {}",
+                                       count.Describe()));
     const Value* index = params.Get("index");
     const std::string name = index ? index->text : "i";
     std::map<std::string, Constant>& constants = net_.scopes[static_cast<size_t>(scope)].constants;
     const auto old = constants.find(name);
-    const std::optional<Constant> hidden = old == constants.end() ? std::nullopt : std::optional(old->second);
+    const std::optional<Constant> hidden =
+        old == constants.end() ? std::nullopt : std::optional(old->second);
     const bool outer = std::exchange(in_repeat_, true);
     const int errors = diagnostics_.num_errors();
     for (int64_t i = 0; i < *times && diagnostics_.num_errors() == errors; ++i) {
@@ -504,25 +556,30 @@ class Expander {
   // Declarations are checked once, uses as they occur.
   void CheckBlocks() {
     if (!config_.blocks.is_null() && !config_.blocks.is_map())
-      Error(config_.blocks.place, format("blocks: expected a map of named sub-nets, got {}", config_.blocks.Describe()));
+      Error(config_.blocks.place,
+            format("blocks: expected a map of named sub-nets, got {}", config_.blocks.Describe()));
     static const std::vector<std::string> kKeys = {"params", "inputs", "layers", "outputs"};
     for (const Member& block : config_.blocks.members) {
       if (registry_.Has(block.key))
-        Error(block.place, format("the block '{}' has the name of an operator", block.key), "choose another name");
+        Error(block.place, format("the block '{}' has the name of an operator", block.key),
+              "choose another name");
       if (!block.value.is_map() || !block.value.Get("layers")) {
-        Error(block.place, format("the block '{}' has no layers", block.key), "{params: {width, stride: 1}, layers: [...]}");
+        Error(block.place, format("the block '{}' has no layers", block.key),
+              "{params: {width, stride: 1}, layers: [...]}");
         continue;
       }
       for (const Member& m : block.value.members) {
         if (std::find(kKeys.begin(), kKeys.end(), m.key) != kKeys.end()) continue;
         const std::string nearest = Nearest(m.key, kKeys);
         Error(m.place, format("a block has no key '{}'", m.key),
-              nearest.empty() ? format("keys: {}", join(kKeys, ", ")) : format("did you mean '{}'?", nearest));
+              nearest.empty() ? format("keys: {}", join(kKeys, ", "))
+                              : format("did you mean '{}'?", nearest));
       }
     }
   }
 
-  void ExpandBlock(const Member& block, const Place& place, const Value& use, int scope, Entry* before) {
+  void ExpandBlock(const Member& block, const Place& place, const Value& use, int scope,
+                   Entry* before) {
     const Entry broken{Entry::Kind::kBroken, -1, {}};
     const Value* layers = block.value.Get("layers");
     if (!layers) {
@@ -530,7 +587,8 @@ class Expander {
       return;
     }
     if (std::find(open_blocks_.begin(), open_blocks_.end(), block.key) != open_blocks_.end()) {
-      Error(place, format("the block '{}' contains itself", block.key), "a block cannot be part of its own layers; use repeat");
+      Error(place, format("the block '{}' contains itself", block.key),
+            "a block cannot be part of its own layers; use repeat");
       *before = broken;
       return;
     }
@@ -550,11 +608,14 @@ class Expander {
     if (name.empty()) name = AutoName(scope, block.key);
     fresh.prefix = net_.scopes[static_cast<size_t>(scope)].prefix + name + "_";
     net_.scopes.push_back(std::move(fresh));
-    notes_.push_back(format("in block '{}', used at {}", block.key, diagnostics_.sources().Where(place)));
+    notes_.push_back(
+        format("in block '{}', used at {}", block.key, diagnostics_.sources().Where(place)));
     open_blocks_.push_back(block.key);
     Entry first;
     good = BindBlockInputs(block, place, inside, inputs, *before, &first) && good;
-    good = Declare(scope, name, name_place, good ? Entry{Entry::Kind::kBlock, inside, {}} : broken) && good;
+    good =
+        Declare(scope, name, name_place, good ? Entry{Entry::Kind::kBlock, inside, {}} : broken) &&
+        good;
     if (good) {
       const bool outer = std::exchange(in_repeat_, false);
       ExpandLayers(*layers, inside, &first);
@@ -571,8 +632,9 @@ class Expander {
   }
 
   // Parameters of the use, then defaults, which may refer to earlier parameters.
-  bool ReadBlockUse(const Member& block, const Place& place, const Value& use, int scope, Scope* fresh, std::string* name,
-                    Place* name_place, std::vector<Reference>* inputs) {
+  bool ReadBlockUse(const Member& block, const Place& place, const Value& use, int scope,
+                    Scope* fresh, std::string* name, Place* name_place,
+                    std::vector<Reference>* inputs) {
     const Value* params = block.value.Get("params");
     bool good = true;
     std::vector<std::string> known;
@@ -602,7 +664,8 @@ class Expander {
         good = false;
       } else if (!m.value.is_scalar()) {
         Error(m.value.place ? m.value.place : m.place,
-              format("{}: expected a number, a text or a truth value, got {}", m.key, m.value.Describe()));
+              format("{}: expected a number, a text or a truth value, got {}", m.key,
+                     m.value.Describe()));
         good = false;
       } else {
         fresh->constants[m.key] = ToConstant(m.value);
@@ -611,13 +674,15 @@ class Expander {
     return good && ReadBlockDefaults(block, place, params, fresh);
   }
 
-  bool ReadBlockDefaults(const Member& block, const Place& place, const Value* params, Scope* fresh) {
+  bool ReadBlockDefaults(const Member& block, const Place& place, const Value* params,
+                         Scope* fresh) {
     bool good = true;
     if (!params) return good;
     Names names;
     names.lookup = [&](std::string_view name) -> std::optional<Constant> {
       const auto found = fresh->constants.find(std::string(name));
-      return found != fresh->constants.end() ? std::optional(found->second) : NamesOf(0).lookup(name);
+      return found != fresh->constants.end() ? std::optional(found->second)
+                                             : NamesOf(0).lookup(name);
     };
     std::vector<std::string> known;
     names.known = [&known] { return known; };
@@ -625,7 +690,8 @@ class Expander {
       if (fresh->constants.contains(m.key)) continue;
       Value value = m.value;
       if (value.is_null()) {
-        Error(place, format("block '{}' needs the parameter '{}'", block.key, m.key), format("- {}: {{{}: ...}}", block.key, m.key));
+        Error(place, format("block '{}' needs the parameter '{}'", block.key, m.key),
+              format("- {}: {{{}: ...}}", block.key, m.key));
         good = false;
       } else if (HasExpression(value) && !ExpandAt(&value, names, &diagnostics_, notes_)) {
         good = false;
@@ -638,18 +704,21 @@ class Expander {
   }
 
   // Names the block's inputs inside. `first` is the input of its first layer.
-  bool BindBlockInputs(const Member& block, const Place& place, int inside, const std::vector<Reference>& given, const Entry& before,
-                       Entry* first) {
+  bool BindBlockInputs(const Member& block, const Place& place, int inside,
+                       const std::vector<Reference>& given, const Entry& before, Entry* first) {
     std::vector<std::string> names = {"input"};
     if (const Value* declared = block.value.Get("inputs")) {
       names.clear();
-      const std::vector<Value> items = declared->is_list() ? declared->list : std::vector<Value>{*declared};
+      const std::vector<Value> items =
+          declared->is_list() ? declared->list : std::vector<Value>{*declared};
       for (const Value& item : items) names.push_back(item.text);
     }
     if (!given.empty() && given.size() != names.size()) {
-      Error(given[0].place,
-            format("block '{}' takes {} ({}), but {} given", block.key, names.size() == 1 ? "one input" : format("{} inputs", names.size()),
-                   join(names, ", "), given.size() == 1 ? "one is" : format("{} are", given.size())));
+      Error(
+          given[0].place,
+          format("block '{}' takes {} ({}), but {} given", block.key,
+                 names.size() == 1 ? "one input" : format("{} inputs", names.size()),
+                 join(names, ", "), given.size() == 1 ? "one is" : format("{} are", given.size())));
       return false;
     }
     if (given.empty() && names.size() > 1) {
@@ -686,7 +755,8 @@ class Expander {
 
 }  // namespace
 
-WrittenNet ExpandNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins, Diagnostics* diagnostics) {
+WrittenNet ExpandNet(const Config& config, const OperatorRegistry& registry,
+                     const BuiltinValues& builtins, Diagnostics* diagnostics) {
   return Expander(config, registry, builtins, diagnostics).Run();
 }
 
@@ -695,7 +765,8 @@ const Entry* FindEntry(const WrittenNet& net, int scope, std::string_view name) 
   for (int s = scope; s >= 0; s = net.scopes[static_cast<size_t>(s)].parent, own = false) {
     const auto& names = net.scopes[static_cast<size_t>(s)].names;
     const auto found = names.find(name);
-    if (found != names.end() && (own || found->second.kind == Entry::Kind::kVariable)) return &found->second;
+    if (found != names.end() && (own || found->second.kind == Entry::Kind::kVariable))
+      return &found->second;
   }
   return nullptr;
 }

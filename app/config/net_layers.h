@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The expanded net: blocks and repeats expanded, expressions evaluated, names assigned. Made by
 // net_expand.cc; net_build.cc turns it into a Symbol.
@@ -23,8 +24,9 @@ struct Reference {
 struct Entry {
   enum class Kind { kNone, kBroken, kInput, kVariable, kLayer, kOutside, kBlock };
   Kind kind = Kind::kNone;
-  int index = -1;                       // kInput, kVariable, kLayer; kBlock: the scope inside
-  std::vector<Reference> outside = {};  // kOutside: a block's input, by its name in the scope around it
+  int index = -1;  // kInput, kVariable, kLayer; kBlock: the scope inside
+  std::vector<Reference> outside =
+      {};  // kOutside: a block's input, by its name in the scope around it
 };
 
 struct Scope {
@@ -52,11 +54,11 @@ struct Layer {
   std::vector<std::string> notes;
   int scope = 0;
   std::vector<LayerInput> inputs;
-  std::vector<Member> params;                            // expanded
+  std::vector<Member> params;  // expanded
   std::vector<std::pair<std::string, Reference>>
-      named;  // argument -> its source; the place is that of the value
-  std::vector<Place> named_keys;                         // of the keys of `named`
-  std::vector<bool> named_texts;                         // whether the value could be a name
+      named;                      // argument -> its source; the place is that of the value
+  std::vector<Place> named_keys;  // of the keys of `named`
+  std::vector<bool> named_texts;  // whether the value could be a name
   Attrs attrs;
   Place attrs_place;
 };
@@ -78,7 +80,8 @@ struct WrittenNet {
   std::vector<Reference> outputs;  // net.outputs
 };
 
-WrittenNet ExpandNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins, Diagnostics* diagnostics);
+WrittenNet ExpandNet(const Config& config, const OperatorRegistry& registry,
+                     const BuiltinValues& builtins, Diagnostics* diagnostics);
 
 // A name as seen from inside a scope: its own members, then Variables of the enclosing scopes. Null
 // if there is none.
@@ -88,10 +91,12 @@ std::vector<std::string> KnownNames(const WrittenNet& net, int scope);
 
 // A layer's parameters as the operator reads them, or nothing after errors. `rank`: spatial axes of
 // its first input.
-std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields, const std::string& num_args_key, int rank,
+std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields,
+                                 const std::string& num_args_key, int rank,
                                  Diagnostics* diagnostics);
 // Reports a key that is neither a parameter nor an argument.
-void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place, const std::vector<FieldInfo>& fields,
+void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place,
+                        const std::vector<FieldInfo>& fields,
                         const std::vector<std::string>& arguments, Diagnostics* diagnostics);
 
 }  // namespace mxtrain::config

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From YAML values to the text of an operator's parameters.
 #include <algorithm>
 
@@ -11,7 +12,8 @@ namespace {
 
 // Parameters with one element per spatial axis: a scalar is repeated.
 bool IsSpatial(const std::string& name) {
-  static constexpr std::string_view kSpatial[] = {"kernel", "stride", "pad", "dilate", "adj", "target_shape"};
+  static constexpr std::string_view kSpatial[] = {"kernel", "stride", "pad",
+                                                  "dilate", "adj",    "target_shape"};
   return std::find(std::begin(kSpatial), std::end(kSpatial), name) != std::end(kSpatial);
 }
 
@@ -26,7 +28,8 @@ std::string Repeat(const std::string& element, int count) {
 std::optional<std::string> Text(const Value& value, const FieldInfo& field, int rank) {
   if (value.is_scalar() && value.text == "None" && field.default_text == "None") return value.text;
   if (field.type == "tuple" && value.is_scalar() && IsSpatial(field.name)) {
-    return value.AsInteger() ? std::optional(Repeat(std::to_string(*value.AsInteger()), rank)) : std::nullopt;
+    return value.AsInteger() ? std::optional(Repeat(std::to_string(*value.AsInteger()), rank))
+                             : std::nullopt;
   }
   return TextOfField(value, field);
 }
@@ -36,9 +39,12 @@ std::string PadInPixels(const Layer& layer, const Value& pad) {
   const std::string& word = pad.text;
   if (word == "valid" || word == "VALID") return "write pad: 0";
   if (word != "same" && word != "SAME") return "";
-  const auto kernel = std::find_if(layer.params.begin(), layer.params.end(), [](const Member& m) { return m.key == "kernel"; });
-  const std::optional<int64_t> side = kernel == layer.params.end() ? std::nullopt : kernel->value.AsInteger();
-  return side ? format("write pad: {}, which keeps the size at stride 1", *side / 2) : "pad: k // 2 for a kernel of k keeps the size at stride 1";
+  const auto kernel = std::find_if(layer.params.begin(), layer.params.end(),
+                                   [](const Member& m) { return m.key == "kernel"; });
+  const std::optional<int64_t> side =
+      kernel == layer.params.end() ? std::nullopt : kernel->value.AsInteger();
+  return side ? format("write pad: {}, which keeps the size at stride 1", *side / 2)
+              : "pad: k // 2 for a kernel of k keeps the size at stride 1";
 }
 
 // What to write instead of a value that the parameter does not accept.
@@ -55,58 +61,73 @@ std::string HelpForValue(const Layer& layer, const Member& m, const FieldInfo& f
 
 }  // namespace
 
-std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields, const std::string& num_args_key, int rank,
+std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields,
+                                 const std::string& num_args_key, int rank,
                                  Diagnostics* diagnostics) {
   Kwargs kwargs;
   bool good = true;
   for (const Member& m : layer.params) {
-    if (m.key == "kernel" && m.value.is_list() && !m.value.list.empty()) rank = static_cast<int>(m.value.list.size());
+    if (m.key == "kernel" && m.value.is_list() && !m.value.list.empty())
+      rank = static_cast<int>(m.value.list.size());
   }
   for (const Member& m : layer.params) {
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](const FieldInfo& f) { return f.name == m.key; });
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const FieldInfo& f) { return f.name == m.key; });
     if (m.value.is_null() || field->ignored) continue;
     if (const std::optional<std::string> text = Text(m.value, *field, rank)) {
       kwargs.emplace_back(m.key, *text);
       continue;
     }
     const std::string help = HelpForValue(layer, m, *field);
-    diagnostics->Error(m.value.place, format("{}.{}: expected {}, got {}", layer.written, m.key, PhraseOfField(*field), m.value.Describe()),
+    diagnostics->Error(m.value.place,
+                       format("{}.{}: expected {}, got {}", layer.written, m.key,
+                              PhraseOfField(*field), m.value.Describe()),
                        help, layer.notes);
     good = false;
   }
   for (const FieldInfo& field : fields) {
-    const bool given =
-        std::any_of(layer.params.begin(), layer.params.end(), [&](const Member& m) { return m.key == field.name && !m.value.is_null(); });
+    const bool given = std::any_of(layer.params.begin(), layer.params.end(), [&](const Member& m) {
+      return m.key == field.name && !m.value.is_null();
+    });
     if (!field.required || given || field.name == num_args_key) continue;
     // A typo is one error: a misspelled key that is nearest to this one has been reported.
-    const bool misspelt = std::any_of(layer.named.begin(), layer.named.end(), [&](const auto& named) {
-      return Nearest(named.first, std::vector<std::string>{field.name}) == field.name || ParamOfOtherTools(named.first, fields) == field.name;
-    });
+    const bool misspelt =
+        std::any_of(layer.named.begin(), layer.named.end(), [&](const auto& named) {
+          return Nearest(named.first, std::vector<std::string>{field.name}) == field.name ||
+                 ParamOfOtherTools(named.first, fields) == field.name;
+        });
     if (!misspelt)
-      diagnostics->Error(layer.place, format("{} needs the parameter '{}'", layer.written, field.name),
+      diagnostics->Error(layer.place,
+                         format("{} needs the parameter '{}'", layer.written, field.name),
                          format("{} {}", field.name, DescribeField(field)), layer.notes);
     good = false;
   }
   return good ? std::optional(kwargs) : std::nullopt;
 }
 
-void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place, const std::vector<FieldInfo>& fields,
+void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place,
+                        const std::vector<FieldInfo>& fields,
                         const std::vector<std::string>& arguments, Diagnostics* diagnostics) {
   std::vector<std::string> names;
   for (const FieldInfo& field : fields) names.push_back(field.name);
   names.insert(names.end(), arguments.begin(), arguments.end());
   names.insert(names.end(), {"name", "inputs", "attrs", "when"});
-  const std::string other = ParamOfOtherTools(key, fields), advice = other.empty() ? AdviceForOtherTools(key) : "";
-  if (!advice.empty()) return diagnostics->Error(place, format("{} has no parameter '{}'", layer.written, key), advice, layer.notes);
+  const std::string other = ParamOfOtherTools(key, fields),
+                    advice = other.empty() ? AdviceForOtherTools(key) : "";
+  if (!advice.empty())
+    return diagnostics->Error(place, format("{} has no parameter '{}'", layer.written, key), advice,
+                              layer.notes);
   const std::string nearest = !other.empty() ? other : Nearest(key, names);
   std::string help = fields.empty() ? "it has no parameters" : "";
   for (const FieldInfo& field : fields) {
     if (nearest.empty() && !field.ignored)
       help += (help.empty() ? "parameters: " : ", ") + field.name;
-    if (field.name == nearest) help = format("did you mean '{}'? {}", nearest, DescribeField(field));
+    if (field.name == nearest)
+      help = format("did you mean '{}'? {}", nearest, DescribeField(field));
   }
   if (!nearest.empty() && !help.starts_with("did")) help = format("did you mean '{}'?", nearest);
-  diagnostics->Error(place, format("{} has no parameter '{}'", layer.written, key), help, layer.notes);
+  diagnostics->Error(place, format("{} has no parameter '{}'", layer.written, key), help,
+                     layer.notes);
 }
 
 }  // namespace mxtrain::config

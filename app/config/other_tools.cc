@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/other_tools.h"
 
 #include <algorithm>
@@ -9,7 +10,8 @@ namespace mxtrain::config {
 namespace {
 
 std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return text;
 }
 
@@ -68,34 +70,79 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"Concatenate", "Concat"}};
   const auto found = names.find(name);
   if (found != names.end()) return found->second;
-  const auto alike = std::find_if(names.begin(), names.end(), [&](const auto& item) { return Lower(item.first) == Lower(name); });
+  const auto alike = std::find_if(names.begin(), names.end(), [&](const auto& item) {
+    return Lower(item.first) == Lower(name);
+  });
   return alike == names.end() ? "" : alike->second;
 }
 
 std::string MissingOperator(const std::string& name) {
-  static constexpr const char* kNone[] = {
-      "Deconvolution",     "Deconv",          "ConvTranspose", "ConvTranspose2d",    "Conv2DTranspose", "Conv1d",     "Conv1D",         "Conv3d",
-      "Conv3D",            "RNN",             "LSTM",          "GRU",                "BiLSTM",          "Bidirectional", "Embedding",  "EmbeddingBag",
-      "LayerNorm",         "LayerNormalization", "GroupNorm",  "GroupNormalization", "InstanceNorm",    "InstanceNorm2d", "RMSNorm",   "Attention",
-      "MultiheadAttention", "MultiHeadAttention", "Transformer", "TransformerEncoder", "UpSampling",    "Upsample",   "UpSampling2D",   "BilinearSampler",
-      "SpatialTransformer", "GridGenerator",  "Correlation",   "SVMOutput",          "CTCLoss",         "ctc_loss",   "MultiBoxPrior",  "MultiBoxTarget",
-      "MultiBoxDetection", "Proposal",        "RoIAlign",      "ROIAlign",           "PixelShuffle",    "SequenceMask", "SequenceLast", "SequenceReverse"};
-  const bool none = std::any_of(std::begin(kNone), std::end(kNone), [&](const char* known) { return Lower(known) == Lower(name); });
+  static constexpr const char* kNone[] = {"Deconvolution",
+                                          "Deconv",
+                                          "ConvTranspose",
+                                          "ConvTranspose2d",
+                                          "Conv2DTranspose",
+                                          "Conv1d",
+                                          "Conv1D",
+                                          "Conv3d",
+                                          "Conv3D",
+                                          "RNN",
+                                          "LSTM",
+                                          "GRU",
+                                          "BiLSTM",
+                                          "Bidirectional",
+                                          "Embedding",
+                                          "EmbeddingBag",
+                                          "LayerNorm",
+                                          "LayerNormalization",
+                                          "GroupNorm",
+                                          "GroupNormalization",
+                                          "InstanceNorm",
+                                          "InstanceNorm2d",
+                                          "RMSNorm",
+                                          "Attention",
+                                          "MultiheadAttention",
+                                          "MultiHeadAttention",
+                                          "Transformer",
+                                          "TransformerEncoder",
+                                          "UpSampling",
+                                          "Upsample",
+                                          "UpSampling2D",
+                                          "BilinearSampler",
+                                          "SpatialTransformer",
+                                          "GridGenerator",
+                                          "Correlation",
+                                          "SVMOutput",
+                                          "CTCLoss",
+                                          "ctc_loss",
+                                          "MultiBoxPrior",
+                                          "MultiBoxTarget",
+                                          "MultiBoxDetection",
+                                          "Proposal",
+                                          "RoIAlign",
+                                          "ROIAlign",
+                                          "PixelShuffle",
+                                          "SequenceMask",
+                                          "SequenceLast",
+                                          "SequenceReverse"};
+  const bool none = std::any_of(std::begin(kNone), std::end(kNone),
+                                [&](const char* known) { return Lower(known) == Lower(name); });
   return none ? "not supported yet; `mxtrain ops` lists the operators, and a plug-in can add more"
               : "";
 }
 
 std::string ActivationOfOtherTools(const std::string& name) {
-  static const std::map<std::string, std::string, std::less<>> lines = {{"gelu", "LeakyReLU: {act_type: gelu}"},
-                                                                        {"elu", "LeakyReLU: {act_type: elu}"},
-                                                                        {"selu", "LeakyReLU: {act_type: selu}"},
-                                                                        {"prelu", "LeakyReLU: {act_type: prelu}"},
-                                                                        {"leaky", "LeakyReLU: {act_type: leaky}"},
-                                                                        {"leaky_relu", "LeakyReLU: {act_type: leaky}"},
-                                                                        {"relu6", "clip: {a_min: 0, a_max: 6}"},
-                                                                        {"hard_sigmoid", "hard_sigmoid"},
-                                                                        {"softplus", "Activation: {act_type: softrelu}"},
-                                                                        {"softmax", "SoftmaxOutput"}};
+  static const std::map<std::string, std::string, std::less<>> lines = {
+      {"gelu", "LeakyReLU: {act_type: gelu}"},
+      {"elu", "LeakyReLU: {act_type: elu}"},
+      {"selu", "LeakyReLU: {act_type: selu}"},
+      {"prelu", "LeakyReLU: {act_type: prelu}"},
+      {"leaky", "LeakyReLU: {act_type: leaky}"},
+      {"leaky_relu", "LeakyReLU: {act_type: leaky}"},
+      {"relu6", "clip: {a_min: 0, a_max: 6}"},
+      {"hard_sigmoid", "hard_sigmoid"},
+      {"softplus", "Activation: {act_type: softrelu}"},
+      {"softmax", "SoftmaxOutput"}};
   const auto found = lines.find(Lower(name));
   return found == lines.end() ? "" : found->second;
 }
@@ -138,51 +185,54 @@ std::string AdviceForOtherTools(const std::string& name) {
 
 std::string CommandOfOtherTools(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> names = {
-      {"fit", "train"},      {"finetune", "train"}, {"resume", "train"}, {"predict", "infer"}, {"detect", "infer"},
-      {"classify", "infer"}, {"evaluate", "eval"},  {"val", "eval"},     {"test", "eval"},     {"validate", "eval"},
-      {"score", "eval"},     {"summary", "plan"},   {"time", "bench"},   {"benchmark", "bench"}, {"convert", "export"},
-      {"list", "runs"},      {"tune", "sweep"},     {"version", "--version"}};
+      {"fit", "train"},    {"finetune", "train"},   {"resume", "train"},   {"predict", "infer"},
+      {"detect", "infer"}, {"classify", "infer"},   {"evaluate", "eval"},  {"val", "eval"},
+      {"test", "eval"},    {"validate", "eval"},    {"score", "eval"},     {"summary", "plan"},
+      {"time", "bench"},   {"benchmark", "bench"},  {"convert", "export"}, {"list", "runs"},
+      {"tune", "sweep"},   {"version", "--version"}};
   const auto found = names.find(name);
   return found == names.end() ? "" : found->second;
 }
 
 std::string ParamOfOtherTools(const std::string& name, std::span<const FieldInfo> params) {
-  static constexpr std::pair<const char*, const char*> kNames[] = {{"num_output", "num_filter"},
-                                                                   {"num_output", "num_hidden"},
-                                                                   {"filters", "num_filter"},
-                                                                   {"out_channels", "num_filter"},
-                                                                   {"units", "num_hidden"},
-                                                                   {"output", "num_hidden"},
-                                                                   {"out_features", "num_hidden"},
-                                                                   {"kernel_size", "kernel"},
-                                                                   {"kernel_shape", "kernel"},
-                                                                   {"pool_size", "kernel"},
-                                                                   {"size", "kernel"},
-                                                                   {"strides", "stride"},
-                                                                   {"padding", "pad"},
-                                                                   {"pads", "pad"},
-                                                                   {"dilation", "dilate"},
-                                                                   {"dilation_rate", "dilate"},
-                                                                   {"dilations", "dilate"},
-                                                                   {"groups", "num_group"},
-                                                                   {"group", "num_group"},
-                                                                   {"use_bias", "no_bias"},
-                                                                   {"bias", "no_bias"},
-                                                                   {"bias_term", "no_bias"},
-                                                                   {"activation", "act_type"},
-                                                                   {"pool", "pool_type"},
-                                                                   {"negative_slope", "slope"},
-                                                                   {"alpha", "slope"},
-                                                                   {"rate", "p"},
-                                                                   {"dropout_ratio", "p"},
-                                                                   {"probability", "p"},
-                                                                   {"epsilon", "eps"},
-                                                                   {"affine", "fix_gamma"},
-                                                                   {"label_smoothing", "smooth_alpha"},
-                                                                   {"gamma", "focal_gamma"},
-                                                                   {"class_weight", "class_weights"}};
+  static constexpr std::pair<const char*, const char*> kNames[] = {
+      {"num_output", "num_filter"},
+      {"num_output", "num_hidden"},
+      {"filters", "num_filter"},
+      {"out_channels", "num_filter"},
+      {"units", "num_hidden"},
+      {"output", "num_hidden"},
+      {"out_features", "num_hidden"},
+      {"kernel_size", "kernel"},
+      {"kernel_shape", "kernel"},
+      {"pool_size", "kernel"},
+      {"size", "kernel"},
+      {"strides", "stride"},
+      {"padding", "pad"},
+      {"pads", "pad"},
+      {"dilation", "dilate"},
+      {"dilation_rate", "dilate"},
+      {"dilations", "dilate"},
+      {"groups", "num_group"},
+      {"group", "num_group"},
+      {"use_bias", "no_bias"},
+      {"bias", "no_bias"},
+      {"bias_term", "no_bias"},
+      {"activation", "act_type"},
+      {"pool", "pool_type"},
+      {"negative_slope", "slope"},
+      {"alpha", "slope"},
+      {"rate", "p"},
+      {"dropout_ratio", "p"},
+      {"probability", "p"},
+      {"epsilon", "eps"},
+      {"affine", "fix_gamma"},
+      {"label_smoothing", "smooth_alpha"},
+      {"gamma", "focal_gamma"},
+      {"class_weight", "class_weights"}};
   for (const auto& [other, own] : kNames) {
-    const bool has = std::any_of(params.begin(), params.end(), [own = own](const FieldInfo& field) { return field.name == own; });
+    const bool has = std::any_of(params.begin(), params.end(),
+                                 [own = own](const FieldInfo& field) { return field.name == own; });
     if (other == name && has) return own;
   }
   return "";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Names of operators, parameters, commands and more in Caffe, Darknet, Keras, PyTorch and ONNX:
 // only for suggestions, they are not accepted. Other names of configuration keys are in

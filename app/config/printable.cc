@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/printable.h"
 
 #include <algorithm>
@@ -25,11 +26,13 @@ std::pair<uint32_t, size_t> FirstCharacter(std::string_view text) {
   }
   constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool surrogate = code >= 0xd800 && code < 0xe000;
-  return code < kLeast[size] || code > 0x10ffff || surrogate ? std::pair(kNoCharacter, size_t{1}) : std::pair(code, size);
+  return code < kLeast[size] || code > 0x10ffff || surrogate ? std::pair(kNoCharacter, size_t{1})
+                                                             : std::pair(code, size);
 }
 
 void AppendPrintable(std::string_view bytes, uint32_t code, std::string* text) {
-  const bool turns = code == 0x61c || (code >= 0x200e && code <= 0x200f) || (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  const bool turns = code == 0x61c || (code >= 0x200e && code <= 0x200f) ||
+                     (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
   const bool breaks = code == 0x2028 || code == 0x2029;
   if (code == kNoCharacter) {
     *text += format("\\x{:02x}", static_cast<unsigned char>(bytes[0]));

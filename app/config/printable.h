@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Text of files, command lines and folders that is shown to people.
 #include <string>

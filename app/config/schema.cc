@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/schema.h"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ void Collect(const std::vector<Key>& keys, const std::string& prefix, std::vecto
 
 Json TypeOfParam(const FieldInfo& field) {
   const std::string& type = field.type;
-  if (type == "integer" || type == "number" || type == "boolean" || type == "string") return {{"type", type}};
+  if (type == "integer" || type == "number" || type == "boolean" || type == "string")
+    return {{"type", type}};
   if (type == "tuple") return {{"type", Json::array({"integer", "array"})}};
   if (type.starts_with("list")) return {{"type", Json::array({"number", "array", "string"})}};
   if (type.find(" | ") == std::string::npos && field.choices.empty()) return {{"type", "string"}};
@@ -43,8 +45,12 @@ Json SchemaOfKinds(const std::vector<NamedKind>& kinds) {
     any.push_back({{"const", kind.name}, {"description", kind.help}});
     Json named = properties;
     named["name"] = {{"const", kind.name}};
-    any.push_back({{"type", "object"}, {"required", Json::array({"name"})}, {"properties", named}, {"additionalProperties", false}});
-    Json by_key = {{"type", Json::array({"object", "number", "string", "array", "null"})}, {"properties", properties}};
+    any.push_back({{"type", "object"},
+                   {"required", Json::array({"name"})},
+                   {"properties", named},
+                   {"additionalProperties", false}});
+    Json by_key = {{"type", Json::array({"object", "number", "string", "array", "null"})},
+                   {"properties", properties}};
     any.push_back({{"type", "object"},
                    {"required", Json::array({kind.name})},
                    {"properties", {{kind.name, by_key}}},
@@ -64,7 +70,8 @@ Json SchemaOfLeaf(const Key& key) {
     leaf["enum"] = info.choices;
   } else if (info.type == "integer" || info.type == "number" || info.type == "boolean") {
     // An expression may replace any value.
-    leaf["anyOf"] = Json::array({Json{{"type", info.type}}, Json{{"type", "string"}, {"pattern", "\\$\\{"}}});
+    leaf["anyOf"] =
+        Json::array({Json{{"type", info.type}}, Json{{"type", "string"}, {"pattern", "\\$\\{"}}});
     if (!info.word.empty()) leaf["anyOf"].push_back({{"const", info.word}});
   } else if (info.type == "string" || info.type == "path") {
     leaf["type"] = "string";
@@ -91,10 +98,13 @@ Json SchemaOfLeaf(const Key& key) {
 Json SchemaOfSection(const std::vector<Key>& keys, const std::string& selector) {
   Json properties = Json::object(), required = Json::array();
   for (const Key& key : keys) {
-    Json entry = key.is_section() ? SchemaOfSection(key.keys, key.info.selector) : SchemaOfLeaf(key);
+    Json entry =
+        key.is_section() ? SchemaOfSection(key.keys, key.info.selector) : SchemaOfLeaf(key);
     if (key.is_section()) entry["description"] = key.info.help;
     Json& property = properties[key.info.name];
-    property = property.is_null() ? std::move(entry) : Json{{"anyOf", Json::array({std::move(property), std::move(entry)})}};
+    property = property.is_null()
+                   ? std::move(entry)
+                   : Json{{"anyOf", Json::array({std::move(property), std::move(entry)})}};
     if (key.info.required && key.info.only_for.empty()) required.push_back(key.info.name);
   }
   Json section = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
@@ -116,7 +126,9 @@ std::string Key::Describe() const {
 
 std::string ShortFormOf(std::string_view path) {
   const std::vector<KeyInfo> keys = DescribeKeys();
-  const auto found = std::find_if(keys.begin(), keys.end(), [&](const KeyInfo& key) { return key.path == path && key.type == "map"; });
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const KeyInfo& key) {
+    return key.path == path && key.type == "map";
+  });
   return found == keys.end() ? "" : found->selector;
 }
 
@@ -130,7 +142,8 @@ std::string JsonSchema() {
   Json schema = SchemaOfSection(Schema(), "");
   // Missing keys may come from another file or the command line.
   schema.erase("required");
-  Json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "mxtrain configuration"}};
+  Json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+               {"title", "mxtrain configuration"}};
   root.update(schema);
   return root.dump(2);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The table of all keys: path, type, default, range, help, and names in other tools. Loading, error
 // messages, origins, the resolved configuration and the JSON schema are derived from it. The
@@ -23,8 +24,8 @@ struct KeyInfo {
   std::string path, name, type, default_text, range, help;
   bool required = false;
   std::vector<std::string> choices;
-  std::string word;                   // accepted instead of a number: "auto"
-  std::vector<std::string> also;      // names in other tools
+  std::string word;               // accepted instead of a number: "auto"
+  std::vector<std::string> also;  // names in other tools
   std::string selector;  // the sibling key that decides whether this one is allowed, "name"
   std::vector<std::string> only_for;  // for these values of the selector; empty: always
 };
@@ -32,8 +33,8 @@ struct KeyInfo {
 // One choice of a Named and its parameters, as described by the factory that creates it.
 struct NamedKind {
   std::string name, help;
-  std::vector<FieldInfo> params = {};                                 // the first may be written as the value itself: resize: 144
-  std::vector<std::string> also = {};                                 // names in other tools
+  std::vector<FieldInfo> params = {};  // the first may be written as the value itself: resize: 144
+  std::vector<std::string> also = {};  // names in other tools
   std::vector<std::pair<std::string, std::string>> params_also =
       {};  // {"gamma", "factor"}: names of parameters in other tools
   std::function<void(const Kwargs&)> check =
@@ -69,7 +70,8 @@ bool Read(const Value& value, const ReadContext& context, std::vector<Column>* o
 // it has the wrong type.
 std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field);
 std::string PhraseOfField(const FieldInfo& field);  // "an integer", "max | avg | sum"
-std::string DescribeField(const FieldInfo& field);  // "(required, integer: number of output channels)"
+std::string DescribeField(
+    const FieldInfo& field);  // "(required, integer: number of output channels)"
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out);
 template <typename T>
 bool Read(const Value& value, const ReadContext& context, std::optional<T>* out) {
@@ -207,8 +209,13 @@ class Section {
     Row(Key* key, T Owner::*member) : key_(key), member_(member) {}
     Row& Default(T value) {
       const Value text = Write(value);
-      key_->info.default_text = text.is_null() || text.is_map() ? "" : text.is_scalar() ? text.text : text.list.empty() ? "[]" : "";
-      key_->set_default = [m = member_, value](void* owner) { static_cast<Owner*>(owner)->*m = value; };
+      key_->info.default_text = text.is_null() || text.is_map() ? ""
+                                : text.is_scalar()              ? text.text
+                                : text.list.empty()             ? "[]"
+                                                                : "";
+      key_->set_default = [m = member_, value](void* owner) {
+        static_cast<Owner*>(owner)->*m = value;
+      };
       return *this;
     }
     Row& Required() {
@@ -217,11 +224,13 @@ class Section {
     }
     Row& Range(double low, double high = std::numeric_limits<double>::infinity()) {
       key_->info.range = params::RangeText(low, high, std::is_integral_v<T>);
-      key_->read = [inner = key_->read, m = member_, low, high](void* owner, const Value& value, const ReadContext& context) {
+      key_->read = [inner = key_->read, m = member_, low, high](void* owner, const Value& value,
+                                                                const ReadContext& context) {
         if (!inner(owner, value, context)) return false;
         const double number = Number(static_cast<Owner*>(owner)->*m, low);
         if (number >= low && number <= high) return true;
-        context.diagnostics->Error(value.place, fmt::format("{} = {} is out of range", context.path, value.text),
+        context.diagnostics->Error(value.place,
+                                   fmt::format("{} = {} is out of range", context.path, value.text),
                                    fmt::format("{}: {}", context.info->range, context.info->help));
         return false;
       };
@@ -231,7 +240,8 @@ class Section {
     // range.
     Row& OrWord(const std::string& word, T value) {
       key_->info.word = word;
-      key_->read = [inner = key_->read, m = member_, word, value](void* owner, const Value& given, const ReadContext& context) {
+      key_->read = [inner = key_->read, m = member_, word, value](void* owner, const Value& given,
+                                                                  const ReadContext& context) {
         if (!given.is_scalar() || given.text != word) return inner(owner, given, context);
         static_cast<Owner*>(owner)->*m = value;
         return true;
@@ -272,11 +282,15 @@ class Section {
     }
 
    private:
-    static bool ReadPaths(const Value& value, const ReadContext& context, std::string* out) { return ReadPath(value, context, out); }
-    static bool ReadPaths(const Value& value, const ReadContext& context, std::vector<std::string>* out) {
+    static bool ReadPaths(const Value& value, const ReadContext& context, std::string* out) {
+      return ReadPath(value, context, out);
+    }
+    static bool ReadPaths(const Value& value, const ReadContext& context,
+                          std::vector<std::string>* out) {
       if (!value.is_list()) return ReadPath(value, context, &out->emplace_back());
       bool good = true;
-      for (const Value& item : value.list) good = ReadPath(item, context, &out->emplace_back()) && good;
+      for (const Value& item : value.list)
+        good = ReadPath(item, context, &out->emplace_back()) && good;
       return good;
     }
     template <typename V>
@@ -299,7 +313,9 @@ class Section {
     key.read = [member](void* owner, const Value& value, const ReadContext& context) {
       return Read(value, context, &(static_cast<Owner*>(owner)->*member));
     };
-    key.write = [member](const void* owner) { return Write(static_cast<const Owner*>(owner)->*member); };
+    key.write = [member](const void* owner) {
+      return Write(static_cast<const Owner*>(owner)->*member);
+    };
     return Row<T>(&key, member);
   }
 
@@ -307,8 +323,8 @@ class Section {
   // required section must be given; an optional one has defaults, and then none of its own keys is
   // required.
   template <typename Child>
-  void Below(std::string name, Child Owner::*member, Section<Child> section, std::string help, bool required, std::string selector = "",
-             std::vector<std::string> also = {}) {
+  void Below(std::string name, Child Owner::*member, Section<Child> section, std::string help,
+             bool required, std::string selector = "", std::vector<std::string> also = {}) {
     Key& key = keys_.emplace_back();
     key.info.also = std::move(also);
     key.info.required = required;
@@ -319,7 +335,9 @@ class Section {
     key.keys = section.Take();
     key.child = [member](void* owner) -> void* { return &(static_cast<Owner*>(owner)->*member); };
     if constexpr (requires(Child child) { child.place; }) {
-      key.set_place = [member](void* owner, const Place& place) { (static_cast<Owner*>(owner)->*member).place = place; };
+      key.set_place = [member](void* owner, const Place& place) {
+        (static_cast<Owner*>(owner)->*member).place = place;
+      };
     }
   }
   // A key that is handled before the table is used (document.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of configuration keys. A key is listed only if the program acts on it.
 #include <map>
 
@@ -11,7 +12,8 @@
 namespace mxtrain::config {
 namespace {
 
-FieldInfo Field(std::string name, std::string type, std::string default_text, std::string help, bool required = false) {
+FieldInfo Field(std::string name, std::string type, std::string default_text, std::string help,
+                bool required = false) {
   FieldInfo field;
   field.name = std::move(name);
   field.type = std::move(type);
@@ -37,11 +39,14 @@ std::vector<NamedKind> TransformKinds() {
       {"random_erasing", {"RandomErasing", "cutout"}},
       {"trivial_augment", {"TrivialAugmentWide", "TrivialAugment", "trivialaugment"}},
       {"rand_augment", {"RandAugment", "randaugment", "auto_augment", "AutoAugment"}},
-      {"flip", {"RandomHorizontalFlip", "RandomFlip", "random_flip", "horizontal_flip", "rand_mirror", "mirror"}},
+      {"flip",
+       {"RandomHorizontalFlip", "RandomFlip", "random_flip", "horizontal_flip", "rand_mirror",
+        "mirror"}},
       {"normalize", {"Normalize", "Normalization", "normalization"}}};
   std::vector<NamedKind> kinds;
   for (io::TransformInfo& info : io::ListTransforms()) {
-    NamedKind& kind = kinds.emplace_back(NamedKind{info.name, info.help, std::move(info.parameters)});
+    NamedKind& kind =
+        kinds.emplace_back(NamedKind{info.name, info.help, std::move(info.parameters)});
     if (const auto also = kAlso.find(kind.name); also != kAlso.end()) kind.also = also->second;
   }
   return kinds;
@@ -60,8 +65,10 @@ std::vector<NamedKind> MetricKinds() {
   std::vector<NamedKind> kinds;
   for (const std::string& name : Metric::Names()) {
     NamedKind& kind = kinds.emplace_back(NamedKind{name, "metric", Metric::Describe(name)});
-    kind.params.push_back(Field("output", "string", "", "name of the output; the first loss by default"));
-    kind.params.push_back(Field("label", "string", "", "name of the label; that of the output by default"));
+    kind.params.push_back(
+        Field("output", "string", "", "name of the output; the first loss by default"));
+    kind.params.push_back(
+        Field("label", "string", "", "name of the label; that of the output by default"));
     kind.check = [name](const Kwargs& params) { Metric::Create(name, ParamsOfMetric(params)); };
     if (const auto also = kAlso.find(name); also != kAlso.end()) kind.also = also->second;
   }
@@ -75,7 +82,8 @@ std::vector<NamedKind> MakeInitializerKinds() {
       {"normal", {"gaussian"}}};
   std::vector<NamedKind> kinds;
   for (const std::string& name : Initializer::Names()) {
-    NamedKind& kind = kinds.emplace_back(NamedKind{name, "initializer", Initializer::Describe(name)});
+    NamedKind& kind =
+        kinds.emplace_back(NamedKind{name, "initializer", Initializer::Describe(name)});
     kind.check = [name](const Kwargs& params) { Initializer::Create(name, params); };
     if (const auto also = kAlso.find(name); also != kAlso.end()) kind.also = also->second;
   }
@@ -87,21 +95,30 @@ Section<NetConfig> NetSection() {
   s.Add("input", &NetConfig::input)
       .Default({})
       .Help("shape of one example, as the input 'data': [channels, height, width]")
-      .Also({"data_shape", "image_shape", "input_shape", "input_size", "image_size", "img_size", "imgsz"});
-  s.Add("inputs", &NetConfig::inputs).Default({}).Help("several inputs by name: a shape, or {shape, dtype}");
-  s.Add("labels", &NetConfig::labels).Default({}).Help("labels that layers read as inputs, by name: a shape, or {shape, dtype}");
+      .Also({"data_shape", "image_shape", "input_shape", "input_size", "image_size", "img_size",
+             "imgsz"});
+  s.Add("inputs", &NetConfig::inputs)
+      .Default({})
+      .Help("several inputs by name: a shape, or {shape, dtype}");
+  s.Add("labels", &NetConfig::labels)
+      .Default({})
+      .Help("labels that layers read as inputs, by name: a shape, or {shape, dtype}");
   s.Add("layers", &NetConfig::layers)
       .Required()
       .Help("operators in order; each takes the output of the previous one")
       .Also({"layer", "backbone", "modules"});
-  s.Add("outputs", &NetConfig::outputs).Default({}).Help("names of the heads; losses and the last layer by default").Also({"heads"});
+  s.Add("outputs", &NetConfig::outputs)
+      .Default({})
+      .Help("names of the heads; losses and the last layer by default")
+      .Also({"heads"});
   return s;
 }
 
 // Validation data may be held out of the training set; it then has no source of its own.
 Section<SourceConfig> SourceSection(bool validation) {
   using C = SourceConfig;
-  const std::vector<std::string> sources = {"mnist", "cifar10", "cifar100", "image_folder", "list", "csv"};
+  const std::vector<std::string> sources = {"mnist",        "cifar10", "cifar100",
+                                            "image_folder", "list",    "csv"};
   std::vector<std::string> with_transforms = sources;
   if (validation) with_transforms.emplace_back();
   Section<C> s;
@@ -276,7 +293,8 @@ std::vector<NamedKind> OptimizerKinds() {
   std::vector<NamedKind> kinds;
   for (const std::string& name : Optimizer::Names()) {
     std::vector<FieldInfo> params = Optimizer::Describe(name);
-    std::erase_if(params, [](const FieldInfo& f) { return f.name == "clip_gradient"; });  // train.clip.value
+    std::erase_if(
+        params, [](const FieldInfo& f) { return f.name == "clip_gradient"; });  // train.clip.value
     kinds.push_back({name,
                      "optimizer",
                      std::move(params),
@@ -311,8 +329,11 @@ std::vector<NamedKind> OptimizerKinds() {
 
 std::vector<NamedKind> LrScheduleKinds() {
   static const std::map<std::string, std::vector<std::string>> kAlso = {
-      {"one_cycle", {"onecycle", "OneCycleLR", "1cycle"}}, {"poly", {"polynomial", "PolynomialLR"}},
-      {"cosine", {"CosineAnnealingLR", "CosineAnnealing", "CosineDecay", "cosine_annealing", "cosine_decay", "cos"}},
+      {"one_cycle", {"onecycle", "OneCycleLR", "1cycle"}},
+      {"poly", {"polynomial", "PolynomialLR"}},
+      {"cosine",
+       {"CosineAnnealingLR", "CosineAnnealing", "CosineDecay", "cosine_annealing", "cosine_decay",
+        "cos"}},
       {"exponential", {"exp", "ExponentialLR", "ExponentialDecay"}},
       {"plateau", {"ReduceLROnPlateau", "reduce_lr_on_plateau", "reduce_on_plateau"}}};
   std::vector<NamedKind> kinds;
@@ -341,7 +362,9 @@ std::vector<NamedKind> LrScheduleKinds() {
                       {"threshold", "min_delta"},
                       {"min_lr", "min"},
                       {"exponent", "power"}}});
-    kinds.back().check = [name](const Kwargs& params) { LrSchedule::Create(name, params, /*steps_per_epoch=*/1000, /*total_steps=*/1'000'000); };
+    kinds.back().check = [name](const Kwargs& params) {
+      LrSchedule::Create(name, params, /*steps_per_epoch=*/1000, /*total_steps=*/1'000'000);
+    };
     if (const auto also = kAlso.find(name); also != kAlso.end()) kinds.back().also = also->second;
   }
   return kinds;
@@ -554,7 +577,8 @@ Section<TrainConfig> TrainSection() {
       .Range(1)
       .Help("how many numbered checkpoints to keep")
       .Also({"save_top_k", "max_to_keep", "save_total_limit"});
-  s.Below("save", &C::save, std::move(save), "checkpoints", false, "every", {"checkpoint", "checkpoints", "model_checkpoint"});
+  s.Below("save", &C::save, std::move(save), "checkpoints", false, "every",
+          {"checkpoint", "checkpoints", "model_checkpoint"});
   Section<ClipConfig> clip;
   clip.Add("value", &ClipConfig::value)
       .Default({})
@@ -565,7 +589,8 @@ Section<TrainConfig> TrainSection() {
       .Default({})
       .Range(0)
       .Help("bound on the norm of the whole gradient")
-      .Also({"clip_norm", "clipnorm", "global_clipnorm", "max_norm", "max_grad_norm", "clip_gradients"});
+      .Also({"clip_norm", "clipnorm", "global_clipnorm", "max_norm", "max_grad_norm",
+             "clip_gradients"});
   s.Below("clip", &C::clip, std::move(clip), "gradient clipping; one of the two", false);
   Section<KVStoreConfig> store;
   store.Add("type", &KVStoreConfig::type)
@@ -576,7 +601,11 @@ Section<TrainConfig> TrainSection() {
           "auto: device if there are "
           "several GPUs")
       .Also({"strategy"});
-  store.Add("workers", &KVStoreConfig::workers).Default(1).Range(1, 1024).Help("logical workers that share a batch on one device").Also({"num_workers"});
+  store.Add("workers", &KVStoreConfig::workers)
+      .Default(1)
+      .Range(1, 1024)
+      .Help("logical workers that share a batch on one device")
+      .Also({"num_workers"});
   s.Below("kvstore", &C::kvstore, std::move(store), "gradient aggregation", false, "type");
   return s;
 }
@@ -594,20 +623,32 @@ const std::vector<Key>& Schema() {
         .Default(0)
         .Help("seed of all random numbers")
         .Also({"random_seed", "manual_seed", "rng_seed"});
-    s.Below("net", &Config::net, NetSection(), "the net", true, "", {"model", "network", "architecture"});
+    s.Below("net", &Config::net, NetSection(), "the net", true, "",
+            {"model", "network", "architecture"});
     s.Below("data", &Config::data, DataSection(), "training and validation data", true);
     s.Below("train", &Config::train, TrainSection(), "how to train", false);
-    s.Add("vars", &Config::vars).Default({}).Help("named values for ${...}").Also({"variables", "params", "define"});
-    s.Add("blocks", &Config::blocks).Default({}).Help("named sub-nets: {params, inputs, layers, outputs}").Also({"block", "modules"});
+    s.Add("vars", &Config::vars)
+        .Default({})
+        .Help("named values for ${...}")
+        .Also({"variables", "params", "define"});
+    s.Add("blocks", &Config::blocks)
+        .Default({})
+        .Help("named sub-nets: {params, inputs, layers, outputs}")
+        .Also({"block", "modules"});
     s.Describe("include", "list", "files merged below this one; paths are relative to it");
-    s.Add("plugins", &Config::plugins).Default({}).IsPath().Help("shared objects with operators").Also({"plugin"});
+    s.Add("plugins", &Config::plugins)
+        .Default({})
+        .IsPath()
+        .Help("shared objects with operators")
+        .Also({"plugin"});
     return s.Take();
   }();
   return schema;
 }
 
 Kwargs ParamsOfMetric(Kwargs params) {
-  std::erase_if(params, [](const auto& item) { return item.first == "output" || item.first == "label"; });
+  std::erase_if(params,
+                [](const auto& item) { return item.first == "output" || item.first == "label"; });
   return params;
 }
 

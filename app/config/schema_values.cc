@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Readers and writers of the types of configuration keys.
 #include <algorithm>
 #include <charconv>
@@ -14,9 +15,12 @@
 namespace mxtrain::config {
 namespace {
 
-bool Expected(const char* what, const Value& value, const ReadContext& context, std::string help = "") {
+bool Expected(const char* what, const Value& value, const ReadContext& context,
+              std::string help = "") {
   if (help.empty() && context.info) help = HintFor(value, context.info->help);
-  context.diagnostics->Error(value.place, format("{}: expected {}, got {}", context.path, what, value.Describe()), std::move(help));
+  context.diagnostics->Error(
+      value.place, format("{}: expected {}, got {}", context.path, what, value.Describe()),
+      std::move(help));
   return false;
 }
 
@@ -24,11 +28,13 @@ template <typename T>
 bool ReadInteger(const Value& value, const ReadContext& context, T* out) {
   const std::optional<int64_t> integer = value.AsInteger();
   if (!integer) {
-    const std::string or_word = context.info && !context.info->word.empty() ? " or " + context.info->word : "";
+    const std::string or_word =
+        context.info && !context.info->word.empty() ? " or " + context.info->word : "";
     return Expected(("an integer" + or_word).c_str(), value, context);
   }
   if (!std::in_range<T>(*integer))
-    return Expected(std::is_unsigned_v<T> ? "an integer that is not negative" : "a smaller integer", value, context);
+    return Expected(std::is_unsigned_v<T> ? "an integer that is not negative" : "a smaller integer",
+                    value, context);
   *out = static_cast<T>(*integer);
   return true;
 }
@@ -39,10 +45,12 @@ struct UnitName {
   int64_t factor;
 };
 constexpr UnitName kUnits[] = {
-    {"epochs", Interval::Unit::kEpochs, 1},   {"epoch", Interval::Unit::kEpochs, 1},     {"", Interval::Unit::kEpochs, 1},
-    {"steps", Interval::Unit::kSteps, 1},     {"step", Interval::Unit::kSteps, 1},       {"s", Interval::Unit::kSeconds, 1},
-    {"seconds", Interval::Unit::kSeconds, 1}, {"min", Interval::Unit::kSeconds, 60},     {"minutes", Interval::Unit::kSeconds, 60},
-    {"h", Interval::Unit::kSeconds, 3600},    {"hours", Interval::Unit::kSeconds, 3600},
+    {"epochs", Interval::Unit::kEpochs, 1},    {"epoch", Interval::Unit::kEpochs, 1},
+    {"", Interval::Unit::kEpochs, 1},          {"steps", Interval::Unit::kSteps, 1},
+    {"step", Interval::Unit::kSteps, 1},       {"s", Interval::Unit::kSeconds, 1},
+    {"seconds", Interval::Unit::kSeconds, 1},  {"min", Interval::Unit::kSeconds, 60},
+    {"minutes", Interval::Unit::kSeconds, 60}, {"h", Interval::Unit::kSeconds, 3600},
+    {"hours", Interval::Unit::kSeconds, 3600},
 };
 
 // Nothing if the text does not have this form.
@@ -53,25 +61,39 @@ std::optional<Interval> ParseInterval(const Value& value) {
   const auto [stop, status] = std::from_chars(value.text.data(), end, count);
   std::string_view unit(stop, static_cast<size_t>(end - stop));
   while (unit.starts_with(' ')) unit.remove_prefix(1);
-  const auto found = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const UnitName& u) { return unit == u.text; });
-  if (status != std::errc() || count < 0 || count > 1'000'000'000'000 || found == std::end(kUnits)) return std::nullopt;
+  const auto found = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                  [&](const UnitName& u) { return unit == u.text; });
+  if (status != std::errc() || count < 0 || count > 1'000'000'000'000 || found == std::end(kUnits))
+    return std::nullopt;
   return Interval{count * found->factor, found->unit};
 }
 
 constexpr std::pair<std::string_view, double> kByteUnits[] = {
-    {"", 1},          {"B", 1},        {"KiB", 1024.0},     {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
-    {"kB", 1000.0},   {"KB", 1000.0},  {"MB", 1e6},         {"GB", 1e9},        {"TB", 1e12},
+    {"", 1},
+    {"B", 1},
+    {"KiB", 1024.0},
+    {"MiB", 1048576.0},
+    {"GiB", 1073741824.0},
+    {"TiB", 1099511627776.0},
+    {"kB", 1000.0},
+    {"KB", 1000.0},
+    {"MB", 1e6},
+    {"GB", 1e9},
+    {"TB", 1e12},
 };
 
 std::optional<std::string> TextOfElement(const Value& value, const std::string& type) {
-  if (type == "integer") return value.AsInteger() ? std::optional(std::to_string(*value.AsInteger())) : std::nullopt;
+  if (type == "integer")
+    return value.AsInteger() ? std::optional(std::to_string(*value.AsInteger())) : std::nullopt;
   if (type == "number") return value.AsNumber() ? std::optional(value.text) : std::nullopt;
   return value.is_scalar() ? std::optional(value.text) : std::nullopt;
 }
 
 // "(a, b)" of a list; a scalar stays one.
 std::optional<std::string> TextOfList(const Value& value, const std::string& type) {
-  const std::string element = type == "tuple" ? "integer" : type == "list of numbers" ? "number" : "string";
+  const std::string element = type == "tuple"             ? "integer"
+                              : type == "list of numbers" ? "number"
+                                                          : "string";
   if (value.is_scalar()) return TextOfElement(value, element);
   if (!value.is_list()) return std::nullopt;
   std::vector<std::string> parts;
@@ -87,19 +109,25 @@ std::optional<std::string> TextOfList(const Value& value, const std::string& typ
 struct NamedParts {
   const std::string* name = nullptr;
   Place place;
-  const Value* params = nullptr;  // the map, with `name` still in it; or the value of the first parameter
+  const Value* params =
+      nullptr;  // the map, with `name` still in it; or the value of the first parameter
 };
 
 std::optional<NamedParts> SplitNamed(const Value& value, const ReadContext& context) {
   if (value.is_scalar()) return NamedParts{&value.text, value.place, nullptr};
   if (!value.is_map()) return std::nullopt;
-  if (const Value* name = value.Get("name"); name && name->is_scalar()) return NamedParts{&name->text, name->place, &value};
+  if (const Value* name = value.Get("name"); name && name->is_scalar())
+    return NamedParts{&name->text, name->place, &value};
   const bool by_key =
-      value.members.size() == 1 && std::any_of(context.kinds.begin(), context.kinds.end(), [&](const NamedKind& kind) {
-        return kind.name == value.members[0].key || std::find(kind.also.begin(), kind.also.end(), value.members[0].key) != kind.also.end();
+      value.members.size() == 1 &&
+      std::any_of(context.kinds.begin(), context.kinds.end(), [&](const NamedKind& kind) {
+        return kind.name == value.members[0].key ||
+               std::find(kind.also.begin(), kind.also.end(), value.members[0].key) !=
+                   kind.also.end();
       });
   // Parameters without a name belong to the default: optimizer: {lr: 0.1}.
-  const bool has_default = context.info && context.info->type != "list" && !context.info->default_text.empty();
+  const bool has_default =
+      context.info && context.info->type != "list" && !context.info->default_text.empty();
   if (!by_key && has_default) return NamedParts{&context.info->default_text, value.place, &value};
   if (value.members.size() != 1) return std::nullopt;
   return NamedParts{&value.members[0].key, value.members[0].place, &value.members[0].value};
@@ -109,22 +137,28 @@ std::optional<NamedParts> SplitNamed(const Value& value, const ReadContext& cont
 std::string OneByOne(const Value& value, const ReadContext& context) {
   std::vector<std::string> items;
   for (const Member& m : value.members) {
-    const bool known = std::any_of(context.kinds.begin(), context.kinds.end(), [&m](const NamedKind& kind) { return kind.name == m.key; });
+    const bool known = std::any_of(context.kinds.begin(), context.kinds.end(),
+                                   [&m](const NamedKind& kind) { return kind.name == m.key; });
     if (!known) return "";
     items.push_back(format("{{{}: ...}}", m.key));
   }
-  return items.empty() || !context.info || context.info->type != "list" ? "" : format("write a list: [{}]", join(items, ", "));
+  return items.empty() || !context.info || context.info->type != "list"
+             ? ""
+             : format("write a list: [{}]", join(items, ", "));
 }
 
 // A hint for a word that is not one of the names but is known from other tools; "" for others.
 std::string AdviceOn(const std::string& word, const std::vector<std::string>& names) {
-  const auto has = [&names](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const auto has = [&names](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   if (word.starts_with("val_") && has(word.substr(4))) {
     return format("write '{}': every metric is measured on both training and validation data",
                   word.substr(4));
   }
   int k = 0;
-  if (has("top_k") && std::sscanf(word.c_str(), "top_%d_accuracy", &k) == 1) return format("write {{top_k: {}}}", k);
+  if (has("top_k") && std::sscanf(word.c_str(), "top_%d_accuracy", &k) == 1)
+    return format("write {{top_k: {}}}", k);
   return AdviceForOtherTools(word);
 }
 
@@ -136,7 +170,8 @@ const NamedKind* FindKind(const NamedParts& parts, const ReadContext& context) {
   }
   std::string nearest = Nearest(*parts.name, names);
   for (const NamedKind& kind : context.kinds) {
-    if (std::find(kind.also.begin(), kind.also.end(), *parts.name) != kind.also.end()) nearest = kind.name;
+    if (std::find(kind.also.begin(), kind.also.end(), *parts.name) != kind.also.end())
+      nearest = kind.name;
   }
   const std::string advice = AdviceOn(*parts.name, names);
   context.diagnostics->Error(parts.place, format("{} has no '{}'", context.path, *parts.name),
@@ -155,7 +190,8 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
     const std::optional<std::string> text = TextOfField(member.value, param);
     if (!text) {
       context.diagnostics->Error(member.value.place,
-                                 format("{}.{}: expected {}, got {}", kind.name, param.name, PhraseOfField(param), member.value.Describe()),
+                                 format("{}.{}: expected {}, got {}", kind.name, param.name,
+                                        PhraseOfField(param), member.value.Describe()),
                                  HintFor(member.value, param.help));
       return false;
     }
@@ -167,11 +203,14 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
     if (other == member.key) nearest = name;
   }
   std::string help = AdviceForOtherTools(member.key);
-  if (help.empty()) help = names.empty() ? "it takes none" : format("it takes {}", join(names, ", "));
+  if (help.empty())
+    help = names.empty() ? "it takes none" : format("it takes {}", join(names, ", "));
   for (const FieldInfo& param : kind.params) {
-    if (param.name == nearest) help = format("did you mean '{}'? {}", nearest, DescribeField(param));
+    if (param.name == nearest)
+      help = format("did you mean '{}'? {}", nearest, DescribeField(param));
   }
-  context.diagnostics->Error(member.place, format("{} has no parameter '{}'", kind.name, member.key), help);
+  context.diagnostics->Error(member.place,
+                             format("{} has no parameter '{}'", kind.name, member.key), help);
   return false;
 }
 
@@ -186,7 +225,8 @@ std::string Objection(const NamedKind& kind, const Kwargs& params) {
 }
 
 // Reports that error at the first parameter of `named` whose removal changes it.
-bool CheckParams(const NamedKind& kind, const Named& named, const Value* params, const ReadContext& context) {
+bool CheckParams(const NamedKind& kind, const Named& named, const Value* params,
+                 const ReadContext& context) {
   const std::string objection = Objection(kind, named.params);
   if (objection.empty()) return true;
   Place place = named.place;
@@ -227,12 +267,17 @@ bool Read(const Value& value, const ReadContext& context, double* out) {
 }
 bool Read(const Value& value, const ReadContext& context, std::string* out) {
   if (!value.is_scalar()) return Expected("a text", value, context);
-  const std::vector<std::string>* choices = context.info && !context.info->choices.empty() ? &context.info->choices : nullptr;
-  const bool unset = value.text.empty() && choices && !context.info->required && context.info->default_text.empty();
-  if (choices && !unset && std::find(choices->begin(), choices->end(), value.text) == choices->end()) {
+  const std::vector<std::string>* choices =
+      context.info && !context.info->choices.empty() ? &context.info->choices : nullptr;
+  const bool unset = value.text.empty() && choices && !context.info->required &&
+                     context.info->default_text.empty();
+  if (choices && !unset &&
+      std::find(choices->begin(), choices->end(), value.text) == choices->end()) {
     const std::string nearest = Nearest(value.text, *choices);
-    context.diagnostics->Error(value.place, format("{}: there is no '{}'", context.path, value.text),
-                               nearest.empty() ? format("there are {}", join(*choices, ", ")) : format("did you mean '{}'?", nearest));
+    context.diagnostics->Error(value.place,
+                               format("{}: there is no '{}'", context.path, value.text),
+                               nearest.empty() ? format("there are {}", join(*choices, ", "))
+                                               : format("did you mean '{}'?", nearest));
     return false;
   }
   *out = value.text;
@@ -243,8 +288,11 @@ std::optional<ByteCount> ParseByteCount(std::string_view text) {
   const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), count);
   std::string_view unit(stop, static_cast<size_t>(text.data() + text.size() - stop));
   while (unit.starts_with(' ')) unit.remove_prefix(1);
-  const auto found = std::find_if(std::begin(kByteUnits), std::end(kByteUnits), [&](const auto& u) { return unit == u.first; });
-  if (status != std::errc() || found == std::end(kByteUnits) || !(count >= 0 && count * found->second < 1e18)) return std::nullopt;
+  const auto found = std::find_if(std::begin(kByteUnits), std::end(kByteUnits),
+                                  [&](const auto& u) { return unit == u.first; });
+  if (status != std::errc() || found == std::end(kByteUnits) ||
+      !(count >= 0 && count * found->second < 1e18))
+    return std::nullopt;
   return ByteCount{static_cast<int64_t>(std::llround(count * found->second))};
 }
 bool Read(const Value& value, const ReadContext& context, Interval* out) {
@@ -283,8 +331,10 @@ bool Read(const Value& value, const ReadContext& context, ClassWeights* out) {
   if (out->automatic || value.is_null()) return true;
   if (value.is_map()) return Read(value, context, &out->by_name);
   if (!value.is_list()) {
-    const bool other_word = value.is_scalar() && (value.text == "balanced" || value.text == "balance");
-    return Expected("auto, a list of numbers, or a map from classes to numbers", value, context, other_word ? "did you mean 'auto'?" : "");
+    const bool other_word =
+        value.is_scalar() && (value.text == "balanced" || value.text == "balance");
+    return Expected("auto, a list of numbers, or a map from classes to numbers", value, context,
+                    other_word ? "did you mean 'auto'?" : "");
   }
   bool good = true;
   for (const Value& item : value.list) {
@@ -298,14 +348,16 @@ bool Read(const Value& value, const ReadContext& context, ClassWeights* out) {
   return good;
 }
 bool Read(const Value& value, const ReadContext& context, ByteCount* out) {
-  const std::optional<ByteCount> read = value.is_scalar() ? ParseByteCount(value.text) : std::nullopt;
+  const std::optional<ByteCount> read =
+      value.is_scalar() ? ParseByteCount(value.text) : std::nullopt;
   if (!read) return Expected("a size such as 2GiB, 512MiB or 1000000", value, context);
   *out = *read;
   return true;
 }
 bool Read(const Value& value, const ReadContext& context, ByteLimit* out) {
   *out = {};
-  const std::string_view text = value.is_scalar() ? std::string_view(value.text) : std::string_view();
+  const std::string_view text =
+      value.is_scalar() ? std::string_view(value.text) : std::string_view();
   if (!text.ends_with('%')) {
     const std::optional<ByteCount> read = ParseByteCount(text);
     if (!read)
@@ -342,10 +394,14 @@ bool Read(const Value& value, const ReadContext& context, std::vector<Column>* o
 std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field) {
   const std::string& type = field.type;
   if (!field.choices.empty() || type.find(" | ") != std::string::npos) {
-    const bool known = value.is_scalar() && (" " + type + " ").find(" " + value.text + " ") != std::string::npos && value.text != "|";
+    const bool known = value.is_scalar() &&
+                       (" " + type + " ").find(" " + value.text + " ") != std::string::npos &&
+                       value.text != "|";
     return known ? std::optional(value.text) : std::nullopt;
   }
-  if (type == "boolean") return value.AsBool() ? std::optional<std::string>(*value.AsBool() ? "True" : "False") : std::nullopt;
+  if (type == "boolean")
+    return value.AsBool() ? std::optional<std::string>(*value.AsBool() ? "True" : "False")
+                          : std::nullopt;
   if (type == "tuple" || type.starts_with("list")) return TextOfList(value, type);
   return TextOfElement(value, type);
 }
@@ -368,20 +424,24 @@ std::string DescribeField(const FieldInfo& field) {
 }
 
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out) {
-  const bool optional = context.info && !context.info->required && context.info->default_text.empty();
-  if (!value.is_scalar() || (value.text.empty() && !optional)) return Expected("a path", value, context);
+  const bool optional =
+      context.info && !context.info->required && context.info->default_text.empty();
+  if (!value.is_scalar() || (value.text.empty() && !optional))
+    return Expected("a path", value, context);
   if (value.text.empty()) return out->clear(), true;
   if (value.text.find('\0') != std::string::npos)
     return Expected("a path, which cannot contain NUL", value, context);
-  const std::filesystem::path base =
-      value.place ? context.diagnostics->sources().Folder(value.place.file) : std::filesystem::current_path();
+  const std::filesystem::path base = value.place
+                                         ? context.diagnostics->sources().Folder(value.place.file)
+                                         : std::filesystem::current_path();
   *out = std::filesystem::absolute(base / value.text).lexically_normal().string();
   return true;
 }
 
 bool Read(const Value& value, const ReadContext& context, Named* out) {
   const std::optional<NamedParts> parts = SplitNamed(value, context);
-  if (!parts) return Expected("a name, or {name: ..., parameters}", value, context, OneByOne(value, context));
+  if (!parts)
+    return Expected("a name, or {name: ..., parameters}", value, context, OneByOne(value, context));
   const NamedKind* kind = FindKind(*parts, context);
   if (!kind) return false;
   out->name = kind->name;
@@ -394,20 +454,25 @@ bool Read(const Value& value, const ReadContext& context, Named* out) {
       good = AddParam(m, *kind, context, out) && good;
     }
   } else if (parts->params && !parts->params->is_null()) {
-    const Member first{kind->params.empty() ? *parts->name : kind->params[0].name, parts->params->place, *parts->params};
+    const Member first{kind->params.empty() ? *parts->name : kind->params[0].name,
+                       parts->params->place, *parts->params};
     good = AddParam(first, *kind, context, out);
   }
   for (const FieldInfo& param : kind->params) {
-    const bool given = std::any_of(out->params.begin(), out->params.end(), [&](const auto& p) { return p.first == param.name; });
+    const bool given = std::any_of(out->params.begin(), out->params.end(),
+                                   [&](const auto& p) { return p.first == param.name; });
     if (!good || given || !param.required) continue;
-    context.diagnostics->Error(parts->place, format("{} needs the parameter '{}'", kind->name, param.name), DescribeField(param));
+    context.diagnostics->Error(parts->place,
+                               format("{} needs the parameter '{}'", kind->name, param.name),
+                               DescribeField(param));
     good = false;
   }
   return good && CheckParams(*kind, *out, parts->params, context);
 }
 
 bool Read(const Value& value, const ReadContext& context, PatternKinds* out) {
-  if (!value.is_map()) return Expected("a map from patterns on names to kinds, {fc*: xavier}", value, context);
+  if (!value.is_map())
+    return Expected("a map from patterns on names to kinds, {fc*: xavier}", value, context);
   out->clear();
   bool good = true;
   for (const Member& m : value.members) {
@@ -438,14 +503,17 @@ Value Write(const std::string& value) {
   return Value::Scalar(value, {}, true);
 }
 Value Write(const Interval& value) {
-  const char* unit = value.unit == Interval::Unit::kEpochs ? "epochs" : value.unit == Interval::Unit::kSteps ? "steps" : "s";
+  const char* unit = value.unit == Interval::Unit::kEpochs  ? "epochs"
+                     : value.unit == Interval::Unit::kSteps ? "steps"
+                                                            : "s";
   return Value::Scalar(std::to_string(value.count) + unit);
 }
 Value Write(const ByteCount& value) {
   return Value::Scalar(std::to_string(value.bytes));
 }
 Value Write(const ByteLimit& value) {
-  return value.percent > 0 ? Value::Scalar(format("{}%", value.percent)) : Write(static_cast<const ByteCount&>(value));
+  return value.percent > 0 ? Value::Scalar(format("{}%", value.percent))
+                           : Write(static_cast<const ByteCount&>(value));
 }
 Value Write(const Duration& value) {
   return Value::Scalar(value.seconds == 0 ? "0" : std::to_string(value.seconds) + "s");
@@ -485,7 +553,10 @@ Value Write(const Value& value) {
 Value Write(const std::vector<Column>& value) {
   Value map = Value::Map({});
   for (const Column& column : value) {
-    map.members.push_back({column.input, {}, column.columns.size() == 1 ? Write(column.columns[0]) : Write(column.columns)});
+    map.members.push_back(
+        {column.input,
+         {},
+         column.columns.size() == 1 ? Write(column.columns[0]) : Write(column.columns)});
   }
   return map;
 }

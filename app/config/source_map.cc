@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/source_map.h"
 
 #include <algorithm>
@@ -7,9 +8,16 @@
 
 namespace mxtrain::config {
 
-SourceMap::File::File(std::string name, std::string text, std::filesystem::path folder, bool command_line)
-    : name(std::move(name)), text(std::move(text)), lines{0}, folder(std::move(folder)), command_line(command_line) {
-  for (size_t end = this->text.find('\n'); end != std::string::npos; end = this->text.find('\n', end + 1)) lines.push_back(end + 1);
+SourceMap::File::File(std::string name, std::string text, std::filesystem::path folder,
+                      bool command_line)
+    : name(std::move(name)),
+      text(std::move(text)),
+      lines{0},
+      folder(std::move(folder)),
+      command_line(command_line) {
+  for (size_t end = this->text.find('\n'); end != std::string::npos;
+       end = this->text.find('\n', end + 1))
+    lines.push_back(end + 1);
 }
 
 int SourceMap::AddFile(std::string name, std::string text, std::filesystem::path folder) {

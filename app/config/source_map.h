@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The source texts of a configuration: values refer to them by place, and messages show their
 // lines.
@@ -21,14 +22,17 @@ struct Place {
 // Not thread-safe while files are added.
 class SourceMap {
  public:
-  // `name` as messages show it; `folder` is what relative paths inside it are relative to. Returns the id for Place::file.
+  // `name` as messages show it; `folder` is what relative paths inside it are relative to. Returns
+  // the id for Place::file.
   int AddFile(std::string name, std::string text, std::filesystem::path folder);
   // The command line overrides form one source, one per line.
   int AddCommandLine(std::string text, std::filesystem::path working_folder);
 
   const std::string& Name(int file) const { return files_[static_cast<size_t>(file)].name; }
   const std::string& Text(int file) const { return files_[static_cast<size_t>(file)].text; }
-  const std::filesystem::path& Folder(int file) const { return files_[static_cast<size_t>(file)].folder; }
+  const std::filesystem::path& Folder(int file) const {
+    return files_[static_cast<size_t>(file)].folder;
+  }
   std::string_view Line(int file, int line) const;  // without its end; "" past the last
   // "net.yaml:31" for errors of the library; "command line"; "" without a location.
   std::string Where(const Place& place) const;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/value.h"
 
 #include <algorithm>
@@ -19,13 +20,16 @@ bool IsNullText(std::string_view text) {
 // Whether YAML needs quotes to read the text as a string.
 bool NeedsQuotes(const Value& scalar) {
   const std::string& text = scalar.text;
-  if (scalar.quoted && (IsNullText(text) || scalar.AsBool() || Value::Scalar(text).AsBool() || Value::Scalar(text).AsNumber())) return true;
+  if (scalar.quoted && (IsNullText(text) || scalar.AsBool() || Value::Scalar(text).AsBool() ||
+                        Value::Scalar(text).AsNumber()))
+    return true;
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;
   if (text.starts_with("${")) return text.find('\n') != std::string::npos;
-  if (std::string_view("!&*-?|>@`\"'%#{}[],:~=<").find(text.front()) != std::string_view::npos && !Value::Scalar(text).AsNumber())
+  if (std::string_view("!&*-?|>@`\"'%#{}[],:~=<").find(text.front()) != std::string_view::npos &&
+      !Value::Scalar(text).AsNumber())
     return true;
-  return text.find_first_of("{}[],\n\t\"\\") != std::string::npos || text.find(": ") != std::string::npos ||
-         text.find(" #") != std::string::npos;
+  return text.find_first_of("{}[],\n\t\"\\") != std::string::npos ||
+         text.find(": ") != std::string::npos || text.find(" #") != std::string::npos;
 }
 
 std::string Quote(std::string_view text) {
@@ -124,7 +128,8 @@ Value Value::Map(std::vector<Member> members, Place place) {
 }
 
 const Member* Value::Find(std::string_view key) const {
-  const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
+  const auto found =
+      std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
   return found == members.end() ? nullptr : &*found;
 }
 
@@ -164,7 +169,9 @@ std::optional<int64_t> Value::AsInteger() const {
   int64_t integer = 0;
   const char* end = text.data() + text.size();
   const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
-  if (const auto [stop, status] = std::from_chars(begin, end, integer); status == std::errc() && stop == end) return integer;
+  if (const auto [stop, status] = std::from_chars(begin, end, integer);
+      status == std::errc() && stop == end)
+    return integer;
   return static_cast<int64_t>(*number);
 }
 
@@ -172,7 +179,8 @@ std::optional<double> Value::AsNumber() const {
   if (!is_scalar() || quoted || text.empty()) return std::nullopt;
   if (text == ".inf" || text == "inf") return HUGE_VAL;
   if (text == "-.inf" || text == "-inf") return -HUGE_VAL;
-  if (std::isalpha(static_cast<unsigned char>(text.back()))) return std::nullopt;  // no "nan", no "0x1p3f"
+  if (std::isalpha(static_cast<unsigned char>(text.back())))
+    return std::nullopt;  // no "nan", no "0x1p3f"
   double number = 0;
   const char* end = text.data() + text.size();
   const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
@@ -197,13 +205,18 @@ std::string Value::Describe() const {
 std::string HintFor(const Value& value, const std::string& otherwise) {
   const std::string& text = value.text;
   if (!value.is_scalar() || text.empty()) return otherwise;
-  if (value.quoted) return Value::Scalar(text).AsNumber() || Value::Scalar(text).AsBool() ? format("did you mean {}, without quotes?", text) : otherwise;
+  if (value.quoted)
+    return Value::Scalar(text).AsNumber() || Value::Scalar(text).AsBool()
+               ? format("did you mean {}, without quotes?", text)
+               : otherwise;
   if (text == "None" || text == "nil") return "did you mean null?";
   const std::string but_last = text.substr(0, text.size() - 1);
   if (text.back() == '%') {
-    if (const auto number = Value::Scalar(but_last).AsNumber()) return format("did you mean {}?", *number / 100);
+    if (const auto number = Value::Scalar(but_last).AsNumber())
+      return format("did you mean {}?", *number / 100);
   }
-  if (text.back() == ';' && Value::Scalar(but_last).AsNumber()) return format("did you mean {}, without ';'?", but_last);
+  if (text.back() == ';' && Value::Scalar(but_last).AsNumber())
+    return format("did you mean {}, without ';'?", but_last);
   const size_t comma = text.find(',');
   if (comma == std::string::npos) return otherwise;
   std::string joined = text, with_point = text;
@@ -214,7 +227,9 @@ std::string HintFor(const Value& value, const std::string& otherwise) {
   return Value::Scalar(meant).AsNumber() ? format("did you mean {}?", meant) : otherwise;
 }
 
-std::string ToFlow(const Value& value) { return Flow(value); }
+std::string ToFlow(const Value& value) {
+  return Flow(value);
+}
 
 std::string ToYaml(const Value& value) {
   if (!value.is_list() && !value.is_map()) return Flow(value) + "\n";

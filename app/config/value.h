@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A configuration as a tree of values, each with its place. Independent of the YAML library;
 // document.h does the reading.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only user of the YAML library: turns its events into values with places.
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -26,13 +27,15 @@ constexpr std::string_view kSpecial = "{}[],:#? '\"&*";
 constexpr char kFirstStandIn = 0x0e;
 
 std::string Protect(std::string text) {
-  for (size_t open = text.find("${"), close = 0; open != std::string::npos; open = text.find("${", close)) {
+  for (size_t open = text.find("${"), close = 0; open != std::string::npos;
+       open = text.find("${", close)) {
     close = text.find_first_of("}\n", open);
     if (close == std::string::npos) break;
     if (text[close] == '\n') continue;
     for (size_t i = open + 1; i <= close; ++i) {
       const size_t index = kSpecial.find(text[i]);
-      if (index != std::string_view::npos) text[i] = static_cast<char>(kFirstStandIn + static_cast<char>(index));
+      if (index != std::string_view::npos)
+        text[i] = static_cast<char>(kFirstStandIn + static_cast<char>(index));
     }
   }
   return text;
@@ -63,7 +66,8 @@ void Measure(const Value& value, Extent* extent) {
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(int file, Diagnostics* diagnostics) : file_(file), diagnostics_(*diagnostics), text_(diagnostics->sources().Text(file)) {
+  TreeBuilder(int file, Diagnostics* diagnostics)
+      : file_(file), diagnostics_(*diagnostics), text_(diagnostics->sources().Text(file)) {
     line_starts_.push_back(0);
     for (size_t i = 0; i < text_.size(); ++i) {
       if (text_[i] == '\n') line_starts_.push_back(i + 1);
@@ -80,14 +84,18 @@ class TreeBuilder : public YAML::EventHandler {
 
   // Marks count characters; places count bytes.
   Place PlaceOf(const YAML::Mark& mark, int length = 1) {
-    const size_t line = std::min(static_cast<size_t>(std::max(0, mark.line)), line_starts_.size() - 1);
+    const size_t line =
+        std::min(static_cast<size_t>(std::max(0, mark.line)), line_starts_.size() - 1);
     // Marks come in text order: the next one on a line is after the last.
     if (line != walk_.line || mark.column < walk_.column) walk_ = {line, 0, line_starts_[line]};
-    for (; walk_.column < mark.column && walk_.at < text_.size() && text_[walk_.at] != '\n'; ++walk_.column) {
+    for (; walk_.column < mark.column && walk_.at < text_.size() && text_[walk_.at] != '\n';
+         ++walk_.column) {
       do ++walk_.at;
-      while (walk_.at < text_.size() && (static_cast<unsigned char>(text_[walk_.at]) & 0xc0) == 0x80);
+      while (walk_.at < text_.size() &&
+             (static_cast<unsigned char>(text_[walk_.at]) & 0xc0) == 0x80);
     }
-    return {file_, static_cast<int>(line) + 1, static_cast<int>(walk_.at - line_starts_[line]) + 1, length};
+    return {file_, static_cast<int>(line) + 1, static_cast<int>(walk_.at - line_starts_[line]) + 1,
+            length};
   }
 
   // Where the innermost open bracket is, for "is never closed".
@@ -106,7 +114,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) {
       Fatal(PlaceOf(mark), "this comes after the end of the document above",
-      "check its indentation; a file contains one YAML document");
+            "check its indentation; a file contains one YAML document");
     }
   }
   void OnDocumentEnd() override {}
@@ -116,7 +124,8 @@ class TreeBuilder : public YAML::EventHandler {
     value.place = PlaceOf(mark);
     Finish(std::move(value), anchor, false);
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
     Place place = PlaceOf(mark);
     const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     place.length = LengthOf(place, text);
@@ -128,11 +137,13 @@ class TreeBuilder : public YAML::EventHandler {
     CountCopy(found->second, PlaceOf(mark));
     Finish(found->second, YAML::NullAnchor, false);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     stack_.push_back({Value::List({}, PlaceOf(mark)), anchor, {}, false, {}});
   }
   void OnSequenceEnd() override { EndContainer(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     Frame& frame = stack_.emplace_back(Frame{Value::Map({}, PlaceOf(mark)), anchor, {}, false, {}});
     frame.members.emplace(&frame.value);
   }
@@ -148,7 +159,8 @@ class TreeBuilder : public YAML::EventHandler {
   };
 
   size_t Offset(const Place& place) const {
-    return line_starts_[static_cast<size_t>(place.line - 1)] + static_cast<size_t>(place.column - 1);
+    return line_starts_[static_cast<size_t>(place.line - 1)] +
+           static_cast<size_t>(place.column - 1);
   }
 
   // Bytes that the scalar takes on its line.
@@ -158,11 +170,14 @@ class TreeBuilder : public YAML::EventHandler {
     const char quote = start < text_.size() ? text_[start] : '\0';
     if (quote == '"' || quote == '\'') {
       end = start + 1;
-      while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' && quote == '"' ? 2 : 1;
-      if (end >= text_.size()) Fatal(place, "this quoted text is never closed", format("add the closing {}", quote));
+      while (end < text_.size() && text_[end] != quote)
+        end += text_[end] == '\\' && quote == '"' ? 2 : 1;
+      if (end >= text_.size())
+        Fatal(place, "this quoted text is never closed", format("add the closing {}", quote));
       ++end;
     }
-    const std::string_view found = std::string_view(text_).substr(std::min(start, text_.size()), end - start);
+    const std::string_view found =
+        std::string_view(text_).substr(std::min(start, text_.size()), end - start);
     return std::max(1, static_cast<int>(std::min(found.find_first_of("\r\n"), found.size())));
   }
 
@@ -179,7 +194,10 @@ class TreeBuilder : public YAML::EventHandler {
     Measure(value, &extent);
     Count(extent.nodes, place);
     copied_text_ += extent.text;
-    if (copied_text_ > kMaxCopiedText) Fatal(place, format("anchors and aliases hold more than {} MiB of text", kMaxCopiedText >> 20), "use fewer aliases");
+    if (copied_text_ > kMaxCopiedText)
+      Fatal(place,
+            format("anchors and aliases hold more than {} MiB of text", kMaxCopiedText >> 20),
+            "use fewer aliases");
   }
 
   void EndContainer() {
@@ -199,7 +217,9 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (Frame& top = stack_.back(); top.value.is_list()) {
       top.value.list.push_back(std::move(value));
     } else if (!top.has_key) {
-      if (!value.is_scalar()) Fatal(value.place, format("a key must be a text, not {}", value.Describe()), "put it in quotes");
+      if (!value.is_scalar())
+        Fatal(value.place, format("a key must be a text, not {}", value.Describe()),
+              "put it in quotes");
       top.key = std::move(value);
       top.key.quoted = quoted;
       top.has_key = true;
@@ -211,11 +231,14 @@ class TreeBuilder : public YAML::EventHandler {
 
   // "{steps: 10,000}" is two keys to YAML: steps, and 000 without a value.
   bool IsCutNumber(const Value& map, const Value& key, const Value& value) const {
-    const auto is_digits = [](const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; };
+    const auto is_digits = [](const std::string& text) {
+      return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    };
     if (!value.is_null() || !is_digits(key.text) || map.members.empty()) return false;
     const Value& before = map.members.back().value;
     const size_t comma = Offset(key.place) - 1;
-    return is_digits(before.text) && before.place && text_[comma] == ',' && Offset(before.place) + before.text.size() == comma;
+    return is_digits(before.text) && before.place && text_[comma] == ',' &&
+           Offset(before.place) + before.text.size() == comma;
   }
 
   void AddMember(Frame* frame, Value key, Value value) {
@@ -245,7 +268,8 @@ class TreeBuilder : public YAML::EventHandler {
   void MergeKey(Frame* frame, const Value& key, const Value& value) {
     const std::vector<Value> sources = value.is_list() ? value.list : std::vector<Value>{value};
     for (const Value& source : sources) {
-      if (!source.is_map()) Fatal(key.place, format("'<<' takes a map or a list of maps, got {}", source.Describe()));
+      if (!source.is_map())
+        Fatal(key.place, format("'<<' takes a map or a list of maps, got {}", source.Describe()));
       for (const Member& m : source.members) {
         if (!frame->members->Find(m.key)) frame->members->Add(m);
       }
@@ -263,8 +287,8 @@ class TreeBuilder : public YAML::EventHandler {
     int column = 0;
     size_t at = 0;
   };
-  Walk walk_;                 // how far PlaceOf came on its last line
-  std::deque<Frame> stack_;   // references to elements stay valid
+  Walk walk_;                // how far PlaceOf came on its last line
+  std::deque<Frame> stack_;  // references to elements stay valid
   std::map<YAML::anchor_t, Value> anchors_;
   Value root_;
   int documents_ = 0, num_nodes_ = 0;
@@ -323,7 +347,8 @@ TextLine LineAt(const SourceMap& sources, int file, int number) {
   if (line.starts_with('#')) line = {};
   line = line.substr(0, line.find(" #"));
   while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
-  return {line, {file, number, static_cast<int>(first) + 1, std::max(1, static_cast<int>(line.size()))}};
+  return {line,
+          {file, number, static_cast<int>(first) + 1, std::max(1, static_cast<int>(line.size()))}};
 }
 
 // Why a key cannot begin on a line in block style: an error in the line above, or its own
@@ -350,14 +375,16 @@ std::optional<Diagnostic> ExplainKey(const SourceMap& sources, int file, int num
                       {}};
   }
   if (colon == std::string::npos && text.find_first_of("[]{}\"'") == std::string::npos) {
-    const std::string meant = blank == std::string::npos ? text + ":" : text.substr(0, blank) + ":" + text.substr(blank);
+    const std::string meant =
+        blank == std::string::npos ? text + ":" : text.substr(0, blank) + ":" + text.substr(blank);
     return Diagnostic{Severity::kError,
                       above.place,
                       "missing ':' in this line",
                       format("did you mean '{}'?", meant),
                       {}};
   }
-  if (colon != std::string::npos && colon + 1 < text.size() && text[colon + 1] != ' ' && blank == std::string::npos) {
+  if (colon != std::string::npos && colon + 1 < text.size() && text[colon + 1] != ' ' &&
+      blank == std::string::npos) {
     return Diagnostic{
         Severity::kError,
         above.place,
@@ -365,7 +392,8 @@ std::optional<Diagnostic> ExplainKey(const SourceMap& sources, int file, int num
         format("did you mean '{}: {}'?", text.substr(0, colon), text.substr(colon + 1)),
         {}};
   }
-  if (here.place.column > above.place.column && colon != std::string::npos && colon + 1 < text.size()) {
+  if (here.place.column > above.place.column && colon != std::string::npos &&
+      colon + 1 < text.size()) {
     return Diagnostic{Severity::kError,
                       here.place,
                       "this line is indented deeper than the line above, which already has a value",
@@ -376,7 +404,8 @@ std::optional<Diagnostic> ExplainKey(const SourceMap& sources, int file, int num
 }
 
 bool IsEscapeError(const std::string& phrase) {
-  return phrase.find("escape character") != std::string::npos || phrase.find("scanning hex number") != std::string::npos;
+  return phrase.find("escape character") != std::string::npos ||
+         phrase.find("scanning hex number") != std::string::npos;
 }
 
 // The start of the escape at which the reader gave up; `place` is after it.
@@ -384,7 +413,8 @@ Place EscapeBefore(const SourceMap& sources, Place place, const std::string& phr
   const std::string_view line = sources.Line(place.file, place.line);
   const bool hexadecimal = phrase.find("hex number") != std::string::npos;
   for (size_t at = std::min(line.size(), static_cast<size_t>(place.column)); at-- > 0;) {
-    const bool digits_follow = at + 1 < line.size() && std::string_view("xuU").find(line[at + 1]) != std::string_view::npos;
+    const bool digits_follow = at + 1 < line.size() &&
+                               std::string_view("xuU").find(line[at + 1]) != std::string_view::npos;
     if (line[at] != '\\' || (hexadecimal && !digits_follow)) continue;
     place.column = static_cast<int>(at) + 1;
     break;
@@ -406,7 +436,8 @@ std::pair<std::string, std::string> Explain(const std::string& phrase) {
     return {"invalid escape: in double quotes '\\' starts an escape sequence",
             "write paths with '/', or in single quotes"};
   }
-  if (phrase.find("unknown token") != std::string::npos) return {"a text cannot begin with this character", "put it in quotes"};
+  if (phrase.find("unknown token") != std::string::npos)
+    return {"a text cannot begin with this character", "put it in quotes"};
   if (phrase.find("referenced anchor") != std::string::npos)
     return {"there is no anchor of this name",
             "an anchor (&name) must come before its aliases (*name)"};
@@ -432,7 +463,8 @@ Value ParseYaml(int file, Diagnostics* diagnostics) {
     Place place = builder.PlaceOf(error.mark);
     if (IsEscapeError(error.msg)) place = EscapeBefore(diagnostics->sources(), place, error.msg);
     if (error.msg.find("illegal map value") != std::string::npos) {
-      if (const auto found = ExplainKey(diagnostics->sources(), file, place.line)) builder.Fatal(found->place, found->message, found->help);
+      if (const auto found = ExplainKey(diagnostics->sources(), file, place.line))
+        builder.Fatal(found->place, found->message, found->help);
     }
     const auto [message, help] = Explain(error.msg);
     builder.Fatal(place, message, help);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/console.h"
 
 #include <sys/ioctl.h>
@@ -47,7 +48,8 @@ std::string TimeStamp() {
 
 std::string Join(const NamedValues& values) {
   std::string text;
-  for (const auto& [name, value] : values) text += format("{}{} {}", text.empty() ? "" : "  ", name, FormatNumber(value));
+  for (const auto& [name, value] : values)
+    text += format("{}{} {}", text.empty() ? "" : "  ", name, FormatNumber(value));
   return text;
 }
 
@@ -56,7 +58,8 @@ std::string BarOfWidth(double done, std::span<const std::string> parts, size_t w
   constexpr size_t kBarWidth = 16, kLeastWithBar = 70;
   const auto filled = static_cast<size_t>(std::clamp(done, 0.0, 1.0) * kBarWidth);
   std::string text;
-  if (width >= kLeastWithBar) text = format("[{}{}] ", std::string(filled, '='), std::string(kBarWidth - filled, ' '));
+  if (width >= kLeastWithBar)
+    text = format("[{}{}] ", std::string(filled, '='), std::string(kBarWidth - filled, ' '));
   for (const std::string& part : parts) {
     const std::string gap = &part == parts.data() ? "" : "  ";
     if (text.size() + gap.size() + part.size() > width) break;
@@ -71,7 +74,9 @@ Console::Console(const ConsoleOptions& options) : quiet_(options.quiet), verbose
   const bool terminal = IsTerminal();
   const bool wanted = IsSet("FORCE_COLOR") || (terminal && !IsSet("NO_COLOR"));
   color_ = options.color == Choice::kAlways || (options.color == Choice::kAuto && wanted);
-  progress_ = options.progress != Progress::kAuto ? options.progress : terminal ? Progress::kBar : Progress::kLines;
+  progress_ = options.progress != Progress::kAuto ? options.progress
+              : terminal                          ? Progress::kBar
+                                                  : Progress::kLines;
   if (quiet_) progress_ = Progress::kNone;
 }
 
@@ -98,7 +103,8 @@ void Console::Message(LogLevel level, std::string_view said) {
   });
   if (level == LogLevel::kWarning) {
     ++warning_count_;
-    if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end()) warnings_.emplace_back(text);
+    if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end())
+      warnings_.emplace_back(text);
   }
   if ((level == LogLevel::kDebug && !verbose_) || (level == LogLevel::kInfo && quiet_)) return;
   const bool paint = color_ && *kColors[k];
@@ -114,7 +120,8 @@ void Console::ShowBar(const std::string& text) {
 }
 
 int Console::width() const {
-  if (const char* columns = std::getenv("COLUMNS"); columns && std::atoi(columns) > 0) return std::atoi(columns);
+  if (const char* columns = std::getenv("COLUMNS"); columns && std::atoi(columns) > 0)
+    return std::atoi(columns);
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 80;
@@ -151,29 +158,35 @@ void ConsoleListener::OnStart(const RunStart& s) {
   say(format(
       "net: {} parameters{}", s.parameters,
       s.learning_parameters < s.parameters ? format(", {} trainable", s.learning_parameters) : ""));
-  say(format("memory: parameters {}, gradients {}, optimizer {},{} activations and workspaces {}", FormatBytes(s.parameter_bytes),
-             FormatBytes(s.gradient_bytes), FormatBytes(s.optimizer_bytes),
-             s.average_bytes > 0 ? format(" averages {},", FormatBytes(s.average_bytes)) : "", FormatBytes(s.arena_bytes)));
+  say(format("memory: parameters {}, gradients {}, optimizer {},{} activations and workspaces {}",
+             FormatBytes(s.parameter_bytes), FormatBytes(s.gradient_bytes),
+             FormatBytes(s.optimizer_bytes),
+             s.average_bytes > 0 ? format(" averages {},", FormatBytes(s.average_bytes)) : "",
+             FormatBytes(s.arena_bytes)));
   say(format("gradient scale: {} ({})", FormatNumber(s.rescale_grad), s.rescale_reason));
   if (s.first_step > 0) say(format("resuming after step {}", s.first_step));
 }
 
 void ConsoleListener::OnStep(const StepEvent& e) {
-  const double done = static_cast<double>(e.step) / static_cast<double>(std::max<int64_t>(e.total_steps, 1));
+  const double done =
+      static_cast<double>(e.step) / static_cast<double>(std::max<int64_t>(e.total_steps, 1));
   // A narrow terminal drops parts from the end.
-  const std::string parts[] = {format("epoch {} step {}/{}", e.epoch + 1, e.step_in_epoch, e.steps_per_epoch),
-                               "loss " + FormatNumber(e.loss),
-                               FormatDuration(e.seconds_left) + " left",
-                               "lr " + FormatNumber(e.lr),
-                               FormatNumber(e.images_per_second) + " images/s",
-                               FormatBytes(CurrentMemoryBytes()),
-                               format("waiting {:.0f} %", 100 * e.wait_share)};
+  const std::string parts[] = {
+      format("epoch {} step {}/{}", e.epoch + 1, e.step_in_epoch, e.steps_per_epoch),
+      "loss " + FormatNumber(e.loss),
+      FormatDuration(e.seconds_left) + " left",
+      "lr " + FormatNumber(e.lr),
+      FormatNumber(e.images_per_second) + " images/s",
+      FormatBytes(CurrentMemoryBytes()),
+      format("waiting {:.0f} %", 100 * e.wait_share)};
   if (console_.bar()) {
-    console_.ShowBar(BarOfWidth(done, parts, static_cast<size_t>(std::max(console_.width() - 1, 0))));
+    console_.ShowBar(
+        BarOfWidth(done, parts, static_cast<size_t>(std::max(console_.width() - 1, 0))));
     return;
   }
   const std::string text = format("{}", join(parts, "  "));
-  if (!console_.lines() || done < 0.01 || (first_percent_said_ && e.seconds < next_line_seconds_)) return;
+  if (!console_.lines() || done < 0.01 || (first_percent_said_ && e.seconds < next_line_seconds_))
+    return;
   first_percent_said_ = true;
   next_line_seconds_ = e.seconds + 30;
   console_.Message(LogLevel::kInfo, text);
@@ -183,30 +196,45 @@ void ConsoleListener::OnEpoch(const EpochEvent& e) {
   const std::string scale = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps skipped",
                                                       e.loss_scale, e.steps_skipped)
                                              : "";
-  console_.Message(LogLevel::kInfo, format("epoch {}  train: {}{}{}  ({} images/s, {}){}{}", e.epoch, Join(e.train), e.val.empty() ? "" : "  val: ",
-                                           Join(e.val), FormatNumber(e.images_per_second), FormatDuration(e.seconds), scale, e.best ? "  best" : ""));
+  console_.Message(
+      LogLevel::kInfo,
+      format("epoch {}  train: {}{}{}  ({} images/s, {}){}{}", e.epoch, Join(e.train),
+             e.val.empty() ? "" : "  val: ", Join(e.val), FormatNumber(e.images_per_second),
+             FormatDuration(e.seconds), scale, e.best ? "  best" : ""));
 }
 
 void ConsoleListener::OnSave(const SaveEvent& e) {
-  console_.Message(LogLevel::kDebug, format("saved {} after step {} in {:.3f} s", e.file, e.step, e.seconds));
+  console_.Message(LogLevel::kDebug,
+                   format("saved {} after step {} in {:.3f} s", e.file, e.step, e.seconds));
 }
 
-void ConsoleListener::OnWarning(const std::string& text) { console_.Message(LogLevel::kWarning, text); }
+void ConsoleListener::OnWarning(const std::string& text) {
+  console_.Message(LogLevel::kWarning, text);
+}
 
 std::string FormatDuration(double seconds) {
   const int64_t s = std::llround(std::max(seconds, 0.0));
-  return s >= 3600 ? format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60) : format("{}:{:02}", s / 60, s % 60);
+  return s >= 3600 ? format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+                   : format("{}:{:02}", s / 60, s % 60);
 }
 
 std::string FormatNumber(double value) {
   const double magnitude = std::abs(value);
   if (value == 0 || !std::isfinite(value)) return format("{}", value);
   if (magnitude >= 1e7 || magnitude < 1e-4) return format("{:.3e}", value);
-  const int digits = magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : magnitude >= 0.01 ? 4 : 6;
+  const int digits = magnitude >= 1000   ? 0
+                     : magnitude >= 100  ? 1
+                     : magnitude >= 10   ? 2
+                     : magnitude >= 0.01 ? 4
+                                         : 6;
   return format("{:.{}f}", value, digits);
 }
 
-int64_t PeakMemoryBytes() { return StatusValue("VmHWM"); }
-int64_t CurrentMemoryBytes() { return StatusValue("VmRSS"); }
+int64_t PeakMemoryBytes() {
+  return StatusValue("VmHWM");
+}
+int64_t CurrentMemoryBytes() {
+  return StatusValue("VmRSS");
+}
 
 }  // namespace mxtrain::report

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Messages and progress on stderr; results go to stdout elsewhere. Colour and a progress bar only
 // on a terminal, otherwise whole lines. Thread-safe.
@@ -19,7 +20,8 @@ enum class Choice { kAuto, kAlways, kNever };
 enum class Progress { kAuto, kBar, kLines, kNone };
 
 struct ConsoleOptions {
-  Choice color = Choice::kAuto;         // auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR counts as always
+  Choice color =
+      Choice::kAuto;  // auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR counts as always
   Progress progress = Progress::kAuto;  // auto: a bar on a terminal, lines elsewhere
   bool quiet = false;                   // warnings and errors only
   bool verbose = false;
@@ -69,7 +71,7 @@ class ConsoleListener final : public TrainListener {
 
  private:
   Console& console_;
-  double next_line_seconds_ = 0;     // without a bar: when the next line is due
+  double next_line_seconds_ = 0;  // without a bar: when the next line is due
   bool first_percent_said_ = false;
 };
 

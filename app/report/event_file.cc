@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/event_file.h"
 
 #include <sys/utsname.h>
@@ -16,7 +17,8 @@ namespace {
 
 constexpr size_t kMostPending = size_t{1} << 16;
 
-// The wire format of protocol buffers: fields as (number << 3 | kind), then a varint, 8 or 4 bytes little-endian, or a length and bytes.
+// The wire format of protocol buffers: fields as (number << 3 | kind), then a varint, 8 or 4 bytes
+// little-endian, or a length and bytes.
 void PutVarint(std::string* out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) *out += static_cast<char>(value | 0x80);
   *out += static_cast<char>(value);
@@ -63,7 +65,8 @@ uint32_t Masked(uint32_t crc) {
 std::string FileName() {
   utsname host{};
   uname(&host);
-  return format("events.out.tfevents.{:010}.{}.{}", static_cast<int64_t>(Now()), host.nodename, getpid());
+  return format("events.out.tfevents.{:010}.{}.{}", static_cast<int64_t>(Now()), host.nodename,
+                getpid());
 }
 
 }  // namespace

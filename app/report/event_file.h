@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // TensorBoard's event files: TFRecord frames (length, its checksum, bytes, their checksum) that
 // hold messages `Event` of tensorflow/core/util/event.proto; the few fields needed here are encoded
@@ -26,7 +27,7 @@ class EventFile {
   void AddScalar(const std::string& tag, int64_t step, double value);
   void AddPng(const std::string& tag, int64_t step,
               std::string_view png);  // throws kData unless the bytes are a PNG
-  void Flush();                                                             // throws kFileSystem: a full disk ends the run
+  void Flush();                       // throws kFileSystem: a full disk ends the run
   const std::string& path() const { return file_->path(); }
 
  private:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/html_report.h"
 
 #include <algorithm>
@@ -41,7 +42,8 @@ class Page {
     text_ =
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-        EscapeXml(title) + "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n<h1>" + EscapeXml(title) + "</h1>\n";
+        EscapeXml(title) + "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n<h1>" +
+        EscapeXml(title) + "</h1>\n";
   }
   void Heading(const std::string& text) { text_ += "<h2>" + EscapeXml(text) + "</h2>\n"; }
   void Table(const Cells& head, const std::vector<Cells>& rows) {
@@ -55,7 +57,8 @@ class Page {
   void EndImages() { text_ += "</div>\n"; }
   void Svg(const std::string& svg) { text_ += "<figure>" + svg + "</figure>\n"; }
   void Png(const std::string& bytes, const std::string& what) {
-    text_ += "<figure><img alt=\"" + EscapeXml(what) + "\" src=\"" + plot::PngDataUri(bytes) + "\"></figure>\n";
+    text_ += "<figure><img alt=\"" + EscapeXml(what) + "\" src=\"" + plot::PngDataUri(bytes) +
+             "\"></figure>\n";
   }
   void Text(const std::string& text) { text_ += "<pre>" + EscapeXml(text) + "</pre>\n"; }
   std::string Take() { return std::move(text_) + "</body>\n</html>\n"; }
@@ -84,7 +87,8 @@ void AddImages(Page* page, const fs::path& folder) {
   page->BeginFigures();
   for (const fs::path& file : FilesOf(folder, ".svg")) page->Svg(ReadFile(file));
   for (const fs::path& file : FilesOf(folder, ".png")) {
-    if (!fs::exists(fs::path(file).replace_extension(".svg"))) page->Png(ReadFile(file), file.stem());
+    if (!fs::exists(fs::path(file).replace_extension(".svg")))
+      page->Png(ReadFile(file), file.stem());
   }
   page->EndImages();
 }
@@ -109,11 +113,14 @@ void AddCurves(Page* page, const fs::path& folder) {
 // A row of the results table, with units, which result.json omits.
 Cells ResultRow(const std::string& key, const Json& value) {
   if (key == "best" && value.is_object()) {
-    return {format("best {}", Words(TextOf(value.at("metric")))), format("{} in epoch {}", TextOf(value.at("value")), TextOf(value.at("epoch")))};
+    return {format("best {}", Words(TextOf(value.at("metric")))),
+            format("{} in epoch {}", TextOf(value.at("value")), TextOf(value.at("epoch")))};
   }
   if (key == "images_per_second") return {"images/s", TextOf(value)};
-  if (key == "wait_share") return {"waiting for data", format("{:.1f} %", 100 * value.get<double>())};
-  if (key == "peak_memory_bytes") return {"peak memory of the process", FormatBytes(value.get<int64_t>())};
+  if (key == "wait_share")
+    return {"waiting for data", format("{:.1f} %", 100 * value.get<double>())};
+  if (key == "peak_memory_bytes")
+    return {"peak memory of the process", FormatBytes(value.get<int64_t>())};
   return {Words(key), TextOf(value)};
 }
 
@@ -127,7 +134,8 @@ void AddResult(Page* page, const fs::path& file) {
       continue;  // no best epoch; "stopped", which "end" covers
     if (!timed && (key == "images_per_second" || key == "wait_share")) continue;
     if (key == "last") {
-      for (const auto& [metric, last] : value.items()) rows.push_back({"last " + Words(metric), TextOf(last)});
+      for (const auto& [metric, last] : value.items())
+        rows.push_back({"last " + Words(metric), TextOf(last)});
     } else {
       rows.push_back(ResultRow(key, value));
     }
@@ -147,7 +155,9 @@ void AddMetrics(Page* page, const MetricsTable& table) {
     if (i + kLast < table.rows.size() && table.rows[i][0] != best) continue;
     Cells& cells = rows.emplace_back();
     for (double value : table.rows[i])
-      cells.push_back(std::isfinite(value) ? value == std::round(value) ? format("{}", value) : FormatNumber(value) : "");
+      cells.push_back(std::isfinite(value)
+                          ? value == std::round(value) ? format("{}", value) : FormatNumber(value)
+                          : "");
   }
   Cells head;
   for (const std::string& column : table.columns) head.push_back(Words(column));
@@ -158,10 +168,12 @@ void AddEvaluation(Page* page, const fs::path& folder) {
   const fs::path report = folder / "report.json";
   if (!fs::exists(report)) return;
   const Json result = Json::parse(ReadFile(report));
-  page->Heading(format("evaluation: {} on {} examples of {}", TextOf(result.at("model")), result.at("examples").get<int64_t>(),
+  page->Heading(format("evaluation: {} on {} examples of {}", TextOf(result.at("model")),
+                       result.at("examples").get<int64_t>(),
                        TextOf(result.value("data", Json("the run's data")))));
   std::vector<Cells> rows;
-  for (const auto& [name, value] : result.at("metrics").items()) rows.push_back({Words(name), TextOf(value)});
+  for (const auto& [name, value] : result.at("metrics").items())
+    rows.push_back({Words(name), TextOf(value)});
   page->Table({"metric", "value"}, rows);
   AddImages(page, folder);
   for (const auto& entry : fs::directory_iterator(folder)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // report.html: one page about a run, from the files in its folder.
 #include <string>

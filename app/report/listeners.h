@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Listeners that write files into the run folder.
 #include <optional>
@@ -29,7 +30,8 @@ inline constexpr int kEventsSchema = 1;
 // appends. Events and their fields are those of mxtrain/train/events.h:
 //   start    schema, parameters, train_examples, val_examples, steps_per_epoch, total_steps,
 //            first_step, *_bytes
-//   step     epoch (counted from 0), step, loss (mean over the epoch so far), recent_loss (since the
+//   step     epoch (counted from 0), step, loss (mean over the epoch so far), recent_loss (since
+//   the
 //            event before it), lr, images_per_second, wait_share
 //   epoch    epoch and step (completed), lr, rates ([epochs done, lr] of steps spread over the
 //            epoch), seconds, images_per_second, train {}, val {}, best; in float16 loss_scale,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/metrics_table.h"
 
 #include <algorithm>
@@ -40,7 +41,8 @@ std::vector<double> MetricsTable::Column(const std::string& name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
   std::vector<double> values;
   if (found == columns.end()) return values;
-  for (const std::vector<double>& row : rows) values.push_back(row[static_cast<size_t>(found - columns.begin())]);
+  for (const std::vector<double>& row : rows)
+    values.push_back(row[static_cast<size_t>(found - columns.begin())]);
   return values;
 }
 
@@ -48,7 +50,8 @@ std::vector<std::string> MetricsTable::Measures() const {
   std::vector<std::string> names;
   for (const std::string& column : columns) {
     const std::string name = MeasureOf(column);
-    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
   }
   return names;
 }
@@ -89,7 +92,8 @@ MetricsTable ReadMetrics(const std::string& path) {
 
 void AppendMetrics(const std::string& path, const EpochEvent& e) {
   std::string header = "epoch,step,lr,seconds,images_per_second";
-  std::string row = format("{},{},{},{:.3f},{:.1f}", e.epoch, e.step, e.lr, e.seconds, e.images_per_second);
+  std::string row =
+      format("{},{},{},{:.3f},{:.1f}", e.epoch, e.step, e.lr, e.seconds, e.images_per_second);
   const auto add = [&](const char* prefix, const NamedValues& values) {
     for (const auto& [name, value] : values) {
       header += format(",{}_{}", prefix, name);

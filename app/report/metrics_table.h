@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reads metrics.csv of a run folder: one row per epoch.
 #include <string>
@@ -8,7 +9,8 @@
 namespace mxtrain::report {
 
 struct MetricsTable {
-  std::vector<std::string> columns;  // "epoch", "step", "lr", "seconds", "images_per_second", "train_loss", ..., "val_loss", ..., "best"
+  std::vector<std::string> columns;       // "epoch", "step", "lr", "seconds", "images_per_second",
+                                          // "train_loss", ..., "val_loss", ..., "best"
   std::vector<std::vector<double>> rows;  // a number for each column; NaN for a cell without one
 
   // The values of one column; empty if it does not exist.

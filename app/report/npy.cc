@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/npy.h"
 
 #include <limits>
@@ -16,7 +17,8 @@ std::string Header(int64_t rows, const TShape& row_shape) {
   constexpr size_t kBefore = 10, kAligned = 64;
   text.append(kAligned - (kBefore + text.size() + 1) % kAligned, ' ');
   text += '\n';
-  const char length[] = {static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  const char length[] = {static_cast<char>(text.size() & 0xff),
+                         static_cast<char>(text.size() >> 8)};
   return std::string("\x93NUMPY\x01\x00", 8) + std::string(length, 2) + text;
 }
 
@@ -28,12 +30,14 @@ NpyWriter::NpyWriter(std::string path, int64_t rows, const TShape& row_shape)
 }
 
 void NpyWriter::FillTo(int64_t row) {
-  const std::vector<float> unknown(static_cast<size_t>(row_size_), std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> unknown(static_cast<size_t>(row_size_),
+                                   std::numeric_limits<float>::quiet_NaN());
   for (; next_ < row; ++next_) WriteRow(unknown.data());
 }
 
 void NpyWriter::WriteRow(const float* values) {
-  file_.Write({reinterpret_cast<const char*>(values), static_cast<size_t>(row_size_) * sizeof(float)});
+  file_.Write(
+      {reinterpret_cast<const char*>(values), static_cast<size_t>(row_size_) * sizeof(float)});
 }
 
 void NpyWriter::Write(int64_t row, const float* values) {

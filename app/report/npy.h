@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A NumPy file: .npy format 1.0, float32, little-endian, C order.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/output.h"
 
 #include <unistd.h>
@@ -44,7 +45,9 @@ std::string QuoteCsv(const std::string& text) {
 }
 
 std::string QuoteShell(const std::string& text) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) || std::strchr("-_./:=,@%+", c) || c >= 0x80; };
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || std::strchr("-_./:=,@%+", c) || c >= 0x80;
+  };
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
   std::string quoted = "'";
   for (char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
@@ -57,9 +60,11 @@ std::string NameAndReason(const std::string& name, const std::string& reason) {
 
 void FlushResults() {
   errno = 0;
-  const bool written = static_cast<bool>(std::cout.flush()), arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  const bool written = static_cast<bool>(std::cout.flush()),
+             arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written && arrived) return;
-  Throw(ErrorKind::kFileSystem, "cannot write the results to stdout{}", errno ? ": " + ReasonOf(errno) : "");
+  Throw(ErrorKind::kFileSystem, "cannot write the results to stdout{}",
+        errno ? ": " + ReasonOf(errno) : "");
 }
 
 }  // namespace mxtrain::report

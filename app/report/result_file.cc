@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/result_file.h"
 
 #include <cerrno>
@@ -20,7 +21,8 @@ bool IsSpecial(const std::string& path) {
 
 }  // namespace
 
-ResultFile::ResultFile(std::string path) : path_(std::move(path)), stream_(path_.empty() ? std::cout : special_) {
+ResultFile::ResultFile(std::string path)
+    : path_(std::move(path)), stream_(path_.empty() ? std::cout : special_) {
   if (ToStdout()) return;
   if (!IsSpecial(path_)) {
     file_.emplace(path_);
@@ -33,7 +35,8 @@ ResultFile::ResultFile(std::string path) : path_(std::move(path)), stream_(path_
 
 void ResultFile::Check(bool good) const {
   if (good) return;
-  Throw(ErrorKind::kFileSystem, "cannot write {}{}", ToStdout() ? "the results to stdout" : path_, errno ? ": " + ReasonOf(errno) : "");
+  Throw(ErrorKind::kFileSystem, "cannot write {}{}", ToStdout() ? "the results to stdout" : path_,
+        errno ? ": " + ReasonOf(errno) : "");
 }
 
 void ResultFile::Write(std::string_view bytes) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Output for results that are produced row by row: stdout, or a file that appears only when
 // complete. The file is written under a temporary name (base/file.h) and renamed at the end; an

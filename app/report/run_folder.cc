@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/run_folder.h"
 
 #include <fcntl.h>
@@ -24,20 +25,24 @@ namespace fs = std::filesystem;
 int NumberOf(const std::string& file, const std::string& name) {
   if (!file.starts_with(name + "-")) return 0;
   const std::string digits = file.substr(name.size() + 1);
-  const bool number = digits.size() >= 4 && digits.size() <= 9 && std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  const bool number = digits.size() >= 4 && digits.size() <= 9 &&
+                      std::all_of(digits.begin(), digits.end(),
+                                  [](unsigned char c) { return std::isdigit(c) != 0; });
   return number ? std::atoi(digits.c_str()) : 0;
 }
 
 int HighestNumber(const fs::path& parent, const std::string& name) {
   int highest = 0;
   std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(parent, missing)) highest = std::max(highest, NumberOf(entry.path().filename().string(), name));
+  for (const auto& entry : fs::directory_iterator(parent, missing))
+    highest = std::max(highest, NumberOf(entry.path().filename().string(), name));
   return highest;
 }
 
 // What a run writes in addition to config.yaml, which marks a run folder: folders, then files.
 constexpr const char* kFolders[] = {"checkpoints", "tb", "plots", "samples", "eval"};
-constexpr const char* kFiles[] = {"metrics.csv", "events.jsonl", "mxtrain.log", "result.json", "report.html"};
+constexpr const char* kFiles[] = {"metrics.csv", "events.jsonl", "mxtrain.log", "result.json",
+                                  "report.html"};
 constexpr std::string_view kLock = ".lock";
 
 std::vector<std::string> Parts() {
@@ -50,7 +55,8 @@ std::vector<std::string> Parts() {
 bool HoldsSomething(const fs::path& path) {
   std::error_code none;
   const fs::file_type type = fs::symlink_status(path, none).type();
-  return type != fs::file_type::not_found && !(type == fs::file_type::directory && fs::is_empty(path, none));
+  return type != fs::file_type::not_found &&
+         !(type == fs::file_type::directory && fs::is_empty(path, none));
 }
 
 }  // namespace
@@ -58,7 +64,8 @@ bool HoldsSomething(const fs::path& path) {
 class RunFolder::Lock {
  public:
   explicit Lock(const std::string& folder)
-      : file_(folder + "/" + std::string(kLock), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "open") {
+      : file_(folder + "/" + std::string(kLock), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK,
+              "open") {
     struct stat info {};
     if (fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
       Throw(ErrorKind::kFileSystem, "cannot write into {}: its {} is not a regular file; remove it",
@@ -77,14 +84,16 @@ class RunFolder::Lock {
       return;  // a copy that shares its files by hard links, or a link to another's lock
     const std::string own = std::to_string(getpid()) + "\n";
     // Only for the message above.
-    if (ftruncate(file_.get(), 0) == 0) static_cast<void>(pwrite(file_.get(), own.data(), own.size(), 0) + 1);
+    if (ftruncate(file_.get(), 0) == 0)
+      static_cast<void>(pwrite(file_.get(), own.data(), own.size(), 0) + 1);
   }
 
  private:
   const FileDescriptor file_;
 };
 
-RunFolder::RunFolder(std::string path) : path_(std::move(path)), lock_(std::make_shared<const Lock>(path_)) {}
+RunFolder::RunFolder(std::string path)
+    : path_(std::move(path)), lock_(std::make_shared<const Lock>(path_)) {}
 
 namespace {
 
@@ -108,7 +117,8 @@ void RequireFree(const std::string& out, bool overwrite) {
 
 }  // namespace
 
-void RunFolder::RequireCreatable(const std::string& parent, const std::string& out, bool overwrite) {
+void RunFolder::RequireCreatable(const std::string& parent, const std::string& out,
+                                 bool overwrite) {
   if (!out.empty()) RequireFree(out, overwrite);
   const std::string wanted = out.empty() ? parent : out;
   fs::path existing = fs::absolute(wanted).lexically_normal();
@@ -116,12 +126,14 @@ void RunFolder::RequireCreatable(const std::string& parent, const std::string& o
   while (existing.has_relative_path() && !fs::exists(fs::symlink_status(existing, none)))
     existing = existing.parent_path();
   if (!fs::is_directory(existing, none))
-    Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {} is not a folder", wanted, existing.string());
+    Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {} is not a folder", wanted,
+          existing.string());
   if (access(existing.c_str(), W_OK | X_OK) != 0)
     Throw(ErrorKind::kFileSystem, "cannot write into {}: {}", existing.string(), ReasonOf(errno));
 }
 
-RunFolder RunFolder::Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite, const std::string& config) {
+RunFolder RunFolder::Create(const std::string& parent, const std::string& name,
+                            const std::string& out, bool overwrite, const std::string& config) {
   if (!out.empty()) {
     RequireFree(out, overwrite);
     MakeFolders(out);
@@ -129,7 +141,9 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name, 
     for (const std::string& part : Parts()) {
       std::error_code error;
       fs::remove_all(folder.File(part), error);  // removes a link, not its target
-      if (error) Throw(ErrorKind::kFileSystem, "cannot replace {}: {}", folder.File(part), ReasonOf(error.value()));
+      if (error)
+        Throw(ErrorKind::kFileSystem, "cannot replace {}: {}", folder.File(part),
+              ReasonOf(error.value()));
     }
     folder.Begin(config);
     return folder;
@@ -189,13 +203,16 @@ RunFolder RunFolder::Newest(const std::string& parent, const std::string& name) 
 }
 
 void RunFolder::BecomeLatest() const {
-  const fs::path path = fs::absolute(path_ + "/").lexically_normal().parent_path(), parent = path.parent_path();
+  const fs::path path = fs::absolute(path_ + "/").lexically_normal().parent_path(),
+                 parent = path.parent_path();
   if (parent.filename() != "runs") return;
   ReplaceLink(path.filename().string(),
               (parent / "latest").string());  // optional: some file systems have no links
 }
 
-bool RunFolder::Has(const std::string& parent, const std::string& name) { return HighestNumber(parent, name) > 0; }
+bool RunFolder::Has(const std::string& parent, const std::string& name) {
+  return HighestNumber(parent, name) > 0;
+}
 
 bool RunFolder::IsBusy(const std::string& path) {
   const int fd = open((path + "/.lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -205,6 +222,8 @@ bool RunFolder::IsBusy(const std::string& path) {
   return busy;
 }
 
-void RunFolder::Write(const std::string& name, const std::string& text) const { WriteFileAtomically(File(name), text); }
+void RunFolder::Write(const std::string& name, const std::string& text) const {
+  WriteFileAtomically(File(name), text);
+}
 
 }  // namespace mxtrain::report

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // runs/NAME-0001: everything about one run. Written again only by resume or overwrite, and by one
 // process at a time: each function that returns a folder locks it (flock on its file .lock,
@@ -13,7 +14,8 @@ class RunFolder {
   // A new folder under `parent` with the next number; or `out` if given, which must not contain a
   // run unless `overwrite`. `config` is written as config.yaml before anything else: a folder
   // without it is never a run, even if the process was killed. Throws kFileSystem.
-  static RunFolder Create(const std::string& parent, const std::string& name, const std::string& out, bool overwrite, const std::string& config);
+  static RunFolder Create(const std::string& parent, const std::string& name,
+                          const std::string& out, bool overwrite, const std::string& config);
   // Throws kFileSystem if Create would, as far as can be told without writing.
   static void RequireCreatable(const std::string& parent, const std::string& out, bool overwrite);
   // An existing one, or any folder for use by one process at a time. Throws kFileSystem; also if a

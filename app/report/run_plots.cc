@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/run_plots.h"
 
 #include <algorithm>
@@ -30,11 +31,13 @@ plot::Chart Curves(const MetricsTable& table, const std::string& measure) {
   chart.x = EpochAxis();
   chart.y.label = Words(measure);
   const std::vector<double> epochs = table.Column("epoch");
-  for (const auto& [prefix, name] : {std::pair{"train_", "training"}, std::pair{"val_", "validation"}}) {
+  for (const auto& [prefix, name] :
+       {std::pair{"train_", "training"}, std::pair{"val_", "validation"}}) {
     const std::vector<double> values = table.Column(prefix + measure);
     if (!values.empty()) chart.series.push_back({.name = name, .points = Points(epochs, values)});
   }
-  if (std::isfinite(table.BestEpoch())) chart.marks.push_back({table.BestEpoch(), plot::TickText(table.BestEpoch(), 1) + ": best"});
+  if (std::isfinite(table.BestEpoch()))
+    chart.marks.push_back({table.BestEpoch(), plot::TickText(table.BestEpoch(), 1) + ": best"});
   return chart;
 }
 
@@ -63,14 +66,16 @@ std::vector<plot::Point> ReadRates(const std::string& events_file) {
     if (event.is_discarded()) continue;  // incomplete line of a killed process
     std::vector<plot::Point>& points = epochs[event.at("epoch").get<int64_t>()];
     points.clear();
-    for (const Json& rate : event.at("rates")) points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});
+    for (const Json& rate : event.at("rates"))
+      points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});
   }
   std::vector<plot::Point> all;
   for (const auto& [epoch, points] : epochs) all.insert(all.end(), points.begin(), points.end());
   return all;
 }
 
-std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table, const std::vector<plot::Point>& rates) {
+std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table,
+                                                           const std::vector<plot::Point>& rates) {
   std::vector<std::pair<std::string, plot::Drawing>> drawings;
   if (table.rows.empty()) return drawings;
   drawings.emplace_back("loss", plot::Draw(Curves(table, "loss")));
@@ -81,12 +86,16 @@ std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& t
     metrics = metrics ? plot::Stack(*metrics, one) : one;
   }
   if (metrics) drawings.emplace_back("metrics", std::move(*metrics));
-  drawings.emplace_back("learning_rate", plot::Draw(LearningRate(rates.empty() ? Points(table.Column("epoch"), table.Column("lr")) : rates)));
+  drawings.emplace_back(
+      "learning_rate",
+      plot::Draw(
+          LearningRate(rates.empty() ? Points(table.Column("epoch"), table.Column("lr")) : rates)));
   return drawings;
 }
 
 void SaveRunPlots(const std::string& run_folder) {
-  const auto drawings = DrawRun(ReadMetrics(run_folder + "/metrics.csv"), ReadRates(run_folder + "/events.jsonl"));
+  const auto drawings =
+      DrawRun(ReadMetrics(run_folder + "/metrics.csv"), ReadRates(run_folder + "/events.jsonl"));
   if (!drawings.empty()) MakeOwnFolder(run_folder + "/plots");
   for (const auto& [name, drawing] : drawings) plot::Save(drawing, run_folder + "/plots/" + name);
 }

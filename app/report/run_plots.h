@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The plots of a run: plots/loss, plots/metrics and plots/learning_rate, each as SVG and PNG, drawn
 // from metrics.csv and events.jsonl, and therefore including the time before a resume.
@@ -17,7 +18,8 @@ namespace mxtrain::report {
 std::vector<plot::Point> ReadRates(const std::string& events_file);
 // By file name; empty without rows. Without `rates`, draws those of metrics.csv, at the ends of
 // epochs.
-std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table, const std::vector<plot::Point>& rates);
+std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table,
+                                                           const std::vector<plot::Point>& rates);
 // Draws them into RUN/plots. Throws kFileSystem.
 void SaveRunPlots(const std::string& run_folder);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/run_summary.h"
 
 #include <algorithm>
@@ -19,13 +20,13 @@ namespace fs = std::filesystem;
 void ReadResult(const std::string& path, RunSummary* run) {
   try {
     const Json result = Json::parse(ReadFile(path));
-    run->state = result.at("stopped").get<bool>()             ? RunSummary::State::kStopped
+    run->state = result.at("stopped").get<bool>()                   ? RunSummary::State::kStopped
                  : result.value("end", std::string()) == "diverged" ? RunSummary::State::kDiverged
-                                                                : RunSummary::State::kFinished;
+                                                                    : RunSummary::State::kFinished;
     const Json& best = result.at("best");
     if (best.is_null()) return;
-    run->best = {best.at("metric").get<std::string>(), best.at("value").get<double>(), best.at("epoch").get<int64_t>(),
-                 best.at("higher_is_better").get<bool>()};
+    run->best = {best.at("metric").get<std::string>(), best.at("value").get<double>(),
+                 best.at("epoch").get<int64_t>(), best.at("higher_is_better").get<bool>()};
   } catch (const Json::exception& e) {
     Throw(ErrorKind::kData, "{} is damaged: {}", path, e.what());
   }
@@ -65,7 +66,8 @@ const char* NameOf(RunSummary::State state) {
 }
 
 bool IsRunFolder(const std::string& path) {
-  return fs::exists(fs::path(path) / "config.yaml") && fs::is_directory(fs::path(path) / "checkpoints");
+  return fs::exists(fs::path(path) / "config.yaml") &&
+         fs::is_directory(fs::path(path) / "checkpoints");
 }
 
 RunSummary ReadRun(const std::string& path) {
@@ -82,7 +84,8 @@ RunSummary ReadRun(const std::string& path) {
   } else if (!fs::exists(result)) {
     run.state = StateOfCheckpoint(path + "/checkpoints/last");
   }
-  for (double seconds : run.metrics.Column("seconds")) run.seconds += std::isfinite(seconds) ? seconds : 0;
+  for (double seconds : run.metrics.Column("seconds"))
+    run.seconds += std::isfinite(seconds) ? seconds : 0;
   const std::vector<double> epochs = run.metrics.Column("epoch");
   if (!epochs.empty()) run.epochs = static_cast<int64_t>(epochs.back());
   return run;

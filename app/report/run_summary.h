@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Summary of a run from its folder, for tables of runs.
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/sample_sheet.h"
 
 #include <algorithm>
@@ -34,8 +35,8 @@ plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>&
     drawing.AddImage({at.x + (cell - width) / 2, at.y}, width, height, images[i].image);
     for (size_t k = 0; k < images[i].lines.size(); ++k) {
       const std::string text = plot::FitText(images[i].lines[k], kTextSize, cell);
-      drawing.AddText({at.x + cell / 2, at.y + height + kLine * static_cast<double>(k + 1) - 1}, text,
-                      {.size = kTextSize, .anchor = plot::Anchor::kMiddle});
+      drawing.AddText({at.x + cell / 2, at.y + height + kLine * static_cast<double>(k + 1) - 1},
+                      text, {.size = kTextSize, .anchor = plot::Anchor::kMiddle});
     }
   }
   return drawing;
@@ -50,18 +51,23 @@ ImageReader::ImageReader(const std::vector<io::TransformSpec>& transforms) {
 }
 
 bool ImageReader::IsImage(const DataDesc& input) {
-  return input.shape.ndim() == 4 && (input.shape[1] == 1 || input.shape[1] == 3) && input.shape[2] > 1 && input.shape[3] > 1;
+  return input.shape.ndim() == 4 && (input.shape[1] == 1 || input.shape[1] == 3) &&
+         input.shape[2] > 1 && input.shape[3] > 1;
 }
 
 io::Image ImageReader::Read(const float* planes, const TShape& batch_shape) const {
-  const auto channels = static_cast<size_t>(batch_shape[1]), pixels = static_cast<size_t>(batch_shape[2] * batch_shape[3]);
+  const auto channels = static_cast<size_t>(batch_shape[1]),
+             pixels = static_cast<size_t>(batch_shape[2] * batch_shape[3]);
   io::Image image;
-  image.Resize(static_cast<int>(batch_shape[2]), static_cast<int>(batch_shape[3]), static_cast<int>(channels));
+  image.Resize(static_cast<int>(batch_shape[2]), static_cast<int>(batch_shape[3]),
+               static_cast<int>(channels));
   for (size_t c = 0; c < channels; ++c) {
-    const double mean = mean_[std::min(c, mean_.size() - 1)], std = std_[std::min(c, std_.size() - 1)];
+    const double mean = mean_[std::min(c, mean_.size() - 1)],
+                 std = std_[std::min(c, std_.size() - 1)];
     for (size_t i = 0; i < pixels; ++i) {
       const double level = 255 * (planes[c * pixels + i] * std + mean);
-      image.pixels[i * channels + c] = static_cast<uint8_t>(std::clamp(std::lround(level), 0L, 255L));
+      image.pixels[i * channels + c] =
+          static_cast<uint8_t>(std::clamp(std::lround(level), 0L, 255L));
     }
   }
   return image;
@@ -70,9 +76,12 @@ io::Image ImageReader::Read(const float* planes, const TShape& batch_shape) cons
 namespace {
 
 // The class of each example of a batch; empty unless the only label is a class.
-std::vector<std::string> ClassesOf(const DataBatch& batch, const std::vector<std::string>& class_names) {
+std::vector<std::string> ClassesOf(const DataBatch& batch,
+                                   const std::vector<std::string>& class_names) {
   std::vector<std::string> names;
-  if (batch.label.size() != 1 || class_names.empty() || batch.label[0].shape().Size() != batch.label[0].shape()[0]) return names;
+  if (batch.label.size() != 1 || class_names.empty() ||
+      batch.label[0].shape().Size() != batch.label[0].shape()[0])
+    return names;
   for (const float value : batch.label[0].ToVector()) {
     const auto k = static_cast<size_t>(std::max(value, 0.0F));
     names.push_back(k < class_names.size() ? class_names[k] : "");
@@ -82,7 +91,8 @@ std::vector<std::string> ClassesOf(const DataBatch& batch, const std::vector<std
 
 }  // namespace
 
-void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader, const std::vector<std::string>& class_names) {
+void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader,
+                    const std::vector<std::string>& class_names) {
   const std::vector<DataDesc> inputs = train.provide_data();
   const auto images = std::count_if(inputs.begin(), inputs.end(), ImageReader::IsImage);
   DataBatch batch;
@@ -96,7 +106,8 @@ void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReade
     const int64_t size = inputs[i].shape.Size() / inputs[i].shape[0];
     std::vector<SheetImage> sheet;
     for (int64_t k = 0; k < std::min(batch.count, kMostOfSheet); ++k) {
-      SheetImage& one = sheet.emplace_back(SheetImage{reader.Read(planes.data() + k * size, inputs[i].shape), {}});
+      SheetImage& one = sheet.emplace_back(
+          SheetImage{reader.Read(planes.data() + k * size, inputs[i].shape), {}});
       if (!classes.empty()) one.lines.push_back(classes[static_cast<size_t>(k)]);
     }
     const std::string name = images > 1 ? "train_batch_" + inputs[i].name : "train_batch";

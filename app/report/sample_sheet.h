@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sheets of images as fed to a net, with text below each: the first batch of a run, the worst
 // mistakes of an evaluation.
@@ -34,6 +35,7 @@ class ImageReader {
 // inputs are images), at most kMostOfSheet images; nothing if no input contains images. Resets the
 // iterator; the run resets it again. Throws kFileSystem, and what the iterator throws.
 inline constexpr int64_t kMostOfSheet = 32;
-void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader, const std::vector<std::string>& class_names);
+void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader,
+                    const std::vector<std::string>& class_names);
 
 }  // namespace mxtrain::report

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reports on a run (curves, TensorBoard's files, sheets of images, report.html) must not end it: a
 // failure to write one is a warning, and the run continues.
@@ -16,7 +17,8 @@ bool TryToShow(Console& console, const std::string& what, const std::function<vo
 // Forwards events to a reporting listener until its first failure. Does not own it.
 class ShowingListener final : public TrainListener {
  public:
-  ShowingListener(TrainListener* shown, std::string what, Console& console) : shown_(shown), what_(std::move(what)), console_(console) {}
+  ShowingListener(TrainListener* shown, std::string what, Console& console)
+      : shown_(shown), what_(std::move(what)), console_(console) {}
   void OnStart(const RunStart& e) override {
     Try([&] { shown_->OnStart(e); });
   }
@@ -34,7 +36,9 @@ class ShowingListener final : public TrainListener {
   }
 
  private:
-  void Try(const std::function<void()>& show) { goes_on_ = goes_on_ && TryToShow(console_, what_, show); }
+  void Try(const std::function<void()>& show) {
+    goes_on_ = goes_on_ && TryToShow(console_, what_, show);
+  }
 
   TrainListener* const shown_;
   const std::string what_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library without the program: imperative arrays, a net as a symbol, an executor, and a
 // training loop that learns y = x1 xor x2 by plain gradient descent. Built and run as the test
 // `example_imperative`; the exit code says whether it learned.
@@ -21,12 +22,15 @@ int main() {
   std::printf("2 x + 1 of the last row: %g %g\n", doubled.ToVector()[6], doubled.ToVector()[7]);
 
   // Symbol: missing arguments become variables: fc1_weight, fc1_bias, softmax_label.
-  const auto layer = [&](const char* op, const char* name, const Kwargs& kwargs, const Symbol& input) {
+  const auto layer = [&](const char* op, const char* name, const Kwargs& kwargs,
+                         const Symbol& input) {
     return Symbol::Create(operators, op, name, kwargs, std::vector<Symbol>{input});
   };
-  const Symbol hidden = layer("FullyConnected", "fc1", {{"num_hidden", "8"}}, Symbol::Variable("data"));
+  const Symbol hidden =
+      layer("FullyConnected", "fc1", {{"num_hidden", "8"}}, Symbol::Variable("data"));
   const Symbol active = layer("Activation", "tanh", {{"act_type", "tanh"}}, hidden);
-  const Symbol net = layer("SoftmaxOutput", "softmax", {}, layer("FullyConnected", "fc2", {{"num_hidden", "2"}}, active));
+  const Symbol net = layer("SoftmaxOutput", "softmax", {},
+                           layer("FullyConnected", "fc2", {{"num_hidden", "2"}}, active));
 
   // Executor: inputs are fed at each step; the other arguments are parameters with gradients.
   Executor::BindRequest request;
@@ -56,7 +60,8 @@ int main() {
   executor->Forward(batch);
   const std::vector<float> probabilities = executor->outputs()[0].ToVector();  // [4, 2]
   double loss = 0;
-  for (size_t i = 0; i < 4; ++i) loss -= std::log(probabilities[2 * i + static_cast<size_t>(y.ToVector()[i])]) / 4;
+  for (size_t i = 0; i < 4; ++i)
+    loss -= std::log(probabilities[2 * i + static_cast<size_t>(y.ToVector()[i])]) / 4;
   std::printf("cross entropy after 500 steps: %.4f (it began near %.4f)\n", loss, std::log(2.0));
   return loss < 0.1 ? 0 : 1;
 }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds cuDNN next to the CUDA toolkit or in the system's folders; defines CuDNN::cudnn and CuDNN_VERSION.
 find_path(CuDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 find_library(CuDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds libhwy-dev and defines Highway::Highway.
 find_path(Highway_INCLUDE_DIR NAMES hwy/highway.h )
 find_library(Highway_LIBRARY NAMES hwy)

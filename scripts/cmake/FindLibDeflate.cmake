@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds libdeflate-dev and defines LibDeflate::LibDeflate.
 find_path(LibDeflate_INCLUDE_DIR NAMES libdeflate.h )
 find_library(LibDeflate_LIBRARY NAMES deflate)

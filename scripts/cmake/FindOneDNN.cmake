@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds oneDNN; defines DNNL::dnnl and OneDNN_VERSION. Debian's own configuration file requires the OpenCL development files, which a
 # CPU build does not need. OneDNN_ROOT or CMAKE_PREFIX_PATH selects another copy than the system's.
 find_path(OneDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

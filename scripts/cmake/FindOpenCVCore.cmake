@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds the two modules of OpenCV that are used here, core and imgproc, and defines OpenCVCore::core and OpenCVCore::imgproc.
 # Debian ships OpenCV's own CMake configuration only with the package of all modules, which pulls in about 220 MB.
 find_path(OpenCVCore_INCLUDE_DIR NAMES opencv2/imgproc.hpp PATH_SUFFIXES opencv4)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds libstb-dev and defines Stb::Stb.
 find_path(Stb_INCLUDE_DIR NAMES stb_image.h PATH_SUFFIXES stb)
 include(FindPackageHandleStandardArgs)

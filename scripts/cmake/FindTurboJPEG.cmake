@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds libturbojpeg0-dev and defines TurboJPEG::TurboJPEG.
 find_path(TurboJPEG_INCLUDE_DIR NAMES turbojpeg.h )
 find_library(TurboJPEG_LIBRARY NAMES turbojpeg)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds libxxhash-dev and defines XxHash::XxHash.
 find_path(XxHash_INCLUDE_DIR NAMES xxhash.h )
 find_library(XxHash_LIBRARY NAMES xxhash)

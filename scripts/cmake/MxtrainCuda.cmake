@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # CUDA: finds the toolkit, cuBLAS and cuDNN 9 if MXTRAIN_WITH_CUDA allows it, and sets MXTRAIN_HAVE_CUDA. The target mxtrain_cuda_flags
 # has the flags for device code. Only the CUDA backend, a separate shared object, uses them.
 set(MXTRAIN_WITH_CUDA OFF CACHE STRING "CUDA backend: AUTO, ON or OFF")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Install rules: libraries, headers, the program, and a package configuration that exports mxtrain::mxtrain and mxtrain::engine. Component
 # `engine` is only the dependency engine (`cmake --install BUILD --component engine`); the rest is component `mxtrain`.
 include(CMakePackageConfigHelpers)

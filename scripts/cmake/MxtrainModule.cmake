@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # mxtrain_module(NAME LIBRARY lib [FOLDERS sub...] [DEPENDS module...] [LINKS target...])
 #
 # A module is a folder of lib/mxtrain. Its sources are all *.cc of the folder and of the named sub-folders that are not tests; they become

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # mxtrain_collect_operators([CUDA] FOLDERS folder... SOURCES var REGISTRATIONS file FUNCTION name)
 #
 # Scans operator folders (lib/mxtrain/operators/*, or those of a plug-in) for their sources and writes FILE, a source that defines

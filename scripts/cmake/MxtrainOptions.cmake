@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Build options, compiler flags and required libraries.
 
 option(MXTRAIN_BUILD_TESTS "Build tests and benchmarks" ON)

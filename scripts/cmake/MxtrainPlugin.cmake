@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # mxtrain_add_plugin(target folder...)
 #
 # Builds operator folders (laid out as those of lib/mxtrain/operators) into a shared object that `mxtrain --plugin` and

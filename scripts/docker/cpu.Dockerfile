@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # mxtrain for the CPU. From the top of the tree:
 #   docker build -f scripts/docker/cpu.Dockerfile -t mxtrain .
 #   docker run --rm -v "$PWD:/work" mxtrain train photos.yaml

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # mxtrain for NVIDIA GPUs. From the top of the tree:
 #   docker build -f scripts/docker/cuda.Dockerfile -t mxtrain-cuda .
 #   docker run --rm --gpus all -v "$PWD:/work" mxtrain-cuda train photos.yaml --device gpu

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # How much do trained weights help with few images? Trains on all classes of a folder except the three smallest, then one epoch on those
 # three: from scratch, and with the weights of the first run.
 #   finetune.sh CONFIG TRAIN VALIDATION [key=value...]   folders with one sub-folder per class; MXTRAIN: the program, OUT: the folder for runs

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Does a run that is killed repeatedly give the same result? Trains once undisturbed, once with kills, and compares the checkpoints.
 #   kill_and_resume.sh CONFIG [SECONDS]       maximum seconds between kills; MXTRAIN: the program, OUT: the folder
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Which learning rate? Trains a configuration once with each and prints a table, the best first.
 #   learning_rates.sh CONFIG [RATE...]        MXTRAIN names the program, OUT the folder for the runs
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine's overhead: a push of an empty function compared with a plain queue of closures in the
 // same run, and an operation of a replayed sequence. Prints a table; with --json one JSON object.
 #include <algorithm>
@@ -40,7 +41,8 @@ std::vector<Triple> MakeTriples() {
   for (Triple& triple : triples) {
     do {
       triple = {{any(random), any(random)}, any(random)};
-    } while (triple.reads[0] == triple.reads[1] || triple.reads[0] == triple.write || triple.reads[1] == triple.write);
+    } while (triple.reads[0] == triple.reads[1] || triple.reads[0] == triple.write ||
+             triple.reads[1] == triple.write);
   }
   return triples;
 }
@@ -49,7 +51,9 @@ template <typename Body>
 double NanosecondsPer(int count, Body&& body) {
   const auto begin = std::chrono::steady_clock::now();
   body();
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / count;
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
+             .count() /
+         count;
 }
 
 double TimePushes(const std::vector<Triple>& triples) {
@@ -104,7 +108,8 @@ double TimeBareQueue() {
   });
 }
 
-// A step like a network's: each operation follows the one before and one further back; a tenth of them name a port.
+// A step like a network's: each operation follows the one before and one further back; a tenth of
+// them name a port.
 double TimeReplay() {
   auto engine = Create();
   std::vector<SequenceOp> ops(kSequenceOps);
@@ -150,16 +155,21 @@ int main(int argc, char** argv) {
   }
   const double push_ns = Median(pushes), queue_ns = Median(queue), replay_ns = Median(replay);
   if (json) {
-    std::puts(format(R"({{"push_ns": {:.1f}, "bare_queue_ns": {:.1f}, "push_to_queue_ratio": {:.3f}, "replayed_operation_ns": {:.1f}}})",
-                     push_ns, queue_ns, push_ns / queue_ns, replay_ns)
-                  .c_str());
+    std::puts(
+        format(
+            R"({{"push_ns": {:.1f}, "bare_queue_ns": {:.1f}, "push_to_queue_ratio": {:.3f}, "replayed_operation_ns": {:.1f}}})",
+            push_ns, queue_ns, push_ns / queue_ns, replay_ns)
+            .c_str());
     return 0;
   }
-  std::puts(format("median of {} rounds, one worker, {} pushes of an empty function (2 reads, 1 write of {} variables)\n"
-                   "  push to end of WaitForAll   {:8.1f} ns a push\n"
-                   "  bare mutex and queue        {:8.1f} ns a push   (ratio {:.2f})\n"
-                   "  replayed sequence           {:8.1f} ns an operation ({} operations, {} replays)",
-                   kRounds, kPushes, kVars, push_ns, queue_ns, push_ns / queue_ns, replay_ns, kSequenceOps, kReplays)
-                .c_str());
+  std::puts(
+      format("median of {} rounds, one worker, {} pushes of an empty function (2 reads, 1 write of "
+             "{} variables)\n"
+             "  push to end of WaitForAll   {:8.1f} ns a push\n"
+             "  bare mutex and queue        {:8.1f} ns a push   (ratio {:.2f})\n"
+             "  replayed sequence           {:8.1f} ns an operation ({} operations, {} replays)",
+             kRounds, kPushes, kVars, push_ns, queue_ns, push_ns / queue_ns, replay_ns,
+             kSequenceOps, kReplays)
+          .c_str());
   return 0;
 }

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Image throughput on one core; all methods are measured in turn in the same run:
 // - decoding alone: TurboJPEG and ours;
-// - each stage of ours, and the whole of ours (random_resized_crop 224, flip, normalise), exactly and with scaled decode;
-// - the same with OpenCV: decode, crop, resize, flip, to float. Its imdecode where the build found imgcodecs, else TurboJPEG in its place.
-// Then the pipeline on 1 and 2 threads, with the files' reading, without and with a cache, and
-// MNIST batches. Prints a table.
+// - each stage of ours, and the whole of ours (random_resized_crop 224, flip, normalise), exactly
+// and with scaled decode;
+// - the same with OpenCV: decode, crop, resize, flip, to float. Its imdecode where the build found
+// imgcodecs, else TurboJPEG in its place. Then the pipeline on 1 and 2 threads, with the files'
+// reading, without and with a cache, and MNIST batches. Prints a table.
 //
 //   io_bench MNIST_FOLDER IMAGE_FOLDER [IMAGES]         either may be "-" to skip it
 #include <turbojpeg.h>
@@ -42,7 +44,9 @@ double ThreadSeconds() {
 }
 
 const std::vector<TransformSpec> kChain = {
-    {"random_resized_crop", {{"", "224"}}}, {"flip", {}}, {"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}}};
+    {"random_resized_crop", {{"", "224"}}},
+    {"flip", {}},
+    {"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}}};
 
 // Our method for one image, to planes.
 class Ours {
@@ -51,7 +55,8 @@ class Ours {
   void Whole(const std::string& bytes, int64_t index) {
     Frame frame;
     DecodePart(bytes, index, &frame);
-    augmenter_.ToPlanes(Begin(frame.height, frame.width, index), image_, frame, {224, 224}, &image_, &spare_, planes_.data());
+    augmenter_.ToPlanes(Begin(frame.height, frame.width, index), image_, frame, {224, 224}, &image_,
+                        &spare_, planes_.data());
   }
   void DecodePart(const std::string& bytes, int64_t index, Frame* frame) {
     DecodeOptions options;
@@ -67,9 +72,12 @@ class Ours {
   // For an image that is already decoded.
   void Augment(const Image& image, int64_t index) {
     const Frame frame{image.height, image.width, {0, 0, image.height, image.width}, 1};
-    augmenter_.ToPlanes(Begin(image.height, image.width, index), image, frame, {224, 224}, &image_, &spare_, planes_.data());
+    augmenter_.ToPlanes(Begin(image.height, image.width, index), image, frame, {224, 224}, &image_,
+                        &spare_, planes_.data());
   }
-  CropResize CropResizeOf(int height, int width, int64_t index) const { return Begin(height, width, index).crop; }
+  CropResize CropResizeOf(int height, int width, int64_t index) const {
+    return Begin(height, width, index).crop;
+  }
   void ToPlanes(const Image& image) { augmenter_.ToPlanes(image.pixels, planes_.data()); }
 
  private:
@@ -91,7 +99,8 @@ class Turbo {
     const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
     tjDecompressHeader3(handle_, data, bytes.size(), &width, &height, &subsampling, &space);
     cv::Mat image(height, width, CV_8UC3);
-    tjDecompress2(handle_, data, bytes.size(), image.data, width, 0, height, TJPF_BGR, TJFLAG_ACCURATEDCT);
+    tjDecompress2(handle_, data, bytes.size(), image.data, width, 0, height, TJPF_BGR,
+                  TJFLAG_ACCURATEDCT);
     return image;
   }
 
@@ -102,7 +111,8 @@ class Turbo {
 // The same box and the same flip, to interleaved floats of 0 .. 1.
 void AugmentWithOpenCv(const cv::Mat& image, const CropResize& crop, cv::Mat* result) {
   cv::Mat resized;
-  cv::resize(image(cv::Rect(crop.box.x, crop.box.y, crop.box.width, crop.box.height)), resized, cv::Size(224, 224), 0, 0, cv::INTER_LINEAR);
+  cv::resize(image(cv::Rect(crop.box.x, crop.box.y, crop.box.width, crop.box.height)), resized,
+             cv::Size(224, 224), 0, 0, cv::INTER_LINEAR);
   if (crop.mirrored) cv::flip(resized, resized, 1);
   resized.convertTo(*result, CV_32F, 1 / 255.0);
 }
@@ -146,28 +156,39 @@ void MeasureMethods(const Source& source, size_t most) {
   cv::Mat result;
   Frame frame;
   const auto index = [](size_t i) { return static_cast<int64_t>(i); };
-  const auto crop = [&](size_t i) { return exact.CropResizeOf(decoded[i].height, decoded[i].width, index(i)); };
+  const auto crop = [&](size_t i) {
+    return exact.CropResizeOf(decoded[i].height, decoded[i].width, index(i));
+  };
   std::vector<Method> methods = {
       {"OpenCV: the whole",
-       [&](size_t i) { AugmentWithOpenCv(DecodeForOpenCv(files[i], [&] { return turbo.Decode(files[i]); }), crop(i), &result); }},
+       [&](size_t i) {
+         AugmentWithOpenCv(DecodeForOpenCv(files[i], [&] { return turbo.Decode(files[i]); }),
+                           crop(i), &result);
+       }},
       {"ours: the whole, exact", [&](size_t i) { exact.Whole(files[i], index(i)); }},
       {"ours: the whole, scaled decode", [&](size_t i) { fast.Whole(files[i], index(i)); }},
       {"TurboJPEG: decode", [&](size_t i) { turbo.Decode(files[i]); }},
       {"ours: decode", [&](size_t i) { exact.Decode(files[i]); }},
-      {"ours: decode what the crop needs, exact", [&](size_t i) { exact.DecodePart(files[i], index(i), &frame); }},
-      {"ours: decode what the crop needs, scaled", [&](size_t i) { fast.DecodePart(files[i], index(i), &frame); }},
+      {"ours: decode what the crop needs, exact",
+       [&](size_t i) { exact.DecodePart(files[i], index(i), &frame); }},
+      {"ours: decode what the crop needs, scaled",
+       [&](size_t i) { fast.DecodePart(files[i], index(i), &frame); }},
       {"ours: crop, resize and flip to pixels",
        [&](size_t i) {
-         Apply(crop(i), decoded[i], {decoded[i].height, decoded[i].width, {0, 0, decoded[i].height, decoded[i].width}, 1}, &cropped);
+         Apply(
+             crop(i), decoded[i],
+             {decoded[i].height, decoded[i].width, {0, 0, decoded[i].height, decoded[i].width}, 1},
+             &cropped);
        }},
       {"ours: pixels to normalised planes", [&](size_t) { exact.ToPlanes(cropped); }},
-      {"ours: crop, resize, flip, normalise at once", [&](size_t i) { exact.Augment(decoded[i], index(i)); }},
+      {"ours: crop, resize, flip, normalise at once",
+       [&](size_t i) { exact.Augment(decoded[i], index(i)); }},
   };
   Interleave(images, &methods);
   std::printf("%zu images, one core, %s\n", images, OpenCvDecoderName());
   for (const Method& method : methods) {
-    std::printf("  %-46s %8.0f images/s  %5.2f x OpenCV\n", method.name, static_cast<double>(images) / method.seconds,
-                methods[0].seconds / method.seconds);
+    std::printf("  %-46s %8.0f images/s  %5.2f x OpenCV\n", method.name,
+                static_cast<double>(images) / method.seconds, methods[0].seconds / method.seconds);
   }
 }
 
@@ -203,11 +224,15 @@ void MeasureStreams(std::vector<Stream>* streams, int turns) {
       s.iter->Reset(0, s.iter->batches_per_epoch());  // the threads rest
     }
   }
-  for (const Stream& s : *streams) std::printf("  %-46s %8.0f images/s\n", s.name.c_str(), static_cast<double>(s.examples) / s.seconds);
+  for (const Stream& s : *streams)
+    std::printf("  %-46s %8.0f images/s\n", s.name.c_str(),
+                static_cast<double>(s.examples) / s.seconds);
 }
 
-void MeasurePipeline(Runtime& runtime, const char* what, const std::shared_ptr<const Source>& source,
-                     const std::vector<TransformSpec>& transforms, const std::vector<Kwargs>& variants) {
+void MeasurePipeline(Runtime& runtime, const char* what,
+                     const std::shared_ptr<const Source>& source,
+                     const std::vector<TransformSpec>& transforms,
+                     const std::vector<Kwargs>& variants) {
   std::printf("%s\n", what);
   std::vector<Stream> streams;
   for (const Kwargs& variant : variants) {
@@ -234,15 +259,23 @@ int main(int argc, char** argv) try {
   const std::string mnist = argv[1], folder = argv[2];
   Runtime runtime({}, nullptr);
   if (folder != "-") {
-    const std::shared_ptr<const Source> photographs = MakeSource("image_folder", {{"path", folder}});
+    const std::shared_ptr<const Source> photographs =
+        MakeSource("image_folder", {{"path", folder}});
     MeasureMethods(*photographs, argc == 4 ? std::stoul(argv[3]) : 300);
-    MeasurePipeline(runtime, "pipeline, random_resized_crop 224, flip, normalise", photographs, kChain,
-                    {{{"workers", "1"}}, {{"workers", "2"}}, {{"workers", "1"}, {"exact_decode", "True"}}});
-    MeasurePipeline(runtime, "pipeline, resize 144, random_resized_crop 128, flip, normalise", photographs,
-                    {{"resize", {{"", "144"}}}, {"random_resized_crop", {{"", "128"}, {"area", "0.35, 1"}}}, {"flip", {}}, kChain.back()},
+    MeasurePipeline(
+        runtime, "pipeline, random_resized_crop 224, flip, normalise", photographs, kChain,
+        {{{"workers", "1"}}, {{"workers", "2"}}, {{"workers", "1"}, {"exact_decode", "True"}}});
+    MeasurePipeline(runtime, "pipeline, resize 144, random_resized_crop 128, flip, normalise",
+                    photographs,
+                    {{"resize", {{"", "144"}}},
+                     {"random_resized_crop", {{"", "128"}, {"area", "0.35, 1"}}},
+                     {"flip", {}},
+                     kChain.back()},
                     {{{"workers", "1"}}, {{"workers", "1"}, {"cache", "ram"}}});
   }
-  if (mnist != "-") MeasurePipeline(runtime, "MNIST", MakeSource("mnist", {{"path", mnist}}), {}, {{{"workers", "1"}}, {{"workers", "2"}}});
+  if (mnist != "-")
+    MeasurePipeline(runtime, "MNIST", MakeSource("mnist", {{"path", mnist}}), {},
+                    {{{"workers", "1"}}, {{"workers", "2"}}});
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

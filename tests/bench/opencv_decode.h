@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Decoding for the OpenCV method: imdecode if the build has OpenCV's imgcodecs
 // (opencv_decode_imgcodecs.cc), else the caller's decoder.

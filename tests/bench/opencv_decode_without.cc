@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "opencv_decode.h"
 
 cv::Mat DecodeForOpenCv(const std::string&, const std::function<cv::Mat()>& otherwise) {

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training steps of MXNet 1.9.1 on the CPU, synthetic data: run by rivals.py for comparison. Prints one JSON line.
 
   rival_mxnet.py NET --batch N [--size S] [--classes C] [--threads T] [--seconds T]

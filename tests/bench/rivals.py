@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Speed and memory compared with PyTorch: same nets, batches and threads; contenders alternate in repeated rounds.
 
   rivals.py --python PYTHON [--mxnet PYTHON] [--program PATH] [--rounds N] [--seconds T] [--modes fast,exact] [--output FILE] [CASE...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Bad inputs: a command for each, with its exit code and message. Files are created above the table.
 . "$(dirname "$0")/common.sh"
 

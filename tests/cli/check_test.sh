@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # mxtrain check: reports all problems in one run, in any order.
 . "$(dirname "$0")/common.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Classes of uneven size: weights of classes and the focal loss, given and automatic, in training, evaluation and after a stop.
 . "$(dirname "$0")/common.sh"
 

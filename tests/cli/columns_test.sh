@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tables with named columns: nets with several inputs and several losses train end to end, every loss under its own name.
 . "$(dirname "$0")/common.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by the CLI tests: sets up a temporary working folder, and defines checks that print what they saw.
 set -u
 program=${MXTRAIN_PROGRAM:?the built program}

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A diverged run reports where, and can be replayed; a stopped and resumed run is verified to be bit-identical.
 . "${MXTRAIN_SOURCE_DIR:?}/tests/cli/common.sh"
 write_points

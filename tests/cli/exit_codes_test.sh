@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Messages and exit codes, for success and for errors.
 . "$(dirname "$0")/common.sh"
 

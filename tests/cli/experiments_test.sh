@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The experiments in scripts/: what they print can be believed.
 . "${MXTRAIN_SOURCE_DIR:?}/tests/cli/common.sh"
 write_points

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # No data is lost when any file operation fails or the program is killed at any point; see fault_campaign.cc.
 # MXTRAIN_FAULTS: how many faults are drawn, or `all` (some thousands: a quarter of an hour).
 . "$(dirname "$0")/common.sh"

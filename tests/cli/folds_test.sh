@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Folds of the training set: one by hand, all of them by a sweep; and tables of runs that are damaged, old or on other data.
 . "$(dirname "$0")/common.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # scripts/gpu_check.sh where there is no GPU: once the CPU plays one, so that every command that it gives is a command of this program; then
 # programs that fail, hang and refuse in turn, which its table must report.
 . "${MXTRAIN_SOURCE_DIR:?}/tests/cli/common.sh"

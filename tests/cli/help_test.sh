@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Help on exit codes, man pages, completion: all derived from the program's declarations.
 . "$(dirname "$0")/common.sh"
 

@@ -1,20 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helper of the CLI tests: generates small data and compares exactly.
 //
-//   helper idx DIR N SIDE         MNIST-format training and test sets of N generated images each: bright squares, the class is the place
-//   helper images DIR N           PNG files of two classes, dark/ and light/, N each
-//   helper jpeg FILE SIDE         a gray-blue JPEG of SIDE x SIDE pixels
+//   helper idx DIR N SIDE         MNIST-format training and test sets of N generated images each:
+//   bright squares, the class is the place helper images DIR N           PNG files of two classes,
+//   dark/ and light/, N each helper jpeg FILE SIDE         a gray-blue JPEG of SIDE x SIDE pixels
 //   helper scans FILE N           a progressive JPEG of 16 x 16 pixels with N identical scans
-//   helper digits MNIST DIR N     the first N test digits of a data set as PNG files in class folders
-//   helper crop FROM TO Y X SIDE MIRROR  SIDE x SIDE pixels at (Y, X) of every PNG in the folders of
+//   helper digits MNIST DIR N     the first N test digits of a data set as PNG files in class
+//   folders helper crop FROM TO Y X SIDE MIRROR  SIDE x SIDE pixels at (Y, X) of every PNG in the
+//   folders of
 //                                 FROM, mirrored if MIRROR is 1
 //   helper again FILE TO QUALITY  an image as JPEG of that quality, half as large
 //   helper turned FILE TO N       a JPEG with the EXIF orientation N
 //   helper layered FILE TO        an image as PNG with an alpha channel
 //   helper size FILE              "WIDTH HEIGHT" of an image
-//   helper compare A B            compares two checkpoints, arrays and progress, byte for byte; 1 if
+//   helper compare A B            compares two checkpoints, arrays and progress, byte for byte; 1
+//   if
 //                                 they differ
 //   helper json                   stdin is JSON, one document per line; 1 if not
-//   helper trace FILE KEY LAST FIRST   see trace.h; KEY and LAST: the last layer's weight and backward,
+//   helper trace FILE KEY LAST FIRST   see trace.h; KEY and LAST: the last layer's weight and
+//   backward,
 //                                 FIRST: the first layer's
 #include <algorithm>
 #include <cstdlib>
@@ -73,7 +77,9 @@ void WriteImages(const fs::path& folder, int count) {
     for (int i = 0; i < count; ++i) {
       io::Image image;
       image.Resize(12, 12, 3);
-      for (size_t p = 0; p < image.pixels.size(); ++p) image.pixels[p] = static_cast<uint8_t>((light ? 180 : 20) + (p * 7 + static_cast<size_t>(i) * 13) % 40);
+      for (size_t p = 0; p < image.pixels.size(); ++p)
+        image.pixels[p] =
+            static_cast<uint8_t>((light ? 180 : 20) + (p * 7 + static_cast<size_t>(i) * 13) % 40);
       WritePng(folder / (light ? "light" : "dark") / format("{:03}.png", i), image);
     }
   }
@@ -82,7 +88,8 @@ void WriteImages(const fs::path& folder, int count) {
 void WriteJpeg(const fs::path& path, int side) {
   io::Image image;
   image.Resize(side, side, 3);
-  for (size_t p = 0; p < image.pixels.size(); ++p) image.pixels[p] = static_cast<uint8_t>(60 + p % 3 * 40 + p * 31 % 47);
+  for (size_t p = 0; p < image.pixels.size(); ++p)
+    image.pixels[p] = static_cast<uint8_t>(60 + p % 3 * 40 + p * 31 % 47);
   fs::create_directories(fs::absolute(path).parent_path());
   WriteFileAtomically(path.string(), io::EncodeJpeg(image));
 }
@@ -91,14 +98,19 @@ void WriteJpeg(const fs::path& path, int side) {
 void WriteScans(const std::string& path, int64_t count) {
   const auto segment = [](char marker, const std::string& body) {
     const size_t length = body.size() + 2;
-    return std::string{'\xff', marker, static_cast<char>(length >> 8), static_cast<char>(length & 0xff)} + body;
+    return std::string{'\xff', marker, static_cast<char>(length >> 8),
+                       static_cast<char>(length & 0xff)} +
+           body;
   };
-  const std::string huffman = std::string("\x00\x01", 2) + std::string(15, '\0') + std::string(1, '\0');  // one code, for "nothing more"
+  const std::string huffman = std::string("\x00\x01", 2) + std::string(15, '\0') +
+                              std::string(1, '\0');  // one code, for "nothing more"
   std::string bytes = "\xff\xd8";
-  bytes += segment('\xdb', std::string(1, '\0') + std::string(64, '\x01'));                                     // quantisation: 1
-  bytes += segment('\xc2', std::string("\x08\x00\x10\x00\x10\x01\x01\x11\x00", 9));                         // progressive, 16 x 16, gray
+  bytes += segment('\xdb', std::string(1, '\0') + std::string(64, '\x01'));  // quantisation: 1
+  bytes += segment('\xc2', std::string("\x08\x00\x10\x00\x10\x01\x01\x11\x00",
+                                       9));  // progressive, 16 x 16, gray
   bytes += segment('\xc4', huffman);
-  const std::string scan = segment('\xda', std::string("\x01\x01\x00\x00\x00\x00", 6)) + std::string(1, '\x00');
+  const std::string scan =
+      segment('\xda', std::string("\x01\x01\x00\x00\x00\x00", 6)) + std::string(1, '\x00');
   for (int64_t i = 0; i < count; ++i) bytes += scan;
   WriteFileAtomically(path, bytes + "\xff\xd9");
 }
@@ -109,7 +121,8 @@ void WriteDigits(const std::string& mnist, const fs::path& folder, int64_t count
   for (int64_t i = 0; i < std::min(count, source->size()); ++i) {
     source->Read(i, &sample);
     io::Image image;
-    image.Resize(static_cast<int>(source->data_fields()[0].shape[1]), static_cast<int>(source->data_fields()[0].shape[2]), 1);
+    image.Resize(static_cast<int>(source->data_fields()[0].shape[1]),
+                 static_cast<int>(source->data_fields()[0].shape[2]), 1);
     std::copy(sample.data[0].pixels.begin(), sample.data[0].pixels.end(), image.pixels.begin());
     WritePng(folder / std::to_string(source->ClassOf(i).value()) / format("{:05}.png", i), image);
   }
@@ -121,7 +134,8 @@ io::Image ReadImage(const fs::path& path) {
   return *std::move(image);
 }
 
-void CropImages(const fs::path& from, const fs::path& to, int top, int left, int side, bool mirrored) {
+void CropImages(const fs::path& from, const fs::path& to, int top, int left, int side,
+                bool mirrored) {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(from)) {
     if (!entry.is_regular_file()) continue;
     const io::Image whole = ReadImage(entry.path());
@@ -129,7 +143,8 @@ void CropImages(const fs::path& from, const fs::path& to, int top, int left, int
     cut.Resize(side, side, whole.channels);
     for (int y = 0; y < side; ++y) {
       for (int x = 0; x < side; ++x) {
-        const uint8_t* pixel = whole.row(top + y) + (left + (mirrored ? side - 1 - x : x)) * whole.channels;
+        const uint8_t* pixel =
+            whole.row(top + y) + (left + (mirrored ? side - 1 - x : x)) * whole.channels;
         std::copy_n(pixel, whole.channels, cut.row(y) + x * whole.channels);
       }
     }
@@ -143,9 +158,11 @@ void WriteAgain(const fs::path& from, const fs::path& to, int quality) {
   half.Resize(whole.height / 2, whole.width / 2, whole.channels);
   for (int y = 0; y < half.height; ++y) {
     for (int i = 0; i < half.width * half.channels; ++i) {
-      const int left = i / half.channels * 2 * half.channels + i % half.channels, right = left + half.channels;
+      const int left = i / half.channels * 2 * half.channels + i % half.channels,
+                right = left + half.channels;
       const uint8_t *upper = whole.row(2 * y), *lower = whole.row(2 * y + 1);
-      half.row(y)[i] = static_cast<uint8_t>((upper[left] + upper[right] + lower[left] + lower[right] + 2) / 4);
+      half.row(y)[i] =
+          static_cast<uint8_t>((upper[left] + upper[right] + lower[left] + lower[right] + 2) / 4);
     }
   }
   WriteFileAtomically(to.string(), io::EncodeJpeg(half, quality));
@@ -154,9 +171,12 @@ void WriteAgain(const fs::path& from, const fs::path& to, int quality) {
 // A segment APP1 with a directory of one entry (CIPA DC-008), directly after the start of the
 // image.
 void WriteTurned(const fs::path& from, const fs::path& to, char orientation) {
-  const std::string exif = std::string("Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 25) + orientation + std::string(6, '\0');
+  const std::string exif =
+      std::string("Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 25) + orientation +
+      std::string(6, '\0');
   const std::string jpeg = ReadFile(from.string());
-  const std::string segment = std::string{'\xff', '\xe1', '\0', static_cast<char>(exif.size() + 2)} + exif;
+  const std::string segment =
+      std::string{'\xff', '\xe1', '\0', static_cast<char>(exif.size() + 2)} + exif;
   WriteFileAtomically(to.string(), jpeg.substr(0, 2) + segment + jpeg.substr(2));
 }
 
@@ -165,8 +185,10 @@ void WriteLayered(const fs::path& from, const fs::path& to) {
   io::Image layered;
   layered.Resize(image.height, image.width, image.channels + 1);
   for (size_t i = 0; i < layered.pixels.size(); ++i) {
-    const size_t channels = static_cast<size_t>(layered.channels), pixel = i / channels, channel = i % channels;
-    layered.pixels[i] = channel + 1 == channels ? 255 : image.pixels[pixel * (channels - 1) + channel];
+    const size_t channels = static_cast<size_t>(layered.channels), pixel = i / channels,
+                 channel = i % channels;
+    layered.pixels[i] =
+        channel + 1 == channels ? 255 : image.pixels[pixel * (channels - 1) + channel];
   }
   WritePng(to, layered);
 }
@@ -176,12 +198,14 @@ bool SameBytes(const NDArray& a, const NDArray& b) {
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
 }
 
-bool SameArrays(const std::string& what, const std::map<std::string, NDArray>& a, const std::map<std::string, NDArray>& b) {
+bool SameArrays(const std::string& what, const std::map<std::string, NDArray>& a,
+                const std::map<std::string, NDArray>& b) {
   bool same = a.size() == b.size();
   if (!same) std::cout << format("{}: {} and {} arrays\n", what, a.size(), b.size());
   for (const auto& [name, array] : a) {
     const auto other = b.find(name);
-    const bool equal = other != b.end() && array.shape() == other->second.shape() && SameBytes(array, other->second);
+    const bool equal = other != b.end() && array.shape() == other->second.shape() &&
+                       SameBytes(array, other->second);
     if (!equal) std::cout << format("{} '{}' differs\n", what, name);
     same = same && equal;
   }
@@ -197,7 +221,8 @@ bool SameCheckpoints(const std::string& a_file, const std::string& b_file) {
   same = SameArrays("average", a.averages, b.averages) && same;
   if (a.args.empty()) std::cout << "no parameters\n";
   if (a.state.step != b.state.step || a.state.epoch != b.state.epoch) {
-    std::cout << format("step {} of epoch {} against step {} of epoch {}\n", a.state.step, a.state.epoch, b.state.step, b.state.epoch);
+    std::cout << format("step {} of epoch {} against step {} of epoch {}\n", a.state.step,
+                        a.state.epoch, b.state.step, b.state.epoch);
     return false;
   }
   return same && !a.args.empty();
@@ -215,17 +240,23 @@ bool StdinIsJson() {
 
 int Run(const std::vector<std::string>& words) {
   const std::string command = words.empty() ? "" : words[0];
-  if (command == "idx" && words.size() == 4) return WriteIdx(words[1], std::stoll(words[2]), std::stoll(words[3])), 0;
+  if (command == "idx" && words.size() == 4)
+    return WriteIdx(words[1], std::stoll(words[2]), std::stoll(words[3])), 0;
   if (command == "images" && words.size() == 3)
     return WriteImages(words[1], std::stoi(words[2])), 0;
   if (command == "jpeg" && words.size() == 3) return WriteJpeg(words[1], std::stoi(words[2])), 0;
   if (command == "scans" && words.size() == 3) return WriteScans(words[1], std::stoll(words[2])), 0;
-  if (command == "digits" && words.size() == 4) return WriteDigits(words[1], words[2], std::stoll(words[3])), 0;
+  if (command == "digits" && words.size() == 4)
+    return WriteDigits(words[1], words[2], std::stoll(words[3])), 0;
   if (command == "crop" && words.size() == 7) {
-    return CropImages(words[1], words[2], std::stoi(words[3]), std::stoi(words[4]), std::stoi(words[5]), words[6] == "1"), 0;
+    return CropImages(words[1], words[2], std::stoi(words[3]), std::stoi(words[4]),
+                      std::stoi(words[5]), words[6] == "1"),
+           0;
   }
-  if (command == "again" && words.size() == 4) return WriteAgain(words[1], words[2], std::stoi(words[3])), 0;
-  if (command == "turned" && words.size() == 4) return WriteTurned(words[1], words[2], static_cast<char>(std::stoi(words[3]))), 0;
+  if (command == "again" && words.size() == 4)
+    return WriteAgain(words[1], words[2], std::stoi(words[3])), 0;
+  if (command == "turned" && words.size() == 4)
+    return WriteTurned(words[1], words[2], static_cast<char>(std::stoi(words[3]))), 0;
   if (command == "layered" && words.size() == 3) return WriteLayered(words[1], words[2]), 0;
   if (command == "size" && words.size() == 2) {
     const io::Image image = ReadImage(words[1]);

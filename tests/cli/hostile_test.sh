@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Malicious folders and exhausted machines: no file of others is touched, nothing hangs, and errors are reported.
 . "$(dirname "$0")/common.sh"
 real=$program

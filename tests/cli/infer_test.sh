@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Outputs of infer besides lists: sorted copies, annotated images, probabilities, averaged views.
 . "$(dirname "$0")/common.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A model gives the same results for all input formats: `eval` on IDX files, `eval` and `infer` on the same digits as PNG files.
 . "$(dirname "$0")/common.sh"
 count=500

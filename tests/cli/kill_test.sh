@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A run that is repeatedly killed (SIGKILL) and resumed ends in the same checkpoint, byte for byte, as an undisturbed one; so do runs
 # with other numbers of data workers and with the naive engine.
 #   kill_test.sh [KILLS]    default 4

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Examples with any number of classes, and with several values: from lists and tables to predictions.
 . "$(dirname "$0")/common.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Unattended use from scripts: the newest usable run, empty folders, missing inputs, complete results, a sweep whose process was killed.
 . "$(dirname "$0")/common.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The user's own images: init, check, train, eval and infer; names with commas, damaged files, lists, stdin.
 . "$(dirname "$0")/common.sh"
 

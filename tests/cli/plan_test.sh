@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The memory plan for users: optimality, figure, largest batch, and budget.
 . "$(dirname "$0")/common.sh"
 

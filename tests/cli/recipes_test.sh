@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Training options: ends of a run, gradient accumulation, averages, name patterns, mixed examples. A stopped and resumed run ends in the
 # same bytes as an uninterrupted one.
 . "$(dirname "$0")/common.sh"

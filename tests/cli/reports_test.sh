@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Reports of a run: curves, TensorBoard's files, sheets, tables and figures of an evaluation, report.html; sweeps and other commands.
 . "$(dirname "$0")/common.sh"
 

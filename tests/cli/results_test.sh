@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Results on stdout and in files: write errors are reported; names with any bytes, features, reports of several heads.
 . "$(dirname "$0")/common.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The life of a run folder: one process at a time, resumed with another batch size, extended, on a full disk.
 . "$(dirname "$0")/common.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Every shipped configuration trains two steps and validates, on small data of its kind. Only the paths, the number of steps and, for
 # large images and a thousand layers, the batch size (2) are changed.
 . "$(dirname "$0")/common.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Names from other tools, where their users would type them: each error suggests the equivalent here.
 . "$(dirname "$0")/common.sh"
 

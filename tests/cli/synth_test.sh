@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # `synth`: its output, reproducible for a seed, and its errors.
 . "$(dirname "$0")/common.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tables as they come: from train over eval to infer on rows without labels.
 . "$(dirname "$0")/common.sh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trace.h"
 
 #include <algorithm>
@@ -26,14 +27,17 @@ std::vector<Span> ReadSpans(const std::string& file) {
   std::map<int, std::string> rows;
   std::vector<Span> spans;
   for (const Json& e : trace.at("traceEvents")) {
-    if (e.at("ph") == "M" && e.at("name") == "thread_name") rows[e.at("tid")] = e.at("args").at("name");
+    if (e.at("ph") == "M" && e.at("name") == "thread_name")
+      rows[e.at("tid")] = e.at("args").at("name");
   }
   for (const Json& e : trace.at("traceEvents")) {
     if (e.at("ph") != "X") continue;
     const double begin = e.at("ts");
-    spans.push_back({rows.at(e.at("tid")), e.at("name"), e.at("args").at("priority"), begin, begin + e.at("dur").get<double>()});
+    spans.push_back({rows.at(e.at("tid")), e.at("name"), e.at("args").at("priority"), begin,
+                     begin + e.at("dur").get<double>()});
   }
-  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const Span& a, const Span& b) { return a.begin < b.begin; });
   return spans;
 }
 
@@ -56,7 +60,8 @@ bool HasEveryKind(const std::vector<Span>& spans, const TraceNames& names) {
   };
   bool all = true;
   for (const auto& [kind, row, name] : kinds) {
-    const auto found = Select(spans, [&](const Span& s) { return s.row.starts_with(row) && s.name.starts_with(name); });
+    const auto found = Select(
+        spans, [&](const Span& s) { return s.row.starts_with(row) && s.name.starts_with(name); });
     std::cout << format("{}: {} spans\n", kind, found.size());
     all = all && !found.empty();
   }
@@ -65,11 +70,14 @@ bool HasEveryKind(const std::vector<Span>& spans, const TraceNames& names) {
 
 // The n-th span of each name belongs to step n.
 bool UpdatesOverlap(const std::vector<Span>& spans, const TraceNames& names) {
-  const auto update = Select(spans, [&](const Span& s) { return s.name == names.update && s.priority == -names.last_key; });
+  const auto update = Select(spans, [&](const Span& s) {
+    return s.name == names.update && s.priority == -names.last_key;
+  });
   const auto last = Select(spans, [&](const Span& s) { return s.name == names.last_backward; });
   const auto first = Select(spans, [&](const Span& s) { return s.name == names.first_backward; });
   if (update.empty() || update.size() != last.size() || update.size() != first.size()) {
-    std::cout << format("{} updates, {} and {} backwards\n", update.size(), last.size(), first.size());
+    std::cout << format("{} updates, {} and {} backwards\n", update.size(), last.size(),
+                        first.size());
     return false;
   }
   size_t ahead = 0;
@@ -80,19 +88,22 @@ bool UpdatesOverlap(const std::vector<Span>& spans, const TraceNames& names) {
     }
     ahead += update[n].begin < first[n].begin;
   }
-  std::cout << format("in {} of {} steps the last layer's update begins before the first layer's backward\n", ahead, update.size());
+  std::cout << format(
+      "in {} of {} steps the last layer's update begins before the first layer's backward\n", ahead,
+      update.size());
   return 2 * ahead > update.size();
 }
 
-// Batches whose decoding happens, in part at least, while an earlier batch is computed. A step's compute reaches from the binding of its
-// inputs to the end of the first layer's backward.
+// Batches whose decoding happens, in part at least, while an earlier batch is computed. A step's
+// compute reaches from the binding of its inputs to the end of the first layer's backward.
 bool DecodingOverlaps(const std::vector<Span>& spans, const TraceNames& names) {
   const auto binds = Select(spans, [&](const Span& s) { return s.name == "bind_inputs"; });
   const auto ends = Select(spans, [&](const Span& s) { return s.name == names.first_backward; });
   std::map<std::pair<int, int>, std::vector<Span>> decodes;  // by epoch and batch
   for (const Span& s : spans) {
     int epoch = 0, batch = 0;
-    if (std::sscanf(s.name.c_str(), "decode %d:%d", &epoch, &batch) == 2) decodes[{epoch, batch}].push_back(s);
+    if (std::sscanf(s.name.c_str(), "decode %d:%d", &epoch, &batch) == 2)
+      decodes[{epoch, batch}].push_back(s);
   }
   size_t n = 0, overlapped = 0;
   for (const auto& [batch, parts] : decodes) {
@@ -105,7 +116,8 @@ bool DecodingOverlaps(const std::vector<Span>& spans, const TraceNames& names) {
     overlapped += overlaps;
     ++n;
   }
-  std::cout << format("{} of {} batches are decoded while an earlier one is computed\n", overlapped, n);
+  std::cout << format("{} of {} batches are decoded while an earlier one is computed\n", overlapped,
+                      n);
   return 4 * overlapped > n;  // the first batches of an epoch have nothing to overlap with
 }
 
@@ -113,7 +125,8 @@ bool DecodingOverlaps(const std::vector<Span>& spans, const TraceNames& names) {
 
 bool CheckTrace(const std::string& file, const TraceNames& names) {
   const std::vector<Span> spans = ReadSpans(file);
-  const bool kinds = HasEveryKind(spans, names), updates = UpdatesOverlap(spans, names), decoding = DecodingOverlaps(spans, names);
+  const bool kinds = HasEveryKind(spans, names), updates = UpdatesOverlap(spans, names),
+             decoding = DecodingOverlaps(spans, names);
   return kinds && updates && decoding;
 }
 

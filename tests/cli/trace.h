@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a trace of a training run must show.
 #include <string>
@@ -6,12 +7,13 @@ namespace mxtrain::test {
 
 struct TraceNames {
   std::string update = "sgd_mom_update";  // the operator of the optimizer
-  int last_key = 0;                       // of the weight of the last layer: its updates have the priority -last_key
+  int last_key = 0;  // of the weight of the last layer: its updates have the priority -last_key
   std::string last_backward, first_backward;
 };
 
-// Prints what the trace shows; false when it lacks a kind of work, when an update precedes its gradient, or when in most steps the last
-// layer's update waits for the first layer's backward, or when few batches are decoded while an earlier one is computed.
+// Prints what the trace shows; false when it lacks a kind of work, when an update precedes its
+// gradient, or when in most steps the last layer's update waits for the first layer's backward, or
+// when few batches are decoded while an earlier one is computed.
 bool CheckTrace(const std::string& file, const TraceNames& names);
 
 }  // namespace mxtrain::test

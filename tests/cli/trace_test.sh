@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The trace of a run shows every kind of work passing through the engine, and that communication and decoding overlap with compute.
 . "$(dirname "$0")/common.sh"
 "$helper" idx digits 800 28

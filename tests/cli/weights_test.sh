@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Training from the weights of another run: what is loaded, what is re-initialized, and what cannot be loaded.
 . "${MXTRAIN_SOURCE_DIR:?}/tests/cli/common.sh"
 write_points

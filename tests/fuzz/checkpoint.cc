@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints, with lengths that fit the file and a checksum that fits the contents.
 #include <cstring>
 
@@ -16,7 +17,9 @@ uint64_t NumberAt(const std::string& bytes, size_t at) {
   return number;
 }
 
-void PutNumber(uint64_t number, size_t at, std::string* bytes) { std::memcpy(bytes->data() + at, &number, sizeof number); }
+void PutNumber(uint64_t number, size_t at, std::string* bytes) {
+  std::memcpy(bytes->data() + at, &number, sizeof number);
+}
 
 std::string Repaired(std::string bytes) {
   if (bytes.size() < kFrame) return bytes;
@@ -24,7 +27,8 @@ std::string Repaired(std::string bytes) {
   const uint64_t inside = bytes.size() - kFrame, header = std::min(NumberAt(bytes, 8), inside);
   PutNumber(header, 8, &bytes);
   PutNumber(inside - header, 16 + header, &bytes);
-  PutNumber(Checksum(std::string_view(bytes).substr(0, bytes.size() - 8)), bytes.size() - 8, &bytes);
+  PutNumber(Checksum(std::string_view(bytes).substr(0, bytes.size() - 8)), bytes.size() - 8,
+            &bytes);
   return bytes;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configurations: YAML to the net written out, with shapes.
 #include <cstdlib>
 
@@ -9,7 +10,8 @@
 namespace mxtrain::fuzz {
 namespace {
 
-std::string Repeated(int count, const char* begin, fmt::format_string<const int&> item, const char* end) {
+std::string Repeated(int count, const char* begin, fmt::format_string<const int&> item,
+                     const char* end) {
   std::string text = begin;
   for (int i = 0; i < count; ++i) fmt::format_to(std::back_inserter(text), item, std::as_const(i));
   return text + end;
@@ -18,14 +20,17 @@ std::string Repeated(int count, const char* begin, fmt::format_string<const int&
 }  // namespace
 
 std::vector<std::string> LargeInputs() {
-  const std::string rest = "net: {input: [4], layers: [SoftmaxOutput]}\ndata: {train: {source: mnist, path: digits}}\n";
-  return {Repeated(49'000, "vars:\n", "  key{}: 1\n", "") + rest,
-          Repeated(90'000, "train: {metrics: [", "a{},", "]}\n"),
-          Repeated(20'000, "vars:\n", "  key{0}: ${{key{0}}}\n", "") + rest,
-          Repeated(20'000, "vars:\n  key: 1\n", "  key{0}: ${{key}}\n", "net: {input: [4], layers: [") + Repeated(400, "", "{{FullyConnected: {{num_hidden: '${{key{}}}'}}}},", "]}\n"),
-          Repeated(50'000, "", "key{}: 1\n", ""),
-          Repeated(90'000, "a: ", "${{", ""),
-          "a: " + std::string(400'000, '_') + "\n" + std::string(90'000, '\n') + "b: c: d"};
+  const std::string rest =
+      "net: {input: [4], layers: [SoftmaxOutput]}\ndata: {train: {source: mnist, path: digits}}\n";
+  return {
+      Repeated(49'000, "vars:\n", "  key{}: 1\n", "") + rest,
+      Repeated(90'000, "train: {metrics: [", "a{},", "]}\n"),
+      Repeated(20'000, "vars:\n", "  key{0}: ${{key{0}}}\n", "") + rest,
+      Repeated(20'000, "vars:\n  key: 1\n", "  key{0}: ${{key}}\n", "net: {input: [4], layers: [") +
+          Repeated(400, "", "{{FullyConnected: {{num_hidden: '${{key{}}}'}}}},", "]}\n"),
+      Repeated(50'000, "", "key{}: 1\n", ""),
+      Repeated(90'000, "a: ", "${{", ""),
+      "a: " + std::string(400'000, '_') + "\n" + std::string(90'000, '\n') + "b: c: d"};
 }
 
 }  // namespace mxtrain::fuzz
@@ -43,7 +48,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
     const config::LoadedConfig loaded = config::LoadConfig(request, &diagnostics);
     const config::Net net = config::BuildNet(
-        loaded.config, *operators, [](std::string_view name) { return name == "classes" ? std::optional<int64_t>(10) : std::nullopt; }, &diagnostics);
+        loaded.config, *operators,
+        [](std::string_view name) {
+          return name == "classes" ? std::optional<int64_t>(10) : std::nullopt;
+        },
+        &diagnostics);
     diagnostics.ThrowIfErrors();
     net.symbol.InferShape(config::BatchShapes(net, 2));
     config::ToYaml(loaded.resolved);

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small stand-in for libFuzzer: runs a target over its corpus, over inputs too large to commit,
 // and over mutations of the corpus that are the same in every run. It bounds the cost of an input:
 // memory by its size, time by a limit that only quadratic behaviour reaches.
 //
-//   fuzz_TARGET CORPUS_FOLDER...     MXTRAIN_FUZZ_SECONDS: of mutations (2)    MXTRAIN_FUZZ_SEED: of their choice (1)
+//   fuzz_TARGET CORPUS_FOLDER...     MXTRAIN_FUZZ_SECONDS: of mutations (2)    MXTRAIN_FUZZ_SEED:
+//   of their choice (1)
 //
 // The current input is in fuzz_TARGET.input in the working folder, and stays there if the program
 // fails.
@@ -50,7 +52,8 @@ double SettingOf(const char* name, double otherwise) {
 
 class Runner {
  public:
-  explicit Runner(const std::string& program) : keep_(std::filesystem::path(program).filename().string() + ".input") {
+  explicit Runner(const std::string& program)
+      : keep_(std::filesystem::path(program).filename().string() + ".input") {
     file_ = open(keep_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file_ < 0) Fail("cannot be written", 0);
   }
@@ -63,7 +66,9 @@ class Runner {
 
   void Run(const std::string& input) {
     Keep(input);
-    const auto worth = [&input](int64_t base) { return base + kMemoryPerByte * static_cast<int64_t>(input.size()); };
+    const auto worth = [&input](int64_t base) {
+      return base + kMemoryPerByte * static_cast<int64_t>(input.size());
+    };
     const int64_t resident = PeakResidentBytes();
     const double start = ProcessorSeconds();
     test::PeakBytes peak;
@@ -71,9 +76,11 @@ class Runner {
     const double seconds = ProcessorSeconds() - start;
     ++num_inputs_;
     longest_ = std::max(longest_, seconds);
-    if (peak.value() > worth(kMemoryBase)) Fail("takes more memory than its size is worth: MiB", peak.value() >> 20);
+    if (peak.value() > worth(kMemoryBase))
+      Fail("takes more memory than its size is worth: MiB", peak.value() >> 20);
     const int64_t grown = PeakResidentBytes() - resident;
-    if (grown > worth(kResidentBase)) Fail("takes more memory than its size is worth: resident MiB", grown >> 20);
+    if (grown > worth(kResidentBase))
+      Fail("takes more memory than its size is worth: resident MiB", grown >> 20);
     if (seconds > kMostSeconds) Fail("takes too long: seconds", static_cast<int64_t>(seconds));
   }
   size_t num_inputs() const { return num_inputs_; }
@@ -81,7 +88,8 @@ class Runner {
 
  private:
   void Keep(const std::string& input) const {
-    if (pwrite(file_, input.data(), input.size(), 0) != static_cast<ssize_t>(input.size()) || ftruncate(file_, static_cast<off_t>(input.size())) != 0) {
+    if (pwrite(file_, input.data(), input.size(), 0) != static_cast<ssize_t>(input.size()) ||
+        ftruncate(file_, static_cast<off_t>(input.size())) != 0) {
       Fail("cannot be written", 0);
     }
   }
@@ -112,7 +120,8 @@ class Mutator {
   size_t Below(size_t bound) { return bound ? random_() % bound : 0; }
 
   void Change(std::string* text) {
-    const size_t at = Below(text->size()), length = Below(std::min<size_t>(text->size() - at, size_t{1} << Below(10))) + 1;
+    const size_t at = Below(text->size()),
+                 length = Below(std::min<size_t>(text->size() - at, size_t{1} << Below(10))) + 1;
     if (text->empty()) return text->push_back(static_cast<char>(random_()));
     switch (Below(8)) {
       case 0:
@@ -144,7 +153,9 @@ class Mutator {
   }
   // A boundary value of counts and sizes, in one to eight bytes of either byte order.
   void PutNumber(size_t at, std::string* text) {
-    static constexpr uint64_t kNumbers[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40, ~0ull >> 1, ~0ull};
+    static constexpr uint64_t kNumbers[] = {
+        0,      1,          2,          0x7f,       0x80,       0xff,       0x7fff,
+        0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40, ~0ull >> 1, ~0ull};
     const uint64_t number = kNumbers[Below(std::size(kNumbers))];
     char bytes[sizeof number];
     std::memcpy(bytes, &number, sizeof number);
@@ -167,7 +178,8 @@ class Mutator {
 std::vector<std::string> ReadCorpus(int count, char** folders) {
   std::vector<std::string> files, corpus;
   for (int i = 0; i < count; ++i) {
-    for (const auto& entry : std::filesystem::directory_iterator(folders[i])) files.push_back(entry.path().string());
+    for (const auto& entry : std::filesystem::directory_iterator(folders[i]))
+      files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
   for (const std::string& file : files) corpus.push_back(ReadFile(file));
@@ -185,12 +197,16 @@ int Main(int count, char** arguments) {
   for (const std::string& input : LargeInputs()) runner.Run(input);
   Mutator mutator(corpus, static_cast<uint32_t>(SettingOf("MXTRAIN_FUZZ_SEED", 1)));
   const double seconds = SettingOf("MXTRAIN_FUZZ_SECONDS", 2), end = ProcessorSeconds() + seconds;
-  for (size_t i = 0; ProcessorSeconds() < end && (seconds > 60 || i < kMostInputs); ++i) runner.Run(mutator.Next());
-  std::printf("%zu inputs; the longest took %.3f s of the processor\n", runner.num_inputs(), runner.longest());
+  for (size_t i = 0; ProcessorSeconds() < end && (seconds > 60 || i < kMostInputs); ++i)
+    runner.Run(mutator.Next());
+  std::printf("%zu inputs; the longest took %.3f s of the processor\n", runner.num_inputs(),
+              runner.longest());
   return 0;
 }
 
 }  // namespace
 }  // namespace mxtrain::fuzz
 
-int main(int count, char** arguments) { return mxtrain::fuzz::Main(count, arguments); }
+int main(int count, char** arguments) {
+  return mxtrain::fuzz::Main(count, arguments);
+}

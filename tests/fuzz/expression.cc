@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions in ${...}.
 #include "app/config/expression.h"
 
@@ -9,7 +10,8 @@ std::vector<std::string> LargeInputs() {
   std::string sum = "1", texts = "'a'";
   for (int i = 0; i < 100'000; ++i) sum += "+1";
   for (int i = 0; i < 100'000; ++i) texts += "+'a'";
-  return {sum, texts, std::string(200'000, '('), std::string(200'000, '!'), std::string(200'000, '1')};
+  return {sum, texts, std::string(200'000, '('), std::string(200'000, '!'),
+          std::string(200'000, '1')};
 }
 
 }  // namespace mxtrain::fuzz

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the fuzz targets share. A target is a file that defines LLVMFuzzerTestOneInput and LargeInputs; libFuzzer (preset `fuzz`) or driver.cc
-// (everywhere else) makes a program of it.
+// What the fuzz targets share. A target is a file that defines LLVMFuzzerTestOneInput and
+// LargeInputs; libFuzzer (preset `fuzz`) or driver.cc (everywhere else) makes a program of it.
 //
-// A target gives the input to a reader of files from outside. Such a reader may refuse with an Error that blames the input. Whatever else happens
-// is a fault: other exceptions, errors that speak of a bug or of memory, findings of a sanitizer, more memory or time than the input is worth.
+// A target gives the input to a reader of files from outside. Such a reader may refuse with an
+// Error that blames the input. Whatever else happens is a fault: other exceptions, errors that
+// speak of a bug or of memory, findings of a sanitizer, more memory or time than the input is
+// worth.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,10 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace mxtrain::fuzz {
 
-// Inputs that are too large to be committed: those that once took time or memory by the square of their size. Read by driver.cc.
+// Inputs that are too large to be committed: those that once took time or memory by the square of
+// their size. Read by driver.cc.
 std::vector<std::string> LargeInputs();
 
-inline std::string_view TextOf(const uint8_t* data, size_t size) { return {reinterpret_cast<const char*>(data), size}; }
+inline std::string_view TextOf(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
 
 // Runs a reader. Errors that blame the input are what it may throw.
 template <typename Read>
@@ -33,7 +39,8 @@ void MayRefuse(const Read& read) {
   }
 }
 
-// One for all inputs: its engine runs every function where it is pushed, so that no input starts a thread.
+// One for all inputs: its engine runs every function where it is pushed, so that no input starts a
+// thread.
 inline Runtime& NaiveRuntime() {
   static Runtime runtime(
       [] {

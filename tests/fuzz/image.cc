@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Images: JPEG, PNG and BMP, unchanged, and PNG with corrected checksums, so mutations get past
 // them.
 #include <zlib.h>
@@ -21,7 +22,8 @@ void PutBigEndian(uint32_t value, std::string* out) {
 
 uint32_t BigEndian(std::string_view bytes) {
   uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[static_cast<size_t>(i)]);
+  for (int i = 0; i < 4; ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[static_cast<size_t>(i)]);
   return value;
 }
 
@@ -29,7 +31,9 @@ void PutChunk(std::string_view type, std::string_view data, std::string* png) {
   PutBigEndian(static_cast<uint32_t>(data.size()), png);
   const size_t begin = png->size();
   png->append(type).append(data);
-  PutBigEndian(static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(png->data() + begin), static_cast<uInt>(png->size() - begin))), png);
+  PutBigEndian(static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(png->data() + begin),
+                                           static_cast<uInt>(png->size() - begin))),
+               png);
 }
 
 // Corrects the checksum of a zlib stream; unchanged if it does not unpack.
@@ -47,7 +51,9 @@ std::string WithAdler(std::string packed) {
   inflateEnd(&stream);
   if (!whole) return packed;
   packed.resize(used);
-  PutBigEndian(static_cast<uint32_t>(adler32(1, reinterpret_cast<const Bytef*>(pixels.data()), static_cast<uInt>(made))), &packed);
+  PutBigEndian(static_cast<uint32_t>(adler32(1, reinterpret_cast<const Bytef*>(pixels.data()),
+                                             static_cast<uInt>(made))),
+               &packed);
   return packed;
 }
 
@@ -84,7 +90,8 @@ void Decode(std::string_view bytes) {
   options.exact = false;
   options.channels = 3;
   options.part = [](int height, int width) {
-    return io::DecodeOptions::Part{{height / 4, width / 3, std::max(1, height / 2), std::max(1, width / 2)}, 0.25};
+    return io::DecodeOptions::Part{
+        {height / 4, width / 3, std::max(1, height / 2), std::max(1, width / 2)}, 0.25};
   };
   io::Frame frame;
   MayRefuse([&] { decoder.Decode(bytes, options, &image, &frame); });
@@ -92,7 +99,9 @@ void Decode(std::string_view bytes) {
 
 }  // namespace
 
-std::vector<std::string> LargeInputs() { return {}; }
+std::vector<std::string> LargeInputs() {
+  return {};
+}
 
 }  // namespace mxtrain::fuzz
 

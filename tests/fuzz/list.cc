@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of images: with one label, several, or any number of classes, and those of MXNet.
 #include <cstdlib>
 
@@ -10,7 +11,8 @@ std::vector<std::string> LargeInputs() {
   for (int i = 0; i < 50'000; ++i) rows += format("a{}.png c{}\n", i, i % 1000);
   for (int i = 0; i < 20'000; ++i) classes += format("a{}.png\tc{};d{}\n", i, i, i);
   for (int i = 0; i < 100'000; ++i) long_line += " 1";
-  return {rows, classes, long_line + "\n", std::string(400'000, '\t') + "\n", std::string(400'000, '\n')};
+  return {rows, classes, long_line + "\n", std::string(400'000, '\t') + "\n",
+          std::string(400'000, '\n')};
 }
 
 }  // namespace mxtrain::fuzz

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // IDX files: the images, a byte 0xff 0xfe between, the labels.
 #include <cstdlib>
 
@@ -5,7 +6,9 @@
 
 namespace mxtrain::fuzz {
 
-std::vector<std::string> LargeInputs() { return {}; }
+std::vector<std::string> LargeInputs() {
+  return {};
+}
 
 }  // namespace mxtrain::fuzz
 

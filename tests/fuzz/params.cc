@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Array files of MXNet (.params).
 #include "mxtrain/ndarray/ndarray.h"
 #include "tests/fuzz/fuzz_target.h"

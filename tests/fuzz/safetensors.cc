@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Safetensors, with a length of the header that fits the file.
 #include "mxtrain/ndarray/safetensors.h"
 
@@ -18,8 +19,10 @@ std::string FileOf(const std::string& header, const std::string& arrays) {
 
 std::vector<std::string> LargeInputs() {
   std::string over = "{", many = "{";
-  for (int i = 0; i < 3000; ++i) over += format(R"("a{}":{{"dtype":"U8","shape":[1048576],"data_offsets":[0,1048576]}},)", i);
-  for (int i = 0; i < 50'000; ++i) many += format(R"("a{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}},)", i);
+  for (int i = 0; i < 3000; ++i)
+    over += format(R"("a{}":{{"dtype":"U8","shape":[1048576],"data_offsets":[0,1048576]}},)", i);
+  for (int i = 0; i < 50'000; ++i)
+    many += format(R"("a{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}},)", i);
   over.back() = many.back() = '}';
   return {FileOf(over, std::string(1 << 20, '\0')), FileOf(many, "")};
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the targets of sources do with one: open it, read every example, name them.
 #include "mxtrain/io/source_factory.h"
@@ -13,7 +14,8 @@ inline void ReadAll(std::string_view kind, const Kwargs& kwargs) {
     for (int64_t i = 0; i < source->size(); ++i) {
       MayRefuse([&] { source->Read(i, &sample); });
       source->Name(i);
-      if (const std::optional<int> of = source->ClassOf(i); of && *of >= source->num_classes()) std::abort();
+      if (const std::optional<int> of = source->ClassOf(i); of && *of >= source->num_classes())
+        std::abort();
     }
   });
 }

@@ -1,4 +1,6 @@
-// Symbol files (JSON) of every version: read, written, read again; and the shapes of what they compute.
+// SPDX-License-Identifier: Apache-2.0
+// Symbol files (JSON) of every version: read, written, read again; and the shapes of what they
+// compute.
 #include "mxtrain/symbol/symbol.h"
 
 #include <cstdlib>
@@ -10,7 +12,8 @@ namespace mxtrain::fuzz {
 
 std::vector<std::string> LargeInputs() {
   std::string nodes = R"({"op":"null","name":"x0","inputs":[]})";
-  for (int i = 1; i < 5000; ++i) nodes += format(R"(,{{"op":"Flatten","name":"x{}","inputs":[[{},0,0]]}})", i, i - 1);
+  for (int i = 1; i < 5000; ++i)
+    nodes += format(R"(,{{"op":"Flatten","name":"x{}","inputs":[[{},0,0]]}})", i, i - 1);
   return {R"({"nodes":[)" + nodes + R"(],"arg_nodes":[0],"heads":[[4999,0,0]]})"};
 }
 

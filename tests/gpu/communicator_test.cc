@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL between all available GPUs: with one it is loaded and called, with several it sums.
 #include <doctest/doctest.h>
 
@@ -12,7 +13,8 @@ namespace {
 TEST_CASE("arrays of all GPUs are summed into each, for every gradient type") {
   const auto runtime = GpuRuntime();
   std::vector<Context> gpus;
-  for (int id = 0; id < runtime->backend(Context::gpu()).DeviceCount(); ++id) gpus.push_back(Context::gpu(id));
+  for (int id = 0; id < runtime->backend(Context::gpu()).DeviceCount(); ++id)
+    gpus.push_back(Context::gpu(id));
   std::shared_ptr<Communicator> communicator;
   try {
     communicator = NewGpuCommunicator(gpus);
@@ -34,12 +36,14 @@ TEST_CASE("arrays of all GPUs are summed into each, for every gradient type") {
         writes.push_back(array.var());
       }
       for (int round = 0; round < 3; ++round) {
-        runtime->engine().PushSync([=](RunContext ctx) { communicator->AllReduce(ctx, type, data, n); }, {}, writes,
-                                   {.ctx = gpus[0], .property = engine::FnProperty::kComm, .name = "all_reduce"});
+        runtime->engine().PushSync(
+            [=](RunContext ctx) { communicator->AllReduce(ctx, type, data, n); }, {}, writes,
+            {.ctx = gpus[0], .property = engine::FnProperty::kComm, .name = "all_reduce"});
       }
       const auto count = static_cast<float>(gpus.size());
       const float sum = count * (count + 1) / 2 * count * count;
-      for (const NDArray& array : arrays) CHECK(array.ToVector() == std::vector<float>(static_cast<size_t>(n), sum));
+      for (const NDArray& array : arrays)
+        CHECK(array.ToVector() == std::vector<float>(static_cast<size_t>(n), sum));
     }
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU memory: allocation and its limits, copies, fills, layouts and types, compared with the CPU.
 #include <doctest/doctest.h>
 
@@ -16,7 +17,8 @@ const Context kGpu = Context::gpu(0);
 
 std::vector<float> Numbers(int64_t n) {
   std::vector<float> numbers(static_cast<size_t>(n));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(static_cast<int64_t>(i * 2654435761u % 2003) - 1001) / 64;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(static_cast<int64_t>(i * 2654435761u % 2003) - 1001) / 64;
   return numbers;
 }
 
@@ -33,8 +35,9 @@ TEST_CASE("blocks are aligned, and a failed allocation returns null") {
   CHECK(after);
   gpu->Free(kGpu, after);
   const auto runtime = GpuRuntime();
-  CHECK_THROWS_WITH_AS(NDArray(*runtime, TShape{int64_t{1} << 43}, DType::kFloat32, kGpu, {}, "huge"), doctest::Contains("('huge')"),
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      NDArray(*runtime, TShape{int64_t{1} << 43}, DType::kFloat32, kGpu, {}, "huge"),
+      doctest::Contains("('huge')"), Error);
 }
 
 TEST_CASE("copies to the GPU round-trip through host, pinned and device memory") {
@@ -67,7 +70,8 @@ TEST_CASE("layouts and types match the CPU byte for byte") {
     const std::vector<float> numbers = Numbers(shape.Size());
     const NDArray host = NDArray::FromVector(*runtime, shape, numbers), device = host.Copy(kGpu);
     for (const char* name : {"acdb", "aBcd8b", "ABcd8b8a", "bacd"}) {
-      const Layout on_cpu = cpu.Intern(BlockedLayout::FromName(name)), on_gpu = gpu.Intern(BlockedLayout::FromName(name));
+      const Layout on_cpu = cpu.Intern(BlockedLayout::FromName(name)),
+                   on_gpu = gpu.Intern(BlockedLayout::FromName(name));
       CHECK(on_gpu == gpu.Intern(BlockedLayout::FromName(name)));
       const NDArray there = device.ToLayout(on_gpu);
       CHECK(there.ToPlain().ToVector() == numbers);
@@ -76,7 +80,8 @@ TEST_CASE("layouts and types match the CPU byte for byte") {
       there.WaitToRead();
       const auto stream = gpu.NewStream(kGpu, 0);
       const auto event = stream->NewEvent();
-      gpu.CopyBytes({kGpu, stream.get()}, kGpu, there.data().data, Context::cpu(), raw.data(), bytes);
+      gpu.CopyBytes({kGpu, stream.get()}, kGpu, there.data().data, Context::cpu(), raw.data(),
+                    bytes);
       stream->Record(*event);
       event->Wait();
       const NDArray expected = host.ToLayout(on_cpu);
@@ -90,7 +95,8 @@ TEST_CASE("narrow types round as on the CPU") {
   const auto runtime = GpuRuntime();
   Backend& gpu = runtime->backend(kGpu);
   std::vector<float> numbers = Numbers(4096);
-  for (float special : {0.0f, -0.0f, 1e-8f, 6e-8f, 65504.0f, 65520.0f, 1e30f, -1e-40f, 3.4e38f}) numbers.push_back(special);
+  for (float special : {0.0f, -0.0f, 1e-8f, 6e-8f, 65504.0f, 65520.0f, 1e30f, -1e-40f, 3.4e38f})
+    numbers.push_back(special);
   const auto n = static_cast<int64_t>(numbers.size());
   const NDArray wide = NDArray::FromVector(*runtime, {n}, numbers, kGpu);
   wide.WaitToRead();

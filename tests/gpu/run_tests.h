@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The main function of test programs that need a GPU.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A Runtime with the kernels of the CUDA backend.
 #include "mxtrain/ndarray/runtime.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators and whole steps on a GPU, compared with the CPU.
 #include <doctest/doctest.h>
 
@@ -37,8 +38,11 @@ TEST_CASE("one functor, two devices: smooth_l1 in every type, assigning and accu
         CAPTURE(NameOf(type));
         CAPTURE(n);
         const std::vector<float> on_cpu = run(Context::cpu()), on_gpu = run(kGpu);
-        const double width = type == DType::kBfloat16 ? 0x1p-7 : type == DType::kFloat16 ? 0x1p-10 : 0x1p-22;
-        for (size_t i = 0; i < on_cpu.size(); ++i) CHECK(std::abs(on_cpu[i] - on_gpu[i]) <= width * (1 + std::abs(on_cpu[i])));
+        const double width = type == DType::kBfloat16  ? 0x1p-7
+                             : type == DType::kFloat16 ? 0x1p-10
+                                                       : 0x1p-22;
+        for (size_t i = 0; i < on_cpu.size(); ++i)
+          CHECK(std::abs(on_cpu[i] - on_gpu[i]) <= width * (1 + std::abs(on_cpu[i])));
       }
     }
   }
@@ -50,7 +54,8 @@ TEST_CASE("image_normalize: the bits of the CPU for every pixel value") {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i / 3);
   NDArray pixels(*runtime, {2, 16, 8, 3}, DType::kUint8);
   pixels.CopyFromHost(bytes.data(), static_cast<int64_t>(bytes.size()));
-  for (const Kwargs& kwargs : {Kwargs{}, Kwargs{{"mean", "(0.485, 0.456, 0.406)"}, {"std", "(0.229, 0.224, 0.225)"}}}) {
+  for (const Kwargs& kwargs :
+       {Kwargs{}, Kwargs{{"mean", "(0.485, 0.456, 0.406)"}, {"std", "(0.229, 0.224, 0.225)"}}}) {
     const auto run = [&](Context ctx) {
       const NDArray in[] = {pixels.Copy(ctx)};
       return Invoke("image_normalize", in, kwargs)[0].ToVector();
@@ -69,8 +74,10 @@ TEST_CASE("a step of a net: outputs and gradients match the CPU") {
       request.ctx = on_gpu ? kGpu : Context::cpu();
       const auto executor = BindWithValues(*runtime, net.losses, request);
       for (int step = 0; step < 3; ++step)
-        executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
-      for (size_t i = 0; i < executor->outputs().size(); ++i) results[on_gpu][std::to_string(i)] = GetValues(executor->outputs()[i]);
+        executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32,
+                                  std::to_string(step)));
+      for (size_t i = 0; i < executor->outputs().size(); ++i)
+        results[on_gpu][std::to_string(i)] = GetValues(executor->outputs()[i]);
       for (const auto& [name, array] : executor->grads()) results[on_gpu][name] = GetValues(array);
       for (const auto& [name, array] : executor->auxs()) results[on_gpu][name] = GetValues(array);
     }
@@ -79,7 +86,8 @@ TEST_CASE("a step of a net: outputs and gradients match the CPU") {
       CAPTURE(name);
       const std::vector<double>& others = results[1].at(name);
       double worst = 0;
-      for (size_t i = 0; i < values.size(); ++i) worst = std::max(worst, std::abs(others[i] - values[i]) / (1 + std::abs(values[i])));
+      for (size_t i = 0; i < values.size(); ++i)
+        worst = std::max(worst, std::abs(others[i] - values[i]) / (1 + std::abs(values[i])));
       CHECK(worst < 2e-4);
     }
   }
@@ -92,7 +100,8 @@ double Distance(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 // Gradients of a step on the GPU; float16 gradients are scaled and unscaled again.
-std::map<std::string, std::vector<double>> GradientsIn(std::optional<DType> amp, Runtime& runtime, const SmallNet& net) {
+std::map<std::string, std::vector<double>> GradientsIn(std::optional<DType> amp, Runtime& runtime,
+                                                       const SmallNet& net) {
   constexpr double kScale = 256;
   executor::BindRequest request = RequestFor(net, net.losses);
   request.ctx = kGpu;
@@ -101,7 +110,9 @@ std::map<std::string, std::vector<double>> GradientsIn(std::optional<DType> amp,
   const bool scaled = !executor->loss_scale().empty();
   CHECK(scaled == (amp == DType::kFloat16));
   if (scaled) NDArray(executor->loss_scale()).Fill(kScale);
-  for (int step = 0; step < 3; ++step) executor->Step(MakeInputs(runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
+  for (int step = 0; step < 3; ++step)
+    executor->Step(
+        MakeInputs(runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
   std::map<std::string, std::vector<double>> gradients;
   for (const auto& [name, array] : executor->grads()) {
     gradients[name] = GetValues(array);
@@ -143,7 +154,8 @@ TEST_CASE("cuDNN's algorithms are measured once if allowed, and not in a determi
   };
   const KernelChoices::Table measured = bind(*first, false);
   CHECK(!measured.empty());
-  for (const auto& [key, choice] : measured) CHECK_MESSAGE(key.find("cuDNN") != std::string::npos, key << ": " << choice);
+  for (const auto& [key, choice] : measured)
+    CHECK_MESSAGE(key.find("cuDNN") != std::string::npos, key << ": " << choice);
   CHECK(bind(*first, false) == measured);
   ChoicesOf(second->backend(kGpu))->Keep(measured);
   CHECK(bind(*second, false) == measured);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nets whose convolutions need channels-last arrays: operators between them use that layout, and
 // the values equal those of plain arrays.
 #include <doctest/doctest.h>
@@ -18,7 +19,8 @@ using executor::BindRequest;
 
 std::vector<SmallNet> Nets() {
   std::vector<SmallNet> nets = SmallNets(TestRegistry());
-  for (unsigned seed = 0; seed < NumRandomNets(60); ++seed) nets.push_back(RandomImageNet(TestRegistry(), seed));
+  for (unsigned seed = 0; seed < NumRandomNets(60); ++seed)
+    nets.push_back(RandomImageNet(TestRegistry(), seed));
   return nets;
 }
 
@@ -29,12 +31,15 @@ BindRequest RequestOn(const SmallNet& net, Context ctx) {
   return request;
 }
 
-std::map<std::string, std::vector<double>> ResultOf(Runtime& runtime, const SmallNet& net, Context ctx) {
+std::map<std::string, std::vector<double>> ResultOf(Runtime& runtime, const SmallNet& net,
+                                                    Context ctx) {
   const auto executor = BindWithValues(runtime, net.losses, RequestOn(net, ctx));
   executor->Step(MakeInputs(runtime, net, executor->input_names()));
   std::map<std::string, std::vector<double>> result;
-  for (size_t i = 0; i < executor->outputs().size(); ++i) result[format("output {}", i)] = GetValues(executor->outputs()[i]);
-  for (const auto& [name, array] : executor->grads()) result["gradient of " + name] = GetValues(array);
+  for (size_t i = 0; i < executor->outputs().size(); ++i)
+    result[format("output {}", i)] = GetValues(executor->outputs()[i]);
+  for (const auto& [name, array] : executor->grads())
+    result["gradient of " + name] = GetValues(array);
   for (const auto& [name, array] : executor->auxs()) result[name] = GetValues(array);
   return result;
 }
@@ -43,7 +48,8 @@ TEST_CASE("a step with convolutions in channels last gives the plain one's numbe
   const auto runtime = NewChannelsLastRuntime();
   for (const SmallNet& net : Nets()) {
     CAPTURE(net.name);
-    const auto got = ResultOf(*runtime, net, Context::gpu(0)), expected = ResultOf(*runtime, net, Context::cpu());
+    const auto got = ResultOf(*runtime, net, Context::gpu(0)),
+               expected = ResultOf(*runtime, net, Context::cpu());
     REQUIRE(got.size() == expected.size());
     for (const auto& [name, values] : expected) {
       CAPTURE(name);
@@ -60,15 +66,19 @@ TEST_CASE("a step with convolutions in channels last gives the plain one's numbe
 }
 
 // Otherwise there would be copies before and after each convolution.
-TEST_CASE("between convolutions nothing is transposed, only once before the layers that take rows") {
+TEST_CASE(
+    "between convolutions nothing is transposed, only once before the layers that take rows") {
   const auto runtime = NewChannelsLastRuntime();
   for (const SmallNet& net : Nets()) {
     if (net.name != "residual" && net.name != "inception") continue;
-    const executor::ExecGraph graph = executor::RunPasses(net.losses.graph(), RequestOn(net, Context::gpu(0)), *runtime);
+    const executor::ExecGraph graph =
+        executor::RunPasses(net.losses.graph(), RequestOn(net, Context::gpu(0)), *runtime);
     int turned = 0, images = 0;
     for (const executor::ExecNode& node : graph.nodes) {
-      const bool image = !node.backward_pass && !node.is_variable() && node.specs[0].shape.ndim() == 4;
-      if (!image || (!node.inputs.empty() && graph.nodes[node.inputs[0].node].is_variable())) continue;
+      const bool image =
+          !node.backward_pass && !node.is_variable() && node.specs[0].shape.ndim() == 4;
+      if (!image || (!node.inputs.empty() && graph.nodes[node.inputs[0].node].is_variable()))
+        continue;
       ++images;
       CAPTURE(node.name);
       if (node.kind == Node::Kind::kReorder) {

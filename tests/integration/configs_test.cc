@@ -1,4 +1,6 @@
-// Every configuration that comes with the program binds, for training and for inference, and runs a step.
+// SPDX-License-Identifier: Apache-2.0
+// Every configuration that comes with the program binds, for training and for inference, and runs a
+// step.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,7 +31,10 @@ config::Net Load(const fs::path& file) {
   request.files = {file.string()};
   const config::LoadedConfig loaded = config::LoadConfig(request, &diagnostics);
   config::Net net = config::BuildNet(
-      loaded.config, TestRegistry(), [](std::string_view name) { return name == "classes" ? std::optional(kClasses) : std::nullopt; },
+      loaded.config, TestRegistry(),
+      [](std::string_view name) {
+        return name == "classes" ? std::optional(kClasses) : std::nullopt;
+      },
       &diagnostics);
   diagnostics.ThrowIfErrors();
   return net;
@@ -48,7 +53,8 @@ executor::BindRequest RequestFor(const config::Net& net) {
       request.grad_req[name] = executor::GradReq::kWrite;
     }
   }
-  const Symbol::Shapes shapes = symbol.InferShape(request.shapes);  // labels are inferred from their losses
+  const Symbol::Shapes shapes =
+      symbol.InferShape(request.shapes);  // labels are inferred from their losses
   CHECK(shapes.complete);
   const std::vector<std::string> arguments = symbol.ListArguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -60,13 +66,15 @@ executor::BindRequest RequestFor(const config::Net& net) {
 // One step on made-up numbers: it runs, and its outputs and gradients are numbers.
 void CheckStep(Runtime& runtime, Executor& executor, const executor::BindRequest& request) {
   for (const auto* arrays : {&executor.args(), &executor.auxs()}) {
-    for (const auto& [name, array] : *arrays) NDArray(array).Fill(name.ends_with("_var") || name.ends_with("_gamma") ? 1 : 0.01);
+    for (const auto& [name, array] : *arrays)
+      NDArray(array).Fill(name.ends_with("_var") || name.ends_with("_gamma") ? 1 : 0.01);
   }
   std::vector<NDArray> inputs;
   for (const std::string& name : executor.input_names()) {
     const TShape& shape = request.shapes.at(name);
     inputs.emplace_back(runtime, shape);
-    SetValues(inputs.back(), ValuesFor(name, shape.Size(), name.ends_with("label") && shape.ndim() == 1 ? 2 : 0));
+    SetValues(inputs.back(),
+              ValuesFor(name, shape.Size(), name.ends_with("label") && shape.ndim() == 1 ? 2 : 0));
   }
   executor.Step(inputs);
   const auto finite = [](const NDArray& array) {
@@ -98,7 +106,8 @@ TEST_CASE("every configuration binds; all but the slowest run a step") {
     executor::BindRequest request = RequestFor(net);
     const auto train = Executor::SimpleBind(*runtime, net.symbol, request);
     CHECK(train->memory_plan().arena_bytes >= train->memory_plan().lower_bound);
-    CHECK(static_cast<double>(train->memory_plan().arena_bytes) <= 1.01 * static_cast<double>(train->memory_plan().lower_bound));
+    CHECK(static_cast<double>(train->memory_plan().arena_bytes) <=
+          1.01 * static_cast<double>(train->memory_plan().lower_bound));
     CheckPlan(*train);
     if (!kSlow.contains(file.stem().string())) CheckStep(*runtime, *train, request);
     executor::BindRequest inference = request;

@@ -1,4 +1,6 @@
-// Everything above the kernels on a device that is asynchronous and whose memory the host cannot touch: the bits are the CPU's.
+// SPDX-License-Identifier: Apache-2.0
+// Everything above the kernels on a device that is asynchronous and whose memory the host cannot
+// touch: the bits are the CPU's.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -23,7 +25,11 @@ TEST_CASE("arrays move between host, pinned memory and two GPUs") {
     const std::vector<float> numbers = {1, -2, 3.5, 4, 5, -6};
     const NDArray host = NDArray::FromVector(*runtime, {2, 3}, numbers), first = host.Copy(kGpu);
     CHECK(first.ToVector() == numbers);
-    CHECK(first.Copy(Context::gpu(1)).Copy(Context::cpu_pinned()).Copy(kGpu).Copy(Context::cpu()).ToVector() == numbers);
+    CHECK(first.Copy(Context::gpu(1))
+              .Copy(Context::cpu_pinned())
+              .Copy(kGpu)
+              .Copy(Context::cpu())
+              .ToVector() == numbers);
     CHECK(first.ToHost().ToVector() == numbers);
     NDArray filled = first.Copy(kGpu);
     filled.Fill(2);
@@ -34,7 +40,8 @@ TEST_CASE("arrays move between host, pinned memory and two GPUs") {
   }
 }
 
-std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNet& net, Context ctx) {
+std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNet& net,
+                                                 Context ctx) {
   executor::BindRequest request = RequestFor(net, net.losses);
   request.ctx = ctx;
   const auto executor = BindWithValues(runtime, net.losses, request);
@@ -43,15 +50,18 @@ std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNe
     if (step == 5) {  // after some captured steps
       executor->SetMonitor(
           [&](const std::string& name, const TBlob& value) {
-            result["monitored " + name].push_back(
-                static_cast<double>(value.type == DType::kFloat32 && value.Size() > 0 ? *value.dptr<float>() : 0));
+            result["monitored " + name].push_back(static_cast<double>(
+                value.type == DType::kFloat32 && value.Size() > 0 ? *value.dptr<float>() : 0));
           },
           1);
     }
-    executor->Step(MakeInputs(runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
+    executor->Step(
+        MakeInputs(runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
   }
-  for (size_t i = 0; i < executor->outputs().size(); ++i) result[format("output {}", i)] = GetValues(executor->outputs()[i]);
-  for (const auto& [name, array] : executor->grads()) result["gradient of " + name] = GetValues(array);
+  for (size_t i = 0; i < executor->outputs().size(); ++i)
+    result[format("output {}", i)] = GetValues(executor->outputs()[i]);
+  for (const auto& [name, array] : executor->grads())
+    result["gradient of " + name] = GetValues(array);
   for (const auto& [name, array] : executor->auxs()) result[name] = GetValues(array);
   return result;
 }
@@ -68,7 +78,9 @@ TEST_CASE("steps of small nets, monitored too") {
   }
 }
 
-TEST_CASE("inputs may be on any device; parameters, gradients and a shared arena are on the net's device") {
+TEST_CASE(
+    "inputs may be on any device; parameters, gradients and a shared arena are on the net's "
+    "device") {
   const auto runtime = NewFakeGpuRuntime();
   const SmallNet net = SmallNets(runtime->operators())[0];
   for (const Context ctx : {Context::cpu(), kGpu, Context::gpu(1)}) {
@@ -92,16 +104,20 @@ TEST_CASE("inputs may be on any device; parameters, gradients and a shared arena
         moved["fc2_bias"] = moved.at("fc2_bias").Copy(other);
         CHECK_THROWS_WITH(
             Executor::Bind(*runtime, net.losses, request, args, grads, executor->auxs()),
-            format("array 'fc2_bias' is on {}, but the net is bound to {}; copy it there first", other.ToString(), ctx.ToString())
+            format("array 'fc2_bias' is on {}, but the net is bound to {}; copy it there first",
+                   other.ToString(), ctx.ToString())
                 .c_str());
       }
       executor::BindRequest elsewhere = request;
       elsewhere.ctx = other;
-      CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, elsewhere, executor.get()), doctest::Contains("is bound to"));
-      const Symbol alone = Symbol::Create(runtime->operators(), "MakeLoss", "loss", {}, std::vector{Symbol::Variable("data")});
+      CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, elsewhere, executor.get()),
+                        doctest::Contains("is bound to"));
+      const Symbol alone = Symbol::Create(runtime->operators(), "MakeLoss", "loss", {},
+                                          std::vector{Symbol::Variable("data")});
       elsewhere.grad_req.clear();
       elsewhere.inputs = {"data"};
-      CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, alone, elsewhere, executor.get()), doctest::Contains("cannot share an arena"));
+      CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, alone, elsewhere, executor.get()),
+                        doctest::Contains("cannot share an arena"));
     }
   }
 }
@@ -115,14 +131,18 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
     const auto executor = BindWithValues(*runtime, net.losses, request);
     FakeStream::RefuseCaptures(refuses);
     const int before = FakeStream::replays();
-    for (int step = 0; step < 6; ++step) executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32, std::to_string(step)));
+    for (int step = 0; step < 6; ++step)
+      executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32,
+                                std::to_string(step)));
     runtime->engine().WaitForAll();
     FakeStream::RefuseCaptures(false);
     return FakeStream::replays() - before;
   };
   const auto runtime = NewFakeGpuRuntime();
-  const SmallNet net = SmallNets(runtime->operators())[0], dropout = DropoutNet(runtime->operators());
-  CHECK(replays_of(net, true, false) == 4);  // inputs alternate between two sets of arrays: each runs once first
+  const SmallNet net = SmallNets(runtime->operators())[0],
+                 dropout = DropoutNet(runtime->operators());
+  CHECK(replays_of(net, true, false) ==
+        4);  // inputs alternate between two sets of arrays: each runs once first
   CHECK(replays_of(net, false, false) == 0);
   CHECK(replays_of(net, true, true) == 0);
   CHECK(replays_of(dropout, true, false) == 0);  // it draws new numbers each time
@@ -147,7 +167,8 @@ TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, check
     const Outcome on_gpu = RunWhole(data, s);
     CHECK(on_gpu.bits == on_cpu.bits);
     REQUIRE(on_gpu.epochs.size() == on_cpu.epochs.size());
-    for (size_t e = 0; e < on_cpu.epochs.size(); ++e) CheckSameEpoch(on_gpu.epochs[e], on_cpu.epochs[e]);
+    for (size_t e = 0; e < on_cpu.epochs.size(); ++e)
+      CheckSameEpoch(on_gpu.epochs[e], on_cpu.epochs[e]);
   }
   // Stopped in the middle of an epoch, and continued.
   spec.ctx = kGpu;
@@ -202,13 +223,15 @@ TEST_CASE("whole runs on two GPUs give the bits of two workers, whichever store 
     for (const Outcome& outcome : {RunWhole(data, OnTwoGpus(s)), RunWhole(data, by_copies)}) {
       CHECK(outcome.bits == expected.bits);
       REQUIRE(outcome.epochs.size() == expected.epochs.size());
-      for (size_t e = 0; e < expected.epochs.size(); ++e) CheckSameEpoch(outcome.epochs[e], expected.epochs[e]);
+      for (size_t e = 0; e < expected.epochs.size(); ++e)
+        CheckSameEpoch(outcome.epochs[e], expected.epochs[e]);
     }
   }
 }
 
 // The CPU updates key by key.
-TEST_CASE("every optimizer gives the CPU's bits on one GPU and on two, with all weights in one update") {
+TEST_CASE(
+    "every optimizer gives the CPU's bits on one GPU and on two, with all weights in one update") {
   const TempDir data;
   WriteTable(data);
   std::vector<NamedSpec> optimizers = {{"sgd", {{"momentum", "0.9"}}},
@@ -253,7 +276,8 @@ std::map<std::string, int> OperationsOf(const RunSpec& spec, int steps) {
   const Json trace = Json::parse(ReadFile(data.path("trace.json")));
   std::map<Json, std::string> lanes;
   for (const Json& event : trace["traceEvents"]) {
-    if (event["ph"] == "M" && event["name"] == "thread_name") lanes[event["tid"]] = event["args"]["name"];
+    if (event["ph"] == "M" && event["name"] == "thread_name")
+      lanes[event["tid"]] = event["args"]["name"];
   }
   std::map<std::string, int> counts;
   for (const Json& event : trace["traceEvents"]) {
@@ -262,7 +286,9 @@ std::map<std::string, int> OperationsOf(const RunSpec& spec, int steps) {
   return counts;
 }
 
-TEST_CASE("a step on a GPU has one update for all weights and one for their averages, and clipping copies nothing to the host") {
+TEST_CASE(
+    "a step on a GPU has one update for all weights and one for their averages, and clipping "
+    "copies nothing to the host") {
   constexpr int kSteps = 4;
   RunSpec spec = OnFakeGpus();
   spec.ctx = kGpu;
@@ -277,7 +303,8 @@ TEST_CASE("a step on a GPU has one update for all weights and one for their aver
         CAPTURE(name);
         CHECK(counts.at(format("gpu({}) compute 0: {}", d, name)) == kSteps);
       }
-      CHECK(counts.at(format("gpu({}) copy from device 0: NDArray::CopyFrom", d)) == kSteps);  // the net's output
+      CHECK(counts.at(format("gpu({}) copy from device 0: NDArray::CopyFrom", d)) ==
+            kSteps);  // the net's output
     }
   }
 }
@@ -346,7 +373,8 @@ TEST_CASE("images are copied as bytes and normalized on the GPU: the bits of flo
     CHECK(pixels.bits == on_cpu.bits);
     CHECK(pixels.last == RunWhole(data, as_numbers).last);  // the checkpoint does not depend on it
     REQUIRE(pixels.epochs.size() == on_cpu.epochs.size());
-    for (size_t e = 0; e < on_cpu.epochs.size(); ++e) CheckSameEpoch(pixels.epochs[e], on_cpu.epochs[e]);
+    for (size_t e = 0; e < on_cpu.epochs.size(); ++e)
+      CheckSameEpoch(pixels.epochs[e], on_cpu.epochs[e]);
     CHECK(RunWhole(data, on_two).bits == RunWhole(data, by_two_workers).bits);
   }
 }
@@ -371,7 +399,8 @@ TEST_CASE("the operator and the pipeline make the same numbers of pixels") {
   const auto runtime = NewFakeGpuRuntime();
   std::vector<uint8_t> bytes(256 * 3);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i / 3);
-  const std::vector<PixelNormalization> chains = {{}, {{0.5}, {0.25}}, {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}, {{0}, {0.3081}}};
+  const std::vector<PixelNormalization> chains = {
+      {}, {{0.5}, {0.25}}, {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}, {{0}, {0.3081}}};
   for (const PixelNormalization& chain : chains) {
     const DataDesc desc{"data", {2, 3, 16, 8}, DType::kFloat32, chain};
     NDArray pixels(*runtime, desc.array_shape(), desc.array_type());
@@ -379,7 +408,8 @@ TEST_CASE("the operator and the pipeline make the same numbers of pixels") {
     const Kwargs kwargs = {{"mean", params::Print(chain.mean)}, {"std", params::Print(chain.std)}};
     for (const Context ctx : {Context::cpu(), kGpu}) {
       const NDArray there = pixels.Copy(ctx);
-      CHECK(Invoke("image_normalize", {&there, 1}, kwargs)[0].ToVector() == InputValues(desc, pixels));
+      CHECK(Invoke("image_normalize", {&there, 1}, kwargs)[0].ToVector() ==
+            InputValues(desc, pixels));
     }
   }
 }
@@ -392,7 +422,8 @@ class Gate {
         [state = state_](RunContext run) {
           static_cast<FakeStream*>(run.stream)->Launch([state] {
             std::unique_lock lock(state->mutex);
-            state->let_go = state->changed.wait_for(lock, std::chrono::seconds(20), [&] { return state->open; });
+            state->let_go = state->changed.wait_for(lock, std::chrono::seconds(20),
+                                                    [&] { return state->open; });
           });
         },
         {}, {}, {.ctx = ctx, .name = "gate"});
@@ -447,14 +478,17 @@ TEST_CASE("a GPU that fails ends the run on both with its message") {
       BreakAfter(engine::Engine& engine, Context broken) : engine_(engine), broken_(broken) {}
       void OnStep(const StepEvent& e) override {
         if (e.step != 3) return;
-        engine_.PushSync([](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("fell off the bus"); }, {}, {}, {.ctx = broken_, .name = "break"});
+        engine_.PushSync(
+            [](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("fell off the bus"); },
+            {}, {}, {.ctx = broken_, .name = "break"});
       }
 
      private:
       engine::Engine& engine_;
       const Context broken_;
     } listener(process.runtime->engine(), broken);
-    CHECK_THROWS_WITH_AS(process.trainer->Run(listener), doctest::Contains("fell off the bus"), Error);
+    CHECK_THROWS_WITH_AS(process.trainer->Run(listener), doctest::Contains("fell off the bus"),
+                         Error);
   }
 }
 

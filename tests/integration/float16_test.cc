@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training in float16 with loss scaling, on a fake GPU with the CPU's reference kernels.
 #include <doctest/doctest.h>
 
@@ -41,7 +42,8 @@ class Watcher final : public TrainListener {
     if (e.step == overflow_after_) NDArray(process_->trainer->executor().loss_scale()).Fill(1e9);
   }
   void OnSave(const SaveEvent& e) override {
-    saved.insert_or_assign(e.step, LoadCheckpoint(*process_->runtime, CheckpointFolder(folder_).File("last")));
+    saved.insert_or_assign(
+        e.step, LoadCheckpoint(*process_->runtime, CheckpointFolder(folder_).File("last")));
   }
   void OnEpoch(const EpochEvent& e) override { epochs.push_back(e); }
   void OnWarning(const std::string& text) override { warnings.push_back(text); }
@@ -107,7 +109,8 @@ TEST_CASE("a net learns in float16 what it learns in float32") {
     CHECK(wide.scale_after.empty());
     CHECK(wide.epochs.back().loss_scale == 0);
     for (const char* measure : {"accuracy", "cross_entropy"}) {
-      CHECK(ValueOf(narrow.epochs.back().val, measure) == doctest::Approx(ValueOf(wide.epochs.back().val, measure)).epsilon(0.05));
+      CHECK(ValueOf(narrow.epochs.back().val, measure) ==
+            doctest::Approx(ValueOf(wide.epochs.back().val, measure)).epsilon(0.05));
     }
     CHECK(narrow.bits != wide.bits);
     if (noisy) {
@@ -121,7 +124,8 @@ TEST_CASE("a net learns in float16 what it learns in float32") {
   }
 }
 
-TEST_CASE("a step whose gradients overflow changes neither weights nor states, and halves the scale") {
+TEST_CASE(
+    "a step whose gradients overflow changes neither weights nor states, and halves the scale") {
   const TempDir data;
   WriteTable(data);
   std::vector<RunSpec> specs(4, InFloat16(QuietNet()));
@@ -139,8 +143,9 @@ TEST_CASE("a step whose gradients overflow changes neither weights nor states, a
     CHECK(run.scale_after.at(4) == LossScaleState{kFirstScale / 2, 0, 1, 0});
     CHECK(run.bits_after.at(5) != run.bits_after.at(4));
     CHECK(run.scale_after.at(5) == LossScaleState{kFirstScale / 2, 1, 1, 0});
-    CHECK(run.warnings == std::vector<std::string>{
-                              "step 4: gradients overflowed float16; 1 step was skipped so far, the loss is scaled by 4096 from now on"});
+    CHECK(run.warnings ==
+          std::vector<std::string>{"step 4: gradients overflowed float16; 1 step was skipped so "
+                                   "far, the loss is scaled by 4096 from now on"});
     CHECK(run.epochs.back().loss_scale == kFirstScale / 2);
     CHECK(run.epochs.back().steps_skipped == 1);
   }
@@ -169,7 +174,8 @@ TEST_CASE("two GPUs in float16 give the bits of two workers on one, whichever st
   RunSpec on_one = spec;
   on_one.workers = 2;
   const Watched expected = Run(data, on_one, 3);
-  for (const char* kvstore : {"device", "local"}) CHECK(Run(data, OnTwoGpus(spec, kvstore), 3).bits == expected.bits);
+  for (const char* kvstore : {"device", "local"})
+    CHECK(Run(data, OnTwoGpus(spec, kvstore), 3).bits == expected.bits);
 }
 
 // Resumed from a checkpoint with another scale.
@@ -215,8 +221,10 @@ TEST_CASE("an overflow at the lowest scale ends the run") {
   WriteTable(data);
   Resumed run(data, {1, 7, 20, 0}, 7);
   CHECK_THROWS_WITH_AS(run.process->trainer->Run(*run.watcher),
-                       "gradients overflow in float16 at step 8 or shortly before, although the loss scale is at its minimum; lower the learning rate, "
-                       "clip gradients, or train with train.amp: bf16", DivergedError);
+                       "gradients overflow in float16 at step 8 or shortly before, although the "
+                       "loss scale is at its minimum; lower the learning rate, "
+                       "clip gradients, or train with train.amp: bf16",
+                       DivergedError);
 }
 
 TEST_CASE("a run in float16 is resumed to the bits of an unbroken one, with its scale") {

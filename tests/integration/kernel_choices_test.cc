@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels chosen by measuring: once, stored with the run, and the same when it is continued.
 #include <doctest/doctest.h>
 
@@ -7,7 +8,8 @@
 namespace mxtrain::test {
 namespace {
 
-// A machine on which the reference kernels are the fastest, or the slowest. Counts how often each kernel was measured under each key.
+// A machine on which the reference kernels are the fastest, or the slowest. Counts how often each
+// kernel was measured under each key.
 struct Machine {
   bool reference_is_fast = true;
   std::map<std::string, int> measured;
@@ -26,7 +28,8 @@ struct Machine {
     return spec;
   }
   bool each_once() const {
-    return std::all_of(measured.begin(), measured.end(), [](const auto& item) { return item.second == 1; });
+    return std::all_of(measured.begin(), measured.end(),
+                       [](const auto& item) { return item.second == 1; });
   }
 };
 
@@ -86,7 +89,8 @@ TEST_CASE("workers on several devices of one machine are measured once") {
   CHECK(machine.each_once());
 }
 
-TEST_CASE("a deterministic run measures nothing, and takes nothing that was chosen without that bound") {
+TEST_CASE(
+    "a deterministic run measures nothing, and takes nothing that was chosen without that bound") {
   const TempDir data;
   WriteTable(data);
   Machine machine;

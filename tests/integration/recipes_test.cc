@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of a run: steps of several batches, averages, patterns, early stopping, several best
 // checkpoints.
 #include <doctest/doctest.h>
@@ -33,10 +34,12 @@ TEST_CASE("gradients summed over batches are those of one large batch") {
     for (size_t e = 0; e < whole.epochs.size(); ++e) {
       CHECK(summed.epochs[e].step == whole.epochs[e].step);
       CHECK(summed.epochs[e].lr == whole.epochs[e].lr);
-      CHECK(summed.epochs[e].val[0].second == doctest::Approx(whole.epochs[e].val[0].second).epsilon(1e-5));
+      CHECK(summed.epochs[e].val[0].second ==
+            doctest::Approx(whole.epochs[e].val[0].second).epsilon(1e-5));
     }
     for (const auto& [name, values] : whole.bits) {
-      for (size_t i = 0; i < values.size(); ++i) CHECK(summed.bits.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-4));
+      for (size_t i = 0; i < values.size(); ++i)
+        CHECK(summed.bits.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-4));
     }
   }
 }
@@ -58,7 +61,9 @@ TEST_CASE("weights of classes are copies of their examples") {
   RunSpec plain;
   plain.symbol = QuietNet();
   plain.batch = count;
-  const auto sgd = [](double lr) { return NamedSpec{"sgd", {{"lr", params::Print(lr)}, {"momentum", "0.9"}}}; };
+  const auto sgd = [](double lr) {
+    return NamedSpec{"sgd", {{"lr", params::Print(lr)}, {"momentum", "0.9"}}};
+  };
   plain.optimizer = sgd(0.1 * static_cast<double>(count) / kExamples);
   const Outcome copied = RunWhole(copies, plain);
   RunSpec weighted = plain;
@@ -73,7 +78,8 @@ TEST_CASE("weights of classes are copies of their examples") {
     weighted.grad_accum = batches;
     const Outcome outcome = RunWhole(data, weighted);
     for (const auto& [name, values] : copied.bits) {
-      for (size_t i = 0; i < values.size(); ++i) CHECK(outcome.bits.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-3));
+      for (size_t i = 0; i < values.size(); ++i)
+        CHECK(outcome.bits.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-3));
     }
     for (size_t e = 0; e < copied.epochs.size(); ++e) {
       const double loss = copied.epochs[e].train[0].second * static_cast<double>(count) / kExamples;
@@ -86,7 +92,8 @@ TEST_CASE("weights of classes are copies of their examples") {
 
 TEST_CASE("weights of classes that are balanced") {
   CHECK(BalancedWeights({12, 4}) == std::vector<double>{16.0 / 24, 2});
-  CHECK(BalancedWeights({3, 0, 1}) == std::vector<double>{4.0 / 6, 1, 2});  // scikit-learn omits the class without examples
+  CHECK(BalancedWeights({3, 0, 1}) ==
+        std::vector<double>{4.0 / 6, 1, 2});  // scikit-learn omits the class without examples
 }
 
 // The formula, in double, from the weights that each step's checkpoint holds.
@@ -130,16 +137,20 @@ TEST_CASE("averages follow their formula, and are what evaluation and a model se
   CHECK(last.averages.size() == last.args.size() + last.auxs.size());
   const Model model = LoadModel(*process.runtime, folder.path());
   for (const auto& [name, average] : last.averages) {
-    CHECK((model.args.contains(name) ? model.args : model.auxs).at(name).ToVector() == average.ToVector());
+    CHECK((model.args.contains(name) ? model.args : model.auxs).at(name).ToVector() ==
+          average.ToVector());
   }
-  Evaluation evaluation(*process.runtime, model.symbol, *process.val, {{"accuracy", {}, "", ""}}, nullptr, Context::cpu());
+  Evaluation evaluation(*process.runtime, model.symbol, *process.val, {{"accuracy", {}, "", ""}},
+                        nullptr, Context::cpu());
   SetParameters(model, &evaluation.executor(), {});
   CHECK(evaluation.Run()[1].second == last.state.best[0].value);
   // The executor holds the weights again.
-  for (const auto& [name, array] : process.trainer->executor().args()) CHECK(array.ToVector() == last.args.at(name).ToVector());
+  for (const auto& [name, array] : process.trainer->executor().args())
+    CHECK(array.ToVector() == last.args.at(name).ToVector());
 }
 
-TEST_CASE("patterns freeze parameters and multiply their rates; one that matches nothing is rejected") {
+TEST_CASE(
+    "patterns freeze parameters and multiply their rates; one that matches nothing is rejected") {
   const TempDir data;
   WriteTable(data);
   RunSpec spec;
@@ -147,7 +158,9 @@ TEST_CASE("patterns freeze parameters and multiply their rates; one that matches
   spec.epochs = 1;
   spec.optimizer = {"sgd", {{"lr", "0.1"}}};
   Process start(data, spec);
-  const auto first = [&](const std::string& name) { return start.trainer->executor().arg(name).ToVector(); };
+  const auto first = [&](const std::string& name) {
+    return start.trainer->executor().arg(name).ToVector();
+  };
   spec.max_steps = 1;
   const auto after_a_step = [&](const LrPatterns& patterns) {
     const TempDir folder;
@@ -160,11 +173,13 @@ TEST_CASE("patterns freeze parameters and multiply their rates; one that matches
     process.trainer->Run(log);
     return BitsOf(LoadCheckpoint(*process.runtime, one.folder + "/last"));
   };
-  const Bits plain = after_a_step({}), patterned = after_a_step({{"fc2*", 3}, {"*", 5}, {"fc?_*", 3}, {"fc1*", 0}});
+  const Bits plain = after_a_step({}),
+             patterned = after_a_step({{"fc2*", 3}, {"*", 5}, {"fc?_*", 3}, {"fc1*", 0}});
   CHECK(patterned.at("fc1_weight") == first("fc1_weight"));
   const std::vector<float> before = first("fc2_weight");
   for (size_t i = 0; i < before.size(); ++i) {
-    const double once = static_cast<double>(plain.at("fc2_weight")[i]) - before[i], thrice = static_cast<double>(patterned.at("fc2_weight")[i]) - before[i];
+    const double once = static_cast<double>(plain.at("fc2_weight")[i]) - before[i],
+                 thrice = static_cast<double>(patterned.at("fc2_weight")[i]) - before[i];
     CHECK(std::abs(thrice - 3 * once) < 1e-6);
   }
   spec.lr_mult = {{"fcc1*", 1}};
@@ -211,7 +226,9 @@ TEST_CASE("each metric of `best` has its checkpoint") {
   Log log;
   const TrainResult result = process.trainer->Run(log);
   REQUIRE(result.best.size() == 2);
-  const auto least = std::min_element(log.epochs.begin(), log.epochs.end(), [](const auto& a, const auto& b) { return a.val[2].second < b.val[2].second; });
+  const auto least = std::min_element(
+      log.epochs.begin(), log.epochs.end(),
+      [](const auto& a, const auto& b) { return a.val[2].second < b.val[2].second; });
   CHECK(result.best[1].epoch == least->epoch);
   CHECK(result.best[1].value == least->val[2].second);
   CHECK(PeekState(spec.folder + "/best").epoch == result.best[0].epoch);
@@ -235,7 +252,9 @@ TEST_CASE("a time limit ends a run inside an epoch, evaluated and saved, and it 
   }
   // A slow listener uses up the time after the first step.
   struct Lingers : TrainListener {
-    void OnStep(const StepEvent&) override { std::this_thread::sleep_for(std::chrono::milliseconds(1100)); }
+    void OnStep(const StepEvent&) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    }
     void OnEpoch(const EpochEvent& e) override { val = e.val; }
     NamedValues val;
   };

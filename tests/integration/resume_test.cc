@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An interrupted and resumed run gives the bits of an uninterrupted one; a finished run is
 // extended.
 #include <doctest/doctest.h>
@@ -26,7 +27,8 @@ void CheckResumes(const TempDir& data, RunSpec spec, const std::vector<int64_t>&
     }
     Process process(data, spec);
     std::vector<std::string> warnings;
-    const Checkpoint checkpoint = CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings);
+    const Checkpoint checkpoint =
+        CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings);
     CHECK(warnings.empty());
     CHECK(checkpoint.state.step == step);
     process.trainer->Resume(checkpoint);
@@ -35,19 +37,23 @@ void CheckResumes(const TempDir& data, RunSpec spec, const std::vector<int64_t>&
     CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
     REQUIRE(!log.epochs.empty());
     const size_t missed = whole.epochs.size() - log.epochs.size();
-    for (size_t e = 0; e < log.epochs.size(); ++e) CheckSameEpoch(log.epochs[e], whole.epochs[missed + e]);
+    for (size_t e = 0; e < log.epochs.size(); ++e)
+      CheckSameEpoch(log.epochs[e], whole.epochs[missed + e]);
   }
 }
 
 TEST_CASE("a run that is stopped anywhere and resumed ends in the bytes of an unbroken one") {
   const TempDir data;
   WriteTable(data);
-  for (const NamedSpec& optimizer : {NamedSpec{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}}}, NamedSpec{"adam", {{"lr", "0.01"}}}}) {
+  for (const NamedSpec& optimizer : {NamedSpec{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}}},
+                                     NamedSpec{"adam", {{"lr", "0.01"}}}}) {
     CAPTURE(optimizer.name);
     RunSpec spec;
     spec.symbol = NoisyNet();
     spec.optimizer = optimizer;
-    CheckResumes(data, spec, {1, 5, 8, 13, 15});  // first, at an epoch's end, after a milestone, after the second, the last
+    CheckResumes(data, spec,
+                 {1, 5, 8, 13,
+                  15});  // first, at an epoch's end, after a milestone, after the second, the last
   }
 }
 
@@ -65,7 +71,8 @@ TEST_CASE("averages, steps of several batches and the state of a plateau survive
   CheckResumes(data, spec, {1, 4, 7, 10});
 }
 
-TEST_CASE("a run that died between the save of its last step and its end is ended when it is resumed") {
+TEST_CASE(
+    "a run that died between the save of its last step and its end is ended when it is resumed") {
   struct Dies : TrainListener {
     explicit Dies(int64_t step) : step(step) {}
     void OnSave(const SaveEvent& e) override {
@@ -95,13 +102,16 @@ TEST_CASE("a run that died between the save of its last step and its end is ende
     process.trainer->Run(rest);
     REQUIRE(rest.epochs.size() == 1);
     CheckSameEpoch(rest.epochs[0], whole.epochs.back());
-    for (const char* name : {"/checkpoints/last", "/checkpoints/best"}) CHECK(ReadFile(killed.path() + name) == ReadFile(unbroken.path() + name));
+    for (const char* name : {"/checkpoints/last", "/checkpoints/best"})
+      CHECK(ReadFile(killed.path() + name) == ReadFile(unbroken.path() + name));
     process.trainer->Resume(LoadCheckpoint(*process.runtime, spec.folder + "/last"));
     CHECK(process.trainer->finished());
   }
 }
 
-TEST_CASE("a resumed run must fit: another net, another seed and a batch that cannot be divided are rejected") {
+TEST_CASE(
+    "a resumed run must fit: another net, another seed and a batch that cannot be divided are "
+    "rejected") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;
@@ -113,7 +123,8 @@ TEST_CASE("a resumed run must fit: another net, another seed and a batch that ca
   const Checkpoint checkpoint = LoadCheckpoint(*process.runtime, spec.folder + "/last");
   RunSpec other = spec;
   other.symbol = QuietNet();
-  CHECK_THROWS_WITH(Process(data, other).trainer->Resume(checkpoint), doctest::Contains("belongs to another net"));
+  CHECK_THROWS_WITH(Process(data, other).trainer->Resume(checkpoint),
+                    doctest::Contains("belongs to another net"));
   other = spec;
   other.seed = 9;
   CHECK_THROWS_WITH(Process(data, other).trainer->Resume(checkpoint), doctest::Contains("seed 5"));
@@ -130,7 +141,9 @@ struct Steps final : TrainListener {
   int64_t epochs = 0;
 };
 
-TEST_CASE("a run resumed with another batch size continues at the same example, for the epochs that are left") {
+TEST_CASE(
+    "a run resumed with another batch size continues at the same example, for the epochs that are "
+    "left") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;
@@ -153,16 +166,20 @@ TEST_CASE("a run resumed with another batch size continues at the same example, 
   CHECK(steps.rates.size() == (11 - 4) + 11 + 11);
   CHECK(result.epochs == 4);
   CHECK(result.steps == 7 + 29);
-  CHECK(steps.rates[0] == 0.1 * 0.5 * 0.5);  // after 15 batches of 4: past both milestones, 7 and 12
+  CHECK(steps.rates[0] ==
+        0.1 * 0.5 * 0.5);  // after 15 batches of 4: past both milestones, 7 and 12
 
   spec.batch = 6;
   Process third(data, spec);
   CHECK_THROWS_WITH(third.trainer->Resume(LoadCheckpoint(*third.runtime, last)),
-                    "the checkpoint is inside epoch 2, 16 examples after its start, where no batch of 6 starts; resume with "
+                    "the checkpoint is inside epoch 2, 16 examples after its start, where no batch "
+                    "of 6 starts; resume with "
                     "data.batch_size=8, or from a checkpoint between two epochs (epoch-0001)");
 }
 
-TEST_CASE("a finished run is extended by its epochs with a new schedule, and an extended one is resumed") {
+TEST_CASE(
+    "a finished run is extended by its epochs with a new schedule, and an extended one is "
+    "resumed") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;
@@ -186,15 +203,18 @@ TEST_CASE("a finished run is extended by its epochs with a new schedule, and an 
   Process process(data, spec);
   const Checkpoint stopped = LoadCheckpoint(*process.runtime, spec.folder + "/last");
   CHECK(stopped.state.step == 13);
-  CHECK_THROWS_WITH(process.trainer->Resume(stopped, /*extend=*/true),
-                    "the run is not finished: it has made 13 of 20 steps; resume it without extending");
+  CHECK_THROWS_WITH(
+      process.trainer->Resume(stopped, /*extend=*/true),
+      "the run is not finished: it has made 13 of 20 steps; resume it without extending");
   process.trainer->Resume(stopped);
   Steps rest;
   CHECK(process.trainer->Run(rest).epochs == 4);
   CHECK(rest.rates == std::vector<double>(steps.rates.begin() + 3, steps.rates.end()));
 }
 
-TEST_CASE("a run that was stopped after its last step, before its last epoch was ended, is extended by whole epochs") {
+TEST_CASE(
+    "a run that was stopped after its last step, before its last epoch was ended, is extended by "
+    "whole epochs") {
   const TempDir data, folder;
   WriteTable(data);
   RunSpec spec;

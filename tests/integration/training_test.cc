@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole runs: the same seed gives the same bits with any engine and number of pipeline threads;
 // reports, errors and results.
 #include <doctest/doctest.h>
@@ -30,7 +31,8 @@ TEST_CASE("one seed, one result: engines and data threads change no bit; another
       spec.data_threads = threads;
       const Outcome other = RunWhole(data, spec);
       CHECK(other.last == first.last);
-      for (size_t e = 0; e < first.epochs.size(); ++e) CheckSameEpoch(other.epochs[e], first.epochs[e]);
+      for (size_t e = 0; e < first.epochs.size(); ++e)
+        CheckSameEpoch(other.epochs[e], first.epochs[e]);
     }
   }
   spec.seed = 6;
@@ -39,19 +41,22 @@ TEST_CASE("one seed, one result: engines and data threads change no bit; another
 
 // Three epochs on 44 examples: after the same number of steps the losses are similar, and both nets
 // have learned the three classes.
-TEST_CASE("training in bfloat16 learns what training in float32 learns, and resumes to the same bits") {
+TEST_CASE(
+    "training in bfloat16 learns what training in float32 learns, and resumes to the same bits") {
   if (!WhyNoBfloat16().empty()) return;
   const TempDir data;
   WriteTable(data);
   RunSpec spec;
-  spec.symbol = SmallNets(TestRegistry())[1].losses;  // residual: convolutions, batch norm, sums, pooling
+  spec.symbol =
+      SmallNets(TestRegistry())[1].losses;  // residual: convolutions, batch norm, sums, pooling
   spec.epochs = 6;
   const Outcome wide = RunWhole(data, spec);
   spec.amp = DType::kBfloat16;
   const Outcome narrow = RunWhole(data, spec);
   CHECK(narrow.bits != wide.bits);
   REQUIRE(narrow.epochs.size() == wide.epochs.size());
-  const auto value = [](const std::vector<std::pair<std::string, double>>& values, const std::string& name) {
+  const auto value = [](const std::vector<std::pair<std::string, double>>& values,
+                        const std::string& name) {
     for (const auto& [key, value] : values) {
       if (key == name) return value;
     }
@@ -60,7 +65,8 @@ TEST_CASE("training in bfloat16 learns what training in float32 learns, and resu
   };
   CHECK(value(wide.epochs.back().val, "accuracy") > 0.9);
   CHECK(value(narrow.epochs.back().val, "accuracy") > 0.9);
-  CHECK(std::abs(value(narrow.epochs.back().val, "cross_entropy") - value(wide.epochs.back().val, "cross_entropy")) < 0.05);
+  CHECK(std::abs(value(narrow.epochs.back().val, "cross_entropy") -
+                 value(wide.epochs.back().val, "cross_entropy")) < 0.05);
 
   const TempDir folder;
   spec.folder = folder.path("checkpoints");
@@ -95,7 +101,8 @@ TEST_CASE("two logical workers on half batches do what one does on the whole bat
     CHECK(worst < 2e-5);
     for (size_t e = 0; e < one.epochs.size(); ++e) {
       for (size_t k = 0; k < one.epochs[e].train.size(); ++k) {
-        CHECK(two.epochs[e].train[k].second == doctest::Approx(one.epochs[e].train[k].second).epsilon(1e-4));
+        CHECK(two.epochs[e].train[k].second ==
+              doctest::Approx(one.epochs[e].train[k].second).epsilon(1e-4));
       }
     }
   }
@@ -108,7 +115,9 @@ TEST_CASE("progress is reported even if epochs are shorter than the time between
       CHECK(e.images_per_second > 0);
       CHECK(e.wait_share <= 1);
     }
-    void OnEpoch(const EpochEvent&) override { std::this_thread::sleep_for(std::chrono::milliseconds(60)); }
+    void OnEpoch(const EpochEvent&) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    }
     int reports = 0;
   };
   const TempDir data;
@@ -182,10 +191,13 @@ Symbol OwnNet() {
   const auto layer = [](const char* op, const Kwargs& kwargs, const Symbol& input) {
     return Symbol::Create(TestRegistry(), op, "", kwargs, std::vector{input});
   };
-  Symbol x = layer("Convolution", {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "4"}}, Symbol::Variable("data"));
+  Symbol x = layer("Convolution", {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "4"}},
+                   Symbol::Variable("data"));
   x = layer("Activation", {{"act_type", "relu"}}, layer("BatchNorm", {}, x));
-  x = layer("Convolution", {{"kernel", "(6, 6)"}, {"num_filter", "3"}}, layer("Dropout", {{"p", "0.1"}}, x));
-  return Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {}, std::vector{layer("Flatten", {}, x)});
+  x = layer("Convolution", {{"kernel", "(6, 6)"}, {"num_filter", "3"}},
+            layer("Dropout", {{"p", "0.1"}}, x));
+  return Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {},
+                        std::vector{layer("Flatten", {}, x)});
 }
 
 // Pools grow occasionally, when more work is in flight than ever before, especially on a busy
@@ -239,13 +251,16 @@ TEST_CASE("a trained model predicts the same from its checkpoint and from MXNet'
   SaveMxnetModel(folder.path("exported@1"), model);
   const Model exported = LoadModel(*process.runtime, folder.path("exported") + "@1");
   const auto predict = [&](const Model& m) {
-    Evaluation evaluation(*process.runtime, m.symbol, *process.val, {{"accuracy", {}, "", ""}}, nullptr, Context::cpu());
+    Evaluation evaluation(*process.runtime, m.symbol, *process.val, {{"accuracy", {}, "", ""}},
+                          nullptr, Context::cpu());
     SetParameters(m, &evaluation.executor(), {});
     std::vector<float> predictions;
-    const NamedValues values = evaluation.Run([&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
-      const std::vector<float> rows = outputs[0].ToVector();
-      predictions.insert(predictions.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(batch.count * 3));
-    });
+    const NamedValues values =
+        evaluation.Run([&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
+          const std::vector<float> rows = outputs[0].ToVector();
+          predictions.insert(predictions.end(), rows.begin(),
+                             rows.begin() + static_cast<std::ptrdiff_t>(batch.count * 3));
+        });
     CHECK(predictions.size() == kExamples * 3);
     return std::make_pair(values, predictions);
   };

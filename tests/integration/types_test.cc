@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two types never share a name in one namespace. If two such definitions met in one program, each
 // file would use the one it sees, and the linker would keep the functions of either (an ODR
 // violation). The compiler cannot detect this, so the sources are scanned: every type defined at
@@ -24,12 +25,18 @@ namespace fs = std::filesystem;
 // Words and single signs of C++ without comments, directives and literals.
 std::vector<std::string> Tokens(const std::string& text) {
   std::vector<std::string> tokens;
-  const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const auto word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
   bool line_begins = true;
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
-    const auto starts = [&](const char* with) { return text.compare(i, std::string(with).size(), with) == 0; };
-    const auto past = [&](const std::string& end, size_t from) { return std::min(text.find(end, from), text.size() - end.size()) + end.size(); };
+    const auto starts = [&](const char* with) {
+      return text.compare(i, std::string(with).size(), with) == 0;
+    };
+    const auto past = [&](const std::string& end, size_t from) {
+      return std::min(text.find(end, from), text.size() - end.size()) + end.size();
+    };
     if (c == '\n') {
       line_begins = true;
       ++i;
@@ -40,11 +47,14 @@ std::vector<std::string> Tokens(const std::string& text) {
     } else if (starts("/*")) {
       i = past("*/", i);
     } else if (c == '#' && line_begins) {
-      for (i = std::min(text.find('\n', i), text.size()); i < text.size() && text[i - 1] == '\\';) i = std::min(text.find('\n', i + 1), text.size());
+      for (i = std::min(text.find('\n', i), text.size()); i < text.size() && text[i - 1] == '\\';)
+        i = std::min(text.find('\n', i + 1), text.size());
     } else if (starts("R\"")) {
       const size_t open = text.find('(', i);
       i = past(")" + text.substr(i + 2, open - i - 2) + "\"", open);
-    } else if (c == '"' || (c == '\'' && (i == 0 || !word(text[i - 1])))) {  // a quote within a number separates digits
+    } else if (c == '"' ||
+               (c == '\'' &&
+                (i == 0 || !word(text[i - 1])))) {  // a quote within a number separates digits
       for (++i; i < text.size() && text[i] != c; ++i) i += text[i] == '\\' ? 1 : 0;
       ++i;
     } else if (word(c)) {
@@ -72,7 +82,8 @@ class TypeReader {
         EnterNamespace();
       } else if (token == "template") {
         SkipAngles();
-      } else if ((token == "struct" || token == "class" || token == "union" || token == "enum") && AtNamespace()) {
+      } else if ((token == "struct" || token == "class" || token == "union" || token == "enum") &&
+                 AtNamespace()) {
         TakeType();
       } else if (token == "{") {
         scopes_.push_back(std::nullopt);
@@ -84,13 +95,19 @@ class TypeReader {
   }
 
  private:
-  bool Is(size_t at, const char* token) const { return at < tokens_.size() && tokens_[at] == token; }
-  bool AtNamespace() const { return std::all_of(scopes_.begin(), scopes_.end(), [](const auto& scope) { return scope && !scope->empty(); }); }
+  bool Is(size_t at, const char* token) const {
+    return at < tokens_.size() && tokens_[at] == token;
+  }
+  bool AtNamespace() const {
+    return std::all_of(scopes_.begin(), scopes_.end(),
+                       [](const auto& scope) { return scope && !scope->empty(); });
+  }
 
   // A namespace alias has no brace.
   void EnterNamespace() {
     std::string name;
-    while (++at_ < tokens_.size() && tokens_[at_] != "{" && tokens_[at_] != ";") name += tokens_[at_];
+    while (++at_ < tokens_.size() && tokens_[at_] != "{" && tokens_[at_] != ";")
+      name += tokens_[at_];
     if (Is(at_, "{")) scopes_.emplace_back(name);
   }
   void SkipAngles() {
@@ -113,7 +130,8 @@ class TypeReader {
       if (token != "final" && token != "class" && token != "struct") name = token;
     }
     if (name.empty() || (!Is(at, "{") && !(Is(at, ":") && !Is(at + 1, ":")))) return;
-    while (at < tokens_.size() && tokens_[at] != "{" && tokens_[at] != ";") ++at;  // an enum may be declared with its type
+    while (at < tokens_.size() && tokens_[at] != "{" && tokens_[at] != ";")
+      ++at;  // an enum may be declared with its type
     if (!Is(at, "{")) return;
     std::string whole;
     for (const auto& scope : scopes_) whole += *scope + "::";
@@ -123,14 +141,18 @@ class TypeReader {
 
   const std::vector<std::string> tokens_;
   size_t at_ = 0;
-  std::vector<std::optional<std::string>> scopes_;  // that are open: a namespace's name, "" of an anonymous one; none for other braces
+  std::vector<std::optional<std::string>>
+      scopes_;  // that are open: a namespace's name, "" of an anonymous one; none for other braces
   std::vector<std::string> types_;
 };
 
 // Files of which a build takes one, by a part of their paths.
 bool Alternatives(const std::string& a, const std::string& b) {
-  const auto of = [](const std::string& path, const char* part) { return path.find(part) != std::string::npos; };
-  return (of(a, "/onednn/v2/") && of(b, "/onednn/v3/")) || (of(a, "/onednn/v3/") && of(b, "/onednn/v2/"));
+  const auto of = [](const std::string& path, const char* part) {
+    return path.find(part) != std::string::npos;
+  };
+  return (of(a, "/onednn/v2/") && of(b, "/onednn/v3/")) ||
+         (of(a, "/onednn/v3/") && of(b, "/onednn/v2/"));
 }
 
 TEST_CASE("no two types share a name in one namespace") {
@@ -138,12 +160,16 @@ TEST_CASE("no two types share a name in one namespace") {
   std::map<std::string, std::string> places;
   for (const char* top : {"lib/mxtrain", "app", "tests/support"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
-      const std::string extension = entry.path().extension().string(), path = entry.path().lexically_relative(root).generic_string();
-      if (extension != ".h" && extension != ".cc" && extension != ".cu" && extension != ".cuh") continue;
+      const std::string extension = entry.path().extension().string(),
+                        path = entry.path().lexically_relative(root).generic_string();
+      if (extension != ".h" && extension != ".cc" && extension != ".cu" && extension != ".cuh")
+        continue;
       std::ifstream in(entry.path());
-      for (const std::string& type : TypeReader(std::string(std::istreambuf_iterator<char>(in), {})).Read()) {
+      for (const std::string& type :
+           TypeReader(std::string(std::istreambuf_iterator<char>(in), {})).Read()) {
         const auto [known, fresh] = places.emplace(type, path);
-        if (!fresh && !Alternatives(known->second, path)) FAIL_CHECK(type << " is defined in " << known->second << " and in " << path);
+        if (!fresh && !Alternatives(known->second, path))
+          FAIL_CHECK(type << " is defined in " << known->second << " and in " << path);
       }
     }
   }
@@ -154,11 +180,19 @@ TEST_CASE("no two types share a name in one namespace") {
 TEST_CASE("the reader of types detects duplicates") {
   const auto read = [](const char* text) { return TypeReader(text).Read(); };
   using Types = std::vector<std::string>;
-  CHECK(read("namespace a::b { struct X { struct Inner {}; int y; }; class Y; enum class Z : int { kOne }; }") == Types{"a::b::X", "a::b::Z"});
-  CHECK(read("namespace a { class MACRO Y final : public B<int> { void F() { struct L {}; } }; }") == Types{"a::Y"});
-  CHECK(read("namespace a { template <class T, typename U = X<int>> struct P {}; template <> struct P<int> {}; }") == Types{"a::P"});
-  CHECK(read("namespace a { struct X* f(); struct X g() { return {}; } void h() { struct L {}; } }") == Types{});
-  CHECK(read("// namespace a {\n#define B {\\\n {\nnamespace c { const char* s = \"{ struct N {\"; char q = '{'; int n = 1'000; struct T {}; }") == Types{"c::T"});
+  CHECK(read("namespace a::b { struct X { struct Inner {}; int y; }; class Y; enum class Z : int { "
+             "kOne }; }") == Types{"a::b::X", "a::b::Z"});
+  CHECK(
+      read("namespace a { class MACRO Y final : public B<int> { void F() { struct L {}; } }; }") ==
+      Types{"a::Y"});
+  CHECK(read("namespace a { template <class T, typename U = X<int>> struct P {}; template <> "
+             "struct P<int> {}; }") == Types{"a::P"});
+  CHECK(
+      read(
+          "namespace a { struct X* f(); struct X g() { return {}; } void h() { struct L {}; } }") ==
+      Types{});
+  CHECK(read("// namespace a {\n#define B {\\\n {\nnamespace c { const char* s = \"{ struct N {\"; "
+             "char q = '{'; int n = 1'000; struct T {}; }") == Types{"c::T"});
   CHECK(read("namespace c { auto r = R\"x({ struct N {)x\"; union U {}; }") == Types{"c::U"});
 }
 

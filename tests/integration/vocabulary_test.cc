@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One word per thing: terms that the style guide replaces by the field's own appear in no source,
 // document, configuration or script.
 #include <doctest/doctest.h>
@@ -37,13 +38,15 @@ const std::vector<Term> kTerms = {
     {"gone on with|goes on with|go on with", "continue", {}},
     {"nothing is to do", "no action needed", {}},
     {"how gradients meet", "gradient aggregation", {}},
-    {"\\bPlanRow|\\bReferenceRow|\\bAddRows?\\b|\\bLastRow\\b", "KernelEntry and its kin", {"`PlanRow` is", "`ReferenceRow` is"}},
+    {"\\bPlanRow|\\bReferenceRow|\\bAddRows?\\b|\\bLastRow\\b",
+     "KernelEntry and its kin",
+     {"`PlanRow` is", "`ReferenceRow` is"}},
     {"way of a picture|way of an image", "data augmentation chain", {}},
 };
 
 bool IsText(const fs::path& path) {
-  static const std::vector<std::string> extensions = {".h",  ".cc",   ".cu", ".cuh",   ".in",
-                                                      ".md", ".yaml", ".sh", ".cmake", ".py",
+  static const std::vector<std::string> extensions = {".h",   ".cc",   ".cu", ".cuh",   ".in",
+                                                      ".md",  ".yaml", ".sh", ".cmake", ".py",
                                                       ".txt", ".json", ".svg"};
   const std::string extension = path.extension().string();
   return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
@@ -79,7 +82,8 @@ TEST_CASE("no text uses a word that the style guide replaces") {
   REQUIRE(texts.size() > 500);
   std::vector<std::regex> patterns;
   for (const Term& term : kTerms) {
-    patterns.emplace_back(term.pattern, std::regex::ECMAScript | std::regex::icase | std::regex::optimize);
+    patterns.emplace_back(term.pattern,
+                          std::regex::ECMAScript | std::regex::icase | std::regex::optimize);
   }
   int hits = 0;
   for (const fs::path& path : texts) {
@@ -89,7 +93,8 @@ TEST_CASE("no text uses a word that the style guide replaces") {
       for (size_t t = 0; t < kTerms.size(); ++t) {
         if (!std::regex_search(line, patterns[t]) || Allowed(kTerms[t], line)) continue;
         ++hits;
-        MESSAGE(path.lexically_relative(SourceDir()).generic_string(), ":", number, ": say '", std::string(kTerms[t].say), "': ", line);
+        MESSAGE(path.lexically_relative(SourceDir()).generic_string(), ":", number, ": say '",
+                std::string(kTerms[t].say), "': ", line);
       }
     }
   }

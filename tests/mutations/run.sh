@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Breaks a module, one fault at a time, and demands that the named tests turn red.
 #
 #   tests/mutations/run.sh MODULE [BUILD_DIR] [PATTERN]     BUILD_DIR: a configured build (default build/dev); PATTERN: only lines that match

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs component `engine` of the build MXTRAIN_BUILD into WORK, builds the example SOURCE against it with FLAGS, and checks what it says
 # about files whose sizes, lines and hashes are known.
 function(run)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs the build MXTRAIN_BUILD into WORK, builds the plug-in SOURCE against it with FLAGS, calls its operator, and trains a net of CONFIGS
 # with it: the parameters are those of the operator that the program brings along, byte for byte (HELPER compares; without it, as in a build
 # without the program, nothing is trained).

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Loads nets that this library saved into MXNet 1.9.1 and compares its predictions with those saved beside them.
 
     VENV/bin/python check_ours.py DIR/ours        (made by tests/integration/reference_nets_test.cc with MXTRAIN_REFERENCE_DIR=DIR)

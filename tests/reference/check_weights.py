@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Nets of torchvision and timm, loaded into the nets of configs/imagenet: the same scores for the same images?
 
   check_weights.py [--program PATH] [NET...]      in an environment with: pip install torch torchvision timm safetensors pillow numpy

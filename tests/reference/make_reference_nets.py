@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes nets with MXNet 1.9.1 and dumps its results, for tests/integration/reference_nets_test.cc.
 
     python3.11 -m venv VENV && VENV/bin/pip install numpy==1.23.5 mxnet==1.9.1

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares pixels of resize and center_crop with torchvision's, on photographs of many sizes.
 
   MXTRAIN_DATA_DIR=FOLDER pillow_pixels.py [--program PATH] [--images 20]      in an environment with: pip install pillow numpy

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Accuracy of simple methods on a folder of images (train/ and val/ with a folder per class): nearest centroid and logistic regression on
 8x8 thumbnails, gray and in colour, as they are and normalised. The set that `mxtrain synth` makes must keep them all under 60 %.
 

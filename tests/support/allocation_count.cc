@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/allocation_count.h"
 
 #include <malloc.h>
@@ -20,8 +21,9 @@ void NoteMost(int64_t now) {
 void* Allocate(std::size_t size, std::size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (size == 0) size = 1;
-  void* data =
-      alignment <= alignof(max_align_t) ? std::malloc(size) : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  void* data = alignment <= alignof(max_align_t)
+                   ? std::malloc(size)
+                   : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (data == nullptr) throw std::bad_alloc();
   const int64_t taken = static_cast<int64_t>(malloc_usable_size(data));
   NoteMost(bytes.fetch_add(taken, std::memory_order_relaxed) + taken);
@@ -29,7 +31,8 @@ void* Allocate(std::size_t size, std::size_t alignment) {
 }
 
 void Free(void* data) {
-  if (data) bytes.fetch_sub(static_cast<int64_t>(malloc_usable_size(data)), std::memory_order_relaxed);
+  if (data)
+    bytes.fetch_sub(static_cast<int64_t>(malloc_usable_size(data)), std::memory_order_relaxed);
   std::free(data);
 }
 
@@ -112,7 +115,11 @@ int64_t AllocationsSoFar() {
   return allocations.load(std::memory_order_relaxed);
 }
 
-PeakBytes::PeakBytes() : start_(bytes.load(std::memory_order_relaxed)) { most_bytes = start_; }
+PeakBytes::PeakBytes() : start_(bytes.load(std::memory_order_relaxed)) {
+  most_bytes = start_;
+}
 
-int64_t PeakBytes::value() const { return most_bytes.load(std::memory_order_relaxed) - start_; }
+int64_t PeakBytes::value() const {
+  return most_bytes.load(std::memory_order_relaxed) - start_;
+}
 }  // namespace mxtrain::test

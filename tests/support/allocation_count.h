@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counts heap allocations of the whole process, and their bytes, through operator new, which
 // allocation_count.cc replaces for the test executable and its shared libraries. Allocations by

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The complete configurations in configs/, sorted: without included fragments and lists of names.
 #include <algorithm>
@@ -12,7 +13,8 @@ inline std::vector<std::filesystem::path> WholeConfigs() {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(SourceDir() / "configs")) {
     const std::filesystem::path& file = entry.path();
-    const bool part = file.filename().string().starts_with("data_") || file.parent_path().filename() == "names";
+    const bool part =
+        file.filename().string().starts_with("data_") || file.parent_path().filename() == "names";
     if (file.extension() == ".yaml" && !part) files.push_back(file);
   }
   std::sort(files.begin(), files.end());

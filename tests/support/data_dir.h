@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Real data sets, which are not part of the project.
 #include <cstdlib>
@@ -14,10 +15,13 @@ namespace mxtrain::test {
 inline std::optional<std::string> DataDir(const std::string& name) {
   const char* given = std::getenv("MXTRAIN_DATA_DIR");
   const std::filesystem::path root = SourceDir();
-  for (const std::filesystem::path& base : {given ? std::filesystem::path(given) : root / "data", root / "data", root / "../shared/data"}) {
+  for (const std::filesystem::path& base : {given ? std::filesystem::path(given) : root / "data",
+                                            root / "data", root / "../shared/data"}) {
     std::error_code ignored;
     const std::filesystem::path folder = base / name;
-    if (std::filesystem::is_directory(folder, ignored) && !std::filesystem::is_empty(folder, ignored)) return folder.string();
+    if (std::filesystem::is_directory(folder, ignored) &&
+        !std::filesystem::is_empty(folder, ignored))
+      return folder.string();
   }
   return std::nullopt;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_gpu.h"
 
 #include <array>
@@ -60,19 +61,25 @@ class FakeGpu final : public ChoosingBackend {
     sizes_.erase(data);
     std::free(ToHost(data));
   }
-  std::unique_ptr<Stream> NewStream(Context, int) override { return std::make_unique<FakeStream>(++streams_, true); }
+  std::unique_ptr<Stream> NewStream(Context, int) override {
+    return std::make_unique<FakeStream>(++streams_, true);
+  }
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return cpu_->Intern(std::move(desc)); }
-  void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+  void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to,
+               void* dst) override {
     const auto apart = [](const void* a, int64_t bytes, const void* b) {
-      return reinterpret_cast<uintptr_t>(a) + static_cast<uintptr_t>(bytes) <= reinterpret_cast<uintptr_t>(b);
+      return reinterpret_cast<uintptr_t>(a) + static_cast<uintptr_t>(bytes) <=
+             reinterpret_cast<uintptr_t>(b);
     };
-    if (!apart(src, from.Bytes(), dst) && !apart(dst, to.Bytes(), src)) Throw(ErrorKind::kBug, "a GPU copy has overlapping ranges");
+    if (!apart(src, from.Bytes(), dst) && !apart(dst, to.Bytes(), src))
+      Throw(ErrorKind::kBug, "a GPU copy has overlapping ranges");
     Do(ctx, [cpu = cpu_.get(), from, src = ToHost(src), to, dst = ToHost(dst)] {
       SetTeamSize(1);
       cpu->Reorder({}, from, src, to, dst);
     });
   }
-  void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst, int64_t bytes) override {
+  void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst,
+                 int64_t bytes) override {
     if (from.type == DeviceType::kGPU) src = ToHost(src);
     if (to.type == DeviceType::kGPU) dst = ToHost(dst);
     if (bytes == 0) return;  // there may be no memory
@@ -103,7 +110,8 @@ class FakeGpu final : public ChoosingBackend {
 class FakeCommunicator final : public Communicator {
  public:
   void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
-    if (type != DType::kFloat32) Throw(ErrorKind::kDevice, "fake GPUs sum float32, not {}", NameOf(type));
+    if (type != DType::kFloat32)
+      Throw(ErrorKind::kDevice, "fake GPUs sum float32, not {}", NameOf(type));
     std::vector<float*> parts;
     for (void* part : data) parts.push_back(static_cast<float*>(ToHost(part)));
     Do(ctx, [parts = std::move(parts), n] {
@@ -119,7 +127,10 @@ class FakeCommunicator final : public Communicator {
 // The context of a kernel when it runs, which is later.
 struct LateContext {
   explicit LateContext(const OpContext& ctx)
-      : is_train(ctx.is_train), requested(ctx.requested.begin(), ctx.requested.end()), saved(ToHost(ctx.saved)), workspace(ctx.workspace) {
+      : is_train(ctx.is_train),
+        requested(ctx.requested.begin(), ctx.requested.end()),
+        saved(ToHost(ctx.saved)),
+        workspace(ctx.workspace) {
     workspace.data = ToHost(workspace.data);
     for (Resource& resource : requested) {
       resource.space = ToHost(resource.space);
@@ -146,30 +157,37 @@ class FakeGpuOperator final : public Operator {
  public:
   explicit FakeGpuOperator(std::shared_ptr<Operator> op) : op_(std::move(op)) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob> aux) override {
-    Do(ctx.run_ctx, [op = op_, late = LateContext(ctx), in = ToHost(in), req = Copy(req), out = ToHost(out), aux = ToHost(aux)]() mutable {
-      op->Forward(late.Make(), in, req, out, aux);
-    });
-  }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob> aux) override {
     Do(ctx.run_ctx,
-       [op = op_, late = LateContext(ctx), out_grad = ToHost(out_grad), in = ToHost(in), out = ToHost(out), req = Copy(req),
-        in_grad = ToHost(in_grad), aux = ToHost(aux)]() mutable { op->Backward(late.Make(), out_grad, in, out, req, in_grad, aux); });
+       [op = op_, late = LateContext(ctx), in = ToHost(in), req = Copy(req), out = ToHost(out),
+        aux = ToHost(aux)]() mutable { op->Forward(late.Make(), in, req, out, aux); });
+  }
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+    Do(ctx.run_ctx, [op = op_, late = LateContext(ctx), out_grad = ToHost(out_grad),
+                     in = ToHost(in), out = ToHost(out), req = Copy(req), in_grad = ToHost(in_grad),
+                     aux = ToHost(aux)]() mutable {
+      op->Backward(late.Make(), out_grad, in, out, req, in_grad, aux);
+    });
   }
 
  private:
-  static std::vector<OpReqType> Copy(std::span<const OpReqType> req) { return {req.begin(), req.end()}; }
+  static std::vector<OpReqType> Copy(std::span<const OpReqType> req) {
+    return {req.begin(), req.end()};
+  }
 
   const std::shared_ptr<Operator> op_;
 };
 
 PlanFn OnFakeGpu(PlanFn plan_on_cpu) {
-  return [plan_on_cpu = std::move(plan_on_cpu)](const OperatorProperty& property, const PlanRequest& request,
+  return [plan_on_cpu = std::move(plan_on_cpu)](const OperatorProperty& property,
+                                                const PlanRequest& request,
                                                 Backend& backend) -> Expected<Plan, Refusal> {
     Expected<Plan, Refusal> plan = plan_on_cpu(property, request, backend);
-    if (plan) plan->make = [make = plan->make] { return std::make_unique<FakeGpuOperator>(make()); };
+    if (plan)
+      plan->make = [make = plan->make] { return std::make_unique<FakeGpuOperator>(make()); };
     return plan;
   };
 }
@@ -177,7 +195,8 @@ PlanFn OnFakeGpu(PlanFn plan_on_cpu) {
 // Adds a fake GPU kernel for each CPU kernel.
 void AddFakeGpuKernels(const std::string& op, OperatorRegistry* registry) {
   for (const KernelEntry* kernel : registry->Kernels(op, DeviceType::kCPU)) {
-    registry->AddKernel({op, DeviceType::kGPU, kernel->name, kernel->rank, OnFakeGpu(kernel->plan)});
+    registry->AddKernel(
+        {op, DeviceType::kGPU, kernel->name, kernel->rank, OnFakeGpu(kernel->plan)});
   }
 }
 
@@ -189,8 +208,9 @@ std::shared_ptr<OperatorRegistry> FakeGpuOperators() {
 
 // One kernel that chooses among the CPU kernels that accept the request.
 PlanFn ChosenKernel(std::vector<KernelEntry> kernels, FakeStopwatch seconds_of) {
-  return [kernels = std::move(kernels), seconds_of = std::move(seconds_of)](const OperatorProperty& property, const PlanRequest& request,
-                                                                      Backend& backend) -> Expected<Plan, Refusal> {
+  return [kernels = std::move(kernels), seconds_of = std::move(seconds_of)](
+             const OperatorProperty& property, const PlanRequest& request,
+             Backend& backend) -> Expected<Plan, Refusal> {
     std::vector<Plan> plans;
     std::vector<std::string> names;
     for (const KernelEntry& kernel : kernels) {
@@ -200,9 +220,13 @@ PlanFn ChosenKernel(std::vector<KernelEntry> kernels, FakeStopwatch seconds_of) 
       names.push_back(kernel.name);
     }
     if (plans.empty()) return Refusal{"no CPU kernel accepts the request"};
-    const std::string key = format("{} of {}{}{}, out of {}; a fake GPU", property.TypeString(), request.in[0].shape.ToString(),
-                                   request.needs_backward ? ", with gradient" : "", request.deterministic ? ", deterministic" : "", join(names, " "));
-    KernelChoices::Stopwatch watch = [&](size_t i) { return std::optional(seconds_of(key, names[i])); };
+    const std::string key =
+        format("{} of {}{}{}, out of {}; a fake GPU", property.TypeString(),
+               request.in[0].shape.ToString(), request.needs_backward ? ", with gradient" : "",
+               request.deterministic ? ", deterministic" : "", join(names, " "));
+    KernelChoices::Stopwatch watch = [&](size_t i) {
+      return std::optional(seconds_of(key, names[i]));
+    };
     if (request.deterministic) watch = {};
     return std::move(plans[ChoicesOf(backend)->Choose(key, names, watch)]);
   };
@@ -216,8 +240,10 @@ std::shared_ptr<OperatorRegistry> ChoosingOperators(const FakeStopwatch& seconds
       continue;
     }
     std::vector<KernelEntry> kernels;
-    for (const KernelEntry* kernel : registry->Kernels(op, DeviceType::kCPU)) kernels.push_back(*kernel);
-    registry->AddKernel({op, DeviceType::kGPU, "chosen", kRefRank, ChosenKernel(std::move(kernels), seconds_of)});
+    for (const KernelEntry* kernel : registry->Kernels(op, DeviceType::kCPU))
+      kernels.push_back(*kernel);
+    registry->AddKernel(
+        {op, DeviceType::kGPU, "chosen", kRefRank, ChosenKernel(std::move(kernels), seconds_of)});
   }
   return registry;
 }
@@ -227,14 +253,15 @@ class PlainInside final : public Operator {
  public:
   explicit PlainInside(std::unique_ptr<Operator> op) : op_(std::move(op)) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob> aux) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob> aux) override {
     Plain inputs(in), outputs(out);
     op_->Forward(ctx, inputs.blobs, req, outputs.blobs, aux);
     outputs.PutBack(out);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
     Plain heads(out_grad), inputs(in), outputs(out), gradients(in_grad);
     op_->Backward(ctx, heads.blobs, inputs.blobs, outputs.blobs, req, gradients.blobs, aux);
     gradients.PutBack(in_grad);
@@ -249,7 +276,8 @@ class PlainInside final : public Operator {
 
   // Copies, including the previous contents.
   struct Plain {
-    explicit Plain(std::span<const TBlob> arrays) : blobs(arrays.begin(), arrays.end()), bytes(arrays.size()) {
+    explicit Plain(std::span<const TBlob> arrays)
+        : blobs(arrays.begin(), arrays.end()), bytes(arrays.size()) {
       for (size_t i = 0; i < blobs.size(); ++i) {
         if (!blobs[i].data) continue;
         blobs[i].layout = Layout();
@@ -260,7 +288,8 @@ class PlainInside final : public Operator {
     }
     void PutBack(std::span<const TBlob> arrays) const {
       for (size_t i = 0; i < blobs.size(); ++i) {
-        if (blobs[i].data) Reorder(SpecOf(blobs[i]), blobs[i].data, SpecOf(arrays[i]), arrays[i].data);
+        if (blobs[i].data)
+          Reorder(SpecOf(blobs[i]), blobs[i].data, SpecOf(arrays[i]), arrays[i].data);
       }
     }
     std::vector<TBlob> blobs;
@@ -271,7 +300,8 @@ class PlainInside final : public Operator {
 };
 
 PlanFn ChannelsLastOutside(PlanFn plain_plan) {
-  return [plain_plan = std::move(plain_plan)](const OperatorProperty& property, const PlanRequest& request,
+  return [plain_plan = std::move(plain_plan)](const OperatorProperty& property,
+                                              const PlanRequest& request,
                                               Backend& backend) -> Expected<Plan, Refusal> {
     Expected<Plan, Refusal> plan = plain_plan(property, request, backend);
     if (!plan) return plan;
@@ -287,12 +317,15 @@ std::shared_ptr<OperatorRegistry> ChannelsLastOperators() {
     const auto kernels = registry->Kernels(op, DeviceType::kCPU);
     if (kernels.empty() || op == "_ElementwiseChain") continue;  // not available on the GPU
     const bool convolution = op == "Convolution" || op == "_ConvolutionActivation";
-    registry->AddKernel({op, DeviceType::kGPU, "last", kRefRank, OnFakeGpu(convolution ? ChannelsLastOutside(kernels.back()->plan) : kernels.back()->plan)});
+    registry->AddKernel({op, DeviceType::kGPU, "last", kRefRank,
+                         OnFakeGpu(convolution ? ChannelsLastOutside(kernels.back()->plan)
+                                               : kernels.back()->plan)});
   }
   return registry;
 }
 
-std::unique_ptr<Runtime> NewRuntimeOn(std::shared_ptr<const OperatorRegistry> operators, const std::string& engine, uint64_t seed,
+std::unique_ptr<Runtime> NewRuntimeOn(std::shared_ptr<const OperatorRegistry> operators,
+                                      const std::string& engine, uint64_t seed,
                                       int64_t memory = std::numeric_limits<int64_t>::max()) {
   RuntimeOptions options;
   options.engine = engine;
@@ -326,7 +359,8 @@ std::unique_ptr<Runtime> NewChannelsLastRuntime() {
   return NewRuntimeOn(registry, "threaded", 3);
 }
 
-std::unique_ptr<Runtime> NewChoosingRuntime(FakeStopwatch seconds_of, const std::string& engine, uint64_t seed) {
+std::unique_ptr<Runtime> NewChoosingRuntime(FakeStopwatch seconds_of, const std::string& engine,
+                                            uint64_t seed) {
   return NewRuntimeOn(ChoosingOperators(seconds_of), engine, seed);
 }
 

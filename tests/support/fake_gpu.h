@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A fake GPU for machines without one: memory at addresses that the host cannot access, streams
 // that are threads (fake_stream.h), and the CPU kernels as its kernels. Its work is asynchronous as
@@ -22,7 +23,8 @@ std::unique_ptr<Communicator> NewFakeCommunicator(std::span<const Context> devic
 std::unique_ptr<Runtime> NewSmallGpuRuntime(int64_t memory);
 // One thread, so that both devices add in the same order. The registry has a fake GPU kernel for
 // each CPU kernel.
-std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine = "threaded", uint64_t seed = 3);
+std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine = "threaded",
+                                           uint64_t seed = 3);
 // The same with only the reference kernels, and a convolution that requires channels last, like
 // cuDNN's.
 std::unique_ptr<Runtime> NewChannelsLastRuntime();
@@ -31,6 +33,8 @@ std::unique_ptr<Runtime> NewChannelsLastRuntime();
 using FakeStopwatch = std::function<double(const std::string& key, const std::string& kernel)>;
 // A fake GPU on which Activation and SoftmaxOutput choose one of the CPU kernels as cuDNN's
 // convolution chooses an algorithm: the stored one, else by measuring, else the best by rank.
-std::unique_ptr<Runtime> NewChoosingRuntime(FakeStopwatch seconds_of, const std::string& engine = "threaded", uint64_t seed = 3);
+std::unique_ptr<Runtime> NewChoosingRuntime(FakeStopwatch seconds_of,
+                                            const std::string& engine = "threaded",
+                                            uint64_t seed = 3);
 
 }  // namespace mxtrain::test

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A device without hardware: a stream is a thread that executes its work in order, sometimes after
 // a pause. It tests the engine's guarantees for devices on machines without any.
@@ -45,7 +46,8 @@ struct FakeGraph final : CapturedGraph {
 
 class FakeStream final : public Stream {
  public:
-  explicit FakeStream(uint32_t seed = 1, bool pauses = false) : random_(seed), pauses_(pauses), thread_([this] { Run(); }) {}
+  explicit FakeStream(uint32_t seed = 1, bool pauses = false)
+      : random_(seed), pauses_(pauses), thread_([this] { Run(); }) {}
   ~FakeStream() override {
     Give({});
     thread_.join();
@@ -117,7 +119,8 @@ class FakeStream final : public Stream {
       queue_.pop_front();
       lock.unlock();
       if (!work) return;
-      if (pauses_ && random_() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 50));
+      if (pauses_ && random_() % 4 == 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(random_() % 50));
       work();
     }
   }
@@ -125,7 +128,7 @@ class FakeStream final : public Stream {
   static inline std::atomic<int> replays_ = 0;
   static inline std::atomic<bool> refuses_ = false;
   std::unique_ptr<FakeGraph> capture_;  // of the issuing thread
-  std::mt19937 random_;  // of the stream's thread, like failure_
+  std::mt19937 random_;                 // of the stream's thread, like failure_
   const bool pauses_;
   std::string failure_;
   std::mutex mutex_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/generators.h"
 
 #include <algorithm>
@@ -27,7 +28,9 @@ Generator UniformAwayFrom(double low, double high, std::vector<double> kinks, do
     return Draw(size, seed, [&](std::mt19937_64& random) {
       for (;;) {
         const double v = uniform(random);
-        if (std::none_of(kinks.begin(), kinks.end(), [&](double kink) { return std::abs(v - kink) < margin; })) return v;
+        if (std::none_of(kinks.begin(), kinks.end(),
+                         [&](double kink) { return std::abs(v - kink) < margin; }))
+          return v;
       }
     });
   };
@@ -36,7 +39,8 @@ Generator UniformAwayFrom(double low, double high, std::vector<double> kinks, do
 Generator Distinct(double low, double high) {
   return [=](int64_t size, uint64_t seed) {
     Values values(static_cast<size_t>(size));
-    for (int64_t i = 0; i < size; ++i) values[i] = low + (high - low) * (static_cast<double>(i) + 0.5) / static_cast<double>(size);
+    for (int64_t i = 0; i < size; ++i)
+      values[i] = low + (high - low) * (static_cast<double>(i) + 0.5) / static_cast<double>(size);
     std::mt19937_64 random(seed);
     std::shuffle(values.begin(), values.end(), random);
     return values;
@@ -46,7 +50,8 @@ Generator Distinct(double low, double high) {
 Generator Labels(int64_t count) {
   return [=](int64_t size, uint64_t seed) {
     std::uniform_int_distribution<int64_t> uniform(0, count - 1);
-    return Draw(size, seed, [&](std::mt19937_64& random) { return static_cast<double>(uniform(random)); });
+    return Draw(size, seed,
+                [&](std::mt19937_64& random) { return static_cast<double>(uniform(random)); });
   };
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Generators of test arrays. A generator is a pure function of the size and a seed, so every run of
 // a test gets the same numbers.

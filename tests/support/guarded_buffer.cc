@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/guarded_buffer.h"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ constexpr int64_t kGuard = 128;
 constexpr uint8_t kFence = 0xA5;
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(int64_t bytes) : bytes_(bytes), memory_(static_cast<size_t>(bytes + 2 * kGuard + 64), kFence) {
+GuardedBuffer::GuardedBuffer(int64_t bytes)
+    : bytes_(bytes), memory_(static_cast<size_t>(bytes + 2 * kGuard + 64), kFence) {
   const auto address = reinterpret_cast<uintptr_t>(memory_.data()) + kGuard;
   begin_ = reinterpret_cast<uint8_t*>((address + 63) / 64 * 64);
   Poison();
@@ -24,13 +26,15 @@ void GuardedBuffer::Poison() {
 bool GuardedBuffer::GuardsIntact() const {
   const auto fence = [](uint8_t byte) { return byte == kFence; };
   return std::all_of(memory_.data(), static_cast<const uint8_t*>(begin_), fence) &&
-         std::all_of(static_cast<const uint8_t*>(begin_ + bytes_), memory_.data() + memory_.size(), fence);
+         std::all_of(static_cast<const uint8_t*>(begin_ + bytes_), memory_.data() + memory_.size(),
+                     fence);
 }
 
 void GuardedBuffer::PlaceOn(Backend& backend, Context ctx) {
   device_ = ctx;
   backend_ = &backend;
-  twin_ = std::shared_ptr<void>(backend.Allocate(ctx, bytes_ + 2 * kGuard), [&backend, ctx](void* data) { backend.Free(ctx, data); });
+  twin_ = std::shared_ptr<void>(backend.Allocate(ctx, bytes_ + 2 * kGuard),
+                                [&backend, ctx](void* data) { backend.Free(ctx, data); });
   if (!twin_) Throw(ErrorKind::kMemory, "the device cannot allocate {} bytes", bytes_ + 2 * kGuard);
 }
 
@@ -39,11 +43,13 @@ void* GuardedBuffer::device_data() const {
 }
 
 void GuardedBuffer::Upload(RunContext ctx) const {
-  backend_->CopyBytes(ctx, Context::cpu(), begin_ - kGuard, device_, twin_.get(), bytes_ + 2 * kGuard);
+  backend_->CopyBytes(ctx, Context::cpu(), begin_ - kGuard, device_, twin_.get(),
+                      bytes_ + 2 * kGuard);
 }
 
 void GuardedBuffer::Download(RunContext ctx) {
-  backend_->CopyBytes(ctx, device_, twin_.get(), Context::cpu(), begin_ - kGuard, bytes_ + 2 * kGuard);
+  backend_->CopyBytes(ctx, device_, twin_.get(), Context::cpu(), begin_ - kGuard,
+                      bytes_ + 2 * kGuard);
 }
 
 std::vector<double> ReadValues(const void* data, DType type, int64_t size) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Bytes with guards on both sides. Initially every byte is 0xFF: NaN in all floating types. There
 // may be a twin, including guards, in device memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/operator_case.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +23,7 @@ struct Expectation {
 
 // Truncation and rounding of central differences in double, with a margin.
 constexpr double kDifferenceSlack = 1e-7;
-constexpr int64_t kMaxDifferences = 48;    // elements of an input whose gradient is measured
+constexpr int64_t kMaxDifferences = 48;  // elements of an input whose gradient is measured
 
 // Everything shared by all kernels of a case and type.
 struct Numbers {
@@ -36,15 +37,21 @@ struct Numbers {
 class Examiner {
  public:
   Examiner(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend, Context ctx)
-      : case_(c), registry_(registry), backend_(backend), ctx_(ctx), property_(registry.Create(c.op, c.kwargs)) {}
+      : case_(c),
+        registry_(registry),
+        backend_(backend),
+        ctx_(ctx),
+        property_(registry.Create(c.op, c.kwargs)) {}
 
   CaseReport Examine() {
     for (const DType type : case_.types) {
       const Numbers numbers = MakeNumbers(type);
-      for (const KernelEntry* kernel : registry_.Kernels(case_.op, ctx_.type)) ExamineKernel(numbers, *kernel);
+      for (const KernelEntry* kernel : registry_.Kernels(case_.op, ctx_.type))
+        ExamineKernel(numbers, *kernel);
     }
     for (const DType type : {DType::kUint8, DType::kInt32, DType::kInt64}) {
-      if (std::find(case_.types.begin(), case_.types.end(), type) == case_.types.end()) ExamineIntegers(type);
+      if (std::find(case_.types.begin(), case_.types.end(), type) == case_.types.end())
+        ExamineIntegers(type);
     }
     return std::move(report_);
   }
@@ -59,9 +66,12 @@ class Examiner {
   std::vector<PassTrial> Trials(const Numbers& n, const Plan& plan, const PassTrial& base) const;
   void ExamineKernel(const Numbers& n, const KernelEntry& kernel);
   void ExamineIntegers(DType type);
-  void ExamineOffer(const PassSetup& setup, const Numbers& n, const KernelEntry& kernel, const PassTrial& base, Plan* plan);
-  void CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const KernelEntry& kernel, const PassOutcome& outcome);
-  void Compare(const std::string& what, DType type, const Values& actual, const Expectation& expected, const Values* old);
+  void ExamineOffer(const PassSetup& setup, const Numbers& n, const KernelEntry& kernel,
+                    const PassTrial& base, Plan* plan);
+  void CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial,
+                      const KernelEntry& kernel, const PassOutcome& outcome);
+  void Compare(const std::string& what, DType type, const Values& actual,
+               const Expectation& expected, const Values* old);
   void Problem(const std::string& text) { report_.problems.push_back(where_ + ": " + text); }
   bool Listed(const std::vector<std::string>& kernels, const std::string& kernel) const {
     return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
@@ -84,7 +94,8 @@ std::vector<TensorSpec> Specs(const std::vector<TShape>& shapes, const std::vect
   return specs;
 }
 
-Arrays Draw(const std::vector<TensorSpec>& specs, const std::vector<Generator>& generators, uint64_t seed) {
+Arrays Draw(const std::vector<TensorSpec>& specs, const std::vector<Generator>& generators,
+            uint64_t seed) {
   Arrays arrays;
   for (size_t i = 0; i < specs.size(); ++i) {
     const Generator& generate = generators[std::min(i, generators.size() - 1)];
@@ -94,7 +105,8 @@ Arrays Draw(const std::vector<TensorSpec>& specs, const std::vector<Generator>& 
 }
 
 // d(sum of head * forward(in)) / d(in[which]) at up to kMaxDifferences elements.
-Expectation CentralDifferences(const OperatorCase& c, Arrays in, const Arrays& aux, const Arrays& head, size_t which) {
+Expectation CentralDifferences(const OperatorCase& c, Arrays in, const Arrays& aux,
+                               const Arrays& head, size_t which) {
   const int64_t size = static_cast<int64_t>(in[which].size());
   Expectation expected{Values(in[which].size()), {}, kDifferenceSlack};
   const int64_t stride = std::max<int64_t>(1, size / kMaxDifferences);
@@ -117,15 +129,22 @@ Expectation CentralDifferences(const OperatorCase& c, Arrays in, const Arrays& a
 
 PassSetup Examiner::MakeSetup(DType type) const {
   const size_t count = property_->ListArguments().size();
-  if (case_.shapes.size() != count) Throw(ErrorKind::kBug, "case '{}': {} shapes for {} arguments", case_.name, case_.shapes.size(), count);
-  std::vector<TShape> in_shapes = case_.shapes, out_shapes(property_->NumOutputs()), aux_shapes(property_->ListAuxiliaryStates().size());
-  if (!property_->InferShape(&in_shapes, &out_shapes, &aux_shapes)) Throw(ErrorKind::kBug, "case '{}': shapes stay unknown", case_.name);
-  std::vector<DType> in_types(count, DType::kUnknown), out_types(out_shapes.size(), DType::kUnknown),
-      aux_types(aux_shapes.size(), DType::kUnknown);
-  if (case_.input_types.size() > count) Throw(ErrorKind::kBug, "case '{}': {} types for {} arguments", case_.name, case_.input_types.size(), count);
+  if (case_.shapes.size() != count)
+    Throw(ErrorKind::kBug, "case '{}': {} shapes for {} arguments", case_.name, case_.shapes.size(),
+          count);
+  std::vector<TShape> in_shapes = case_.shapes, out_shapes(property_->NumOutputs()),
+                      aux_shapes(property_->ListAuxiliaryStates().size());
+  if (!property_->InferShape(&in_shapes, &out_shapes, &aux_shapes))
+    Throw(ErrorKind::kBug, "case '{}': shapes stay unknown", case_.name);
+  std::vector<DType> in_types(count, DType::kUnknown),
+      out_types(out_shapes.size(), DType::kUnknown), aux_types(aux_shapes.size(), DType::kUnknown);
+  if (case_.input_types.size() > count)
+    Throw(ErrorKind::kBug, "case '{}': {} types for {} arguments", case_.name,
+          case_.input_types.size(), count);
   std::copy(case_.input_types.begin(), case_.input_types.end(), in_types.begin());
   if (count > 0 && in_types[0] == DType::kUnknown) in_types[0] = type;
-  if (!property_->InferType(&in_types, &out_types, &aux_types)) Throw(ErrorKind::kBug, "case '{}': types stay unknown", case_.name);
+  if (!property_->InferType(&in_types, &out_types, &aux_types))
+    Throw(ErrorKind::kBug, "case '{}': types stay unknown", case_.name);
 
   PassSetup s;
   s.property = property_.get();
@@ -155,10 +174,14 @@ Numbers Examiner::MakeNumbers(DType type) const {
   if (case_.check) return n;
 
   n.out = case_.forward(s.in_values, s.aux_values);
-  n.aux_after_forward = case_.aux_after_forward ? case_.aux_after_forward(s.in_values, s.aux_values) : s.aux_values;
-  n.aux_after_backward = case_.aux_after_backward ? case_.aux_after_backward(s.in_values, s.aux_values) : n.aux_after_forward;
+  n.aux_after_forward =
+      case_.aux_after_forward ? case_.aux_after_forward(s.in_values, s.aux_values) : s.aux_values;
+  n.aux_after_backward = case_.aux_after_backward
+                             ? case_.aux_after_backward(s.in_values, s.aux_values)
+                             : n.aux_after_forward;
   if (!n.differentiable) return n;
-  const Arrays gradient = case_.gradient ? case_.gradient(s.in_values, s.aux_values, s.head_values) : Arrays();
+  const Arrays gradient =
+      case_.gradient ? case_.gradient(s.in_values, s.aux_values, s.head_values) : Arrays();
   for (size_t i = 0; i < s.in.size(); ++i) {
     if (!property_->HasGradient(static_cast<int>(i))) {
       n.grad.emplace_back();
@@ -189,23 +212,27 @@ PassTrial Examiner::WriteTrial(const Numbers& n) const {
   return trial;
 }
 
-// Every input free, every input plain, and images in blocks of eight channels and with channels last.
+// Every input free, every input plain, and images in blocks of eight channels and with channels
+// last.
 std::vector<std::vector<std::optional<Layout>>> Examiner::Offers() const {
   const size_t count = case_.shapes.size();
-  std::vector<std::vector<std::optional<Layout>>> offers = {std::vector<std::optional<Layout>>(count)};
+  std::vector<std::vector<std::optional<Layout>>> offers = {
+      std::vector<std::optional<Layout>>(count)};
   offers.emplace_back(count, std::optional<Layout>(Layout()));
   const auto is_image = [](const TShape& shape) { return shape.ndim() == 4; };
   if (std::none_of(case_.shapes.begin(), case_.shapes.end(), is_image)) return offers;
   for (const char* name : {"aBcd8b", "acdb"}) {
     offers.emplace_back(count, std::optional<Layout>(Layout()));
     for (size_t i = 0; i < count; ++i) {
-      if (is_image(case_.shapes[i])) offers.back()[i] = backend_.Intern(BlockedLayout::FromName(name));
+      if (is_image(case_.shapes[i]))
+        offers.back()[i] = backend_.Intern(BlockedLayout::FromName(name));
     }
   }
   return offers;
 }
 
-std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, const PassTrial& base) const {
+std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan,
+                                        const PassTrial& base) const {
   std::vector<PassTrial> trials;
   const auto add = [&](std::string what, auto change) {
     trials.push_back(base);
@@ -228,16 +255,19 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, cons
     });
   }
   for (const InplacePair& pair : plan.forward_inplace) {
-    add(format("output {} in place of input {}", pair.to, pair.from), [&](PassTrial& t) { t.forward_pair = pair; });
+    add(format("output {} in place of input {}", pair.to, pair.from),
+        [&](PassTrial& t) { t.forward_pair = pair; });
   }
   if (!base.backward) return trials;
   if (plan.accumulates) {
-    add("accumulate gradients",
-        [](PassTrial& t) { std::replace(t.grad_req.begin(), t.grad_req.end(), OpReqType::kWriteTo, OpReqType::kAddTo); });
+    add("accumulate gradients", [](PassTrial& t) {
+      std::replace(t.grad_req.begin(), t.grad_req.end(), OpReqType::kWriteTo, OpReqType::kAddTo);
+    });
   }
   for (const InplacePair& pair : plan.backward_inplace) {
     if (!property_->HasGradient(pair.to)) continue;
-    add(format("gradient {} in place of head gradient {}", pair.to, pair.from), [&](PassTrial& t) { t.backward_pair = pair; });
+    add(format("gradient {} in place of head gradient {}", pair.to, pair.from),
+        [&](PassTrial& t) { t.backward_pair = pair; });
   }
   for (size_t i = 0; i < n.setup.in.size(); ++i) {
     if (!property_->HasGradient(static_cast<int>(i))) continue;
@@ -249,39 +279,49 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan, cons
   return trials;
 }
 
-void Examiner::Compare(const std::string& what, DType type, const Values& actual, const Expectation& expected, const Values* old) {
+void Examiner::Compare(const std::string& what, DType type, const Values& actual,
+                       const Expectation& expected, const Values* old) {
   if (actual.size() != expected.values.size()) {
-    return Problem(format("{} has {} elements, but the reference has {}", what, actual.size(), expected.values.size()));
+    return Problem(format("{} has {} elements, but the reference has {}", what, actual.size(),
+                          expected.values.size()));
   }
-  const double compute = IsFloating(type) ? EpsilonOf(type == DType::kFloat64 ? type : DType::kFloat32) : 0;
+  const double compute =
+      IsFloating(type) ? EpsilonOf(type == DType::kFloat64 ? type : DType::kFloat32) : 0;
   const double storage = EpsilonOf(type) > compute ? 4 * EpsilonOf(type) : 0;
-  const double relative = case_.tolerance.epsilons * compute + storage + (old != nullptr ? 2 * EpsilonOf(type) : 0) + expected.slack;
-  const int64_t count = static_cast<int64_t>(expected.at.empty() ? actual.size() : expected.at.size());
+  const double relative = case_.tolerance.epsilons * compute + storage +
+                          (old != nullptr ? 2 * EpsilonOf(type) : 0) + expected.slack;
+  const int64_t count =
+      static_cast<int64_t>(expected.at.empty() ? actual.size() : expected.at.size());
   int64_t wrong = 0;
   std::string first;
   for (int64_t k = 0; k < count; ++k) {
     const int64_t i = expected.at.empty() ? k : expected.at[k];
     const double want = expected.values[i] + (old != nullptr ? (*old)[i] : 0);
     const double allowed = relative * std::max({1.0, std::abs(expected.values[i]), std::abs(want)});
-    const bool good =
-        std::isfinite(want) ? std::abs(actual[i] - want) <= allowed : (std::isnan(want) ? std::isnan(actual[i]) : actual[i] == want);
+    const bool good = std::isfinite(want)
+                          ? std::abs(actual[i] - want) <= allowed
+                          : (std::isnan(want) ? std::isnan(actual[i]) : actual[i] == want);
     if (good) continue;
-    if (wrong++ == 0) first = format("element {} is {}, expected {} (allowed error {:.3g})", i, actual[i], want, allowed);
+    if (wrong++ == 0)
+      first = format("element {} is {}, expected {} (allowed error {:.3g})", i, actual[i], want,
+                     allowed);
   }
   if (wrong > 0) Problem(format("{}: {} of {} elements wrong, {}", what, wrong, count, first));
 }
 
-void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial, const KernelEntry& kernel,
-                              const PassOutcome& outcome) {
+void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const PassTrial& trial,
+                              const KernelEntry& kernel, const PassOutcome& outcome) {
   ++report_.trials;
   for (const std::string& problem : outcome.problems) Problem(problem);
-  if (outcome.allocations > 0 && ctx_.type == DeviceType::kCPU && !Listed(case_.may_allocate, kernel.name)) {
+  if (outcome.allocations > 0 && ctx_.type == DeviceType::kCPU &&
+      !Listed(case_.may_allocate, kernel.name)) {
     Problem(format("Forward and Backward made {} heap allocations", outcome.allocations));
   }
   if (case_.check && !baseline_) {
     baseline_ = outcome;
     for (const std::string& problem :
-         case_.check({kernel.name, n.type, setup.in_values, setup.aux_values, setup.head_values, outcome.out, outcome.in_grad})) {
+         case_.check({kernel.name, n.type, setup.in_values, setup.aux_values, setup.head_values,
+                      outcome.out, outcome.in_grad})) {
       Problem(problem);
     }
     return;
@@ -290,26 +330,29 @@ void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const Pa
   for (size_t o = 0; o < outcome.out.size(); ++o) {
     if (trial.out_req[o] == OpReqType::kNullOp) continue;  // checked for unchanged bytes
     const Values* old = trial.out_req[o] == OpReqType::kAddTo ? &setup.old_out[o] : nullptr;
-    Compare(format("output {}", o), setup.out[o].type, outcome.out[o], want(case_.check ? baseline_->out[o] : n.out[o]), old);
+    Compare(format("output {}", o), setup.out[o].type, outcome.out[o],
+            want(case_.check ? baseline_->out[o] : n.out[o]), old);
   }
   for (size_t i = 0; i < outcome.in_grad.size(); ++i) {
     if (trial.grad_req[i] == OpReqType::kNullOp) continue;
     const Values* old = trial.grad_req[i] == OpReqType::kAddTo ? &setup.old_grad[i] : nullptr;
     if (case_.check && baseline_->in_grad.empty()) continue;
-    Compare(format("gradient {}", i), setup.in[i].type, outcome.in_grad[i], case_.check ? want(baseline_->in_grad[i]) : n.grad[i], old);
+    Compare(format("gradient {}", i), setup.in[i].type, outcome.in_grad[i],
+            case_.check ? want(baseline_->in_grad[i]) : n.grad[i], old);
   }
   if (case_.check) return;
   for (size_t i = 0; i < outcome.aux_after_forward.size(); ++i) {
-    Compare(format("auxiliary state {} after forward", i), setup.aux[i].type, outcome.aux_after_forward[i], want(n.aux_after_forward[i]),
-            nullptr);
+    Compare(format("auxiliary state {} after forward", i), setup.aux[i].type,
+            outcome.aux_after_forward[i], want(n.aux_after_forward[i]), nullptr);
   }
   for (size_t i = 0; i < outcome.aux_after_backward.size(); ++i) {
-    Compare(format("auxiliary state {} after backward", i), setup.aux[i].type, outcome.aux_after_backward[i], want(n.aux_after_backward[i]),
-            nullptr);
+    Compare(format("auxiliary state {} after backward", i), setup.aux[i].type,
+            outcome.aux_after_backward[i], want(n.aux_after_backward[i]), nullptr);
   }
 }
 
-void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const KernelEntry& kernel, const PassTrial& base, Plan* plan) {
+void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const KernelEntry& kernel,
+                            const PassTrial& base, Plan* plan) {
   {
     Pass pass(setup, base);
     pass.Plan();
@@ -319,12 +362,15 @@ void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const Kern
     if (base.backward && !outcome.backward_ran) Problem("backward did not run");
     const PassOutcome again = plan->deterministic ? pass.Run() : outcome;
     const auto same = [](const Arrays& a, const Arrays& b) {
-      return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Values& x, const Values& y) {
-        return std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                          [](double p, double q) { return p == q || (std::isnan(p) && std::isnan(q)); });
-      });
+      return std::equal(
+          a.begin(), a.end(), b.begin(), b.end(), [](const Values& x, const Values& y) {
+            return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](double p, double q) {
+              return p == q || (std::isnan(p) && std::isnan(q));
+            });
+          });
     };
-    if (!same(outcome.out, again.out) || !same(outcome.in_grad, again.in_grad)) Problem("a second run gives different numbers");
+    if (!same(outcome.out, again.out) || !same(outcome.in_grad, again.in_grad))
+      Problem("a second run gives different numbers");
   }
   const std::string where = where_;
   for (const PassTrial& trial : Trials(n, *plan, base)) {
@@ -332,7 +378,8 @@ void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const Kern
     Pass pass(setup, trial);
     if (pass.Plan()) {
       CompareOutcome(n, setup, trial, kernel, pass.Run());
-    } else if (kernel.rank == kRefRank || (trial.required && Listed(case_.must_accept, kernel.name))) {
+    } else if (kernel.rank == kRefRank ||
+               (trial.required && Listed(case_.must_accept, kernel.name))) {
       Problem("the kernel refused: " + pass.refusal());
     }
   }
@@ -359,7 +406,8 @@ void Examiner::ExamineKernel(const Numbers& n, const KernelEntry& kernel) {
     seen.push_back(layouts);
     std::string names;
     for (const Layout& layout : layouts) names += (names.empty() ? "" : " ") + layout.Name();
-    where_ = format("case '{}', kernel '{}', {} ({})", case_.name, kernel.name, NameOf(n.type), names);
+    where_ =
+        format("case '{}', kernel '{}', {} ({})", case_.name, kernel.name, NameOf(n.type), names);
     Plan plan;
     ExamineOffer(setup, n, kernel, base, &plan);
   };
@@ -376,9 +424,11 @@ void Examiner::ExamineKernel(const Numbers& n, const KernelEntry& kernel) {
     examine_offers();
   }
   report_.kernels.push_back({kernel.name, n.type, seen.empty() ? refusal : ""});
-  const bool must = kernel.rank == kRefRank || (Listed(case_.must_accept, kernel.name) && n.type == DType::kFloat32);
+  const bool must = kernel.rank == kRefRank ||
+                    (Listed(case_.must_accept, kernel.name) && n.type == DType::kFloat32);
   if (seen.empty() && must) {
-    report_.problems.push_back(format("case '{}': kernel '{}' refuses {}: {}", case_.name, kernel.name, NameOf(n.type), refusal));
+    report_.problems.push_back(format("case '{}': kernel '{}' refuses {}: {}", case_.name,
+                                      kernel.name, NameOf(n.type), refusal));
   }
 }
 
@@ -401,7 +451,8 @@ void Examiner::ExamineIntegers(DType type) {
     try {
       pass.Run();
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kConfig) Problem(format("the plan accepts what the kernel rejects: {}", error.what()));
+      if (error.kind() == ErrorKind::kConfig)
+        Problem(format("the plan accepts what the kernel rejects: {}", error.what()));
     }
   }
 }
@@ -411,7 +462,8 @@ double BestNanoseconds(int repetitions, const std::function<void()>& run) {
   for (int i = 0; i < repetitions; ++i) {
     const auto start = std::chrono::steady_clock::now();
     run();
-    const double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+    const double ns =
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
     best = i == 0 ? ns : std::min(best, ns);
   }
   return best;
@@ -430,18 +482,24 @@ Backend* test_backend = nullptr;
 bool InThisBuild(const std::string& kernel) {
   if (kernel != "onednn") return true;
   const auto kernels = TestRegistry().Kernels("Convolution", DeviceType::kCPU);
-  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelEntry* r) { return r->name == kernel; });
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [&](const KernelEntry* r) { return r->name == kernel; });
 }
 
 }  // namespace
 
-CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend, Context ctx) {
+CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend,
+                       Context ctx) {
   Examiner examiner(c, registry, backend, ctx);
   CaseReport report = examiner.Examine();
   if (ctx.type != DeviceType::kCPU) return report;  // the case names CPU kernels
   for (const std::string& name : c.must_accept) {
-    const bool known = std::any_of(report.kernels.begin(), report.kernels.end(), [&](const KernelOutcome& kernel) { return kernel.kernel == name; });
-    if (!known && InThisBuild(name)) report.problems.push_back(format("case '{}': operator {} has no kernel '{}'", c.name, c.op, name));
+    const bool known =
+        std::any_of(report.kernels.begin(), report.kernels.end(),
+                    [&](const KernelOutcome& kernel) { return kernel.kernel == name; });
+    if (!known && InThisBuild(name))
+      report.problems.push_back(
+          format("case '{}': operator {} has no kernel '{}'", c.name, c.op, name));
   }
   return report;
 }
@@ -454,13 +512,15 @@ void TestOn(Context ctx, std::shared_ptr<const OperatorRegistry> registry, Backe
 
 CaseReport RunCase(const OperatorCase& c) {
   if (test_backend && TestRegistry().Kernels(c.op, test_context.type).empty()) return {};
-  CaseReport report = ExamineCase(c, TestRegistry(), test_backend ? *test_backend : TestBackend(), test_context);
+  CaseReport report =
+      ExamineCase(c, TestRegistry(), test_backend ? *test_backend : TestBackend(), test_context);
   for (const std::string& problem : report.problems) FAIL_CHECK(problem);
   CHECK(report.trials > 0);
   return report;
 }
 
-std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions, const OperatorRegistry& registry, Backend& backend) {
+std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions,
+                                 const OperatorRegistry& registry, Backend& backend) {
   const Examiner examiner(c, registry, backend, Context::cpu());
   const Numbers n = examiner.MakeNumbers(type);
   const PassTrial trial = examiner.WriteTrial(n);
@@ -472,14 +532,16 @@ std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetiti
     if (!pass.Plan()) continue;
     pass.Run();
     CaseTiming timing{kernel->name, BestNanoseconds(repetitions, [&] { pass.Forward(); }), 0};
-    if (pass.CanRunBackward()) timing.backward_ns = BestNanoseconds(repetitions, [&] { pass.Backward(); });
+    if (pass.CanRunBackward())
+      timing.backward_ns = BestNanoseconds(repetitions, [&] { pass.Backward(); });
     timings.push_back(timing);
   }
   return timings;
 }
 
 const OperatorRegistry& TestRegistry() {
-  static const std::shared_ptr<const OperatorRegistry> registry = test_registry ? test_registry : BuiltinOperators();
+  static const std::shared_ptr<const OperatorRegistry> registry =
+      test_registry ? test_registry : BuiltinOperators();
   return *registry;
 }
 
@@ -493,7 +555,10 @@ Backend& TestBackend() {
 }
 
 bool KernelRan(const CaseReport& report, const std::string& kernel) {
-  return test_context.type != DeviceType::kCPU || std::any_of(report.kernels.begin(), report.kernels.end(), [&](const KernelOutcome& o) { return o.kernel == kernel && o.refusal.empty(); });
+  return test_context.type != DeviceType::kCPU ||
+         std::any_of(report.kernels.begin(), report.kernels.end(), [&](const KernelOutcome& o) {
+           return o.kernel == kernel && o.refusal.empty();
+         });
 }
 
 Values Apply(const Values& x, const std::function<double(double)>& f) {

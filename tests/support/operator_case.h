@@ -1,19 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One case, four uses: an operator's parameters, shapes and reference in double are written once.
 // Every kernel is compared with it, differentiated, run with every request kind, and timed.
 //
-//   RunCase({.name = "relu, odd sizes", .op = "Activation", .kwargs = {{"act_type", "relu"}}, .shapes = {{3, 5, 7}},
+//   RunCase({.name = "relu, odd sizes", .op = "Activation", .kwargs = {{"act_type", "relu"}},
+//   .shapes = {{3, 5, 7}},
 //            .inputs = {UniformAwayFrom(-2, 2, {0})},
-//            .forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return x > 0 ? x : 0; })}; },
-//            .tolerance = {0, "a comparison and a copy"}});
+//            .forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double
+//            x) { return x > 0 ? x : 0; })}; }, .tolerance = {0, "a comparison and a copy"}});
 //
 // Checks for every CPU kernel of the operator, every type of the case, and arrays offered free,
 // plain and blocked:
-//   - the plan itself (sizes, granted pairs are declared ones, no saved bytes without a backward pass);
+//   - the plan itself (sizes, granted pairs are declared ones, no saved bytes without a backward
+//   pass);
 //   - forward against the reference; auxiliary states likewise;
-//   - the gradient with random head gradients against `gradient`, or against central differences of `forward`;
-//   - kNullOp leaves bytes alone, kWriteTo, kAddTo, in place for each granted pair, each input's gradient omitted in turn;
-//   - guard bytes around every array, poisoned outputs, workspaces and saved bytes, inputs left unchanged, padding zero;
+//   - the gradient with random head gradients against `gradient`, or against central differences of
+//   `forward`;
+//   - kNullOp leaves bytes alone, kWriteTo, kAddTo, in place for each granted pair, each input's
+//   gradient omitted in turn;
+//   - guard bytes around every array, poisoned outputs, workspaces and saved bytes, inputs left
+//   unchanged, padding zero;
 //   - arrays that backward does not declare have data == nullptr;
 //   - no heap allocation in Forward and Backward; a second run gives the same bits.
 // The kernels run on the calling thread's OpenMP team, without engine or executor. In a program
@@ -55,7 +61,8 @@ struct OperatorCase {
   std::vector<DType> input_types;  // kUnknown or missing: follows from the first input's type
   std::function<Arrays(const Arrays& in, const Arrays& aux)> forward;            // every output
   std::function<Arrays(const Arrays& in, const Arrays& aux)> aux_after_forward;  // null: unchanged
-  std::function<Arrays(const Arrays& in, const Arrays& aux)> aux_after_backward;  // null: as after forward
+  std::function<Arrays(const Arrays& in, const Arrays& aux)>
+      aux_after_backward;  // null: as after forward
   // For operators whose gradient is not the derivative of their output; null: central differences.
   // One entry per argument, empty for arguments without gradient.
   std::function<Arrays(const Arrays& in, const Arrays& aux, const Arrays& head)> gradient;
@@ -74,7 +81,8 @@ struct OperatorCase {
   uint64_t seed = 1;
 };
 
-inline const std::vector<DType> kAllFloatingTypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16};
+inline const std::vector<DType> kAllFloatingTypes = {DType::kFloat32, DType::kFloat64,
+                                                     DType::kFloat16, DType::kBfloat16};
 
 struct KernelOutcome {
   std::string kernel;
@@ -89,7 +97,8 @@ struct CaseReport {
 };
 
 // On the CPU, or on the device `ctx` of `backend`.
-CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend, Context ctx = Context::cpu());
+CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend,
+                       Context ctx = Context::cpu());
 // Runs the case with the operators of this build and fails the running doctest case for every
 // problem.
 CaseReport RunCase(const OperatorCase& c);
@@ -100,7 +109,8 @@ struct CaseTiming {
   double forward_ns = 0, backward_ns = 0;
 };
 // Times every kernel that accepts the case.
-std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions, const OperatorRegistry& registry, Backend& backend);
+std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions,
+                                 const OperatorRegistry& registry, Backend& backend);
 
 // The device where RunCase runs from now on; the default is the CPU. Call it first. `backend` is
 // that of the device and must outlive the tests. Skips operators without a kernel there.

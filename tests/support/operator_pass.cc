@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/operator_pass.h"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ class Pass::Watch {
   }
   void Check(std::vector<std::string>* problems) const {
     for (const Kept& k : kept_) {
-      if (!std::equal(k.before.begin(), k.before.end(), k.buffer->contents().begin())) problems->push_back(k.what + " was changed");
+      if (!std::equal(k.before.begin(), k.before.end(), k.buffer->contents().begin()))
+        problems->push_back(k.what + " was changed");
     }
   }
 
@@ -46,7 +48,8 @@ bool Contains(const std::vector<InplacePair>& pairs, InplacePair pair) {
   return std::find(pairs.begin(), pairs.end(), pair) != pairs.end();
 }
 
-std::vector<OpReqType> WithPair(std::vector<OpReqType> req, const std::optional<InplacePair>& pair) {
+std::vector<OpReqType> WithPair(std::vector<OpReqType> req,
+                                const std::optional<InplacePair>& pair) {
   if (pair) req[pair->to] = OpReqType::kWriteInplace;
   return req;
 }
@@ -57,7 +60,8 @@ TensorSpec RawBytes(int64_t bytes) {
 
 }  // namespace
 
-Pass::Pass(const PassSetup& setup, const PassTrial& trial) : setup_(setup), trial_(trial), random_{setup.in.size() + 11, 3} {}
+Pass::Pass(const PassSetup& setup, const PassTrial& trial)
+    : setup_(setup), trial_(trial), random_{setup.in.size() + 11, 3} {}
 Pass::~Pass() = default;
 
 bool Pass::Plan() {
@@ -91,15 +95,19 @@ void Pass::CheckPlan(std::vector<std::string>* problems) const {
   expect(plan_->make != nullptr, "the plan cannot make its operator");
   expect(trial_.backward || plan_->saved.empty(), "the plan saves bytes without a backward pass");
   for (const InplacePair& pair : plan_->forward_inplace) {
-    expect(Contains(setup_.property->ForwardInplaceOption(), pair), "the plan grants an undeclared in-place pair of forward");
+    expect(Contains(setup_.property->ForwardInplaceOption(), pair),
+           "the plan grants an undeclared in-place pair of forward");
     if (Contains(setup_.property->ForwardInplaceOption(), pair)) {
-      expect(in_[pair.from].spec.Bytes() == out_[pair.to].spec.Bytes(), "an in-place pair of forward differs in bytes");
+      expect(in_[pair.from].spec.Bytes() == out_[pair.to].spec.Bytes(),
+             "an in-place pair of forward differs in bytes");
     }
   }
   for (const InplacePair& pair : plan_->backward_inplace) {
-    expect(Contains(setup_.property->BackwardInplaceOption(), pair), "the plan grants an undeclared in-place pair of backward");
+    expect(Contains(setup_.property->BackwardInplaceOption(), pair),
+           "the plan grants an undeclared in-place pair of backward");
     if (trial_.backward && Contains(setup_.property->BackwardInplaceOption(), pair)) {
-      expect(head_[pair.from].spec.Bytes() == grad_[pair.to].spec.Bytes(), "an in-place pair of backward differs in bytes");
+      expect(head_[pair.from].spec.Bytes() == grad_[pair.to].spec.Bytes(),
+             "an in-place pair of backward differs in bytes");
     }
   }
 }
@@ -107,11 +115,13 @@ void Pass::CheckPlan(std::vector<std::string>* problems) const {
 BackwardReads Pass::Reads() const {
   if (plan_->backward_reads) return *plan_->backward_reads;
   const size_t heads = setup_.out.size(), inputs = setup_.in.size();
-  std::vector<int> head_ids(static_cast<size_t>(setup_.property->NumVisibleOutputs())), in_ids(inputs), out_ids(heads);
+  std::vector<int> head_ids(static_cast<size_t>(setup_.property->NumVisibleOutputs())),
+      in_ids(inputs), out_ids(heads);
   for (size_t i = 0; i < head_ids.size(); ++i) head_ids[i] = static_cast<int>(i);
   for (size_t i = 0; i < inputs; ++i) in_ids[i] = static_cast<int>(heads + i);
   for (size_t i = 0; i < heads; ++i) out_ids[i] = static_cast<int>(heads + inputs + i);
-  BackwardReads reads{std::vector<bool>(heads), std::vector<bool>(inputs), std::vector<bool>(heads)};
+  BackwardReads reads{std::vector<bool>(heads), std::vector<bool>(inputs),
+                      std::vector<bool>(heads)};
   for (const int id : setup_.property->DeclareBackwardDependency(head_ids, in_ids, out_ids)) {
     const size_t i = static_cast<size_t>(id);
     if (i < heads) {
@@ -134,8 +144,8 @@ Pass::Array Pass::NewArray(const TensorSpec& spec, const Layout& layout) const {
 
 template <typename F>
 void Pass::ForArrays(F f) {
-  for (auto* arrays : {&in_, &out_, &aux_, &head_, &grad_, &backward_in_, &saved_, &forward_space_, &backward_space_, &forward_workspace_,
-                       &backward_workspace_}) {
+  for (auto* arrays : {&in_, &out_, &aux_, &head_, &grad_, &backward_in_, &saved_, &forward_space_,
+                       &backward_space_, &forward_workspace_, &backward_workspace_}) {
     for (Array& array : *arrays) f(array);
   }
 }
@@ -154,7 +164,8 @@ void Pass::Download() {
 }
 
 void Pass::MakeArrays() {
-  const auto make_all = [this](const std::vector<TensorSpec>& specs, const std::vector<Layout>& layouts) {
+  const auto make_all = [this](const std::vector<TensorSpec>& specs,
+                               const std::vector<Layout>& layouts) {
     MXTRAIN_ASSERT(specs.size() == layouts.size());
     std::vector<Array> arrays;
     for (size_t i = 0; i < specs.size(); ++i) arrays.push_back(NewArray(specs[i], layouts[i]));
@@ -163,7 +174,8 @@ void Pass::MakeArrays() {
   in_ = make_all(setup_.in, plan_->in);
   out_ = make_all(setup_.out, plan_->out);
   aux_ = make_all(setup_.aux, plan_->aux);
-  if (trial_.forward_pair) out_[trial_.forward_pair->to].buffer = in_[trial_.forward_pair->from].buffer;
+  if (trial_.forward_pair)
+    out_[trial_.forward_pair->to].buffer = in_[trial_.forward_pair->from].buffer;
   if (trial_.backward) {
     head_ = make_all(setup_.out, plan_->out);
     grad_ = make_all(setup_.in, plan_->in);
@@ -171,10 +183,12 @@ void Pass::MakeArrays() {
       const std::optional<ArrayForm>& form = plan_->grad_form[i];
       if (form) grad_[i] = NewArray({setup_.in[i].shape, form->type, Layout()}, form->layout);
     }
-    if (trial_.backward_pair) grad_[trial_.backward_pair->to].buffer = head_[trial_.backward_pair->from].buffer;
+    if (trial_.backward_pair)
+      grad_[trial_.backward_pair->to].buffer = head_[trial_.backward_pair->from].buffer;
     backward_in_ = in_;
     for (size_t i = 0; i < plan_->backward_in.size(); ++i) {
-      if (plan_->backward_in[i] && *plan_->backward_in[i] != plan_->in[i]) backward_in_[i] = NewArray(setup_.in[i], *plan_->backward_in[i]);
+      if (plan_->backward_in[i] && *plan_->backward_in[i] != plan_->in[i])
+        backward_in_[i] = NewArray(setup_.in[i], *plan_->backward_in[i]);
     }
     for (const int64_t bytes : plan_->saved) saved_.push_back(NewArray(RawBytes(bytes), Layout()));
   }
@@ -187,18 +201,22 @@ void Pass::Write(const Array& array, const Values& values) const {
   const TensorSpec plain{array.spec.shape, array.spec.type, Layout()};
   GuardedBuffer source(plain.Bytes());
   WriteValues(values, plain.type, source.data());
-  TestBackend().Reorder({Context::cpu(), nullptr}, plain, source.data(), array.spec, array.buffer->data());
+  TestBackend().Reorder({Context::cpu(), nullptr}, plain, source.data(), array.spec,
+                        array.buffer->data());
 }
 
 Values Pass::Read(const Array& array) const {
   const TensorSpec plain{array.spec.shape, array.spec.type, Layout()};
-  if (array.spec.layout.plain()) return ReadValues(array.buffer->data(), plain.type, plain.shape.Size());
+  if (array.spec.layout.plain())
+    return ReadValues(array.buffer->data(), plain.type, plain.shape.Size());
   GuardedBuffer copy(plain.Bytes());
-  TestBackend().Reorder({Context::cpu(), nullptr}, array.spec, array.buffer->data(), plain, copy.data());
+  TestBackend().Reorder({Context::cpu(), nullptr}, array.spec, array.buffer->data(), plain,
+                        copy.data());
   return ReadValues(copy.data(), plain.type, plain.shape.Size());
 }
 
-void Pass::CheckPadding(const Array& array, const std::string& what, std::vector<std::string>* problems) const {
+void Pass::CheckPadding(const Array& array, const std::string& what,
+                        std::vector<std::string>* problems) const {
   if (!array.spec.layout.Padded(array.spec.shape)) return;
   // Elements converted to plain and back are surrounded by zero padding: any difference was in the
   // padding.
@@ -208,7 +226,8 @@ void Pass::CheckPadding(const Array& array, const std::string& what, std::vector
   TestBackend().Reorder(run, array.spec, array.buffer->data(), plain, copy.data());
   TestBackend().Reorder(run, plain, copy.data(), array.spec, back.data());
   const int64_t stored = array.spec.Bytes() / SizeOf(array.spec.type);
-  const Values found = ReadValues(array.buffer->data(), array.spec.type, stored), clean = ReadValues(back.data(), array.spec.type, stored);
+  const Values found = ReadValues(array.buffer->data(), array.spec.type, stored),
+               clean = ReadValues(back.data(), array.spec.type, stored);
   for (int64_t i = 0; i < stored; ++i) {
     if (found[i] == clean[i] || (std::isnan(found[i]) && std::isnan(clean[i]))) continue;
     problems->push_back(what + " has padding that is not zero");
@@ -219,7 +238,8 @@ void Pass::CheckPadding(const Array& array, const std::string& what, std::vector
 void Pass::CheckGuards(const std::string& when, std::vector<std::string>* problems) const {
   const auto check = [&](const std::vector<Array>& arrays, const char* what) {
     for (size_t i = 0; i < arrays.size(); ++i) {
-      if (!arrays[i].buffer->GuardsIntact()) problems->push_back(format("{} wrote outside {} {}", when, what, i));
+      if (!arrays[i].buffer->GuardsIntact())
+        problems->push_back(format("{} wrote outside {} {}", when, what, i));
     }
   };
   check(in_, "input");
@@ -238,7 +258,8 @@ void Pass::Fill() {
   const auto poison = [](const std::vector<Array>& arrays) {
     for (const Array& array : arrays) array.buffer->Poison();
   };
-  for (const auto* arrays : {&out_, &grad_, &saved_, &forward_space_, &backward_space_, &forward_workspace_, &backward_workspace_}) {
+  for (const auto* arrays : {&out_, &grad_, &saved_, &forward_space_, &backward_space_,
+                             &forward_workspace_, &backward_workspace_}) {
     poison(*arrays);
   }
   const auto write = [this](const std::vector<Array>& arrays, const Arrays& values) {
@@ -273,20 +294,27 @@ void Pass::MakeBlobs() {
     const BackwardReads reads = Reads();
     // Others have no head gradient.
     const size_t visible = static_cast<size_t>(setup_.property->NumVisibleOutputs());
-    for (size_t i = 0; i < head_.size(); ++i) head_blobs_.push_back(head_[i].Blob(setup_.ctx, i < visible && reads.out_grad[i]));
-    for (size_t i = 0; i < backward_in_.size(); ++i) backward_in_blobs_.push_back(backward_in_[i].Blob(setup_.ctx, reads.in_data[i]));
-    for (size_t i = 0; i < out_.size(); ++i) backward_out_blobs_.push_back(out_[i].Blob(setup_.ctx, reads.out_data[i]));
+    for (size_t i = 0; i < head_.size(); ++i)
+      head_blobs_.push_back(head_[i].Blob(setup_.ctx, i < visible && reads.out_grad[i]));
+    for (size_t i = 0; i < backward_in_.size(); ++i)
+      backward_in_blobs_.push_back(backward_in_[i].Blob(setup_.ctx, reads.in_data[i]));
+    for (size_t i = 0; i < out_.size(); ++i)
+      backward_out_blobs_.push_back(out_[i].Blob(setup_.ctx, reads.out_data[i]));
     can_run_backward_ = !(trial_.forward_pair && reads.in_data[trial_.forward_pair->from]);
-    for (size_t i = 0; i < out_.size(); ++i) can_run_backward_ &= trial_.out_req[i] == OpReqType::kWriteTo;
+    for (size_t i = 0; i < out_.size(); ++i)
+      can_run_backward_ &= trial_.out_req[i] == OpReqType::kWriteTo;
     if (trial_.backward_pair) can_run_backward_ &= reads.out_grad[trial_.backward_pair->from];
   }
   std::vector<TShape> in_shapes;
   for (const TensorSpec& spec : setup_.in) in_shapes.push_back(spec.shape);
-  const auto answer = [this](const std::vector<ResourceRequest>& requests, std::vector<Array>* spaces) {
+  const auto answer = [this](const std::vector<ResourceRequest>& requests,
+                             std::vector<Array>* spaces) {
     std::vector<Resource> resources;
     for (const ResourceRequest& request : requests) {
-      spaces->push_back(NewArray(RawBytes(request.type == ResourceRequest::kTempSpace ? request.bytes : 0), Layout()));
-      resources.push_back({request.type, spaces->back().Blob(setup_.ctx).data, request.bytes, &random_, StreamOf("case"), "case"});
+      spaces->push_back(NewArray(
+          RawBytes(request.type == ResourceRequest::kTempSpace ? request.bytes : 0), Layout()));
+      resources.push_back({request.type, spaces->back().Blob(setup_.ctx).data, request.bytes,
+                           &random_, StreamOf("case"), "case"});
     }
     return resources;
   };
@@ -295,8 +323,10 @@ void Pass::MakeBlobs() {
   out_req_ = WithPair(trial_.out_req, trial_.forward_pair);
   if (trial_.backward) grad_req_ = WithPair(trial_.grad_req, trial_.backward_pair);
   const RunContext run = run_context();
-  forward_ctx_ = {setup_.is_train, run, forward_resources_, saved_blobs_, forward_workspace_[0].Blob(setup_.ctx)};
-  backward_ctx_ = {setup_.is_train, run, backward_resources_, saved_blobs_, backward_workspace_[0].Blob(setup_.ctx)};
+  forward_ctx_ = {setup_.is_train, run, forward_resources_, saved_blobs_,
+                  forward_workspace_[0].Blob(setup_.ctx)};
+  backward_ctx_ = {setup_.is_train, run, backward_resources_, saved_blobs_,
+                   backward_workspace_[0].Blob(setup_.ctx)};
 }
 
 void Pass::Forward() {
@@ -304,7 +334,8 @@ void Pass::Forward() {
 }
 
 void Pass::Backward() {
-  op_->Backward(backward_ctx_, head_blobs_, backward_in_blobs_, backward_out_blobs_, grad_req_, grad_blobs_, aux_blobs_);
+  op_->Backward(backward_ctx_, head_blobs_, backward_in_blobs_, backward_out_blobs_, grad_req_,
+                grad_blobs_, aux_blobs_);
 }
 
 PassOutcome Pass::Run() {
@@ -324,7 +355,8 @@ PassOutcome Pass::Run() {
       forward_watch.Add(format("input {} in forward", i), in_[i]);
   }
   for (size_t i = 0; i < out_.size(); ++i) {
-    if (out_req_[i] == OpReqType::kNullOp) forward_watch.Add(format("output {} (kNullOp)", i), out_[i]);
+    if (out_req_[i] == OpReqType::kNullOp)
+      forward_watch.Add(format("output {} (kNullOp)", i), out_[i]);
   }
   Upload();
   const AllocationCount forward_count;
@@ -341,15 +373,19 @@ PassOutcome Pass::Run() {
   if (!can_run_backward_) return outcome;
 
   Watch backward_watch;
-  for (size_t i = 0; i < backward_in_.size(); ++i) backward_watch.Add(format("input {} in backward", i), backward_in_[i]);
-  for (size_t i = 0; i < out_.size(); ++i) backward_watch.Add(format("output {} in backward", i), out_[i]);
-  for (size_t i = 0; i < saved_.size(); ++i) backward_watch.Add(format("saved array {} in backward", i), saved_[i]);
+  for (size_t i = 0; i < backward_in_.size(); ++i)
+    backward_watch.Add(format("input {} in backward", i), backward_in_[i]);
+  for (size_t i = 0; i < out_.size(); ++i)
+    backward_watch.Add(format("output {} in backward", i), out_[i]);
+  for (size_t i = 0; i < saved_.size(); ++i)
+    backward_watch.Add(format("saved array {} in backward", i), saved_[i]);
   for (size_t i = 0; i < head_.size(); ++i) {
     if (!trial_.backward_pair || trial_.backward_pair->from != static_cast<int>(i))
       backward_watch.Add(format("head gradient {}", i), head_[i]);
   }
   for (size_t i = 0; i < grad_.size(); ++i) {
-    if (grad_req_[i] == OpReqType::kNullOp) backward_watch.Add(format("gradient {} (kNullOp)", i), grad_[i]);
+    if (grad_req_[i] == OpReqType::kNullOp)
+      backward_watch.Add(format("gradient {} (kNullOp)", i), grad_[i]);
   }
   Upload();
   const AllocationCount backward_count;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One forward (and backward) pass of one kernel over guarded memory: the machinery of
 // operator_case.h. It plans, creates the arrays in the layouts of the plan, runs, and checks
@@ -77,7 +78,8 @@ class Pass {
   Array NewArray(const TensorSpec& spec, const Layout& layout) const;
   void Write(const Array& array, const Values& values) const;
   Values Read(const Array& array) const;
-  void CheckPadding(const Array& array, const std::string& what, std::vector<std::string>* problems) const;
+  void CheckPadding(const Array& array, const std::string& what,
+                    std::vector<std::string>* problems) const;
   void CheckGuards(const std::string& when, std::vector<std::string>* problems) const;
   BackwardReads Reads() const;
 
@@ -91,9 +93,11 @@ class Pass {
   bool can_run_backward_ = false;
   bool made_ = false;
 
-  std::vector<Array> in_, out_, aux_, head_, grad_, backward_in_, saved_, forward_space_, backward_space_;
+  std::vector<Array> in_, out_, aux_, head_, grad_, backward_in_, saved_, forward_space_,
+      backward_space_;
   std::vector<Array> forward_workspace_, backward_workspace_;  // one each
-  std::vector<TBlob> in_blobs_, out_blobs_, aux_blobs_, head_blobs_, grad_blobs_, backward_in_blobs_, backward_out_blobs_, saved_blobs_;
+  std::vector<TBlob> in_blobs_, out_blobs_, aux_blobs_, head_blobs_, grad_blobs_,
+      backward_in_blobs_, backward_out_blobs_, saved_blobs_;
   std::vector<Resource> forward_resources_, backward_resources_;
   std::vector<OpReqType> out_req_, grad_req_;
   OpContext forward_ctx_, backward_ctx_;

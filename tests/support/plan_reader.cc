@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/plan_reader.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ bool AliveTogether(const Content& a, const Content& b) {
 }
 
 bool SameBytes(const TensorSpec& a, const TensorSpec& b) {
-  return a.type == b.type && a.layout == b.layout && a.Bytes() == b.Bytes() && (a.layout.plain() || a.shape == b.shape);
+  return a.type == b.type && a.layout == b.layout && a.Bytes() == b.Bytes() &&
+         (a.layout.plain() || a.shape == b.shape);
 }
 
 }  // namespace
@@ -36,7 +38,8 @@ PlanReader::PlanReader(const executor::ExecGraph& graph, const executor::MemoryP
       ReadInputs(id);
     }
     if (Runs(id) != plan.runs[id])
-      found_.push_back(format("node '{}' {}", graph.nodes[id].name, plan.runs[id] ? "runs unnecessarily" : "should run"));
+      found_.push_back(format("node '{}' {}", graph.nodes[id].name,
+                              plan.runs[id] ? "runs unnecessarily" : "should run"));
     content_of_[id].assign(graph.nodes[id].specs.size(), -1);
     for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) AddOutput(id, i);
     if (Runs(id)) AddScratch(id);
@@ -76,8 +79,8 @@ void PlanReader::ReadInputs(int id) {
     if (!e) continue;
     const int content = content_of_[e.node][e.index];
     if (content < 0) {
-      found_.push_back(
-          format("'{}' reads output {} of '{}', which is not computed", graph_.nodes[id].name, e.index, graph_.nodes[e.node].name));
+      found_.push_back(format("'{}' reads output {} of '{}', which is not computed",
+                              graph_.nodes[id].name, e.index, graph_.nodes[e.node].name));
       continue;
     }
     Content& c = contents_[content];
@@ -91,7 +94,8 @@ void PlanReader::ReadInputs(int id) {
 NodeEntry PlanReader::AliasSource(int id, int output) {
   const ExecNode& node = graph_.nodes[id];
   const bool backward = node.kind == Node::Kind::kBackward;
-  for (const InplacePair& pair : backward ? node.op->BackwardIdentityOption() : node.op->ForwardIdentityOption()) {
+  for (const InplacePair& pair :
+       backward ? node.op->BackwardIdentityOption() : node.op->ForwardIdentityOption()) {
     const NodeEntry from = node.inputs[pair.from];
     if (pair.to == output && from && SameBytes(graph_.spec(from), node.specs[output])) return from;
   }
@@ -102,9 +106,11 @@ NodeEntry PlanReader::AliasSource(int id, int output) {
 NodeEntry PlanReader::InplaceSource(int id, int output) {
   const ExecNode& node = graph_.nodes[id];
   const bool backward = node.kind == Node::Kind::kBackward;
-  for (const InplacePair& pair : backward ? node.plan->backward_inplace : node.plan->forward_inplace) {
+  for (const InplacePair& pair :
+       backward ? node.plan->backward_inplace : node.plan->forward_inplace) {
     const NodeEntry from = node.inputs[pair.from];
-    if (pair.to != output || !from || graph_.spec(from).Bytes() != node.specs[output].Bytes()) continue;
+    if (pair.to != output || !from || graph_.spec(from).Bytes() != node.specs[output].Bytes())
+      continue;
     if (plan_.buffer_of[from.node][from.index] == plan_.buffer_of[id][output]) return from;
   }
   return {};
@@ -122,7 +128,8 @@ void PlanReader::AddOutput(int id, int output) {
     }
     found_.push_back(format("output {} of '{}' is an alias of nothing", output, node.name));
   }
-  const int content = AddContent(format("{}:{}", node.name, output), node.is_variable() ? -1 : id, buffer, node.specs[output].Bytes());
+  const int content = AddContent(format("{}:{}", node.name, output), node.is_variable() ? -1 : id,
+                                 buffer, node.specs[output].Bytes());
   content_of_[id][output] = content;
   Content& c = contents_[content];
   c.state = node.kind == Node::Kind::kAux;
@@ -134,7 +141,8 @@ void PlanReader::AddOutput(int id, int output) {
   NodeEntry onto;
   if (plan_.inplace[id][output]) {
     onto = InplaceSource(id, output);
-    if (!onto) found_.push_back(format("output {} of '{}' is in place of nothing", output, node.name));
+    if (!onto)
+      found_.push_back(format("output {} of '{}' is in place of nothing", output, node.name));
   } else if (node.adds_to[output]) {
     onto = node.adds_to[output];
     Content& sum = contents_[content_of_[onto.node][onto.index]];
@@ -154,20 +162,26 @@ void PlanReader::AddScratch(int id) {
       contents_of_.back().push_back(AddContent(node.name + " " + what, id, buffer, bytes));
     }
   };
-  if (node.plan) add(plan_.workspace_of[id], backward ? node.plan->backward_workspace : node.plan->forward_workspace, "workspace");
+  if (node.plan)
+    add(plan_.workspace_of[id],
+        backward ? node.plan->backward_workspace : node.plan->forward_workspace, "workspace");
   if (!node.op) return;
   std::vector<TShape> shapes;
   const ExecNode& forward = backward ? graph_.nodes[node.forward] : node;
   for (int i = 0; i < forward.num_args; ++i) shapes.push_back(graph_.spec(forward.inputs[i]).shape);
-  const std::vector<ResourceRequest> requests = backward ? node.op->BackwardResource(shapes) : node.op->ForwardResource(shapes);
+  const std::vector<ResourceRequest> requests =
+      backward ? node.op->BackwardResource(shapes) : node.op->ForwardResource(shapes);
   for (size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].type == ResourceRequest::kTempSpace) add(plan_.temp_space_of[id][i], requests[i].bytes, "temporary space");
+    if (requests[i].type == ResourceRequest::kTempSpace)
+      add(plan_.temp_space_of[id][i], requests[i].bytes, "temporary space");
   }
 }
 
 void PlanReader::CheckRange(const Content& c, std::vector<std::string>* faults) const {
-  if (c.space == 0 && (c.offset < 0 || c.offset % 64 != 0 || c.offset + c.bytes > plan_.arena_bytes)) {
-    faults->push_back(format("'{}' is at [{}, {}) in an arena of {} bytes", c.name, c.offset, c.offset + c.bytes, plan_.arena_bytes));
+  if (c.space == 0 &&
+      (c.offset < 0 || c.offset % 64 != 0 || c.offset + c.bytes > plan_.arena_bytes)) {
+    faults->push_back(format("'{}' is at [{}, {}) in an arena of {} bytes", c.name, c.offset,
+                             c.offset + c.bytes, plan_.arena_bytes));
   }
 }
 
@@ -175,12 +189,17 @@ void PlanReader::CheckRange(const Content& c, std::vector<std::string>* faults) 
 // the same place.
 void PlanReader::CheckTakeOver(int taker, std::vector<std::string>* faults) const {
   const Content &now = contents_[taker], &before = contents_[now.onto];
-  const bool adds = std::find(before.readers.begin(), before.readers.end(), now.first) == before.readers.end();
+  const bool adds =
+      std::find(before.readers.begin(), before.readers.end(), now.first) == before.readers.end();
   const auto inputs = std::count(before.readers.begin(), before.readers.end(), now.first);
   if (before.last > now.first && before.last != Content::kForever)
     faults->push_back(format("'{}' overwrites '{}' before its last reader", now.name, before.name));
-  if (before.last == Content::kForever) faults->push_back(format("'{}' overwrites '{}', which is read externally", now.name, before.name));
-  if (!adds && inputs != 1) faults->push_back(format("'{}' overwrites '{}', which its node reads {} times", now.name, before.name, inputs));
+  if (before.last == Content::kForever)
+    faults->push_back(
+        format("'{}' overwrites '{}', which is read externally", now.name, before.name));
+  if (!adds && inputs != 1)
+    faults->push_back(format("'{}' overwrites '{}', which its node reads {} times", now.name,
+                             before.name, inputs));
   if (now.space != before.space || now.offset != before.offset || now.bytes != before.bytes) {
     faults->push_back(format("'{}' and '{}' have different places", now.name, before.name));
   }
@@ -194,7 +213,8 @@ std::vector<std::string> PlanReader::Faults() const {
     if (a.onto >= 0) CheckTakeOver(i, &faults);
     for (int k = 0; k < i; ++k) {
       const Content& b = contents_[k];
-      const bool common = a.space == b.space && Meet(a.offset, a.offset + a.bytes, b.offset, b.offset + b.bytes);
+      const bool common =
+          a.space == b.space && Meet(a.offset, a.offset + a.bytes, b.offset, b.offset + b.bytes);
       if (!common || !AliveTogether(a, b) || a.onto == k || b.onto == i) continue;
       faults.push_back(format("'{}' and '{}' are alive together and share bytes", a.name, b.name));
     }
@@ -225,21 +245,26 @@ std::vector<std::vector<PlanReader::Use>> PlanReader::Uses(bool is_train) const 
     for (int content : contents_of_[order_[id]]) {
       const Content& c = contents_[content];
       if (c.bytes == 0) continue;
-      uses[order_[id]].push_back({c.space, c.offset, c.offset + c.bytes, c.first == id || (c.state && updates_states)});
+      uses[order_[id]].push_back(
+          {c.space, c.offset, c.offset + c.bytes, c.first == id || (c.state && updates_states)});
     }
   }
   return uses;
 }
 
-std::vector<std::pair<int, int>> Conflicts(const std::vector<std::vector<PlanReader::Use>>& operations) {
+std::vector<std::pair<int, int>> Conflicts(
+    const std::vector<std::vector<PlanReader::Use>>& operations) {
   std::vector<std::pair<int, int>> conflicts;
   for (int b = 0; b < static_cast<int>(operations.size()); ++b) {
     for (int a = 0; a < b; ++a) {
-      const bool conflict = std::any_of(operations[a].begin(), operations[a].end(), [&](const PlanReader::Use& x) {
-        return std::any_of(operations[b].begin(), operations[b].end(), [&](const PlanReader::Use& y) {
-          return x.space == y.space && (x.writes || y.writes) && Meet(x.begin, x.end, y.begin, y.end);
-        });
-      });
+      const bool conflict =
+          std::any_of(operations[a].begin(), operations[a].end(), [&](const PlanReader::Use& x) {
+            return std::any_of(operations[b].begin(), operations[b].end(),
+                               [&](const PlanReader::Use& y) {
+                                 return x.space == y.space && (x.writes || y.writes) &&
+                                        Meet(x.begin, x.end, y.begin, y.end);
+                               });
+          });
       if (conflict) conflicts.emplace_back(a, b);
     }
   }

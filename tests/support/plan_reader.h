@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The meaning of a memory plan, derived independently from the graph, the operators and the
 // offsets: the contents, the writers and readers of each, and the places of its bytes. Shares no
@@ -70,7 +71,8 @@ class PlanReader {
 };
 
 // Pairs (earlier, later) of operations that touch a common byte, at least one of them writing.
-std::vector<std::pair<int, int>> Conflicts(const std::vector<std::vector<PlanReader::Use>>& operations);
+std::vector<std::pair<int, int>> Conflicts(
+    const std::vector<std::vector<PlanReader::Use>>& operations);
 // The first of these pairs without a path of edges between them; `edges` as returned by FindEdges.
 std::optional<std::pair<int, int>> FirstUnordered(const std::vector<std::pair<int, int>>& conflicts,
                                                   const std::vector<std::vector<int>>& edges);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/planned_run.h"
 
 #include <algorithm>
@@ -14,8 +15,14 @@ constexpr int kPoison = 0xff;
 
 }  // namespace
 
-PlannedRun::PlannedRun(Runtime& runtime, const executor::ExecGraph& graph, const executor::MemoryPlan& plan, bool is_train, ValuesOf values)
-    : runtime_(runtime), graph_(graph), plan_(plan), values_(std::move(values)), reader_(graph, plan), external_of_(plan.buffers.size(), -1) {
+PlannedRun::PlannedRun(Runtime& runtime, const executor::ExecGraph& graph,
+                       const executor::MemoryPlan& plan, bool is_train, ValuesOf values)
+    : runtime_(runtime),
+      graph_(graph),
+      plan_(plan),
+      values_(std::move(values)),
+      reader_(graph, plan),
+      external_of_(plan.buffers.size(), -1) {
   state_.random = {3, 1};
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
     for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) {
@@ -33,9 +40,13 @@ PlannedRun::PlannedRun(Runtime& runtime, const executor::ExecGraph& graph, const
     if (e) names_[external_of_[plan.buffer_of[e.node][e.index]]] = what;
   };
   for (size_t i = 0; i < graph.heads.size(); ++i) name(graph.heads[i], format("output {}", i));
-  for (size_t k = 0; k < graph.gradients.size(); ++k) name(graph.gradients[k], "gradient of " + graph.nodes[graph.arguments[k]].name);
-  if (plan.arena_bytes > 0) arena_ = NDArray(runtime, TShape{plan.arena_bytes}, DType::kUint8, Context::cpu(), Layout(), "arena");
-  kernels_ = std::make_unique<executor::KernelSet>(graph, plan, external_of_, runtime, is_train, state_);
+  for (size_t k = 0; k < graph.gradients.size(); ++k)
+    name(graph.gradients[k], "gradient of " + graph.nodes[graph.arguments[k]].name);
+  if (plan.arena_bytes > 0)
+    arena_ = NDArray(runtime, TShape{plan.arena_bytes}, DType::kUint8, Context::cpu(), Layout(),
+                     "arena");
+  kernels_ =
+      std::make_unique<executor::KernelSet>(graph, plan, external_of_, runtime, is_train, state_);
 }
 
 std::vector<executor::Access> PlannedRun::accesses() const {
@@ -56,7 +67,8 @@ void PlannedRun::FillExternal() {
     array.CopyFrom(plain);
   }
   runtime_.engine().WaitForAll();
-  for (size_t i = 0; i < externals_.size(); ++i) kernels_->SetExternal(static_cast<int>(i), externals_[i].data().data);
+  for (size_t i = 0; i < externals_.size(); ++i)
+    kernels_->SetExternal(static_cast<int>(i), externals_[i].data().data);
 }
 
 void PlannedRun::RunKernels(const std::vector<int>& order, RunContext ctx) {
@@ -87,7 +99,8 @@ std::map<std::string, std::string> PlannedRun::Run(const std::vector<int>& order
   const engine::VarHandle done = runtime_.engine().NewVar();
   engine::PushOptions options;
   options.name = "planned_run";
-  runtime_.engine().PushSync([&](RunContext ctx) { RunKernels(order, ctx); }, {}, {{done}}, options);
+  runtime_.engine().PushSync([&](RunContext ctx) { RunKernels(order, ctx); }, {}, {{done}},
+                             options);
   runtime_.engine().WaitForVar(done);
   runtime_.engine().DeleteVariable(done, {}, Context::cpu());
   std::map<std::string, std::string> result;
@@ -112,7 +125,8 @@ std::vector<int> RandomOrder(const std::vector<std::vector<int>>& edges, std::mt
     ready.pop_back();
     order.push_back(now);
     for (size_t op = 0; op < edges.size(); ++op) {
-      if (std::find(edges[op].begin(), edges[op].end(), now) != edges[op].end() && --missing[op] == 0)
+      if (std::find(edges[op].begin(), edges[op].end(), now) != edges[op].end() &&
+          --missing[op] == 0)
         ready.push_back(static_cast<int>(op));
     }
   }
@@ -125,7 +139,8 @@ std::vector<int> SerialOrder(int operations) {
   return order;
 }
 
-executor::MemoryPlan PlanApart(const executor::ExecGraph& graph, const executor::BindRequest& request) {
+executor::MemoryPlan PlanApart(const executor::ExecGraph& graph,
+                               const executor::BindRequest& request) {
   executor::MemoryPlan plan = PlanMemory(graph, request, executor::Strategy::kShare);
   plan.arena_bytes = 0;
   for (executor::Buffer& b : plan.buffers) {

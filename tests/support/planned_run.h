@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Runs a planned graph kernel by kernel in a given order, with its own memory, which is poisoned
 // wherever nothing is alive.
@@ -18,7 +19,8 @@ class PlannedRun {
   // Numbers for a variable, by name and shape.
   using ValuesOf = std::function<std::vector<double>(const std::string& name, const TShape& shape)>;
   // `graph` and `plan` must outlive it.
-  PlannedRun(Runtime& runtime, const executor::ExecGraph& graph, const executor::MemoryPlan& plan, bool is_train, ValuesOf values);
+  PlannedRun(Runtime& runtime, const executor::ExecGraph& graph, const executor::MemoryPlan& plan,
+             bool is_train, ValuesOf values);
 
   int size() const { return kernels_->size(); }
   std::vector<executor::Access> accesses() const;
@@ -51,6 +53,7 @@ std::vector<int> RandomOrder(const std::vector<std::vector<int>>& edges, std::mt
 std::vector<int> SerialOrder(int operations);
 // The plan without any sharing: no aliases, nothing in place, separate bytes for every buffer. Only
 // accumulations share the place of their sum.
-executor::MemoryPlan PlanApart(const executor::ExecGraph& graph, const executor::BindRequest& request);
+executor::MemoryPlan PlanApart(const executor::ExecGraph& graph,
+                               const executor::BindRequest& request);
 
 }  // namespace mxtrain::test

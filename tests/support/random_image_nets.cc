@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/random_image_nets.h"
 
 #include <optional>
@@ -27,19 +28,28 @@ class Generator {
     for (const Image& image : std::vector<Image>(images_)) {
       if (image.read) continue;
       features.push_back(image.symbol);
-      losses.push_back(Apply("MakeLoss", {Apply("square", {image.symbol})}, {{"grad_scale", "0.1"}}));
+      losses.push_back(
+          Apply("MakeLoss", {Apply("square", {image.symbol})}, {{"grad_scale", "0.1"}}));
     }
-    return {name, Symbol::Group(losses), Symbol::Group(features), {{"data", {kBatch, 3, kSide, kSide}}}, {}, 0};
+    return {name,
+            Symbol::Group(losses),
+            Symbol::Group(features),
+            {{"data", {kBatch, 3, kSide, kSide}}},
+            {},
+            0};
   }
 
  private:
   int Below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
-  Symbol Apply(const std::string& op, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
+  Symbol Apply(const std::string& op, const std::vector<Symbol>& inputs,
+               const Kwargs& kwargs = {}) {
     return Symbol::Create(registry_, op, format("n{}", ++names_), kwargs, inputs);
   }
 
   Image Take() {
-    Image& image = images_[images_.size() - 1 - static_cast<size_t>(Below(static_cast<int>(std::min<size_t>(images_.size(), 3))))];
+    Image& image =
+        images_[images_.size() - 1 -
+                static_cast<size_t>(Below(static_cast<int>(std::min<size_t>(images_.size(), 3))))];
     image.read = true;
     return image;
   }
@@ -52,7 +62,9 @@ class Generator {
     }
     return std::nullopt;
   }
-  void Add(Symbol symbol, int channels, int side) { images_.push_back({std::move(symbol), channels, side}); }
+  void Add(Symbol symbol, int channels, int side) {
+    images_.push_back({std::move(symbol), channels, side});
+  }
 
   void AddLayer() {
     switch (Below(8)) {
@@ -73,13 +85,16 @@ class Generator {
 
   Symbol Convolve(const Image& x, int filters) {
     const int kernel = Below(2) ? 3 : 1, pad = kernel / 2;
-    return Apply(
-        "Convolution", {x.symbol},
-        {{"num_filter", std::to_string(filters)}, {"kernel", format("({}, {})", kernel, kernel)}, {"pad", format("({}, {})", pad, pad)}});
+    return Apply("Convolution", {x.symbol},
+                 {{"num_filter", std::to_string(filters)},
+                  {"kernel", format("({}, {})", kernel, kernel)},
+                  {"pad", format("({}, {})", pad, pad)}});
   }
   Symbol Norm(const Symbol& x) {
     return Apply("BatchNorm", {x},
-                 {{"fix_gamma", Below(4) ? "False" : "True"}, {"eps", "0.01"}, {"use_global_stats", Below(6) ? "False" : "True"}});
+                 {{"fix_gamma", Below(4) ? "False" : "True"},
+                  {"eps", "0.01"},
+                  {"use_global_stats", Below(6) ? "False" : "True"}});
   }
   Symbol Act(const Symbol& x) {
     switch (Below(4)) {
@@ -93,7 +108,8 @@ class Generator {
   }
   Symbol Sum(Symbol a, Symbol b) {
     if (Below(2)) std::swap(a, b);
-    return Below(2) ? Apply("elemwise_add", {a, b}) : Apply("ElementWiseSum", {a, b}, {{"num_args", "2"}});
+    return Below(2) ? Apply("elemwise_add", {a, b})
+                    : Apply("ElementWiseSum", {a, b}, {{"num_args", "2"}});
   }
 
   // Convolution, batch norm, optionally a sum with an older array or a second branch, an

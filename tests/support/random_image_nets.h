@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Random image nets made of fusible patterns and obstacles to fusion: convolutions, batch norms,
 // ReLU, clip to 0 .. 6, sums through either input with one or two terms, batch norms with a second

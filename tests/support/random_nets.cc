@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/random_nets.h"
 
 #include <cstdlib>
@@ -50,13 +51,17 @@ class Generator {
                const std::map<std::string, Symbol>& named = {}) {
     return Symbol::Create(registry_, op, Name(), kwargs, inputs, named);
   }
-  void Add(Symbol symbol, bool image, int channels) { arrays_.push_back({std::move(symbol), image, channels, false, true}); }
+  void Add(Symbol symbol, bool image, int channels) {
+    arrays_.push_back({std::move(symbol), image, channels, false, true});
+  }
 
   // Recent arrays are read more often, which gives long chains.
   Array& Pick() {
     const size_t n = arrays_.size();
-    Array& array = arrays_[Below(3) > 0 ? n - 1 - static_cast<size_t>(Below(static_cast<int>(std::min<size_t>(n, 3))))
-                                        : static_cast<size_t>(Below(static_cast<int>(n)))];
+    Array& array =
+        arrays_[Below(3) > 0
+                    ? n - 1 - static_cast<size_t>(Below(static_cast<int>(std::min<size_t>(n, 3))))
+                    : static_cast<size_t>(Below(static_cast<int>(n)))];
     array.read = true;
     return array;
   }
@@ -65,7 +70,8 @@ class Generator {
   Array Partner(const Array& first) {
     std::vector<size_t> fitting;
     for (size_t i = 0; i < arrays_.size(); ++i) {
-      if (arrays_[i].image == first.image && arrays_[i].channels == first.channels) fitting.push_back(i);
+      if (arrays_[i].image == first.image && arrays_[i].channels == first.channels)
+        fitting.push_back(i);
     }
     Array& array = arrays_[fitting[static_cast<size_t>(Below(static_cast<int>(fitting.size())))]];
     array.read = true;
@@ -92,14 +98,20 @@ class Generator {
       case 8:
         return Dense(x);
       case 9:
-        return differentiable_ ? Unary(x) : Add(Apply("BlockGrad", {x.symbol}), x.image, x.channels);
+        return differentiable_ ? Unary(x)
+                               : Add(Apply("BlockGrad", {x.symbol}), x.image, x.channels);
       case 10:
-        return differentiable_ ? Binary(x) : Add(Apply("Dropout", {x.symbol}, {{"p", "0.3"}}), x.image, x.channels);
+        return differentiable_
+                   ? Binary(x)
+                   : Add(Apply("Dropout", {x.symbol}, {{"p", "0.3"}}), x.image, x.channels);
       case 11:
         return Convolve(x);
       case 12:
-        return Add(Apply("Pooling", {x.symbol}, {{"pool_type", Below(2) ? "avg" : "max"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}}), true,
-                   x.channels);
+        return Add(
+            Apply(
+                "Pooling", {x.symbol},
+                {{"pool_type", Below(2) ? "avg" : "max"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}}),
+            true, x.channels);
       default:
         return Normalize(x);
     }
@@ -109,10 +121,13 @@ class Generator {
     static const char* const kSimple[] = {"tanh", "sigmoid", "sin", "negative", "arctan"};
     static const char* const kActivations[] = {"tanh", "sigmoid", "softrelu", "relu"};
     const int n = Below(9);
-    Add(n < 5 ? Apply(kSimple[n], {x.symbol}) : Apply("Activation", {x.symbol}, {{"act_type", kActivations[n - 5]}}), x.image, x.channels);
+    Add(n < 5 ? Apply(kSimple[n], {x.symbol})
+              : Apply("Activation", {x.symbol}, {{"act_type", kActivations[n - 5]}}),
+        x.image, x.channels);
   }
   void Binary(const Array& x) {
-    static const char* const kOps[] = {"elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_add"};
+    static const char* const kOps[] = {"elemwise_add", "elemwise_sub", "elemwise_mul",
+                                       "elemwise_add"};
     const Array y = Partner(x);
     Symbol result = Apply(kOps[Below(4)], {x.symbol, y.symbol});
     Add(Apply("tanh", {result}), x.image, x.channels);  // keeps numbers small
@@ -137,17 +152,21 @@ class Generator {
     Add(Apply("Reshape", {x.symbol}, {{"shape", "(0, -1)"}}), false, x.channels);
   }
   void Dense(const Array& x) {
-    const int hidden = 2 * (1 + Below(3)), width = x.image ? x.channels * kSide * kSide : x.channels;
+    const int hidden = 2 * (1 + Below(3)),
+              width = x.image ? x.channels * kSide * kSide : x.channels;
     std::map<std::string, Symbol> named;
     if (Below(2)) named = {{"weight", Weight(format("dense_{}_{}", hidden, width))}};
-    Add(Apply("FullyConnected", {x.symbol}, {{"num_hidden", std::to_string(hidden)}}, named), false, hidden);
+    Add(Apply("FullyConnected", {x.symbol}, {{"num_hidden", std::to_string(hidden)}}, named), false,
+        hidden);
   }
   void Convolve(const Array& x) {
     const int filters = 1 + Below(4), kernel = Below(2) ? 3 : 1, pad = kernel / 2;
     std::map<std::string, Symbol> named;
-    if (Below(2)) named = {{"weight", Weight(format("conv_{}_{}_{}", filters, x.channels, kernel))}};
-    const Kwargs kwargs{
-        {"num_filter", std::to_string(filters)}, {"kernel", format("({}, {})", kernel, kernel)}, {"pad", format("({}, {})", pad, pad)}};
+    if (Below(2))
+      named = {{"weight", Weight(format("conv_{}_{}_{}", filters, x.channels, kernel))}};
+    const Kwargs kwargs{{"num_filter", std::to_string(filters)},
+                        {"kernel", format("({}, {})", kernel, kernel)},
+                        {"pad", format("({}, {})", pad, pad)}};
     Add(Apply("Convolution", {x.symbol}, kwargs, named), true, filters);
   }
   void Normalize(const Array& x) {
@@ -156,7 +175,9 @@ class Generator {
     Add(std::move(result), true, x.channels);
   }
   // One variable for all users of weights of this shape.
-  Symbol Weight(const std::string& shape) { return weights_.try_emplace(shape, Symbol::Variable("shared_" + shape)).first->second; }
+  Symbol Weight(const std::string& shape) {
+    return weights_.try_emplace(shape, Symbol::Variable("shared_" + shape)).first->second;
+  }
 
   Symbol Loss(const Array& x) {
     const int kind = x.image ? 0 : x.channels < 2 ? Below(2) : Below(3);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Random nets: branches and joins, in-place chains, aliases, operators with several outputs, one
 // array read twice by one operator, shared weights, several heads that others may also read.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A device for code written for teams (operator/rows.h): the host, where the three members of a
 // team take turns, each running to its next Fold. OnTeams{ctx} in place of OnGpu{ctx} runs GPU
@@ -78,7 +79,8 @@ class TeamSchedule {
     member.context.uc_stack.ss_size = member.stack.size();
     member.context.uc_link = &scheduler_;
     const auto self = reinterpret_cast<uintptr_t>(this);
-    makecontext(&member.context, reinterpret_cast<void (*)()>(&Enter), 2, static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
+    makecontext(&member.context, reinterpret_cast<void (*)()>(&Enter), 2,
+                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
   }
   static void Enter(unsigned high, unsigned low) {
     auto* self = reinterpret_cast<TeamSchedule*>(static_cast<uintptr_t>(high) << 32 | low);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A folder for one test, removed with its contents.
 #include <cstdlib>
@@ -24,13 +25,16 @@ class TempDir {
   TempDir& operator=(const TempDir&) = delete;
 
   const std::string& path() const { return path_; }
-  std::string path(std::string_view name) const { return (std::filesystem::path(path_) / name).string(); }
+  std::string path(std::string_view name) const {
+    return (std::filesystem::path(path_) / name).string();
+  }
   void MakeFolder(std::string_view name) const { std::filesystem::create_directories(path(name)); }
   // Also creates missing parent folders.
   void Write(std::string_view name, std::string_view bytes) const {
     const std::filesystem::path file = path(name);
     std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(file, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
 
  private:

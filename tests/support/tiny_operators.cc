@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/tiny_operators.h"
 
 namespace mxtrain::test {
@@ -31,7 +32,9 @@ struct FullyConnectedParam : Parameter<FullyConnectedParam> {
 class FullyConnected : public PropertyWithParam<FullyConnectedParam> {
  public:
   std::string TypeString() const override { return "FullyConnected"; }
-  Names ListArguments() const override { return param_.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"}; }
+  Names ListArguments() const override {
+    return param_.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
+  }
   bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
     UnifyShape({-1, param_.num_hidden}, &(*out)[0], TypeString(), "output");
     UnifyShape({param_.num_hidden, -1}, &(*in)[1], TypeString(), "weight");
@@ -40,8 +43,8 @@ class FullyConnected : public PropertyWithParam<FullyConnectedParam> {
       const bool flat = (*in)[0].known();
       const int64_t width = flat ? (*in)[0].Product(1, (*in)[0].ndim()) : -1;
       if (flat && (*in)[1][1] >= 0 && (*in)[1][1] != width) {
-        Throw(ErrorKind::kConfig, "FullyConnected: weight has shape {}, but data {} needs [{}, {}]", (*in)[1].ToString(),
-              (*in)[0].ToString(), param_.num_hidden, width);
+        Throw(ErrorKind::kConfig, "FullyConnected: weight has shape {}, but data {} needs [{}, {}]",
+              (*in)[1].ToString(), (*in)[0].ToString(), param_.num_hidden, width);
       }
       if (flat) UnifyShape({param_.num_hidden, width}, &(*in)[1], TypeString(), "weight");
       UnifyShape({(*in)[0][0], -1}, &(*out)[0], TypeString(), "output");
@@ -54,13 +57,17 @@ class FullyConnected : public PropertyWithParam<FullyConnectedParam> {
 struct ActivationParam : Parameter<ActivationParam> {
   int act_type;
   static void Declare(Fields<ActivationParam>& f) {
-    f.Add("act_type", &ActivationParam::act_type).Enum({{"relu", 0}, {"sigmoid", 1}, {"tanh", 2}}).Required();
+    f.Add("act_type", &ActivationParam::act_type)
+        .Enum({{"relu", 0}, {"sigmoid", 1}, {"tanh", 2}})
+        .Required();
   }
 };
 class Activation : public PropertyWithParam<ActivationParam> {
  public:
   std::string TypeString() const override { return "Activation"; }
-  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override { return SameShape(in, out, TypeString(), ListArguments()); }
+  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
+    return SameShape(in, out, TypeString(), ListArguments());
+  }
 };
 
 struct BatchNormParam : Parameter<BatchNormParam> {
@@ -88,7 +95,8 @@ class BatchNorm : public PropertyWithParam<BatchNormParam> {
     return AllKnown(*out);
   }
   // Statistics stay float32 for float16 data.
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override {
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override {
     DType& type = (*in)[0] != DType::kUnknown ? (*in)[0] : (*out)[0];
     (*in)[0] = (*out)[0] = type;
     const DType rest = type == DType::kFloat16 ? DType::kFloat32 : type;
@@ -128,7 +136,9 @@ class Concat : public PropertyWithParam<ConcatParam> {
 
 struct SliceChannelParam : Parameter<SliceChannelParam> {
   int num_outputs;
-  static void Declare(Fields<SliceChannelParam>& f) { f.Add("num_outputs", &SliceChannelParam::num_outputs).Required().Range(1); }
+  static void Declare(Fields<SliceChannelParam>& f) {
+    f.Add("num_outputs", &SliceChannelParam::num_outputs).Required().Range(1);
+  }
 };
 class SliceChannel : public PropertyWithParam<SliceChannelParam> {
  public:
@@ -168,12 +178,17 @@ struct LeakyReLUParam : Parameter<LeakyReLUParam> {
 class LeakyReLU : public PropertyWithParam<LeakyReLUParam> {
  public:
   std::string TypeString() const override { return "LeakyReLU"; }
-  Names ListArguments() const override { return param_.act_type ? Names{"data", "gamma"} : Names{"data"}; }
-  std::string DefaultInit(int argument) const override { return argument == 1 ? R"(["constant", {"value": 0.25}])" : ""; }
+  Names ListArguments() const override {
+    return param_.act_type ? Names{"data", "gamma"} : Names{"data"};
+  }
+  std::string DefaultInit(int argument) const override {
+    return argument == 1 ? R"(["constant", {"value": 0.25}])" : "";
+  }
   bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
     UnifyShape((*in)[0], &(*out)[0], TypeString(), "data");
     (*in)[0] = (*out)[0];
-    if (param_.act_type && (*in)[0].has_rank()) UnifyShape({(*in)[0][1]}, &(*in)[1], TypeString(), "gamma");
+    if (param_.act_type && (*in)[0].has_rank())
+      UnifyShape({(*in)[0][1]}, &(*in)[1], TypeString(), "gamma");
     return AllKnown(*in) && AllKnown(*out);
   }
 };
@@ -183,21 +198,27 @@ struct PoolingParam : Parameter<PoolingParam> {
   int pooling_convention;
   static void Declare(Fields<PoolingParam>& f) {
     f.Add("kernel", &PoolingParam::kernel).Required();
-    f.Add("pooling_convention", &PoolingParam::pooling_convention).Enum({{"valid", 0}, {"full", 1}}).Default(0);
+    f.Add("pooling_convention", &PoolingParam::pooling_convention)
+        .Enum({{"valid", 0}, {"full", 1}})
+        .Default(0);
     f.Ignored("workspace", "scratch size");
   }
 };
 class Pooling : public PropertyWithParam<PoolingParam> {
  public:
   std::string TypeString() const override { return "Pooling"; }
-  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override { return SameShape(in, out, TypeString(), ListArguments()); }
+  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
+    return SameShape(in, out, TypeString(), ListArguments());
+  }
 };
 
 class ElemwiseAdd : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "elemwise_add"; }
   Names ListArguments() const override { return {"lhs", "rhs"}; }
-  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override { return SameShape(in, out, TypeString(), ListArguments()); }
+  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
+    return SameShape(in, out, TypeString(), ListArguments());
+  }
 };
 
 struct CastParam : Parameter<CastParam> {
@@ -207,8 +228,11 @@ struct CastParam : Parameter<CastParam> {
 class Cast : public PropertyWithParam<CastParam> {
  public:
   std::string TypeString() const override { return "Cast"; }
-  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override { return SameShape(in, out, TypeString(), ListArguments()); }
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>*) const override {
+  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
+    return SameShape(in, out, TypeString(), ListArguments());
+  }
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>*) const override {
     (*out)[0] = param_.dtype;
     return (*in)[0] != DType::kUnknown;
   }
@@ -221,14 +245,18 @@ struct ScalarParam : Parameter<ScalarParam> {
 };
 struct AxisParam : Parameter<AxisParam> {
   std::optional<int> axis;
-  static void Declare(Fields<AxisParam>& f) { f.Add("axis", &AxisParam::axis).Default(std::nullopt); }
+  static void Declare(Fields<AxisParam>& f) {
+    f.Add("axis", &AxisParam::axis).Default(std::nullopt);
+  }
 };
 template <typename P>
 class Unary : public PropertyWithParam<P> {
  public:
   explicit Unary(std::string name) : name_(std::move(name)) {}
   std::string TypeString() const override { return name_; }
-  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override { return SameShape(in, out, name_, this->ListArguments()); }
+  bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
+    return SameShape(in, out, name_, this->ListArguments());
+  }
 
  private:
   std::string name_;
@@ -258,7 +286,8 @@ void Add(OperatorRegistry& registry, const std::vector<std::string>& aliases = {
   registry.AddProperty(T().TypeString(), aliases, [] { return std::make_unique<T>(); });
 }
 template <typename P>
-void AddUnary(OperatorRegistry& registry, const std::string& name, const std::vector<std::string>& aliases = {}) {
+void AddUnary(OperatorRegistry& registry, const std::string& name,
+              const std::vector<std::string>& aliases = {}) {
   registry.AddProperty(name, aliases, [name] { return std::make_unique<Unary<P>>(name); });
 }
 

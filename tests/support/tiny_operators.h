@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Operators with a definition but no kernels, for tests of graphs, shapes and files that must not
 // depend on the real ones. They have the real names, arguments and defaults (reduced):

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Small complete runs of the trainer: a table of examples, nets, a process that trains, and its
 // results for comparison.
@@ -29,7 +30,8 @@ inline void WriteTable(const TempDir& folder) {
   for (int n = 0; n < kExamples; ++n) {
     const int label = n % 3;
     text += std::to_string(label);
-    for (double v : ValuesFor(format("example {}", n), kSide * kSide)) text += format(",{:.4f}", v + label - 1);
+    for (double v : ValuesFor(format("example {}", n), kSide * kSide))
+      text += format(",{:.4f}", v + label - 1);
     text += "\n";
   }
   folder.Write("table.csv", text);
@@ -40,8 +42,11 @@ inline void WriteImages(const TempDir& folder) {
   for (int n = 0; n < kExamples; ++n) {
     io::Image image;
     image.Resize(kSide + n % 3, kSide + n % 2, 3);
-    const std::vector<double> values = ValuesFor(format("image {}", n), static_cast<int64_t>(image.pixels.size()));
-    for (size_t i = 0; i < values.size(); ++i) image.pixels[i] = static_cast<uint8_t>(std::clamp(128 + 60 * (values[i] + n % 3 - 1), 0.0, 255.0));
+    const std::vector<double> values =
+        ValuesFor(format("image {}", n), static_cast<int64_t>(image.pixels.size()));
+    for (size_t i = 0; i < values.size(); ++i)
+      image.pixels[i] =
+          static_cast<uint8_t>(std::clamp(128 + 60 * (values[i] + n % 3 - 1), 0.0, 255.0));
     folder.Write(format("images/{}/{:02}.png", n % 3, n), io::EncodePng(image));
   }
 }
@@ -51,7 +56,7 @@ struct RunSpec {
   Context ctx = Context::cpu();
   std::function<std::unique_ptr<Runtime>(const RunSpec&)> make_runtime;  // empty: NewRuntime
   int data_threads = 1;
-  bool images = false;  // use WriteImages instead of the table
+  bool images = false;    // use WriteImages instead of the table
   bool as_pixels = true;  // if batches are for a GPU
   Symbol symbol;
   int workers = 1;               // on ctx
@@ -67,7 +72,8 @@ struct RunSpec {
   std::string folder;
   uint64_t seed = 5;
   int64_t batch = kBatch, max_steps = 0, save_every_steps = 0, grad_accum = 1;
-  NamedSpec lr_schedule{"multistep", {{"milestones", "[7, 12]"}, {"unit", "steps"}, {"factor", "0.5"}}};
+  NamedSpec lr_schedule{"multistep",
+                        {{"milestones", "[7, 12]"}, {"unit", "steps"}, {"factor", "0.5"}}};
   LrPatterns lr_mult;
   std::optional<double> average_decay;
   EarlyStop early_stop;
@@ -105,12 +111,15 @@ struct Process {
   std::unique_ptr<Trainer> trainer;
 
   Process(const TempDir& data, const RunSpec& spec)
-      : runtime(spec.make_runtime ? spec.make_runtime(spec) : NewRuntime(spec.engine, 2, spec.seed)) {
+      : runtime(spec.make_runtime ? spec.make_runtime(spec)
+                                  : NewRuntime(spec.engine, 2, spec.seed)) {
     train = Iter(data, spec, true);
     val = Iter(data, spec, false);
     TrainOptions options;
     options.symbol = spec.symbol;
-    options.workers = spec.devices.empty() ? std::vector<Context>(static_cast<size_t>(spec.workers), spec.ctx) : spec.devices;
+    options.workers = spec.devices.empty()
+                          ? std::vector<Context>(static_cast<size_t>(spec.workers), spec.ctx)
+                          : spec.devices;
     options.kvstore = spec.kvstore;
     options.new_communicator = spec.new_communicator;
     options.epochs = spec.epochs;
@@ -138,13 +147,16 @@ struct Process {
   std::unique_ptr<DataIter> Iter(const TempDir& data, const RunSpec& spec, bool training) {
     std::shared_ptr<const io::Source> source =
         spec.images ? io::MakeSource("image_folder", {{"path", data.path("images")}})
-                      : io::MakeSource("csv", {{"path", data.path("table.csv")},
-                                               {"label_columns", "class"},
-                                               {"data_shape", format("(1, {}, {})", kSide, kSide)}});
+                    : io::MakeSource("csv", {{"path", data.path("table.csv")},
+                                             {"label_columns", "class"},
+                                             {"data_shape", format("(1, {}, {})", kSide, kSide)}});
     std::vector<io::TransformSpec> transforms;
-    if (spec.images && training) transforms = {{"random_crop", {{"", std::to_string(kSide)}}}, {"flip", {}}};
+    if (spec.images && training)
+      transforms = {{"random_crop", {{"", std::to_string(kSide)}}}, {"flip", {}}};
     if (spec.images && !training) transforms = {{"resize", {{"", format("({0}, {0})", kSide)}}}};
-    if (spec.images) transforms.push_back({"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}});
+    if (spec.images)
+      transforms.push_back(
+          {"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}});
     io::PipelineParam param;
     param.Init({{"batch_size", std::to_string(spec.batch)},
                 {"mode", training ? "training" : "evaluation"},
@@ -179,9 +191,12 @@ inline Symbol NoisyNet() {
 inline Symbol QuietNet() {
   const OperatorRegistry& registry = TestRegistry();
   const std::vector data{Symbol::Variable("data")};
-  const std::vector hidden{Symbol::Create(registry, "FullyConnected", "fc1", {{"num_hidden", "16"}}, data)};
-  const std::vector bent{Symbol::Create(registry, "Activation", "act1", {{"act_type", "tanh"}}, hidden)};
-  const std::vector scores{Symbol::Create(registry, "FullyConnected", "fc2", {{"num_hidden", "3"}}, bent)};
+  const std::vector hidden{
+      Symbol::Create(registry, "FullyConnected", "fc1", {{"num_hidden", "16"}}, data)};
+  const std::vector bent{
+      Symbol::Create(registry, "Activation", "act1", {{"act_type", "tanh"}}, hidden)};
+  const std::vector scores{
+      Symbol::Create(registry, "FullyConnected", "fc2", {{"num_hidden", "3"}}, bent)};
   return Symbol::Create(registry, "SoftmaxOutput", "softmax", {}, scores);
 }
 
@@ -200,7 +215,8 @@ inline Outcome RunWhole(const TempDir& data, RunSpec spec) {
   CHECK(result.epochs == spec.epochs);
   CHECK(result.end == RunEnd::kComplete);
   const CheckpointFolder checkpoints(spec.folder);
-  return {ReadFile(checkpoints.File("last")), log.epochs, BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
+  return {ReadFile(checkpoints.File("last")), log.epochs,
+          BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
 }
 
 // Between two runs of one net.
@@ -210,7 +226,8 @@ inline double LargestDifference(const Bits& a, const Bits& b) {
   for (const auto& [name, values] : a) {
     const std::vector<float>& others = b.at(name);
     REQUIRE(others.size() == values.size());
-    for (size_t i = 0; i < values.size(); ++i) largest = std::max(largest, std::abs(static_cast<double>(values[i]) - others[i]));
+    for (size_t i = 0; i < values.size(); ++i)
+      largest = std::max(largest, std::abs(static_cast<double>(values[i]) - others[i]));
   }
   return largest;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/plot/axis.h"
 
 #include <algorithm>
@@ -72,28 +73,34 @@ void Axis::AddLinearTicks(int count, bool whole) {
   double step = RoundStep(high_ - low_, count);
   if (whole) step = std::max(step, 1.0);
   const double slack = 1e-6 * step;
-  for (double k = std::ceil((low_ - slack) / step); k * step <= high_ + slack; ++k) ticks_.push_back({k * step, TickText(k * step, step)});
+  for (double k = std::ceil((low_ - slack) / step); k * step <= high_ + slack; ++k)
+    ticks_.push_back({k * step, TickText(k * step, step)});
 }
 
 // Powers of ten; also 2 and 5 times those if there are few; like a linear axis if none is in range.
 void Axis::AddLogTicks(int count) {
   const double decades = high_ - low_;
   const int step = std::max(1, static_cast<int>(std::ceil(decades / count)));
-  const std::vector<double> factors = decades < 2.5 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
+  const std::vector<double> factors =
+      decades < 2.5 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
   for (int e = static_cast<int>(std::floor(low_)); e <= std::ceil(high_); ++e) {
     for (double factor : factors) {
       const double at = e + std::log10(factor);
       if (at < low_ - 1e-9 || at > high_ + 1e-9 || (e % step != 0 && factors.size() == 1)) continue;
       const bool plain = e >= -3 && e <= 3;
       const std::string power = PowerOfTen(e);
-      const std::string text = plain ? format("{:g}", factor * std::pow(10, e)) : factor == 1 ? power : format("{:g}·{}", factor, power);
+      const std::string text = plain         ? format("{:g}", factor * std::pow(10, e))
+                               : factor == 1 ? power
+                                             : format("{:g}·{}", factor, power);
       ticks_.push_back({factor * std::pow(10, e), text});
     }
   }
   if (ticks_.size() >= 2) return;
   ticks_.clear();
-  const double low = std::pow(10, low_), high = std::pow(10, high_), linear = RoundStep(high - low, count);
-  for (double k = std::ceil(low / linear); k * linear <= high; ++k) ticks_.push_back({k * linear, TickText(k * linear, linear)});
+  const double low = std::pow(10, low_), high = std::pow(10, high_),
+               linear = RoundStep(high - low, count);
+  for (double k = std::ceil(low / linear); k * linear <= high; ++k)
+    ticks_.push_back({k * linear, TickText(k * linear, linear)});
 }
 
 }  // namespace mxtrain::plot

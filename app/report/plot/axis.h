@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One axis of a chart: its ticks and their positions.
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/plot/chart.h"
 
 #include <algorithm>
@@ -9,7 +10,8 @@
 namespace mxtrain::plot {
 namespace {
 
-constexpr double kTextSize = 12, kTitleSize = 16, kMargin = 16, kTickLength = 5, kLineHeight = 20, kDot = 3.5;
+constexpr double kTextSize = 12, kTitleSize = 16, kMargin = 16, kTickLength = 5, kLineHeight = 20,
+                 kDot = 3.5;
 
 struct LegendItem {
   std::string name;
@@ -22,15 +24,21 @@ struct LegendItem {
 class Frame {
  public:
   Frame(double width, double height)
-      : drawing_(width, height), left_(kMargin), top_(kMargin), right_(width - kMargin), bottom_(height - kMargin) {}
+      : drawing_(width, height),
+        left_(kMargin),
+        top_(kMargin),
+        right_(width - kMargin),
+        bottom_(height - kMargin) {}
 
   void AddTitle(const std::string& title, const std::string& subtitle) {
     if (!title.empty()) {
-      drawing_.AddText({left_, top_ + 12}, FitText(title, kTitleSize, right_ - left_), {.size = kTitleSize});
+      drawing_.AddText({left_, top_ + 12}, FitText(title, kTitleSize, right_ - left_),
+                       {.size = kTitleSize});
       top_ += 24;
     }
     if (!subtitle.empty()) {
-      drawing_.AddText({left_, top_ + 9}, FitText(subtitle, kTextSize, right_ - left_), {.size = kTextSize, .colour = kGray});
+      drawing_.AddText({left_, top_ + 9}, FitText(subtitle, kTextSize, right_ - left_),
+                       {.size = kTextSize, .colour = kGray});
       top_ += kLineHeight;
     }
   }
@@ -47,7 +55,8 @@ class Frame {
       if (x > left_ && x + width > right_) x = left_, top_ += kLineHeight;
       switch (item.kind) {
         case Chart::Series::Kind::kLine:
-          drawing_.AddLine({{x, top_ + 6}, {x + kSample, top_ + 6}}, LineStroke(item.colour, item.dashed));
+          drawing_.AddLine({{x, top_ + 6}, {x + kSample, top_ + 6}},
+                           LineStroke(item.colour, item.dashed));
           break;
         case Chart::Series::Kind::kPoints:
           drawing_.AddDot({x + kSample / 2, top_ + 6}, kDot, item.colour);
@@ -70,22 +79,32 @@ class Frame {
 
   // Reserves room for the numbers and the label of an axis; the axis is drawn once the rectangle is
   // known.
-  void ReserveLeft(double width, const std::string& label) { left_ += width + kTickLength + 4 + (label.empty() ? 0 : kLineHeight); }
-  void ReserveBottom(const std::string& label) { bottom_ -= 18 + kTickLength + (label.empty() ? 0 : kLineHeight); }
+  void ReserveLeft(double width, const std::string& label) {
+    left_ += width + kTickLength + 4 + (label.empty() ? 0 : kLineHeight);
+  }
+  void ReserveBottom(const std::string& label) {
+    bottom_ -= 18 + kTickLength + (label.empty() ? 0 : kLineHeight);
+  }
   void ReserveRight(double width) { right_ -= width; }
 
-  double X(const Axis& axis, double value) const { return left_ + axis.Place(value) * (right_ - left_); }
-  double Y(const Axis& axis, double value) const { return bottom_ - axis.Place(value) * (bottom_ - top_); }
+  double X(const Axis& axis, double value) const {
+    return left_ + axis.Place(value) * (right_ - left_);
+  }
+  double Y(const Axis& axis, double value) const {
+    return bottom_ - axis.Place(value) * (bottom_ - top_);
+  }
 
   void AddXAxis(const Axis& axis, const std::string& label, bool grid) {
     for (const Axis::Tick& tick : axis.ticks()) {
       const double x = X(axis, tick.value);
       if (grid) drawing_.AddLine({{x, top_}, {x, bottom_}}, {kGrid, 1});
       drawing_.AddLine({{x, bottom_}, {x, bottom_ + kTickLength}}, {kBlack, 1});
-      drawing_.AddText({x, bottom_ + kTickLength + 13}, tick.text, {.size = kTextSize, .anchor = Anchor::kMiddle});
+      drawing_.AddText({x, bottom_ + kTickLength + 13}, tick.text,
+                       {.size = kTextSize, .anchor = Anchor::kMiddle});
     }
     if (!label.empty()) {
-      drawing_.AddText({(left_ + right_) / 2, bottom_ + kTickLength + 13 + kLineHeight}, label, {.size = 13, .anchor = Anchor::kMiddle});
+      drawing_.AddText({(left_ + right_) / 2, bottom_ + kTickLength + 13 + kLineHeight}, label,
+                       {.size = 13, .anchor = Anchor::kMiddle});
     }
   }
   void AddYAxis(const Axis& axis, const std::string& label) {
@@ -94,16 +113,20 @@ class Frame {
       const double y = Y(axis, tick.value);
       drawing_.AddLine({{left_, y}, {right_, y}}, {kGrid, 1});
       drawing_.AddLine({{left_ - kTickLength, y}, {left_, y}}, {kBlack, 1});
-      drawing_.AddText({left_ - kTickLength - 4, y + 4.3}, tick.text, {.size = kTextSize, .anchor = Anchor::kEnd});
+      drawing_.AddText({left_ - kTickLength - 4, y + 4.3}, tick.text,
+                       {.size = kTextSize, .anchor = Anchor::kEnd});
       widest = std::max(widest, TextWidth(tick.text, kTextSize));
     }
     if (!label.empty()) {
       const double x = left_ - kTickLength - 4 - widest - 10;
-      drawing_.AddText({x, (top_ + bottom_) / 2}, label, {.size = 13, .anchor = Anchor::kMiddle, .upwards = true});
+      drawing_.AddText({x, (top_ + bottom_) / 2}, label,
+                       {.size = 13, .anchor = Anchor::kMiddle, .upwards = true});
     }
   }
   // The two axis lines.
-  void AddCorner() { drawing_.AddLine({{left_, top_}, {left_, bottom_}, {right_, bottom_}}, {kBlack, 1}); }
+  void AddCorner() {
+    drawing_.AddLine({{left_, top_}, {left_, bottom_}, {right_, bottom_}}, {kBlack, 1});
+  }
 
   Drawing& drawing() { return drawing_; }
   double left() const { return left_; }
@@ -118,7 +141,8 @@ class Frame {
 
 double WidestTick(const Axis& axis) {
   double widest = 0;
-  for (const Axis::Tick& tick : axis.ticks()) widest = std::max(widest, TextWidth(tick.text, kTextSize));
+  for (const Axis::Tick& tick : axis.ticks())
+    widest = std::max(widest, TextWidth(tick.text, kTextSize));
   return widest;
 }
 
@@ -129,7 +153,8 @@ double WidestOf(const std::vector<std::string>& names) {
 }
 
 // A line is interrupted at points that its axes cannot show.
-void DrawLine(Frame& frame, const Axis& x, const Axis& y, const Chart::Series& series, Colour colour) {
+void DrawLine(Frame& frame, const Axis& x, const Axis& y, const Chart::Series& series,
+              Colour colour) {
   std::vector<Point> piece;
   const auto end_piece = [&] {
     if (piece.size() == 1) frame.drawing().AddDot(piece[0], kDot, colour);
@@ -146,7 +171,8 @@ void DrawLine(Frame& frame, const Axis& x, const Axis& y, const Chart::Series& s
   end_piece();
 }
 
-void DrawSeries(Frame& frame, const Axis& x, const Axis& y, const Chart::Series& series, Colour colour) {
+void DrawSeries(Frame& frame, const Axis& x, const Axis& y, const Chart::Series& series,
+                Colour colour) {
   if (series.kind == Chart::Series::Kind::kLine) return DrawLine(frame, x, y, series, colour);
   for (const Point& p : series.points) {
     if (!x.Shows(p.x) || !y.Shows(p.y)) continue;
@@ -154,7 +180,8 @@ void DrawSeries(Frame& frame, const Axis& x, const Axis& y, const Chart::Series&
       frame.drawing().AddDot({frame.X(x, p.x), frame.Y(y, p.y)}, kDot, colour);
     } else {
       const double left = frame.X(x, p.x - series.width / 2), top = frame.Y(y, p.y);
-      frame.drawing().AddBox({left, top}, frame.X(x, p.x + series.width / 2) - left - 1, frame.bottom() - top, colour);
+      frame.drawing().AddBox({left, top}, frame.X(x, p.x + series.width / 2) - left - 1,
+                             frame.bottom() - top, colour);
     }
   }
 }
@@ -165,8 +192,9 @@ void DrawMark(Frame& frame, const Axis& x, const Chart::Mark& mark) {
   const double at = frame.X(x, mark.x);
   const bool right = at < (frame.left() + frame.right()) / 2;
   frame.drawing().AddLine({{at, frame.top() - 2}, {at, frame.bottom()}}, {kGray, 1, {3, 3}});
-  frame.drawing().AddText({at + (right ? 5 : -5), frame.top() + 8}, mark.text,
-                          {.size = 11, .anchor = right ? Anchor::kStart : Anchor::kEnd, .colour = kGray});
+  frame.drawing().AddText(
+      {at + (right ? 5 : -5), frame.top() + 8}, mark.text,
+      {.size = 11, .anchor = right ? Anchor::kStart : Anchor::kEnd, .colour = kGray});
 }
 
 }  // namespace
@@ -184,16 +212,20 @@ Drawing Draw(const Chart& chart, double width, double height) {
     }
     if (!s.name.empty()) legend.push_back({s.name, colour_of(i), s.kind, s.dashed});
   }
-  const Axis x(chart.x, xs, std::max(2, static_cast<int>(width / 80))), y(chart.y, ys, std::max(2, static_cast<int>(height / 45)));
+  const Axis x(chart.x, xs, std::max(2, static_cast<int>(width / 80))),
+      y(chart.y, ys, std::max(2, static_cast<int>(height / 45)));
   Frame frame(width, height);
   frame.AddTitle(chart.title, chart.subtitle);
   frame.AddLegend(legend);
   frame.ReserveLeft(WidestTick(y), chart.y.label);
   frame.ReserveBottom(chart.x.label);
-  frame.ReserveRight(x.ticks().empty() ? 0 : std::max(0.0, TextWidth(x.ticks().back().text, kTextSize) / 2 - kMargin));
+  frame.ReserveRight(
+      x.ticks().empty() ? 0
+                        : std::max(0.0, TextWidth(x.ticks().back().text, kTextSize) / 2 - kMargin));
   frame.AddXAxis(x, chart.x.label, true);
   frame.AddYAxis(y, chart.y.label);
-  for (size_t i = 0; i < chart.series.size(); ++i) DrawSeries(frame, x, y, chart.series[i], colour_of(i));
+  for (size_t i = 0; i < chart.series.size(); ++i)
+    DrawSeries(frame, x, y, chart.series[i], colour_of(i));
   for (const Chart::Mark& mark : chart.marks) DrawMark(frame, x, mark);
   frame.AddCorner();
   return std::move(frame.drawing());
@@ -209,7 +241,8 @@ Drawing Draw(const BarChart& chart, double width) {
     legend.push_back({chart.series[i].name, SeriesColour(i), Chart::Series::Kind::kColumns});
   }
   const Axis x(chart.values, values, 8);
-  Frame frame(width, group * static_cast<double>(chart.names.size()) + kGap + 130 + (chart.subtitle.empty() ? 0 : kLineHeight));
+  Frame frame(width, group * static_cast<double>(chart.names.size()) + kGap + 130 +
+                         (chart.subtitle.empty() ? 0 : kLineHeight));
   frame.AddTitle(chart.title, chart.subtitle);
   frame.AddLegend(legend);
   frame.ReserveLeft(std::min(WidestOf(chart.names), kMostName), "");
@@ -217,7 +250,8 @@ Drawing Draw(const BarChart& chart, double width) {
   frame.AddXAxis(x, chart.values.label, true);
   for (size_t k = 0; k < chart.names.size(); ++k) {
     const double top = frame.top() + kGap + group * static_cast<double>(k);
-    frame.drawing().AddText({frame.left() - kTickLength - 4, top + (group - kGap) / 2 + 4.3}, FitText(chart.names[k], kTextSize, kMostName),
+    frame.drawing().AddText({frame.left() - kTickLength - 4, top + (group - kGap) / 2 + 4.3},
+                            FitText(chart.names[k], kTextSize, kMostName),
                             {.size = kTextSize, .anchor = Anchor::kEnd});
     for (size_t i = 0; i < chart.series.size(); ++i) {
       const double value = chart.series[i].values[k];
@@ -242,7 +276,8 @@ io::Image ToImage(const HeatMap& map) {
   image.Resize(n, n, 3);
   for (int r = 0; r < n; ++r) {
     for (int c = 0; c < n; ++c) {
-      const Colour colour = Between(kWhite, kDarkBlue, map.shades[static_cast<size_t>(r)][static_cast<size_t>(c)]);
+      const Colour colour =
+          Between(kWhite, kDarkBlue, map.shades[static_cast<size_t>(r)][static_cast<size_t>(c)]);
       uint8_t* pixel = image.row(r) + 3 * c;
       pixel[0] = colour.red, pixel[1] = colour.green, pixel[2] = colour.blue;
     }
@@ -255,13 +290,17 @@ void DrawCells(Drawing& drawing, const HeatMap& map, Point corner, double cell) 
   for (size_t r = 0; r < map.shades.size(); ++r) {
     for (size_t c = 0; c < map.shades[r].size(); ++c) {
       const double shade = map.shades[r][c];
-      const Point at{corner.x + cell * static_cast<double>(c), corner.y + cell * static_cast<double>(r)};
+      const Point at{corner.x + cell * static_cast<double>(c),
+                     corner.y + cell * static_cast<double>(r)};
       drawing.AddBox(at, cell, cell, Between(kWhite, kDarkBlue, shade), 1,
                      format("{} \u2192 {}: {}", map.names[r], map.names[c], map.texts[r][c]));
       const double size = std::min(kTextSize, cell / 3.2);
-      if (cell < kLeastForText || map.texts[r][c].empty() || TextWidth(map.texts[r][c], size) > cell) continue;
-      drawing.AddText({at.x + cell / 2, at.y + cell / 2 + size * 0.36}, map.texts[r][c],
-                      {.size = size, .anchor = Anchor::kMiddle, .colour = shade > 0.5 ? kWhite : kBlack});
+      if (cell < kLeastForText || map.texts[r][c].empty() ||
+          TextWidth(map.texts[r][c], size) > cell)
+        continue;
+      drawing.AddText(
+          {at.x + cell / 2, at.y + cell / 2 + size * 0.36}, map.texts[r][c],
+          {.size = size, .anchor = Anchor::kMiddle, .colour = shade > 0.5 ? kWhite : kBlack});
     }
   }
 }
@@ -272,28 +311,35 @@ void DrawScale(Drawing& drawing, Point at, double height, const std::string& lab
   constexpr double kWidth = 14;
   for (int i = 0; i < kSteps; ++i) {
     const double y = at.y + height * i / kSteps;
-    drawing.AddBox({at.x, y}, kWidth, height / kSteps + 0.5, Between(kDarkBlue, kWhite, (i + 0.5) / kSteps));
+    drawing.AddBox({at.x, y}, kWidth, height / kSteps + 0.5,
+                   Between(kDarkBlue, kWhite, (i + 0.5) / kSteps));
   }
   drawing.AddFrame(at, kWidth, height, {kBlack, 1});
   for (int i = 0; i <= 4; ++i) {
-    drawing.AddText({at.x + kWidth + 5, at.y + height * (1 - i / 4.0) + 4}, format("{:g}", i / 4.0), {.size = 11});
+    drawing.AddText({at.x + kWidth + 5, at.y + height * (1 - i / 4.0) + 4}, format("{:g}", i / 4.0),
+                    {.size = 11});
   }
-  drawing.AddText({at.x + kWidth + 50, at.y + height / 2}, label, {.size = kTextSize, .anchor = Anchor::kMiddle, .upwards = true});
+  drawing.AddText({at.x + kWidth + 50, at.y + height / 2}, label,
+                  {.size = kTextSize, .anchor = Anchor::kMiddle, .upwards = true});
 }
 
 }  // namespace
 
 Drawing Draw(const HeatMap& map) {
-  constexpr double kWanted = 560, kMostCell = 56, kLeastForNames = 9, kMostShapes = 60, kMostName = 150, kScale = 100;
+  constexpr double kWanted = 560, kMostCell = 56, kLeastForNames = 9, kMostShapes = 60,
+                   kMostName = 150, kScale = 100;
   const double count = static_cast<double>(map.shades.size());
   const double cell = std::min(kMostCell, std::max(kWanted / count, 0.5)), side = cell * count;
   const bool names = cell >= kLeastForNames;
-  const double name_size = std::min(kTextSize, cell * 0.9), names_width = names ? std::min(WidestOf(map.names), kMostName) + 8 : 0;
+  const double name_size = std::min(kTextSize, cell * 0.9),
+               names_width = names ? std::min(WidestOf(map.names), kMostName) + 8 : 0;
   const double top = kMargin + 24 + (map.subtitle.empty() ? 0 : kLineHeight) + 6,
                left = std::ceil(kMargin + kLineHeight +
                                 names_width);  // an integer, to avoid seams between cells
-  const double width = std::max(left + side + kScale, kMargin * 2 + TextWidth(map.title, kTitleSize));
-  Frame frame(std::max(width, kMargin * 2 + TextWidth(map.subtitle, kTextSize)), top + side + names_width + kLineHeight + kMargin);
+  const double width =
+      std::max(left + side + kScale, kMargin * 2 + TextWidth(map.title, kTitleSize));
+  Frame frame(std::max(width, kMargin * 2 + TextWidth(map.subtitle, kTextSize)),
+              top + side + names_width + kLineHeight + kMargin);
   frame.AddTitle(map.title, map.subtitle);
   Drawing& drawing = frame.drawing();
   const Point corner{left, top};
@@ -307,10 +353,13 @@ Drawing Draw(const HeatMap& map) {
     const double middle = cell * (static_cast<double>(k) + 0.5) + name_size * 0.36;
     const std::string name = FitText(map.names[k], name_size, kMostName);
     drawing.AddText({left - 6, top + middle}, name, {.size = name_size, .anchor = Anchor::kEnd});
-    drawing.AddText({left + middle, top + side + 6}, name, {.size = name_size, .anchor = Anchor::kEnd, .upwards = true});
+    drawing.AddText({left + middle, top + side + 6}, name,
+                    {.size = name_size, .anchor = Anchor::kEnd, .upwards = true});
   }
-  drawing.AddText({kMargin + 10, top + side / 2}, map.row_label, {.anchor = Anchor::kMiddle, .upwards = true});
-  drawing.AddText({left + side / 2, top + side + names_width + 16}, map.column_label, {.anchor = Anchor::kMiddle});
+  drawing.AddText({kMargin + 10, top + side / 2}, map.row_label,
+                  {.anchor = Anchor::kMiddle, .upwards = true});
+  drawing.AddText({left + side / 2, top + side + names_width + 16}, map.column_label,
+                  {.anchor = Anchor::kMiddle});
   DrawScale(drawing, {left + side + 18, top}, side, map.value_label);
   return std::move(drawing);
 }

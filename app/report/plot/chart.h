@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Charts as data; Draw lays them out: title, legend above the data, never on it, axes with ticks
 // and labels.

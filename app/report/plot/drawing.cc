@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/plot/drawing.h"
 
 #include <array>
@@ -10,17 +11,22 @@
 namespace mxtrain::plot {
 
 Colour SeriesColour(size_t i) {
-  static constexpr std::array kColours = {kBlue, kVermilion, kGreen, kOrange, kPurple, kSky, kBlack};
+  static constexpr std::array kColours = {kBlue,   kVermilion, kGreen, kOrange,
+                                          kPurple, kSky,       kBlack};
   return kColours[i % kColours.size()];
 }
 
 Colour Between(Colour a, Colour b, double t) {
-  const auto mix = [t](uint8_t from, uint8_t to) { return static_cast<uint8_t>(std::lround(from + t * (to - from))); };
+  const auto mix = [t](uint8_t from, uint8_t to) {
+    return static_cast<uint8_t>(std::lround(from + t * (to - from)));
+  };
   return {mix(a.red, b.red), mix(a.green, b.green), mix(a.blue, b.blue)};
 }
 
-void Drawing::AddBox(Point c, double width, double height, Colour fill, double opacity, std::string tooltip) {
-  AddArea({c, {c.x + width, c.y}, {c.x + width, c.y + height}, {c.x, c.y + height}}, fill, opacity, std::move(tooltip));
+void Drawing::AddBox(Point c, double width, double height, Colour fill, double opacity,
+                     std::string tooltip) {
+  AddArea({c, {c.x + width, c.y}, {c.x + width, c.y + height}, {c.x, c.y + height}}, fill, opacity,
+          std::move(tooltip));
 }
 
 void Drawing::AddFrame(Point c, double width, double height, const Stroke& stroke) {

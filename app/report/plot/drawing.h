@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A figure as a list of shapes, rendered identically as SVG and PNG. One unit is one CSS pixel in
 // SVG; x goes right, y down, from the upper left corner.
@@ -20,9 +21,10 @@ struct Colour {
 };
 
 // The colour-blind safe palette of Okabe and Ito (2008), and shades of gray.
-inline constexpr Colour kBlack{0, 0, 0}, kWhite{255, 255, 255}, kGray{110, 110, 110}, kGrid{225, 225, 225};
-inline constexpr Colour kBlue{0, 114, 178}, kVermilion{213, 94, 0}, kGreen{0, 158, 115}, kOrange{230, 159, 0}, kSky{86, 180, 233},
-    kPurple{204, 121, 167}, kYellow{240, 228, 66};
+inline constexpr Colour kBlack{0, 0, 0}, kWhite{255, 255, 255}, kGray{110, 110, 110},
+    kGrid{225, 225, 225};
+inline constexpr Colour kBlue{0, 114, 178}, kVermilion{213, 94, 0}, kGreen{0, 158, 115},
+    kOrange{230, 159, 0}, kSky{86, 180, 233}, kPurple{204, 121, 167}, kYellow{240, 228, 66};
 // The i-th colour for lines and bars; repeats after the seventh.
 Colour SeriesColour(size_t i);
 // t from 0 (a) to 1 (b).
@@ -74,14 +76,20 @@ class Drawing {
   }  // in drawing order; the background is white
 
   void Add(Shape shape) { shapes_.push_back(std::move(shape)); }
-  void AddLine(std::vector<Point> points, const Stroke& stroke) { shapes_.push_back(Line{std::move(points), stroke}); }
-  void AddArea(std::vector<Point> points, Colour fill, double opacity = 1, std::string tooltip = "") {
+  void AddLine(std::vector<Point> points, const Stroke& stroke) {
+    shapes_.push_back(Line{std::move(points), stroke});
+  }
+  void AddArea(std::vector<Point> points, Colour fill, double opacity = 1,
+               std::string tooltip = "") {
     shapes_.push_back(Area{std::move(points), fill, opacity, std::move(tooltip)});
   }
-  void AddBox(Point corner, double width, double height, Colour fill, double opacity = 1, std::string tooltip = "");
+  void AddBox(Point corner, double width, double height, Colour fill, double opacity = 1,
+              std::string tooltip = "");
   void AddFrame(Point corner, double width, double height, const Stroke& stroke);
   void AddDot(Point centre, double radius, Colour fill);
-  void AddText(Point at, const std::string& text, const TextStyle& style = {}) { shapes_.push_back(Text{at, text, style}); }
+  void AddText(Point at, const std::string& text, const TextStyle& style = {}) {
+    shapes_.push_back(Text{at, text, style});
+  }
   void AddImage(Point at, double width, double height, io::Image image) {
     shapes_.push_back(Raster{at, width, height, std::move(image)});
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/report/plot/font.h"
 
 #include <algorithm>
@@ -68,8 +69,10 @@ void AddCurve(const stbtt_vertex& v, Point to, Point control, std::vector<Point>
   if (v.type == STBTT_vcurve) {
     const Point from = contour->back();
     for (int i = 1; i < kPieces; ++i) {
-      const double t = static_cast<double>(i) / kPieces, a = (1 - t) * (1 - t), b = 2 * t * (1 - t), c = t * t;
-      contour->push_back({a * from.x + b * control.x + c * to.x, a * from.y + b * control.y + c * to.y});
+      const double t = static_cast<double>(i) / kPieces, a = (1 - t) * (1 - t), b = 2 * t * (1 - t),
+                   c = t * t;
+      contour->push_back(
+          {a * from.x + b * control.x + c * to.x, a * from.y + b * control.y + c * to.y});
     }
   }
   contour->push_back(to);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The font of figures: DejaVu Sans (Debian's fonts-dejavu-core), embedded in the program. Latin,
 // Greek, Cyrillic and more; missing characters are drawn as an empty box. Thread-safe.

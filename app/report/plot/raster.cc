@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rasterizes a drawing. Every shape is a set of polygons, filled with exact coverage: each edge
 // adds the signed area to its right in every pixel that it crosses; a running sum along each row
 // gives the covered fraction of each pixel.
@@ -27,10 +28,12 @@ class Coverage {
     }
     if (left > right) return;  // nothing to cover
     left_ = static_cast<int>(std::floor(left)), top_ = static_cast<int>(std::floor(top));
-    width_ = static_cast<int>(std::floor(right)) + 1 - left_, height_ = static_cast<int>(std::floor(bottom)) + 1 - top_;
+    width_ = static_cast<int>(std::floor(right)) + 1 - left_,
+    height_ = static_cast<int>(std::floor(bottom)) + 1 - top_;
     sums_.resize(static_cast<size_t>(width_ + 2) * static_cast<size_t>(height_));
     for (const Contour& contour : contours) {
-      for (size_t i = 0; i < contour.size(); ++i) AddEdge(contour[i], contour[(i + 1) % contour.size()]);
+      for (size_t i = 0; i < contour.size(); ++i)
+        AddEdge(contour[i], contour[(i + 1) % contour.size()]);
     }
   }
 
@@ -48,7 +51,9 @@ class Coverage {
   }
 
  private:
-  size_t Index(int x, int y) const { return static_cast<size_t>(y) * static_cast<size_t>(width_ + 2) + static_cast<size_t>(x); }
+  size_t Index(int x, int y) const {
+    return static_cast<size_t>(y) * static_cast<size_t>(width_ + 2) + static_cast<size_t>(x);
+  }
 
   void AddEdge(Point a, Point b) {
     a = {a.x - left_, a.y - top_}, b = {b.x - left_, b.y - top_};
@@ -58,7 +63,8 @@ class Coverage {
     const double slope = (b.x - a.x) / (b.y - a.y);
     for (int y = static_cast<int>(a.y); y <= static_cast<int>(b.y); ++y) {
       const double from = std::max<double>(a.y, y), to = std::min<double>(b.y, y + 1);
-      if (to > from) AddKernel(y, a.x + (from - a.y) * slope, a.x + (to - a.y) * slope, sign * (to - from));
+      if (to > from)
+        AddKernel(y, a.x + (from - a.y) * slope, a.x + (to - a.y) * slope, sign * (to - from));
     }
   }
 
@@ -72,7 +78,8 @@ class Coverage {
       // The edge within this pixel: its fraction of the height, and the position of its middle.
       const double l = std::max<double>(x0, x), r = std::min<double>(x1, x + 1);
       const double part = x1 > x0 ? (r - l) / (x1 - x0) : 1;
-      const double covered = before + part * (x + 1 - (l + r) / 2);  // of this pixel, by the edge so far
+      const double covered =
+          before + part * (x + 1 - (l + r) / 2);  // of this pixel, by the edge so far
       sums_[Index(x, y)] += height * (covered - carried);
       carried = covered;
       before += part;
@@ -88,7 +95,8 @@ class Coverage {
 class Raster {
  public:
   Raster(const Drawing& drawing, double scale) : scale_(scale) {
-    image_.Resize(static_cast<int>(std::ceil(drawing.height() * scale)), static_cast<int>(std::ceil(drawing.width() * scale)), 3);
+    image_.Resize(static_cast<int>(std::ceil(drawing.height() * scale)),
+                  static_cast<int>(std::ceil(drawing.width() * scale)), 3);
     std::fill(image_.pixels.begin(), image_.pixels.end(), uint8_t{255});
     for (const Drawing::Shape& shape : drawing.shapes()) {
       std::visit([this](const auto& s) { Draw(s); }, shape);
@@ -116,20 +124,25 @@ class Raster {
 
   void Draw(const Drawing::Text& text) {
     const double width = TextWidth(text.text, text.style.size);
-    const double shift = text.style.anchor == Anchor::kStart ? 0 : text.style.anchor == Anchor::kMiddle ? width / 2 : width;
+    const double shift = text.style.anchor == Anchor::kStart    ? 0
+                         : text.style.anchor == Anchor::kMiddle ? width / 2
+                                                                : width;
     std::vector<Contour> contours = TextOutline(text.text, text.style.size);
     for (Contour& contour : contours) {
       for (Point& p : contour) {
         const double along = p.x - shift;
-        p = At(text.style.upwards ? Point{text.at.x + p.y, text.at.y - along} : Point{text.at.x + along, text.at.y + p.y});
+        p = At(text.style.upwards ? Point{text.at.x + p.y, text.at.y - along}
+                                  : Point{text.at.x + along, text.at.y + p.y});
       }
     }
     Fill(contours, text.style.colour, 1);
   }
 
   void Draw(const Drawing::Raster& p) {
-    const int left = static_cast<int>(std::lround(p.at.x * scale_)), top = static_cast<int>(std::lround(p.at.y * scale_));
-    const int width = static_cast<int>(std::lround(p.width * scale_)), height = static_cast<int>(std::lround(p.height * scale_));
+    const int left = static_cast<int>(std::lround(p.at.x * scale_)),
+              top = static_cast<int>(std::lround(p.at.y * scale_));
+    const int width = static_cast<int>(std::lround(p.width * scale_)),
+              height = static_cast<int>(std::lround(p.height * scale_));
     for (int y = std::max(0, -top); y < height && top + y < image_.height; ++y) {
       const uint8_t* row = p.image.row(y * p.image.height / height);
       for (int x = std::max(0, -left); x < width && left + x < image_.width; ++x) {
@@ -151,7 +164,10 @@ class Raster {
         const double length = std::hypot(b.x - a.x, b.y - a.y);
         if (length == 0) continue;
         const double nx = -(b.y - a.y) / length * half, ny = (b.x - a.x) / length * half;
-        contours.push_back({{a.x + nx, a.y + ny}, {a.x - nx, a.y - ny}, {b.x - nx, b.y - ny}, {b.x + nx, b.y + ny}});
+        contours.push_back({{a.x + nx, a.y + ny},
+                            {a.x - nx, a.y - ny},
+                            {b.x - nx, b.y - ny},
+                            {b.x + nx, b.y + ny}});
         if (i > 0 && Turns(piece[i - 1], piece[i], piece[i + 1])) contours.push_back(Disc(a, half));
       }
     }

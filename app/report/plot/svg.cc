@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "app/report/plot/drawing.h"
@@ -21,17 +22,22 @@ std::string Number(double value) {
 
 std::string PointList(const std::vector<Point>& points) {
   std::string text;
-  for (const Point& p : points) text += format("{}{},{}", text.empty() ? "" : " ", Number(p.x), Number(p.y));
+  for (const Point& p : points)
+    text += format("{}{},{}", text.empty() ? "" : " ", Number(p.x), Number(p.y));
   return text;
 }
 
 std::string Base64(std::string_view bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   for (size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](size_t k) { return i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0u; };
+    const auto byte = [&](size_t k) {
+      return i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0u;
+    };
     const uint32_t three = byte(0) << 16 | byte(1) << 8 | byte(2);
-    for (size_t k = 0; k < 4; ++k) text += i + k <= bytes.size() ? kDigits[three >> (18 - 6 * k) & 63] : '=';
+    for (size_t k = 0; k < 4; ++k)
+      text += i + k <= bytes.size() ? kDigits[three >> (18 - 6 * k) & 63] : '=';
   }
   return text;
 }
@@ -39,37 +45,49 @@ std::string Base64(std::string_view bytes) {
 std::string Element(const Drawing::Line& line) {
   std::string dashes;
   for (double d : line.stroke.dashes) dashes += (dashes.empty() ? "" : " ") + Number(d);
-  return format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n", PointList(line.points),
-                Hex(line.stroke.colour), Number(line.stroke.width),
-                dashes.empty() ? " stroke-linejoin=\"round\"" : format(" stroke-dasharray=\"{}\"", dashes));
+  return format(
+      "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n",
+      PointList(line.points), Hex(line.stroke.colour), Number(line.stroke.width),
+      dashes.empty() ? " stroke-linejoin=\"round\"" : format(" stroke-dasharray=\"{}\"", dashes));
 }
 
 std::string Element(const Drawing::Area& area) {
-  const std::string opacity = area.opacity < 1 ? format(" fill-opacity=\"{}\"", Number(area.opacity)) : "";
-  const std::string shape = format("<polygon points=\"{}\" fill=\"{}\"{}", PointList(area.points), Hex(area.fill), opacity);
-  return area.tooltip.empty() ? shape + "/>\n" : format("{}><title>{}</title></polygon>\n", shape, EscapeXml(area.tooltip));
+  const std::string opacity =
+      area.opacity < 1 ? format(" fill-opacity=\"{}\"", Number(area.opacity)) : "";
+  const std::string shape = format("<polygon points=\"{}\" fill=\"{}\"{}", PointList(area.points),
+                                   Hex(area.fill), opacity);
+  return area.tooltip.empty()
+             ? shape + "/>\n"
+             : format("{}><title>{}</title></polygon>\n", shape, EscapeXml(area.tooltip));
 }
 
 std::string Element(const Drawing::Text& text) {
   static constexpr const char* kAnchors[] = {"start", "middle", "end"};
   const std::string x = Number(text.at.x), y = Number(text.at.y);
-  const std::string turned = text.style.upwards ? format(" transform=\"rotate(-90 {} {})\"", x, y) : "";
-  return format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{}\" fill=\"{}\"{}>{}</text>\n", x, y, Number(text.style.size),
-                kAnchors[static_cast<int>(text.style.anchor)], Hex(text.style.colour), turned, EscapeXml(text.text));
+  const std::string turned =
+      text.style.upwards ? format(" transform=\"rotate(-90 {} {})\"", x, y) : "";
+  return format(
+      "<text x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{}\" fill=\"{}\"{}>{}</text>\n", x, y,
+      Number(text.style.size), kAnchors[static_cast<int>(text.style.anchor)],
+      Hex(text.style.colour), turned, EscapeXml(text.text));
 }
 
 std::string Element(const Drawing::Raster& p) {
   return format(
-      "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" image-rendering=\"pixelated\" href=\"{}\"/>\n",
-      Number(p.at.x), Number(p.at.y), Number(p.width), Number(p.height), PngDataUri(io::EncodePng(p.image)));
+      "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" "
+      "image-rendering=\"pixelated\" href=\"{}\"/>\n",
+      Number(p.at.x), Number(p.at.y), Number(p.width), Number(p.height),
+      PngDataUri(io::EncodePng(p.image)));
 }
 
 }  // namespace
 
 std::string ToSvg(const Drawing& drawing) {
   std::string svg = format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-      "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+      "height=\"{1}\" "
+      "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<rect width=\"100%\" height=\"100%\" "
+      "fill=\"white\"/>\n",
       Number(drawing.width()), Number(drawing.height()));
   for (const Drawing::Shape& shape : drawing.shapes()) {
     svg += std::visit([](const auto& s) { return Element(s); }, shape);
@@ -79,7 +97,9 @@ std::string ToSvg(const Drawing& drawing) {
 
 std::string EscapeXml(const std::string& text) {
   // The JSON writer replaces invalid UTF-8; reading back undoes its other escapes.
-  const std::string clean = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  const std::string clean =
+      Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
+          .get<std::string>();
   std::string out;
   for (char c : clean) {
     switch (c) {

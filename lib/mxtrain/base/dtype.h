@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Element types. The values are those of MXNet's parameter files.
 #include <bit>
@@ -20,17 +21,21 @@ enum class DType : int8_t {
   kBfloat16 = 12,
 };
 
-MXTRAIN_API int64_t SizeOf(DType type);              // bytes of an element; throws for kUnknown
-MXTRAIN_API const char* NameOf(DType type);          // "float32", ...; "unknown"
+MXTRAIN_API int64_t SizeOf(DType type);               // bytes of an element; throws for kUnknown
+MXTRAIN_API const char* NameOf(DType type);           // "float32", ...; "unknown"
 MXTRAIN_API DType ParseDType(std::string_view text);  // throws kConfig with the list of names
 inline bool IsFloating(DType t) {
-  return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBfloat16;
+  return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 ||
+         t == DType::kBfloat16;
 }
 
 // IEEE binary16 and bfloat16 as storage types: arithmetic uses float. Conversion rounds to nearest
 // even.
 MXTRAIN_HD inline uint16_t FloatToHalfBits(float value) {
-  MXTRAIN_ON_DEVICE(uint16_t bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;)
+  MXTRAIN_ON_DEVICE(uint16_t bits; asm("cvt.rn.f16.f32 %0, %1;"
+                                       : "=h"(bits)
+                                       : "f"(value));
+                    return bits;)
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (u >> 16) & 0x8000u;
   const uint32_t magnitude = u & 0x7fffffffu;
@@ -44,7 +49,10 @@ MXTRAIN_HD inline uint16_t FloatToHalfBits(float value) {
   return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 MXTRAIN_HD inline float HalfBitsToFloat(uint16_t bits) {
-  MXTRAIN_ON_DEVICE(float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value;)
+  MXTRAIN_ON_DEVICE(float value; asm("cvt.f32.f16 %0, %1;"
+                                     : "=f"(value)
+                                     : "h"(bits));
+                    return value;)
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t exponent = (bits >> 10) & 0x1fu;
   const uint32_t mantissa = bits & 0x3ffu;
@@ -74,17 +82,40 @@ struct bfloat16 {
       bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
     }
   }
-  MXTRAIN_HD operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  MXTRAIN_HD operator float() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
 };
 
 template <typename T>
 struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr DType value = DType::kFloat32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::kFloat64; };
-template <> struct DTypeOf<float16> { static constexpr DType value = DType::kFloat16; };
-template <> struct DTypeOf<bfloat16> { static constexpr DType value = DType::kBfloat16; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::kUint8; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::kInt32; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::kInt64; };
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::kFloat32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::kFloat64;
+};
+template <>
+struct DTypeOf<float16> {
+  static constexpr DType value = DType::kFloat16;
+};
+template <>
+struct DTypeOf<bfloat16> {
+  static constexpr DType value = DType::kBfloat16;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::kUint8;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::kInt32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::kInt64;
+};
 
 }  // namespace mxtrain

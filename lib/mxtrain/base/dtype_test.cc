@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/dtype.h"
 
 #include <doctest/doctest.h>
@@ -65,13 +66,16 @@ TEST_CASE("every bfloat16 round-trips, and midpoints go to even") {
 }
 
 TEST_CASE("element types have names and sizes") {
-  for (const char* name : {"float32", "float64", "float16", "bfloat16", "uint8", "int32", "int64"}) {
+  for (const char* name :
+       {"float32", "float64", "float16", "bfloat16", "uint8", "int32", "int64"}) {
     CHECK(std::string(NameOf(ParseDType(name))) == name);
   }
   CHECK(SizeOf(DType::kBfloat16) == 2);
   CHECK(SizeOf(DType::kInt64) == 8);
   CHECK_THROWS_WITH_AS(ParseDType("float"),
-                       "'float' is not an element type; use float32, float64, float16, bfloat16, uint8, int32 or int64", Error);
+                       "'float' is not an element type; use float32, float64, float16, bfloat16, "
+                       "uint8, int32 or int64",
+                       Error);
   CHECK_THROWS_AS(SizeOf(DType::kUnknown), Error);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/error.h"
 
 namespace mxtrain {
@@ -17,7 +18,8 @@ std::string WithEscapedNuls(const std::string& text) {
 
 }  // namespace
 
-Error::Error(ErrorKind kind, const std::string& message) : std::runtime_error(WithEscapedNuls(message)), kind_(kind) {}
+Error::Error(ErrorKind kind, const std::string& message)
+    : std::runtime_error(WithEscapedNuls(message)), kind_(kind) {}
 
 std::string WhatOf(const std::exception_ptr& error) {
   if (!error) return "no error";
@@ -45,7 +47,8 @@ void RethrowWithPrefix(std::exception_ptr error, const std::string& prefix) {
 
 namespace detail {
 void AssertFailed(const char* condition, const char* file, int line) {
-  throw Error(ErrorKind::kBug, fmt::format("{}:{}: internal check failed: {}", file, line, condition));
+  throw Error(ErrorKind::kBug,
+              fmt::format("{}:{}: internal check failed: {}", file, line, condition));
 }
 }  // namespace detail
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Failures that stop the work are exceptions of one type, Error, whose kind determines the exit
 // code of the program. Expected outcomes are values (base/expected.h); bugs of this library are
@@ -44,7 +45,8 @@ template <typename... Args>
 
 // Rethrows `error` with "PREFIX: " before its message. The kind is kept (kBug for exceptions other
 // than Error).
-[[noreturn]] MXTRAIN_API void RethrowWithPrefix(std::exception_ptr error, const std::string& prefix);
+[[noreturn]] MXTRAIN_API void RethrowWithPrefix(std::exception_ptr error,
+                                                const std::string& prefix);
 // The message of an exception, whatever its type.
 MXTRAIN_API std::string WhatOf(const std::exception_ptr& error);
 
@@ -55,5 +57,6 @@ namespace detail {
 
 // Checks an invariant of this library. Enabled in every build: a wrong answer costs more than a
 // branch.
-#define MXTRAIN_ASSERT(condition) \
-  (static_cast<bool>(condition) ? void(0) : ::mxtrain::detail::AssertFailed(#condition, __FILE__, __LINE__))
+#define MXTRAIN_ASSERT(condition)         \
+  (static_cast<bool>(condition) ? void(0) \
+                                : ::mxtrain::detail::AssertFailed(#condition, __FILE__, __LINE__))

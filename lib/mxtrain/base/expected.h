@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A value or the reason why there is none, for outcomes that are part of normal work (a kernel that
 // refuses a shape). C++20 has no std::expected.

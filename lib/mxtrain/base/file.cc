@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/file.h"
 
 #include <fcntl.h>
@@ -25,7 +26,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBeside = ".tmp-";  // followed by the number of the writing process
 constexpr size_t kLongestName = 255;           // of Linux file systems
 constexpr size_t kPiece = size_t{64} << 10;
-constexpr size_t kLongestRun = 65'535;         // bytes of a stored block, the most that deflate copies at once
+constexpr size_t kLongestRun =
+    65'535;  // bytes of a stored block, the most that deflate copies at once
 
 [[noreturn]] void Fail(const char* verb, const std::string& path, int error) {
   Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path, ReasonOf(error));
@@ -33,7 +35,9 @@ constexpr size_t kLongestRun = 65'535;         // bytes of a stored block, the m
 
 // The system ends a path at its first NUL.
 const std::string& WithoutNul(const std::string& path) {
-  if (path.find('\0') != std::string::npos) Throw(ErrorKind::kFileSystem, "invalid path '{}...': it contains a NUL character", path.c_str());
+  if (path.find('\0') != std::string::npos)
+    Throw(ErrorKind::kFileSystem, "invalid path '{}...': it contains a NUL character",
+          path.c_str());
   return path;
 }
 
@@ -41,17 +45,24 @@ int OpenOrFail(const std::string& path, int flags, const char* verb, const std::
   const int fd = open(WithoutNul(path).c_str(), flags | O_CLOEXEC | O_NOCTTY, 0666);
   if (fd >= 0) return fd;
   if (errno == ELOOP && (flags & O_NOFOLLOW) != 0) {
-    Throw(ErrorKind::kFileSystem, "cannot {} {}: it is a symbolic link, which is not allowed here; remove it", verb, called);
+    Throw(ErrorKind::kFileSystem,
+          "cannot {} {}: it is a symbolic link, which is not allowed here; remove it", verb,
+          called);
   }
   Fail(verb, called, errno);
 }
 
 const char* NameOfKind(mode_t mode) {
-  return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : S_ISLNK(mode) ? "a symbolic link" : "a device";
+  return S_ISDIR(mode)    ? "a folder"
+         : S_ISFIFO(mode) ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+         : S_ISLNK(mode)  ? "a symbolic link"
+                          : "a device";
 }
 
 [[noreturn]] void RefuseKind(const char* verb, const std::string& path, mode_t mode) {
-  Throw(ErrorKind::kFileSystem, "cannot {} {}: it is {}{}", verb, path, NameOfKind(mode), S_ISDIR(mode) ? "" : ", not a regular file");
+  Throw(ErrorKind::kFileSystem, "cannot {} {}: it is {}{}", verb, path, NameOfKind(mode),
+        S_ISDIR(mode) ? "" : ", not a regular file");
 }
 
 // A pipe opened without blocking looks ended until its first writer arrives. Waits for the writer
@@ -80,7 +91,8 @@ std::string FreeNameBeside(const std::string& path) {
   const std::string suffix = format("{}{}", kBeside, getpid());
   const fs::path whole(WithoutNul(path));
   const std::string name = whole.filename().string();
-  const std::string beside = (whole.parent_path() / (name.substr(0, kLongestName - suffix.size()) + suffix)).string();
+  const std::string beside =
+      (whole.parent_path() / (name.substr(0, kLongestName - suffix.size()) + suffix)).string();
   unlink(beside.c_str());
   return beside;
 }
@@ -88,7 +100,8 @@ std::string FreeNameBeside(const std::string& path) {
 // A rename would replace /dev/null by a regular file.
 const std::string& ReplaceableByFile(const std::string& path) {
   struct stat info {};
-  if (stat(WithoutNul(path).c_str(), &info) == 0 && !S_ISREG(info.st_mode)) RefuseKind("write", path, info.st_mode);
+  if (stat(WithoutNul(path).c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    RefuseKind("write", path, info.st_mode);
   return path;
 }
 
@@ -112,7 +125,8 @@ int64_t SizeOfRegular(int fd, const std::string& path) {
 // is theirs.
 void SyncFolder(const std::string& folder) {
   const FileDescriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY, "open");
-  if (fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) Fail("sync", folder, errno);
+  if (fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
+    Fail("sync", folder, errno);
 }
 
 // The size of the contents according to the last four bytes of a gzip file (modulo 2^32, of its
@@ -120,19 +134,23 @@ void SyncFolder(const std::string& folder) {
 size_t SizeAtEnd(std::string_view packed) {
   if (packed.size() < 4) return 0;
   size_t size = 0;
-  for (size_t i = 1; i <= 4; ++i) size = size << 8 | static_cast<unsigned char>(packed[packed.size() - i]);
+  for (size_t i = 1; i <= 4; ++i)
+    size = size << 8 | static_cast<unsigned char>(packed[packed.size() - i]);
   // Limited by the best possible deflate ratio: a damaged file must not allocate memory at will.
   constexpr size_t kMostPerByte = 1032;
   return std::min(size, packed.size() * kMostPerByte);
 }
 
-bool IsGzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b") && bytes.size() > 2; }
+bool IsGzip(std::string_view bytes) {
+  return bytes.starts_with("\x1f\x8b") && bytes.size() > 2;
+}
 
 // The contents of consecutive gzip members. Of contents with more than `max_bytes`, returns the
 // first ones if `begin_only`, else throws.
-std::string Unpack(const std::string& path, std::string_view packed, size_t max_bytes, bool begin_only) {
-  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> unpacker(libdeflate_alloc_decompressor(),
-                                                                                              libdeflate_free_decompressor);
+std::string Unpack(const std::string& path, std::string_view packed, size_t max_bytes,
+                   bool begin_only) {
+  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> unpacker(
+      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
   if (!unpacker) Throw(ErrorKind::kMemory, "cannot decompress {}: out of memory", path);
   std::string bytes;
   // libdeflate writes from the front, so a buffer that is too small ends up filled, but for the
@@ -143,17 +161,21 @@ std::string Unpack(const std::string& path, std::string_view packed, size_t max_
     bytes.resize(std::min(done + room, most));
     size_t used = 0, made = 0;
     const libdeflate_result result =
-        libdeflate_gzip_decompress_ex(unpacker.get(), packed.data(), packed.size(), bytes.data() + done, bytes.size() - done, &used, &made);
+        libdeflate_gzip_decompress_ex(unpacker.get(), packed.data(), packed.size(),
+                                      bytes.data() + done, bytes.size() - done, &used, &made);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
       if (bytes.size() == most && begin_only) {
         done = most;
         break;
       }
-      if (bytes.size() == most) Throw(ErrorKind::kData, "{} decompresses to more than {} bytes", path, max_bytes);
+      if (bytes.size() == most)
+        Throw(ErrorKind::kData, "{} decompresses to more than {} bytes", path, max_bytes);
       room = 2 * room + packed.size();
       continue;
     }
-    if (result != LIBDEFLATE_SUCCESS) Throw(ErrorKind::kData, "{} is damaged: its gzip data are truncated or fail the checksum", path);
+    if (result != LIBDEFLATE_SUCCESS)
+      Throw(ErrorKind::kData, "{} is damaged: its gzip data are truncated or fail the checksum",
+            path);
     packed.remove_prefix(used);
     done += made;
   }
@@ -165,23 +187,29 @@ std::string Unpack(const std::string& path, std::string_view packed, size_t max_
 
 std::string ReasonOf(int error) {
   const bool full = error == ENOSPC || error == EDQUOT;
-  const char* remedy = full               ? "; free some space there"
-                       : error == EFBIG   ? "; the file size limit was reached (ulimit -f, or that of the file system)"
-                       : error == EMFILE  ? "; raise the limit (ulimit -n)"
-                                          : "";
+  const char* remedy =
+      full             ? "; free some space there"
+      : error == EFBIG ? "; the file size limit was reached (ulimit -f, or that of the file system)"
+      : error == EMFILE ? "; raise the limit (ulimit -n)"
+                        : "";
   return format("{}{}", std::strerror(error), remedy);
 }
 
-FileDescriptor::FileDescriptor(const std::string& path, int flags, const char* verb, const std::string& called)
+FileDescriptor::FileDescriptor(const std::string& path, int flags, const char* verb,
+                               const std::string& called)
     : fd_(OpenOrFail(path, flags, verb, called.empty() ? path : called)) {}
-FileDescriptor::~FileDescriptor() { close(fd_); }
+FileDescriptor::~FileDescriptor() {
+  close(fd_);
+}
 
-FileReader::FileReader(std::string path, Readable readable) : path_(std::move(path)), file_(path_, O_RDONLY | O_NONBLOCK, "open") {
+FileReader::FileReader(std::string path, Readable readable)
+    : path_(std::move(path)), file_(path_, O_RDONLY | O_NONBLOCK, "open") {
   struct stat info {};
   if (fstat(file_.get(), &info) != 0) Fail("read", path_, errno);
   if (S_ISREG(info.st_mode)) {
     size_ = static_cast<uint64_t>(info.st_size);
-  } else if (readable == Readable::kFileOrPipe && (S_ISFIFO(info.st_mode) || isatty(file_.get()) != 0)) {
+  } else if (readable == Readable::kFileOrPipe &&
+             (S_ISFIFO(info.st_mode) || isatty(file_.get()) != 0)) {
     AwaitWriter(file_.get(), path_);
   } else {
     RefuseKind("read", path_, info.st_mode);
@@ -208,7 +236,8 @@ std::string ReadFile(const std::string& path, size_t max_bytes, Readable readabl
   FileReader file(path, readable);
   // The size alone is not a bound: a file may grow meanwhile, and files in /proc report 0.
   const auto check = [&](uint64_t bytes) {
-    if (bytes > max_bytes) Throw(ErrorKind::kData, "{} has more than {} bytes, the limit for reading", path, max_bytes);
+    if (bytes > max_bytes)
+      Throw(ErrorKind::kData, "{} has more than {} bytes, the limit for reading", path, max_bytes);
   };
   check(file.size());
   std::string bytes(static_cast<size_t>(file.size()), '\0');
@@ -226,7 +255,8 @@ std::string ReadMaybeGzip(const std::string& path, size_t max_bytes, Readable re
   const size_t most_packed = max_bytes + max_bytes / 1000 + kPiece;
   std::string packed = ReadFile(path, most_packed, readable);
   if (!IsGzip(packed)) {
-    if (packed.size() > max_bytes) Throw(ErrorKind::kData, "{} has {} bytes; the limit is {}", path, packed.size(), max_bytes);
+    if (packed.size() > max_bytes)
+      Throw(ErrorKind::kData, "{} has {} bytes; the limit is {}", path, packed.size(), max_bytes);
     return packed;
   }
   return Unpack(path, packed, max_bytes, /*begin_only=*/false);
@@ -244,7 +274,9 @@ std::string ReadBeginMaybeGzip(const std::string& path, size_t max_bytes) {
 }
 
 FileWriter::FileWriter(std::string path)
-    : path_(ReplaceableByFile(path)), beside_(FreeNameBeside(path_)), file_(beside_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "write", path_) {}
+    : path_(ReplaceableByFile(path)),
+      beside_(FreeNameBeside(path_)),
+      file_(beside_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "write", path_) {}
 
 FileWriter::~FileWriter() {
   if (!committed_) unlink(beside_.c_str());
@@ -267,7 +299,8 @@ void FileWriter::Flush() {
 void FileWriter::Commit() {
   Flush();
   if (fsync(file_.get()) != 0) Fail("sync", path_, errno);
-  if (rename(beside_.c_str(), path_.c_str()) != 0) Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", beside_, path_, ReasonOf(errno));
+  if (rename(beside_.c_str(), path_.c_str()) != 0)
+    Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", beside_, path_, ReasonOf(errno));
   committed_ = true;
   SyncFolder(fs::path(path_).parent_path().string());
 }
@@ -280,7 +313,10 @@ void WriteFileAtomically(const std::string& path, std::string_view bytes) {
 
 FileAppender::FileAppender(std::string path, Begin begin)
     : path_(begin == Begin::kNew ? path : OnlyNameOfItsFile(path)),
-      file_(path_, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (begin == Begin::kNew ? O_EXCL : 0), "open"),
+      file_(path_,
+            O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+                (begin == Begin::kNew ? O_EXCL : 0),
+            "open"),
       size_(SizeOfRegular(file_.get(), path_)) {}
 
 void FileAppender::Append(std::string_view bytes) {
@@ -297,7 +333,8 @@ void FileAppender::Append(std::string_view bytes) {
 void MakeFolders(const std::string& path) {
   std::error_code error;
   fs::create_directories(WithoutNul(path), error);
-  if (error) Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {}", path, ReasonOf(error.value()));
+  if (error)
+    Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {}", path, ReasonOf(error.value()));
 }
 
 void MakeOwnFolder(const std::string& path) {
@@ -306,7 +343,8 @@ void MakeOwnFolder(const std::string& path) {
   struct stat info {};
   if (error != EEXIST || lstat(path.c_str(), &info) != 0) Fail("create the folder", path, error);
   if (!S_ISDIR(info.st_mode)) {
-    Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {} is in its place; remove it", path, S_ISREG(info.st_mode) ? "a file" : NameOfKind(info.st_mode));
+    Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {} is in its place; remove it",
+          path, S_ISREG(info.st_mode) ? "a file" : NameOfKind(info.st_mode));
   }
 }
 
@@ -327,7 +365,9 @@ int RemoveAbandonedFiles(const std::string& folder) {
     const std::string name = entry.path().filename().string();
     const size_t at = name.rfind(kBeside);
     const fs::file_type type = entry.symlink_status(ignored).type();
-    if (at == std::string::npos || (type != fs::file_type::regular && type != fs::file_type::symlink)) continue;
+    if (at == std::string::npos ||
+        (type != fs::file_type::regular && type != fs::file_type::symlink))
+      continue;
     pid_t process = 0;
     const char *begin = name.data() + at + kBeside.size(), *end = name.data() + name.size();
     const auto [rest, error] = std::from_chars(begin, end, process);
@@ -339,15 +379,21 @@ int RemoveAbandonedFiles(const std::string& folder) {
 }
 
 struct RunningChecksum::State {
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> hash{XXH3_createState(), XXH3_freeState};
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> hash{XXH3_createState(),
+                                                                             XXH3_freeState};
 };
 
 RunningChecksum::RunningChecksum() : state_(std::make_unique<State>()) {
-  if (!state_->hash || XXH3_64bits_reset(state_->hash.get()) != XXH_OK) Throw(ErrorKind::kMemory, "out of memory for a checksum");
+  if (!state_->hash || XXH3_64bits_reset(state_->hash.get()) != XXH_OK)
+    Throw(ErrorKind::kMemory, "out of memory for a checksum");
 }
 RunningChecksum::~RunningChecksum() = default;
-void RunningChecksum::Add(std::string_view bytes) { XXH3_64bits_update(state_->hash.get(), bytes.data(), bytes.size()); }
-uint64_t RunningChecksum::value() const { return XXH3_64bits_digest(state_->hash.get()); }
+void RunningChecksum::Add(std::string_view bytes) {
+  XXH3_64bits_update(state_->hash.get(), bytes.data(), bytes.size());
+}
+uint64_t RunningChecksum::value() const {
+  return XXH3_64bits_digest(state_->hash.get());
+}
 
 uint64_t Checksum(std::string_view bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Access to the file system. Input is a regular file, checked without blocking. Output is either
 // seen whole or not at all (FileWriter), or grows by complete records (FileAppender). Neither
@@ -25,7 +26,8 @@ class MXTRAIN_API FileDescriptor {
   // Throws "cannot VERB PATH: REASON", with `called` in place of the path if given. `flags` as for
   // open(2); child processes do not inherit the file. If `flags` forbid following links, the error
   // says that the path ends in a symbolic link.
-  FileDescriptor(const std::string& path, int flags, const char* verb, const std::string& called = "");
+  FileDescriptor(const std::string& path, int flags, const char* verb,
+                 const std::string& called = "");
   ~FileDescriptor();
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
@@ -59,10 +61,13 @@ class MXTRAIN_API FileReader {
 };
 
 // A whole file in memory; kData if it has more than `max_bytes`.
-MXTRAIN_API std::string ReadFile(const std::string& path, size_t max_bytes = std::numeric_limits<size_t>::max(), Readable readable = Readable::kFile);
+MXTRAIN_API std::string ReadFile(const std::string& path,
+                                 size_t max_bytes = std::numeric_limits<size_t>::max(),
+                                 Readable readable = Readable::kFile);
 // As ReadFile, decompressed if the bytes are gzip: kData if they are damaged or decompress to more
 // than `max_bytes`.
-MXTRAIN_API std::string ReadMaybeGzip(const std::string& path, size_t max_bytes, Readable readable = Readable::kFile);
+MXTRAIN_API std::string ReadMaybeGzip(const std::string& path, size_t max_bytes,
+                                      Readable readable = Readable::kFile);
 // The first `max_bytes` of that, or all if there are less; decompresses no more than these. The
 // checksum of a gzip member is only checked if it is decompressed whole.
 MXTRAIN_API std::string ReadBeginMaybeGzip(const std::string& path, size_t max_bytes);

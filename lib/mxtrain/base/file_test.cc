@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/file.h"
 
 #include <doctest/doctest.h>
@@ -20,10 +21,15 @@ namespace fs = std::filesystem;
 
 class TempFolder {
  public:
-  TempFolder() : path_(fs::temp_directory_path() / ("mxtrain_file_test_" + std::to_string(getpid()))) { fs::create_directories(path_); }
+  TempFolder()
+      : path_(fs::temp_directory_path() / ("mxtrain_file_test_" + std::to_string(getpid()))) {
+    fs::create_directories(path_);
+  }
   ~TempFolder() { fs::remove_all(path_); }
   std::string File(const std::string& name) const { return (path_ / name).string(); }
-  int64_t Count() const { return std::distance(fs::directory_iterator(path_), fs::directory_iterator()); }
+  int64_t Count() const {
+    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
+  }
 
  private:
   fs::path path_;
@@ -40,8 +46,10 @@ ErrorKind KindOf(const std::function<void()>& f) {
 
 const std::string kText = "plain text, plain text, plain text\n";
 // The same text as written by gzip.
-const unsigned char kGzip[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x2b, 0xc8, 0x49, 0xcc, 0xcc, 0x53, 0x28, 0x49,
-                               0xad, 0x28, 0xd1, 0x51, 0x28, 0xc0, 0xca, 0xe6, 0x02, 0x00, 0x82, 0x05, 0x44, 0xf1, 0x23, 0x00, 0x00, 0x00};
+const unsigned char kGzip[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02,
+                               0xff, 0x2b, 0xc8, 0x49, 0xcc, 0xcc, 0x53, 0x28, 0x49,
+                               0xad, 0x28, 0xd1, 0x51, 0x28, 0xc0, 0xca, 0xe6, 0x02,
+                               0x00, 0x82, 0x05, 0x44, 0xf1, 0x23, 0x00, 0x00, 0x00};
 std::string Gzip() {
   return std::string(reinterpret_cast<const char*>(kGzip), sizeof kGzip);
 }
@@ -62,7 +70,8 @@ TEST_CASE("an atomic write replaces the whole file and leaves no temporary file"
 TEST_CASE("a write that fails leaves the old file and no temporary file") {
   const TempFolder folder;
   fs::create_directory(folder.File("sub"));
-  CHECK(KindOf([&] { WriteFileAtomically(folder.File("sub"), "x"); }) == ErrorKind::kFileSystem);  // cannot replace a folder
+  CHECK(KindOf([&] { WriteFileAtomically(folder.File("sub"), "x"); }) ==
+        ErrorKind::kFileSystem);  // cannot replace a folder
   CHECK(folder.Count() == 1);
   CHECK(KindOf([&] { WriteFileAtomically(folder.File("none/a"), "x"); }) == ErrorKind::kFileSystem);
 }
@@ -81,7 +90,8 @@ TEST_CASE("a file written in pieces appears at the end, or never") {
   CHECK(ReadFile(path) == "old");
   CHECK(folder.Count() == 1);
   FileWriter file(path);
-  for (const std::string& piece : {std::string("begin "), large, std::string(" end")}) file.Write(piece);
+  for (const std::string& piece : {std::string("begin "), large, std::string(" end")})
+    file.Write(piece);
   file.Commit();
   CHECK(ReadFile(path) == "begin " + large + " end");
   CHECK(folder.Count() == 1);
@@ -95,7 +105,8 @@ void Link(const std::string& path, const std::string& foreign) {
 
 TEST_CASE("no writer follows a link to another file") {
   const TempFolder folder;
-  const std::string foreign = folder.File("foreign"), own = folder.File("own"), beside = own + ".tmp-" + std::to_string(getpid());
+  const std::string foreign = folder.File("foreign"), own = folder.File("own"),
+                    beside = own + ".tmp-" + std::to_string(getpid());
   SUBCASE("the file to replace") {
     Link(own, foreign);
     WriteFileAtomically(own, "mine");
@@ -117,7 +128,11 @@ TEST_CASE("no writer follows a link to another file") {
   }
   SUBCASE("a log") {
     Link(own, foreign);
-    CHECK_THROWS_WITH_AS(FileAppender{own}, ("cannot open " + own + ": it is a symbolic link, which is not allowed here; remove it").c_str(), Error);
+    CHECK_THROWS_WITH_AS(
+        FileAppender{own},
+        ("cannot open " + own + ": it is a symbolic link, which is not allowed here; remove it")
+            .c_str(),
+        Error);
   }
   SUBCASE("a log with a second name") {
     WriteFileAtomically(foreign, "foreign");
@@ -132,7 +147,11 @@ TEST_CASE("no writer follows a link to another file") {
   SUBCASE("an owned folder") {
     fs::create_directory(folder.File("other"));
     fs::create_directory_symlink(folder.File("other"), own);
-    CHECK_THROWS_WITH_AS(MakeOwnFolder(own), ("cannot create the folder " + own + ": a symbolic link is in its place; remove it").c_str(), Error);
+    CHECK_THROWS_WITH_AS(
+        MakeOwnFolder(own),
+        ("cannot create the folder " + own + ": a symbolic link is in its place; remove it")
+            .c_str(),
+        Error);
     WriteFileAtomically(foreign, "foreign");
   }
   CHECK(ReadFile(foreign) == "foreign");
@@ -158,7 +177,9 @@ TEST_CASE("a log grows by complete records, also when it is continued") {
   }
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old);
-  CHECK(text == "cannot write " + path + ": File too large; the file size limit was reached (ulimit -f, or that of the file system)");
+  CHECK(text == "cannot write " + path +
+                    ": File too large; the file size limit was reached (ulimit -f, or that of the "
+                    "file system)");
   CHECK(ReadFile(path) == "one\ntwo\n");
 }
 
@@ -167,11 +188,20 @@ TEST_CASE("pipes and devices are rejected without blocking") {
   const std::string pipe = folder.File("pipe"), link = folder.File("link");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   fs::create_symlink("/dev/zero", link);
-  CHECK_THROWS_WITH_AS(ReadFile(pipe), ("cannot read " + pipe + ": it is a pipe, not a regular file").c_str(), Error);
-  CHECK_THROWS_WITH_AS(ReadFile(link), ("cannot read " + link + ": it is a device, not a regular file").c_str(), Error);
-  CHECK_THROWS_WITH_AS(WriteFileAtomically(pipe, "x"), ("cannot write " + pipe + ": it is a pipe, not a regular file").c_str(), Error);
-  CHECK_THROWS_WITH_AS(WriteFileAtomically("/dev/null", "x"), "cannot write /dev/null: it is a device, not a regular file", Error);
-  CHECK_THROWS_WITH_AS(FileAppender{pipe}, ("cannot write " + pipe + ": it is a pipe, not a regular file").c_str(), Error);
+  CHECK_THROWS_WITH_AS(ReadFile(pipe),
+                       ("cannot read " + pipe + ": it is a pipe, not a regular file").c_str(),
+                       Error);
+  CHECK_THROWS_WITH_AS(ReadFile(link),
+                       ("cannot read " + link + ": it is a device, not a regular file").c_str(),
+                       Error);
+  CHECK_THROWS_WITH_AS(WriteFileAtomically(pipe, "x"),
+                       ("cannot write " + pipe + ": it is a pipe, not a regular file").c_str(),
+                       Error);
+  CHECK_THROWS_WITH_AS(WriteFileAtomically("/dev/null", "x"),
+                       "cannot write /dev/null: it is a device, not a regular file", Error);
+  CHECK_THROWS_WITH_AS(FileAppender{pipe},
+                       ("cannot write " + pipe + ": it is a pipe, not a regular file").c_str(),
+                       Error);
   std::thread writer([&] {
     const FileDescriptor end(pipe, O_WRONLY, "open");
     CHECK(write(end.get(), "through", 7) == 7);
@@ -185,7 +215,8 @@ TEST_CASE("a file larger than the limit is not read") {
   const std::string path = folder.File("a");
   WriteFileAtomically(path, kText);
   CHECK(ReadFile(path, kText.size()) == kText);
-  CHECK_THROWS_WITH_AS(ReadFile(path, kText.size() - 1), (path + " has more than 34 bytes, the limit for reading").c_str(), Error);
+  CHECK_THROWS_WITH_AS(ReadFile(path, kText.size() - 1),
+                       (path + " has more than 34 bytes, the limit for reading").c_str(), Error);
   fs::resize_file(path, uintmax_t{1} << 40);  // sparse: takes no space
   CHECK(KindOf([&] { ReadFile(path, size_t{1} << 30); }) == ErrorKind::kData);
 }
@@ -223,8 +254,10 @@ TEST_CASE("a link is replaced, everything else is kept") {
 TEST_CASE("errors name missing files and folders") {
   const TempFolder folder;
   const std::string path = folder.File("missing");
-  CHECK_THROWS_WITH_AS(ReadFile(path), ("cannot open " + path + ": No such file or directory").c_str(), Error);
-  CHECK_THROWS_WITH_AS(ReadFile(folder.File("")), ("cannot read " + folder.File("") + ": it is a folder").c_str(), Error);
+  CHECK_THROWS_WITH_AS(ReadFile(path),
+                       ("cannot open " + path + ": No such file or directory").c_str(), Error);
+  CHECK_THROWS_WITH_AS(ReadFile(folder.File("")),
+                       ("cannot read " + folder.File("") + ": it is a folder").c_str(), Error);
 }
 
 TEST_CASE("gzip is decompressed, plain bytes pass, limits hold") {
@@ -245,7 +278,9 @@ TEST_CASE("damaged gzip is an error wherever it is truncated, and when its check
   for (size_t size = 3; size < sizeof kGzip; ++size) {
     WriteFileAtomically(path, Gzip().substr(0, size));
     CAPTURE(size);
-    CHECK_THROWS_WITH_AS(ReadMaybeGzip(path, 1000), (path + " is damaged: its gzip data are truncated or fail the checksum").c_str(), Error);
+    CHECK_THROWS_WITH_AS(
+        ReadMaybeGzip(path, 1000),
+        (path + " is damaged: its gzip data are truncated or fail the checksum").c_str(), Error);
   }
   std::string flipped = Gzip();
   flipped[flipped.size() - 6] ^= 1;
@@ -278,10 +313,16 @@ TEST_CASE("temporary files of killed processes are removed, and nothing else") {
   const TempFolder folder;
   // Linux has no process number this high; the other process is alive; the rest are not files of
   // WriteFileAtomically.
-  const std::vector<std::string> stay = {
-      "last", "last.tmp-" + std::to_string(getpid()), "last.tmp-", "last.tmp-4194305x", "last.tmp--4194305", "4194305", "last.tmp-0"};
+  const std::vector<std::string> stay = {"last",
+                                         "last.tmp-" + std::to_string(getpid()),
+                                         "last.tmp-",
+                                         "last.tmp-4194305x",
+                                         "last.tmp--4194305",
+                                         "4194305",
+                                         "last.tmp-0"};
   for (const std::string& name : stay) WriteFileAtomically(folder.File(name), kText);
-  for (const char* name : {"last.tmp-4194305", "best.new.tmp-4194306"}) WriteFileAtomically(folder.File(name), kText);
+  for (const char* name : {"last.tmp-4194305", "best.new.tmp-4194306"})
+    WriteFileAtomically(folder.File(name), kText);
   fs::create_directory(folder.File("folder.tmp-4194305"));
   fs::create_symlink("last", folder.File("latest.tmp-4194305"));
   CHECK(RemoveAbandonedFiles(fs::path(folder.File("last")).parent_path().string()) == 3);

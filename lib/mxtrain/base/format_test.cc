@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/format.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +13,9 @@ TEST_CASE("a NUL does not end a message") {
   CHECK(std::string(error.what()) == "'a\\x00b' is not a number");
 }
 
-TEST_CASE("bytes that are not printable are shown by their codes") { CHECK(EscapedBytes("caf\xe9\n ~") == "caf\\xe9\\x0a ~"); }
+TEST_CASE("bytes that are not printable are shown by their codes") {
+  CHECK(EscapedBytes("caf\xe9\n ~") == "caf\\xe9\\x0a ~");
+}
 
 TEST_CASE("sizes are human-readable") {
   CHECK(FormatBytes(0) == "0 B");

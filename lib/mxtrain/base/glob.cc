@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/glob.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 std::vector<std::string> Beginnings(std::span<const std::string> names) {
   std::vector<std::string> beginnings;
   for (const std::string& name : names) {
-    for (size_t at = name.find('_'); at != std::string::npos; at = name.find('_', at + 1)) beginnings.push_back(name.substr(0, at));
+    for (size_t at = name.find('_'); at != std::string::npos; at = name.find('_', at + 1))
+      beginnings.push_back(name.substr(0, at));
     beginnings.push_back(name);
   }
   return beginnings;
@@ -39,18 +41,23 @@ bool GlobMatches(std::string_view pattern, std::string_view text) {
       return false;
     }
   }
-  return std::all_of(pattern.begin() + static_cast<std::ptrdiff_t>(p), pattern.end(), [](char c) { return c == '*'; });
+  return std::all_of(pattern.begin() + static_cast<std::ptrdiff_t>(p), pattern.end(),
+                     [](char c) { return c == '*'; });
 }
 
-void RequireMatch(std::string_view pattern, std::span<const std::string> names, std::string_view what) {
-  if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return GlobMatches(pattern, name); })) return;
+void RequireMatch(std::string_view pattern, std::span<const std::string> names,
+                  std::string_view what) {
+  if (std::any_of(names.begin(), names.end(),
+                  [&](const std::string& name) { return GlobMatches(pattern, name); }))
+    return;
   std::string stem(pattern);
   std::erase_if(stem, [](char c) { return c == '*' || c == '?'; });
   std::string nearest = Nearest(stem, Beginnings(names));
   const bool whole = std::find(names.begin(), names.end(), nearest) != names.end();
   if (!nearest.empty() && (pattern.ends_with('*') || !whole)) nearest += '*';
   Throw(ErrorKind::kConfig, "'{}' matches no {}{}", pattern, what,
-        nearest.empty() ? names.empty() ? "" : format("; the names are {}, ...", names.front()) : format("; did you mean '{}'?", nearest));
+        nearest.empty() ? names.empty() ? "" : format("; the names are {}, ...", names.front())
+                        : format("; did you mean '{}'?", nearest));
 }
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The only include of the JSON library. Only sources include this header, never public headers.
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The library never prints: messages go to a sink that the program sets. Thread-safe.
 #include <functional>
@@ -20,11 +21,17 @@ class MXTRAIN_API Logger {
   explicit Logger(LogSink sink) : sink_(std::move(sink)) {}
 
   template <typename... Args>
-  void Info(fmt::format_string<Args...> text, Args&&... args) const { Write(LogLevel::kInfo, text, std::forward<Args>(args)...); }
+  void Info(fmt::format_string<Args...> text, Args&&... args) const {
+    Write(LogLevel::kInfo, text, std::forward<Args>(args)...);
+  }
   template <typename... Args>
-  void Warning(fmt::format_string<Args...> text, Args&&... args) const { Write(LogLevel::kWarning, text, std::forward<Args>(args)...); }
+  void Warning(fmt::format_string<Args...> text, Args&&... args) const {
+    Write(LogLevel::kWarning, text, std::forward<Args>(args)...);
+  }
   template <typename... Args>
-  void Debug(fmt::format_string<Args...> text, Args&&... args) const { Write(LogLevel::kDebug, text, std::forward<Args>(args)...); }
+  void Debug(fmt::format_string<Args...> text, Args&&... args) const {
+    Write(LogLevel::kDebug, text, std::forward<Args>(args)...);
+  }
 
  private:
   template <typename... Args>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Macros that every header may use. The project's preprocessor conditionals are here and in a few
 // other listed places.
@@ -23,7 +24,8 @@
 // A loop compiled for AVX-512, AVX2 and plain x86-64; the variant is chosen once at program start.
 // Callees must be inlined into it. The choice runs before a sanitizer is initialized, so sanitized
 // builds have only the plain variant.
-#if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define MXTRAIN_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define MXTRAIN_SIMD

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/params.h"
 
 #include <algorithm>
@@ -16,7 +17,9 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-[[noreturn]] void Expect(const char* what, std::string_view text) { Throw(ErrorKind::kConfig, "expected {}, got '{}'", what, text); }
+[[noreturn]] void Expect(const char* what, std::string_view text) {
+  Throw(ErrorKind::kConfig, "expected {}, got '{}'", what, text);
+}
 
 template <typename T>
 void ParseNumber(std::string_view text, T* value, const char* what) {
@@ -35,7 +38,8 @@ std::string PrintNumber(T value) {
 
 std::string_view WithoutBrackets(std::string_view text) {
   const std::string_view t = Trim(text);
-  const bool bracketed = t.size() >= 2 && ((t.front() == '(' && t.back() == ')') || (t.front() == '[' && t.back() == ']'));
+  const bool bracketed = t.size() >= 2 && ((t.front() == '(' && t.back() == ')') ||
+                                           (t.front() == '[' && t.back() == ']'));
   return bracketed ? t.substr(1, t.size() - 2) : t;
 }
 
@@ -67,24 +71,29 @@ std::string TakeQuoted(std::string_view* text) {
 
 // A list element as text, quoted if it would not parse back otherwise.
 std::string QuoteInList(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_of(",\"()[]\\") == std::string::npos && Trim(text) == text;
+  const bool plain =
+      !text.empty() && text.find_first_of(",\"()[]\\") == std::string::npos && Trim(text) == text;
   if (plain) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
   return quoted + "\"";
 }
 
-bool IsHiddenKey(const std::string& key) { return key.size() > 4 && key.starts_with("__") && key.ends_with("__"); }
+bool IsHiddenKey(const std::string& key) {
+  return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
+}
 
 std::string Describe(const FieldInfo& info) {
-  return format("{}{}{}", info.type, info.range.empty() ? "" : " " + info.range, info.help.empty() ? "" : ": " + info.help);
+  return format("{}{}{}", info.type, info.range.empty() ? "" : " " + info.range,
+                info.help.empty() ? "" : ": " + info.help);
 }
 
 }  // namespace
 
 void Parse(std::string_view text, bool* value) {
   std::string lower(Trim(text));
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   if (lower == "true" || lower == "1") {
     *value = true;
   } else if (lower == "false" || lower == "0") {
@@ -93,16 +102,31 @@ void Parse(std::string_view text, bool* value) {
     Expect("True or False", text);
   }
 }
-void Parse(std::string_view text, int* value) { ParseNumber(text, value, "an integer"); }
-void Parse(std::string_view text, int64_t* value) { ParseNumber(text, value, "an integer"); }
-void Parse(std::string_view text, float* value) { ParseNumber(text, value, "a number"); }
-void Parse(std::string_view text, double* value) { ParseNumber(text, value, "a number"); }
-void Parse(std::string_view text, std::string* value) { *value = std::string(text); }
-void Parse(std::string_view text, TShape* value) { *value = TShape::Parse(text); }
-void Parse(std::string_view text, DType* value) { *value = ParseDType(Trim(text)); }
+void Parse(std::string_view text, int* value) {
+  ParseNumber(text, value, "an integer");
+}
+void Parse(std::string_view text, int64_t* value) {
+  ParseNumber(text, value, "an integer");
+}
+void Parse(std::string_view text, float* value) {
+  ParseNumber(text, value, "a number");
+}
+void Parse(std::string_view text, double* value) {
+  ParseNumber(text, value, "a number");
+}
+void Parse(std::string_view text, std::string* value) {
+  *value = std::string(text);
+}
+void Parse(std::string_view text, TShape* value) {
+  *value = TShape::Parse(text);
+}
+void Parse(std::string_view text, DType* value) {
+  *value = ParseDType(Trim(text));
+}
 void Parse(std::string_view text, std::vector<double>* value) {
   value->clear();
-  for (std::string_view part : SplitList(text)) ParseNumber(part, &value->emplace_back(), "a list of numbers");
+  for (std::string_view part : SplitList(text))
+    ParseNumber(part, &value->emplace_back(), "a list of numbers");
 }
 void Parse(std::string_view text, std::vector<std::string>* value) {
   value->clear();
@@ -117,14 +141,30 @@ void Parse(std::string_view text, std::vector<std::string>* value) {
   }
 }
 
-std::string Print(bool value) { return value ? "True" : "False"; }
-std::string Print(int value) { return PrintNumber(value); }
-std::string Print(int64_t value) { return PrintNumber(value); }
-std::string Print(float value) { return PrintNumber(value); }
-std::string Print(double value) { return PrintNumber(value); }
-std::string Print(const std::string& value) { return value; }
-std::string Print(const TShape& value) { return value.ToTuple(); }
-std::string Print(DType value) { return NameOf(value); }
+std::string Print(bool value) {
+  return value ? "True" : "False";
+}
+std::string Print(int value) {
+  return PrintNumber(value);
+}
+std::string Print(int64_t value) {
+  return PrintNumber(value);
+}
+std::string Print(float value) {
+  return PrintNumber(value);
+}
+std::string Print(double value) {
+  return PrintNumber(value);
+}
+std::string Print(const std::string& value) {
+  return value;
+}
+std::string Print(const TShape& value) {
+  return value.ToTuple();
+}
+std::string Print(DType value) {
+  return NameOf(value);
+}
 std::string Print(const std::vector<double>& value) {
   std::string text = "(";
   for (size_t i = 0; i < value.size(); ++i) text += (i ? ", " : "") + PrintNumber(value[i]);
@@ -137,8 +177,11 @@ std::string Print(const std::vector<std::string>& value) {
 }
 
 std::string RangeText(double low, double high, bool integer) {
-  auto number = [integer](double v) { return integer ? PrintNumber(static_cast<int64_t>(v)) : PrintNumber(v); };
-  const bool open_low = std::isinf(low), open_high = std::isinf(high) || (integer && high >= 2147483647.0);
+  auto number = [integer](double v) {
+    return integer ? PrintNumber(static_cast<int64_t>(v)) : PrintNumber(v);
+  };
+  const bool open_low = std::isinf(low),
+             open_high = std::isinf(high) || (integer && high >= 2147483647.0);
   if (open_low && open_high) return "";
   if (open_high) return ">= " + number(low);
   if (open_low) return "<= " + number(high);
@@ -150,20 +193,25 @@ void ThrowOutOfRange(const std::string& value, const std::string& range) {
 }
 
 void ThrowNoChoice(std::string_view text, const std::vector<std::string>& choices) {
-  Throw(ErrorKind::kConfig, "'{}' is not one of {}{}", text, join(choices, ", "), DidYouMean(text, choices));
+  Throw(ErrorKind::kConfig, "'{}' is not one of {}{}", text, join(choices, ", "),
+        DidYouMean(text, choices));
 }
 
-void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs, std::string_view owner) {
+void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs,
+          std::string_view owner) {
   std::vector<bool> given(fields.size());
   for (const auto& [key, text] : kwargs) {
     if (IsHiddenKey(key)) continue;
-    const auto found = std::find_if(fields.begin(), fields.end(), [&name = key](const Field& f) { return f.info.name == name; });
+    const auto found = std::find_if(fields.begin(), fields.end(),
+                                    [&name = key](const Field& f) { return f.info.name == name; });
     if (found == fields.end()) {
       std::vector<std::string> names;
       for (const Field& field : fields) names.push_back(field.info.name);
       const std::string nearest = DidYouMean(key, names);
       Throw(ErrorKind::kConfig, "{} has no parameter '{}'{}", owner, key,
-            !nearest.empty() ? nearest : names.empty() ? "; it takes none" : format("; it takes {}", join(names, ", ")));
+            !nearest.empty() ? nearest
+            : names.empty()  ? "; it takes none"
+                             : format("; it takes {}", join(names, ", ")));
     }
     given[static_cast<size_t>(found - fields.begin())] = true;
     if (found->info.ignored) continue;
@@ -176,7 +224,8 @@ void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs, std
   for (size_t i = 0; i < fields.size(); ++i) {
     if (given[i] || fields[i].info.ignored) continue;
     if (!fields[i].set_default) {
-      Throw(ErrorKind::kConfig, "{} needs the parameter '{}' ({})", owner, fields[i].info.name, Describe(fields[i].info));
+      Throw(ErrorKind::kConfig, "{} needs the parameter '{}' ({})", owner, fields[i].info.name,
+            Describe(fields[i].info));
     }
     fields[i].set_default(object);
   }

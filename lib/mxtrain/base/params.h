@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Typed parameters, declared once. One declaration gives parsing, defaults, range checks, error
 // messages and the reference printed by `mxtrain ops`.
@@ -6,9 +7,9 @@
 //     TShape kernel; int pool_type; bool global_pool;
 //     static void Declare(Fields<PoolingParam>& f) {
 //       f.Add("kernel", &PoolingParam::kernel).Default(TShape{}).Help("window, (h, w)");
-//       f.Add("pool_type", &PoolingParam::pool_type).Enum({{"max", kMax}, {"avg", kAvg}}).Default(kMax).Help("...");
-//       f.Add("num_filter", &P::num_filter).Required().Range(1, INT_MAX).Help("number of output channels");
-//       f.Ignored("workspace", "MXNet's scratch size");
+//       f.Add("pool_type", &PoolingParam::pool_type).Enum({{"max", kMax}, {"avg",
+//       kAvg}}).Default(kMax).Help("..."); f.Add("num_filter", &P::num_filter).Required().Range(1,
+//       INT_MAX).Help("number of output channels"); f.Ignored("workspace", "MXNet's scratch size");
 //     }
 //   };
 //   PoolingParam p; p.Init(kwargs, "Pooling");
@@ -39,11 +40,11 @@ using Kwargs = std::vector<std::pair<std::string, std::string>>;
 
 // Description of one parameter, for users and for schemas.
 struct FieldInfo {
-  std::string name, type;        // type: "int", "tuple", "max | avg | sum"
-  std::string default_text;      // as MXNet prints it; "" when required
-  std::string range, help;       // range: ">= 1", "0 .. 1", "" when free
+  std::string name, type;    // type: "int", "tuple", "max | avg | sum"
+  std::string default_text;  // as MXNet prints it; "" when required
+  std::string range, help;   // range: ">= 1", "0 .. 1", "" when free
   bool required = false;
-  bool ignored = false;          // accepted for MXNet's files, without effect here
+  bool ignored = false;  // accepted for MXNet's files, without effect here
   std::vector<std::string> choices;
 };
 
@@ -80,39 +81,76 @@ void Parse(std::string_view text, std::optional<T>* value) {
   }
 }
 template <typename T>
-std::string Print(const std::optional<T>& value) { return value ? Print(*value) : "None"; }
+std::string Print(const std::optional<T>& value) {
+  return value ? Print(*value) : "None";
+}
 
-template <typename T> struct TypeName { static constexpr const char* text = "string"; };
-template <> struct TypeName<bool> { static constexpr const char* text = "boolean"; };
-template <> struct TypeName<int> { static constexpr const char* text = "integer"; };
-template <> struct TypeName<int64_t> { static constexpr const char* text = "integer"; };
-template <> struct TypeName<float> { static constexpr const char* text = "number"; };
-template <> struct TypeName<double> { static constexpr const char* text = "number"; };
-template <> struct TypeName<TShape> { static constexpr const char* text = "tuple"; };
-template <> struct TypeName<DType> { static constexpr const char* text = "element type"; };
-template <> struct TypeName<std::vector<double>> { static constexpr const char* text = "list of numbers"; };
-template <> struct TypeName<std::vector<std::string>> { static constexpr const char* text = "list"; };
-template <typename T> struct TypeName<std::optional<T>> : TypeName<T> {};
+template <typename T>
+struct TypeName {
+  static constexpr const char* text = "string";
+};
+template <>
+struct TypeName<bool> {
+  static constexpr const char* text = "boolean";
+};
+template <>
+struct TypeName<int> {
+  static constexpr const char* text = "integer";
+};
+template <>
+struct TypeName<int64_t> {
+  static constexpr const char* text = "integer";
+};
+template <>
+struct TypeName<float> {
+  static constexpr const char* text = "number";
+};
+template <>
+struct TypeName<double> {
+  static constexpr const char* text = "number";
+};
+template <>
+struct TypeName<TShape> {
+  static constexpr const char* text = "tuple";
+};
+template <>
+struct TypeName<DType> {
+  static constexpr const char* text = "element type";
+};
+template <>
+struct TypeName<std::vector<double>> {
+  static constexpr const char* text = "list of numbers";
+};
+template <>
+struct TypeName<std::vector<std::string>> {
+  static constexpr const char* text = "list";
+};
+template <typename T>
+struct TypeName<std::optional<T>> : TypeName<T> {};
 
 // One field, independent of its owner's type. `object` is the parameter struct.
 struct Field {
   FieldInfo info;
-  std::function<void(void* object, std::string_view text)> parse;  // null when ignored; checks range and choices
+  std::function<void(void* object, std::string_view text)>
+      parse;  // null when ignored; checks range and choices
   std::function<std::string(const void* object)> print;
-  std::function<void(void* object)> set_default;                   // null when required
+  std::function<void(void* object)> set_default;  // null when required
 };
 
 // Sets every field of `object` from kwargs and defaults. Throws one kConfig error: "OWNER has no
 // parameter 'x'; did you mean 'y'?", "OWNER needs the parameter 'num_filter' (integer >= 1: number
 // of output channels)", "OWNER: stride = 'a': expected ...".
-MXTRAIN_API void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs, std::string_view owner);
+MXTRAIN_API void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs,
+                      std::string_view owner);
 // Every parameter with its value, except ignored ones.
 MXTRAIN_API Kwargs ToKwargs(std::span<const Field> fields, const void* object);
 // Keys of `kwargs` that are accepted without effect.
-MXTRAIN_API std::vector<std::string> IgnoredKeys(std::span<const Field> fields, const Kwargs& kwargs);
+MXTRAIN_API std::vector<std::string> IgnoredKeys(std::span<const Field> fields,
+                                                 const Kwargs& kwargs);
 MXTRAIN_API std::string RangeText(double low, double high, bool integer);
 [[noreturn]] MXTRAIN_API void ThrowOutOfRange(const std::string& value, const std::string& range);
-[[noreturn]] MXTRAIN_API void ThrowNoChoice(std::string_view text, const std::vector<std::string>& choices);
+[[noreturn]] MXTRAIN_API void ThrowNoChoice(std::string_view text,
+                                            const std::vector<std::string>& choices);
 }  // namespace params
 
 template <typename P>
@@ -128,7 +166,9 @@ class Fields {
     }
     Builder& Default(T value) {
       field_->info.default_text = names_ ? NameOfChoice(*names_, value) : params::Print(value);
-      field_->set_default = [m = member_, value](void* object) { static_cast<P*>(object)->*m = value; };
+      field_->set_default = [m = member_, value](void* object) {
+        static_cast<P*>(object)->*m = value;
+      };
       return *this;
     }
     Builder& Help(std::string text) {
@@ -138,7 +178,8 @@ class Fields {
     // Inclusive bounds, for numbers.
     Builder& Range(double low, double high = std::numeric_limits<double>::infinity()) {
       field_->info.range = params::RangeText(low, high, std::is_integral_v<T>);
-      field_->parse = [inner = field_->parse, m = member_, low, high, range = field_->info.range](void* object, std::string_view text) {
+      field_->parse = [inner = field_->parse, m = member_, low, high, range = field_->info.range](
+                          void* object, std::string_view text) {
         inner(object, text);
         const double v = Number(static_cast<P*>(object)->*m, low);
         if (!(v >= low && v <= high)) params::ThrowOutOfRange(std::string(text), range);
@@ -146,14 +187,15 @@ class Fields {
       return *this;
     }
     // Names for the values of an int field.
-    Builder& Enum(std::vector<std::pair<std::string, int>> names)
-      requires std::is_same_v<T, int> || std::is_same_v<T, std::optional<int>>
-    {
+    Builder& Enum(std::vector<std::pair<std::string, int>> names) requires std::is_same_v<T, int> ||
+        std::is_same_v<T, std::optional<int>> {
       names_ = std::make_shared<Names>(std::move(names));
       for (const auto& [name, value] : *names_) field_->info.choices.push_back(name);
       field_->info.type.clear();
-      for (const std::string& choice : field_->info.choices) field_->info.type += (field_->info.type.empty() ? "" : " | ") + choice;
-      field_->parse = [names = names_, m = member_, choices = field_->info.choices](void* object, std::string_view text) {
+      for (const std::string& choice : field_->info.choices)
+        field_->info.type += (field_->info.type.empty() ? "" : " | ") + choice;
+      field_->parse = [names = names_, m = member_, choices = field_->info.choices](
+                          void* object, std::string_view text) {
         if constexpr (!std::is_same_v<T, int>) {
           if (text == "None") {
             (static_cast<P*>(object)->*m).reset();
@@ -168,7 +210,9 @@ class Fields {
         }
         params::ThrowNoChoice(text, choices);
       };
-      field_->print = [names = names_, m = member_](const void* object) { return NameOfChoice(*names, static_cast<const P*>(object)->*m); };
+      field_->print = [names = names_, m = member_](const void* object) {
+        return NameOfChoice(*names, static_cast<const P*>(object)->*m);
+      };
       return *this;
     }
 
@@ -207,8 +251,12 @@ class Fields {
     params::Field& field = fields_.emplace_back();
     field.info.name = std::move(name);
     field.info.type = params::TypeName<T>::text;
-    field.parse = [member](void* object, std::string_view text) { params::Parse(text, &(static_cast<P*>(object)->*member)); };
-    field.print = [member](const void* object) { return params::Print(static_cast<const P*>(object)->*member); };
+    field.parse = [member](void* object, std::string_view text) {
+      params::Parse(text, &(static_cast<P*>(object)->*member));
+    };
+    field.print = [member](const void* object) {
+      return params::Print(static_cast<const P*>(object)->*member);
+    };
     return Builder<T>(&field, member);
   }
   // A key of MXNet's files without a meaning here.
@@ -226,14 +274,18 @@ class Fields {
 
 template <typename P>
 struct Parameter {
-  void Init(const Kwargs& kwargs, std::string_view owner) { params::Init(Schema(), static_cast<P*>(this), kwargs, owner); }
+  void Init(const Kwargs& kwargs, std::string_view owner) {
+    params::Init(Schema(), static_cast<P*>(this), kwargs, owner);
+  }
   Kwargs ToKwargs() const { return params::ToKwargs(Schema(), static_cast<const P*>(this)); }
   static std::vector<FieldInfo> Describe() {
     std::vector<FieldInfo> infos;
     for (const params::Field& field : Schema()) infos.push_back(field.info);
     return infos;
   }
-  static std::vector<std::string> IgnoredKeys(const Kwargs& kwargs) { return params::IgnoredKeys(Schema(), kwargs); }
+  static std::vector<std::string> IgnoredKeys(const Kwargs& kwargs) {
+    return params::IgnoredKeys(Schema(), kwargs);
+  }
 
  private:
   static std::span<const params::Field> Schema() {

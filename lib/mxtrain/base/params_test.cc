@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/params.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +24,10 @@ struct LayerParam : Parameter<LayerParam> {
   std::string mode;
   static void Declare(Fields<LayerParam>& f) {
     f.Add("kernel", &LayerParam::kernel).Default(TShape{1, 1}).Help("window, (h, w)");
-    f.Add("num_filter", &LayerParam::num_filter).Required().Range(1, INT_MAX).Help("number of output channels");
+    f.Add("num_filter", &LayerParam::num_filter)
+        .Required()
+        .Range(1, INT_MAX)
+        .Help("number of output channels");
     f.Add("pool_type", &LayerParam::pool_type).Enum({{"max", kMax}, {"avg", kAvg}}).Default(kMax);
     f.Add("eps", &LayerParam::eps).Default(0.001f).Range(0, 1);
     f.Add("no_bias", &LayerParam::no_bias).Default(false);
@@ -70,18 +74,28 @@ TEST_CASE("every type parses, and defaults fill the rest") {
 }
 
 TEST_CASE("errors name the owner, the key, the value and what was expected") {
-  CHECK_THROWS_WITH_AS(Read({}), "Layer needs the parameter 'num_filter' (integer >= 1: number of output channels)", Error);
-  CHECK_THROWS_WITH_AS(Read({{"num_filters", "8"}}), "Layer has no parameter 'num_filters'; did you mean 'num_filter'?", Error);
-  CHECK_THROWS_WITH_AS(Read({{"num_filter", "8.5"}}), "Layer: num_filter = '8.5': expected an integer, got '8.5'", Error);
-  CHECK_THROWS_WITH_AS(Read({{"num_filter", "0"}}), "Layer: num_filter = '0': 0 is out of range (>= 1)", Error);
-  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"eps", "2"}}), "Layer: eps = '2': 2 is out of range (0 .. 1)", Error);
-  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"eps", "nan"}}), "Layer: eps = 'nan': nan is out of range (0 .. 1)", Error);
-  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"pool_type", "avrg"}}),
-                       "Layer: pool_type = 'avrg': 'avrg' is not one of max, avg; did you mean 'avg'?", Error);
-  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"no_bias", "yes"}}), "Layer: no_bias = 'yes': expected True or False, got 'yes'", Error);
+  CHECK_THROWS_WITH_AS(
+      Read({}), "Layer needs the parameter 'num_filter' (integer >= 1: number of output channels)",
+      Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filters", "8"}}),
+                       "Layer has no parameter 'num_filters'; did you mean 'num_filter'?", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "8.5"}}),
+                       "Layer: num_filter = '8.5': expected an integer, got '8.5'", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "0"}}),
+                       "Layer: num_filter = '0': 0 is out of range (>= 1)", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"eps", "2"}}),
+                       "Layer: eps = '2': 2 is out of range (0 .. 1)", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"eps", "nan"}}),
+                       "Layer: eps = 'nan': nan is out of range (0 .. 1)", Error);
+  CHECK_THROWS_WITH_AS(
+      Read({{"num_filter", "1"}, {"pool_type", "avrg"}}),
+      "Layer: pool_type = 'avrg': 'avrg' is not one of max, avg; did you mean 'avg'?", Error);
+  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"no_bias", "yes"}}),
+                       "Layer: no_bias = 'yes': expected True or False, got 'yes'", Error);
   CHECK_THROWS_AS(Read({{"num_filter", "99999999999"}}), Error);
   NoParam none;
-  CHECK_THROWS_WITH_AS(none.Init({{"x", "1"}}, "Flatten"), "Flatten has no parameter 'x'; it takes none", Error);
+  CHECK_THROWS_WITH_AS(none.Init({{"x", "1"}}, "Flatten"),
+                       "Flatten has no parameter 'x'; it takes none", Error);
   try {
     Read({});
   } catch (const Error& error) {
@@ -90,15 +104,21 @@ TEST_CASE("errors name the owner, the key, the value and what was expected") {
 }
 
 TEST_CASE("attributes are skipped, ignored keys are accepted and reported") {
-  const Kwargs kwargs = {{"num_filter", "1"}, {"__lr_mult__", "2"}, {"workspace", "not even a number"}};
+  const Kwargs kwargs = {
+      {"num_filter", "1"}, {"__lr_mult__", "2"}, {"workspace", "not even a number"}};
   CHECK(Read(kwargs).num_filter == 1);
   CHECK(LayerParam::IgnoredKeys(kwargs) == std::vector<std::string>{"workspace"});
 }
 
 // Class names are folder names; "ring, thin" was once read back as two classes.
 TEST_CASE("lists of strings round-trip, whatever the strings contain") {
-  for (const std::vector<std::string>& texts : std::vector<std::vector<std::string>>{
-           {"a", "b"}, {"ring, thin"}, {"ring, thin", "disc"}, {"say \"no\"", "a\\b", "(old)", "[x]"}, {"", " padded ", "\"", ","}, {}}) {
+  for (const std::vector<std::string>& texts :
+       std::vector<std::vector<std::string>>{{"a", "b"},
+                                             {"ring, thin"},
+                                             {"ring, thin", "disc"},
+                                             {"say \"no\"", "a\\b", "(old)", "[x]"},
+                                             {"", " padded ", "\"", ","},
+                                             {}}) {
     std::vector<std::string> back;
     params::Parse(params::Print(texts), &back);
     CHECK(back == texts);

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). A draw is a pure
-// function of (seed, stream, step, index), so no result depends on threads, schedule or device.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", SC 2011). A draw is a pure function of (seed, stream, step, index), so no result
+// depends on threads, schedule or device.
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -15,10 +17,12 @@ struct PhiloxBits {
 
 // `stream` and `step` select a sequence, `block` its 128-bit block.
 MXTRAIN_HD inline PhiloxBits Philox(uint64_t seed, uint64_t stream, uint64_t step, uint64_t block) {
-  uint32_t c[4] = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32) ^ static_cast<uint32_t>(step >> 32),
+  uint32_t c[4] = {static_cast<uint32_t>(block),
+                   static_cast<uint32_t>(block >> 32) ^ static_cast<uint32_t>(step >> 32),
                    static_cast<uint32_t>(step), static_cast<uint32_t>(stream >> 32)};
   uint32_t k0 = static_cast<uint32_t>(seed) ^ static_cast<uint32_t>(stream);
-  uint32_t k1 = static_cast<uint32_t>(seed >> 32) ^ static_cast<uint32_t>(stream >> 32) * 0x85ebca6bu;
+  uint32_t k1 =
+      static_cast<uint32_t>(seed >> 32) ^ static_cast<uint32_t>(stream >> 32) * 0x85ebca6bu;
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = static_cast<uint64_t>(0xD2511F53u) * c[0];
     const uint64_t p1 = static_cast<uint64_t>(0xCD9E8D57u) * c[2];
@@ -35,7 +39,9 @@ MXTRAIN_HD inline PhiloxBits Philox(uint64_t seed, uint64_t stream, uint64_t ste
 }
 
 // Uniform in [0, 1) with 24 bits, exactly representable in float.
-MXTRAIN_HD inline float UniformFromBits(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+MXTRAIN_HD inline float UniformFromBits(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
 
 // Element `index` of a stream.
 MXTRAIN_HD inline uint32_t PhiloxAt(uint64_t seed, uint64_t stream, uint64_t step, uint64_t index) {

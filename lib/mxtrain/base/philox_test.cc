@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/philox.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +24,8 @@ Words Raw(Words counter, uint32_t key0, uint32_t key1) {
 
 TEST_CASE("Philox4x32-10 matches the published test vectors") {  // Random123 1.09, kat_vectors
   CHECK(Raw({0, 0, 0, 0}, 0, 0) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-  CHECK(Raw({~0u, ~0u, ~0u, ~0u}, ~0u, ~0u) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(Raw({~0u, ~0u, ~0u, ~0u}, ~0u, ~0u) ==
+        Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(Raw({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0xa4093822, 0x299f31d0) ==
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
@@ -32,7 +34,8 @@ TEST_CASE("draws have the moments of their distributions") {
   constexpr int kCount = 100000;
   double uniform = 0, uniform2 = 0, normal = 0, normal2 = 0, normal4 = 0;
   for (uint64_t i = 0; i < kCount; ++i) {
-    const double u = UniformAt(7, StreamOf("conv1_weight"), 3, i), n = NormalAt(7, StreamOf("conv1_weight"), 3, i);
+    const double u = UniformAt(7, StreamOf("conv1_weight"), 3, i),
+                 n = NormalAt(7, StreamOf("conv1_weight"), 3, i);
     REQUIRE(u >= 0);
     REQUIRE(u < 1);
     uniform += u, uniform2 += u * u, normal += n, normal2 += n * n, normal4 += n * n * n * n;
@@ -49,7 +52,8 @@ TEST_CASE("streams, steps, seeds and replicas differ") {
   for (uint64_t seed : {0, 1}) {
     for (const char* name : {"a", "b", "conv1_weight", "conv2_weight"}) {
       for (uint64_t replica : {0, 1}) {
-        for (uint64_t step : {0, 1, 2}) first.insert(PhiloxAt(seed, StreamOf(name, replica), step, 0));
+        for (uint64_t step : {0, 1, 2})
+          first.insert(PhiloxAt(seed, StreamOf(name, replica), step, 0));
       }
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Maps 8-bit pixel values to net inputs: (value / 255 - mean) / std, per channel. This is the only
 // place where mean and std become a scale and an offset. Used by the pipeline (io/crop_resize.h,
@@ -24,12 +25,14 @@ struct PixelLevels {
   bool by_255 = true;
 
   MXTRAIN_HD float operator()(uint8_t value, int channel) const {
-    return by_255 ? static_cast<float>(value) / 255.0f : fmaf(static_cast<float>(value), scale[channel], offset[channel]);
+    return by_255 ? static_cast<float>(value) / 255.0f
+                  : fmaf(static_cast<float>(value), scale[channel], offset[channel]);
   }
 };
 
 // `channels`: at most kMostChannels. Throws kConfig, naming `who`, for a wrong count of numbers and
 // for std <= 0.
-MXTRAIN_API PixelLevels LevelsOf(const PixelNormalization& normalization, int channels, std::string_view who);
+MXTRAIN_API PixelLevels LevelsOf(const PixelNormalization& normalization, int channels,
+                                 std::string_view who);
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reusable objects. A returned object is emptied by its Clear() but keeps the memory of its
 // vectors, so steady-state work allocates nothing. Any thread may take and return; objects may
@@ -33,7 +34,8 @@ class Recycler {
 
    private:
     friend Recycler;
-    Lease(std::shared_ptr<Shelf> shelf, std::unique_ptr<T> object) : shelf_(std::move(shelf)), object_(std::move(object)) {}
+    Lease(std::shared_ptr<Shelf> shelf, std::unique_ptr<T> object)
+        : shelf_(std::move(shelf)), object_(std::move(object)) {}
 
     std::shared_ptr<Shelf> shelf_;
     std::unique_ptr<T> object_;

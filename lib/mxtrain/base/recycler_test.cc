@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/recycler.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +34,8 @@ TEST_CASE("an object may outlive its recycler and be returned by another thread"
   {
     Recycler<Numbers> recycler;
     kept.emplace(recycler.Take());
-    for (int i = 0; i < 1000; ++i) std::thread([lease = recycler.Take()] { lease->values.push_back(1); }).join();
+    for (int i = 0; i < 1000; ++i)
+      std::thread([lease = recycler.Take()] { lease->values.push_back(1); }).join();
   }
   (*kept)->values.push_back(1);
   CHECK((*kept)->values.size() == 1);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/shape.h"
 
 #include <algorithm>
@@ -9,13 +10,15 @@
 namespace mxtrain {
 
 TShape::TShape(std::span<const int64_t> dims) : ndim_(static_cast<int>(dims.size())) {
-  if (dims.size() > kMaxDims) Throw(ErrorKind::kConfig, "an array has at most {} dimensions, not {}", kMaxDims, dims.size());
+  if (dims.size() > kMaxDims)
+    Throw(ErrorKind::kConfig, "an array has at most {} dimensions, not {}", kMaxDims, dims.size());
   std::copy(dims.begin(), dims.end(), dim_);
 }
 
 TShape TShape::OfRank(int ndim) {
   TShape shape;
-  if (ndim > kMaxDims) Throw(ErrorKind::kConfig, "an array has at most {} dimensions, not {}", kMaxDims, ndim);
+  if (ndim > kMaxDims)
+    Throw(ErrorKind::kConfig, "an array has at most {} dimensions, not {}", kMaxDims, ndim);
   shape.ndim_ = ndim;
   std::fill_n(shape.dim_, std::max(ndim, 0), kUnknown);
   return shape;
@@ -32,14 +35,16 @@ int64_t TShape::KnownProduct(int first, int last) const {
     empty = empty || dim_[i] == 0;
     if (dim_[i] <= 0) continue;
     if (__builtin_mul_overflow(size, dim_[i], &size) || size > kMaxSize) {
-      Throw(ErrorKind::kConfig, "shape {} has too many elements: an array holds at most 2^44", ToString());
+      Throw(ErrorKind::kConfig, "shape {} has too many elements: an array holds at most 2^44",
+            ToString());
     }
   }
   return empty ? 0 : size;
 }
 
 int64_t TShape::Product(int first, int last) const {
-  const bool unknown = std::any_of(dim_ + first, dim_ + std::max(first, last), [](int64_t d) { return d < 0; });
+  const bool unknown =
+      std::any_of(dim_ + first, dim_ + std::max(first, last), [](int64_t d) { return d < 0; });
   return unknown ? kUnknown : KnownProduct(first, last);
 }
 
@@ -67,7 +72,9 @@ TShape TShape::Parse(std::string_view text) {
   auto skip = [&] {
     while (!rest.empty() && (rest.front() == ' ' || rest.front() == '\t')) rest.remove_prefix(1);
   };
-  auto fail = [&](const char* why) { Throw(ErrorKind::kConfig, "'{}' is not a shape: {}; write it as (2, 3)", text, why); };
+  auto fail = [&](const char* why) {
+    Throw(ErrorKind::kConfig, "'{}' is not a shape: {}; write it as (2, 3)", text, why);
+  };
   skip();
   char close = 0;
   if (!rest.empty() && (rest.front() == '(' || rest.front() == '[')) {

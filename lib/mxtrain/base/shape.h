@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shapes with partial knowledge. An unknown dimension is -1 and an unknown rank is ndim() == -1; 0
 // is a valid size, so empty arrays are valid (importers of MXNet's files map its 0 to -1).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/shape.h"
 
 #include <doctest/doctest.h>
@@ -22,12 +23,22 @@ TEST_CASE("shapes parse in every notation of MXNet") {
 }
 
 TEST_CASE("invalid shapes are rejected with the reason") {
-  CHECK_THROWS_WITH_AS(TShape::Parse(""), "'' is not a shape: a number is missing; write it as (2, 3)", Error);
-  CHECK_THROWS_WITH_AS(TShape::Parse("(2, 3"), "'(2, 3' is not a shape: the closing bracket is missing; write it as (2, 3)", Error);
-  CHECK_THROWS_WITH_AS(TShape::Parse("(2 3)"), "'(2 3)' is not a shape: the closing bracket is missing; write it as (2, 3)", Error);
-  CHECK_THROWS_WITH_AS(TShape::Parse("2x3"), "'2x3' is not a shape: a comma or the end was expected; write it as (2, 3)", Error);
-  CHECK_THROWS_WITH_AS(TShape::Parse("(2) 3"), "'(2) 3' is not a shape: text follows the closing bracket; write it as (2, 3)", Error);
-  for (const char* text : {"(,)", "[2,3)", "(2,,3)", "(a)", "(", "(99999999999999999999)", "(1,2,3,4,5,6,7,8,9)"}) {
+  CHECK_THROWS_WITH_AS(TShape::Parse(""),
+                       "'' is not a shape: a number is missing; write it as (2, 3)", Error);
+  CHECK_THROWS_WITH_AS(TShape::Parse("(2, 3"),
+                       "'(2, 3' is not a shape: the closing bracket is missing; write it as (2, 3)",
+                       Error);
+  CHECK_THROWS_WITH_AS(TShape::Parse("(2 3)"),
+                       "'(2 3)' is not a shape: the closing bracket is missing; write it as (2, 3)",
+                       Error);
+  CHECK_THROWS_WITH_AS(TShape::Parse("2x3"),
+                       "'2x3' is not a shape: a comma or the end was expected; write it as (2, 3)",
+                       Error);
+  CHECK_THROWS_WITH_AS(
+      TShape::Parse("(2) 3"),
+      "'(2) 3' is not a shape: text follows the closing bracket; write it as (2, 3)", Error);
+  for (const char* text :
+       {"(,)", "[2,3)", "(2,,3)", "(a)", "(", "(99999999999999999999)", "(1,2,3,4,5,6,7,8,9)"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(TShape::Parse(text), Error);
   }
@@ -65,8 +76,9 @@ TEST_CASE("partial shapes merge, contradictions leave the target unchanged") {
 TEST_CASE("element counts never wrap around") {
   const int64_t half = int64_t{1} << 22, huge = int64_t{1} << 62;
   CHECK(TShape{half, half}.Size() == TShape::kMaxSize);
-  CHECK_THROWS_WITH_AS(TShape({half, half, 2}).Size(), "shape [4194304, 4194304, 2] has too many elements: an array holds at most 2^44",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      TShape({half, half, 2}).Size(),
+      "shape [4194304, 4194304, 2] has too many elements: an array holds at most 2^44", Error);
   CHECK_THROWS_AS(TShape({huge, 4}).Size(), Error);        // 2^64: 0 where it wraps
   CHECK_THROWS_AS(TShape({huge, 2, 3}).Size(), Error);     // negative on the way
   CHECK_THROWS_AS(TShape({0, huge, huge}).Size(), Error);  // a stride of such an array would wrap

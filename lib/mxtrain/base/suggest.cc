@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/suggest.h"
 
 #include <algorithm>
@@ -12,7 +13,8 @@ constexpr size_t kLongestWord = 100;
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return lower;
 }
 
@@ -24,8 +26,10 @@ size_t Distance(std::string_view a, std::string_view b) {
   for (size_t j = 0; j <= m; ++j) d[0][j] = j;
   for (size_t i = 1; i <= n; ++i) {
     for (size_t j = 1; j <= m; ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      d[i][j] = std::min(
+          {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   }
   return d[n][m];
@@ -35,7 +39,8 @@ size_t Distance(std::string_view a, std::string_view b) {
 // two letters the first must be the same; single letters do not resemble each other.
 bool IsTypo(std::string_view a, std::string_view b, size_t distance) {
   const size_t length = std::max(a.size(), b.size());
-  if (length < 3) return distance == 0 || (length == 2 && distance == 1 && a.substr(0, 1) == b.substr(0, 1));
+  if (length < 3)
+    return distance == 0 || (length == 2 && distance == 1 && a.substr(0, 1) == b.substr(0, 1));
   return distance <= std::max<size_t>(1, (length - 1) / 3);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/suggest.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +20,9 @@ TEST_CASE("typos are recognized") {
 }
 
 TEST_CASE("unrelated words get no suggestion") {
-  const auto guess = [](const char* word, const char* candidate) { return Nearest(word, std::vector<std::string>{candidate}); };
+  const auto guess = [](const char* word, const char* candidate) {
+    return Nearest(word, std::vector<std::string>{candidate});
+  };
   CHECK(guess("Crop", "prod").empty());
   CHECK(guess("lr", "lars").empty());
   CHECK(guess("limits", "lists").empty());

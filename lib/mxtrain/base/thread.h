@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Threads of this library. If the system cannot create one, that is an error with its reason
 // (kMemory), and the threads already running are ended.
@@ -17,7 +18,8 @@ std::thread StartThread(Function&& function) {
     return std::thread(std::forward<Function>(function));
   } catch (const std::system_error& error) {
     Throw(ErrorKind::kMemory,
-          "cannot create a thread: {}; raise the limit (ulimit -u, or that of the container), or use fewer threads (--threads, data.workers)",
+          "cannot create a thread: {}; raise the limit (ulimit -u, or that of the container), or "
+          "use fewer threads (--threads, data.workers)",
           error.code().message());
   }
 }

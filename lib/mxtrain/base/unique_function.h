@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A move-only std::function (C++23's std::move_only_function), for closures that own arrays or
 // promises. Small closures (48 bytes) are stored inside the object, so pushing one allocates
@@ -17,8 +18,8 @@ class UniqueFunction<R(Args...)> {
  public:
   UniqueFunction() = default;
   template <typename F>
-    requires(!std::is_same_v<std::decay_t<F>, UniqueFunction> && std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
-  UniqueFunction(F&& function) {
+  requires(!std::is_same_v<std::decay_t<F>, UniqueFunction> &&
+           std::is_invocable_r_v<R, std::decay_t<F>&, Args...>) UniqueFunction(F&& function) {
     using Stored = std::decay_t<F>;
     if constexpr (kInline<Stored>) {
       new (storage_) Stored(std::forward<F>(function));
@@ -44,7 +45,8 @@ class UniqueFunction<R(Args...)> {
   static constexpr size_t kInlineBytes = 48;
   template <typename F>
   static constexpr bool kInline =
-      sizeof(F) <= kInlineBytes && alignof(F) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<F>;
+      sizeof(F) <= kInlineBytes &&
+      alignof(F) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<F>;
 
   struct Table {
     R (*call)(void*, Args&&...);
@@ -60,23 +62,24 @@ class UniqueFunction<R(Args...)> {
     }
   }
   template <typename F>
-  static constexpr Table kTable = {
-      [](void* storage, Args&&... args) -> R { return Get<F>(storage)(std::forward<Args>(args)...); },
-      [](void* from, void* to) {
-        if constexpr (kInline<F>) {
-          new (to) F(std::move(Get<F>(from)));
-          Get<F>(from).~F();
-        } else {
-          *reinterpret_cast<F**>(to) = *reinterpret_cast<F**>(from);
-        }
-      },
-      [](void* storage) {
-        if constexpr (kInline<F>) {
-          Get<F>(storage).~F();
-        } else {
-          delete *reinterpret_cast<F**>(storage);
-        }
-      }};
+  static constexpr Table kTable = {[](void* storage, Args&&... args) -> R {
+                                     return Get<F>(storage)(std::forward<Args>(args)...);
+                                   },
+                                   [](void* from, void* to) {
+                                     if constexpr (kInline<F>) {
+                                       new (to) F(std::move(Get<F>(from)));
+                                       Get<F>(from).~F();
+                                     } else {
+                                       *reinterpret_cast<F**>(to) = *reinterpret_cast<F**>(from);
+                                     }
+                                   },
+                                   [](void* storage) {
+                                     if constexpr (kInline<F>) {
+                                       Get<F>(storage).~F();
+                                     } else {
+                                       delete *reinterpret_cast<F**>(storage);
+                                     }
+                                   }};
 
   void Take(UniqueFunction& other) {
     table_ = std::exchange(other.table_, nullptr);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/backend.h"
 
 #include "mxtrain/base/error.h"
@@ -5,10 +6,11 @@
 namespace mxtrain {
 
 void CheckDevice(const Backend& backend, Context ctx) {
-  if (const std::string why = backend.WhyAbsent(); !why.empty()) Throw(ErrorKind::kDevice, "{} is not available: {}", ctx.ToString(), why);
+  if (const std::string why = backend.WhyAbsent(); !why.empty())
+    Throw(ErrorKind::kDevice, "{} is not available: {}", ctx.ToString(), why);
   if (ctx.id >= backend.DeviceCount()) {
-    Throw(ErrorKind::kDevice, "{} is not available: this machine has {} such device{}", ctx.ToString(), backend.DeviceCount(),
-          backend.DeviceCount() == 1 ? "" : "s");
+    Throw(ErrorKind::kDevice, "{} is not available: this machine has {} such device{}",
+          ctx.ToString(), backend.DeviceCount(), backend.DeviceCount() == 1 ? "" : "s");
   }
 }
 

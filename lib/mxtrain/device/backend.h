@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The interface of a kind of device: memory, streams, layouts and their conversion. One per
 // DeviceType, owned by Runtime. Every method may be called from any thread.
@@ -12,10 +13,10 @@ namespace mxtrain {
 
 // A device as reported to users.
 struct DeviceInfo {
-  std::string name;         // "NVIDIA H200"
-  int64_t bytes = 0;        // of memory
+  std::string name;   // "NVIDIA H200"
+  int64_t bytes = 0;  // of memory
   int64_t free_bytes = 0;
-  std::string capability;   // "9.0"
+  std::string capability;  // "9.0"
 };
 struct Version {
   std::string of, version;  // "cuDNN", "9.14.0"
@@ -30,7 +31,7 @@ class MXTRAIN_API Backend {
   virtual std::string WhyAbsent() const = 0;
   virtual DeviceInfo Describe(int id) const { return (void)id, DeviceInfo{}; }
   virtual std::vector<Version> Versions() const { return {}; }  // of driver and libraries
-  virtual int threads() const { return 1; }   // size of the CPU's compute team
+  virtual int threads() const { return 1; }                     // size of the CPU's compute team
   // Why the device does not multiply this type, float16 or bfloat16, faster than float32, as the
   // end of a sentence; "" if it does. For the CPU's bfloat16 the answer comes from its library
   // (cpu/onednn/bfloat16.h).
@@ -50,11 +51,13 @@ class MXTRAIN_API Backend {
   virtual Layout Intern(std::unique_ptr<LayoutDesc> desc) = 0;
   // Copies elements between layouts; both arrays are on this backend's devices. Fills the padding
   // of `to` with zeros.
-  virtual void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) = 0;
+  virtual void Reorder(RunContext ctx, const TensorSpec& from, const void* src,
+                       const TensorSpec& to, void* dst) = 0;
   // Copies bytes; at least one side is on this backend's devices, the other may be host memory. On
   // a device with streams this and all other work is issued, not done, when the call returns; host
   // memory must stay valid until it is done.
-  virtual void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst, int64_t bytes) = 0;
+  virtual void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst,
+                         int64_t bytes) = 0;
   // Sets bytes on one of this backend's devices to zero.
   virtual void Zero(RunContext ctx, void* data, int64_t bytes) = 0;
 };

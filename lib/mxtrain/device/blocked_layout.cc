@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/blocked_layout.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ char Letter(int axis, bool blocked) {
 
 }  // namespace
 
-BlockedLayout::BlockedLayout(std::vector<int> order, std::vector<Block> blocks) : order_(std::move(order)), blocks_(std::move(blocks)) {
+BlockedLayout::BlockedLayout(std::vector<int> order, std::vector<Block> blocks)
+    : order_(std::move(order)), blocks_(std::move(blocks)) {
   std::vector<int> sorted = order_;
   std::sort(sorted.begin(), sorted.end());
   for (int axis = 0; axis < ndim(); ++axis) {
@@ -29,11 +31,13 @@ BlockedLayout::BlockedLayout(std::vector<int> order, std::vector<Block> blocks) 
   }
   for (const Block& block : blocks_) {
     if (block.axis < 0 || block.axis >= ndim() || block.size < 2) {
-      Throw(ErrorKind::kBug, "a block of {} on axis {} in a layout of {} axes", block.size, block.axis, ndim());
+      Throw(ErrorKind::kBug, "a block of {} on axis {} in a layout of {} axes", block.size,
+            block.axis, ndim());
     }
   }
   for (int axis : order_) name_ += Letter(axis, BlockOf(axis) > 1);
-  for (const Block& block : blocks_) name_ += std::to_string(block.size) + Letter(block.axis, false);
+  for (const Block& block : blocks_)
+    name_ += std::to_string(block.size) + Letter(block.axis, false);
 }
 
 std::unique_ptr<BlockedLayout> BlockedLayout::FromName(std::string_view name) {
@@ -45,7 +49,9 @@ std::unique_ptr<BlockedLayout> BlockedLayout::FromName(std::string_view name) {
   }
   while (i < name.size()) {
     int64_t size = 0;
-    for (; i < name.size() && std::isdigit(static_cast<unsigned char>(name[i])) && size < 65536; ++i) size = size * 10 + (name[i] - '0');
+    for (; i < name.size() && std::isdigit(static_cast<unsigned char>(name[i])) && size < 65536;
+         ++i)
+      size = size * 10 + (name[i] - '0');
     if (i == name.size() || !std::islower(static_cast<unsigned char>(name[i]))) Malformed(name);
     blocks.push_back({name[i++] - 'a', size});
   }
@@ -61,7 +67,8 @@ int64_t BlockedLayout::BlockOf(int axis) const {
 }
 
 TShape BlockedLayout::PaddedShape(const TShape& shape) const {
-  if (shape.ndim() != ndim()) Throw(ErrorKind::kBug, "layout {} on an array of shape {}", name_, shape.ToString());
+  if (shape.ndim() != ndim())
+    Throw(ErrorKind::kBug, "layout {} on an array of shape {}", name_, shape.ToString());
   shape.KnownProduct(0, ndim());  // throws for lengths that cannot be rounded up
   TShape padded = shape;
   for (int axis = 0; axis < ndim(); ++axis) {
@@ -83,7 +90,8 @@ std::vector<int64_t> BlockedLayout::OffsetTable(const TShape& shape, int axis) c
   const TShape padded = PaddedShape(shape);
   int64_t outer_stride = 1;
   for (const Block& block : blocks_) outer_stride *= block.size;
-  for (auto at = order_.rbegin(); at != order_.rend() && *at != axis; ++at) outer_stride *= padded[*at] / BlockOf(*at);
+  for (auto at = order_.rbegin(); at != order_.rend() && *at != axis; ++at)
+    outer_stride *= padded[*at] / BlockOf(*at);
 
   const int64_t length = padded[axis], size = BlockOf(axis);
   std::vector<int64_t> table(static_cast<size_t>(length));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Layouts that permute the axes and split some of them into inner blocks: NHWC ("acdb"), oneDNN's
 // nChw8c ("aBcd8b"), OIhw8i8o ("ABcd8b8a"). An axis whose length is not a multiple of its block is

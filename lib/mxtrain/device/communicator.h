@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sums between the devices of one process. GPUs use NCCL, which the CUDA backend loads when a
 // communicator is first requested.
@@ -23,7 +24,8 @@ class MXTRAIN_API Communicator {
 };
 
 // `devices` has no duplicates. Throws kDevice with the reason if they cannot sum.
-using CommunicatorFactory = std::function<std::unique_ptr<Communicator>(std::span<const Context> devices)>;
+using CommunicatorFactory =
+    std::function<std::unique_ptr<Communicator>(std::span<const Context> devices)>;
 
 MXTRAIN_API std::unique_ptr<Communicator> NewGpuCommunicator(std::span<const Context> devices);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/context.h"
 
 #include <charconv>
@@ -7,7 +8,9 @@
 namespace mxtrain {
 
 std::string Context::ToString() const {
-  const char* name = type == DeviceType::kCPU ? "cpu" : type == DeviceType::kGPU ? "gpu" : "cpu_pinned";
+  const char* name = type == DeviceType::kCPU   ? "cpu"
+                     : type == DeviceType::kGPU ? "gpu"
+                                                : "cpu_pinned";
   return format("{}({})", name, id);
 }
 
@@ -20,7 +23,8 @@ Context Context::Parse(std::string_view text) {
     ctx.type = type;
     return true;
   };
-  const bool named = take("cpu_pinned", DeviceType::kCPUPinned) || take("cpu", DeviceType::kCPU) || take("gpu", DeviceType::kGPU);
+  const bool named = take("cpu_pinned", DeviceType::kCPUPinned) || take("cpu", DeviceType::kCPU) ||
+                     take("gpu", DeviceType::kGPU);
   if (named && rest.size() > 2 && rest.front() == '(' && rest.back() == ')') {
     rest = rest.substr(1, rest.size() - 2);
   } else if (named && rest.size() > 1 && rest.front() == ':') {

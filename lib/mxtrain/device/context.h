@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where a function runs and an array lives. Every build knows every device name; its Backend
 // rejects what a build cannot do and says how to get it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A layout that a kernel computes from an array and that cannot be converted back, such as weights
 // transformed once for inference. An array requested in such a layout is created beside the

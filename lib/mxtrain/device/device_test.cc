@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -35,7 +36,8 @@ TEST_CASE("a device that a build or machine lacks is rejected with the reason") 
   const auto gpu = NewGpuBackend();
   if (gpu->DeviceCount() == 0) {
     CHECK_FALSE(gpu->WhyAbsent().empty());
-    CHECK_THROWS_WITH_AS(CheckDevice(*gpu, Context::gpu()), ("gpu(0) is not available: " + gpu->WhyAbsent()).c_str(), Error);
+    CHECK_THROWS_WITH_AS(CheckDevice(*gpu, Context::gpu()),
+                         ("gpu(0) is not available: " + gpu->WhyAbsent()).c_str(), Error);
   }
 }
 

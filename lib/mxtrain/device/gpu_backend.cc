@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU of every build: loads the CUDA backend on first use, and forwards to it or reports why
 // there is none.
 #include <dlfcn.h>
@@ -16,19 +17,31 @@ class GpuBackend final : public ChoosingBackend {
   int DeviceCount() const override { return Find() ? Find()->DeviceCount() : 0; }
   std::string WhyAbsent() const override { return Find() ? Find()->WhyAbsent() : why_absent_; }
   DeviceInfo Describe(int id) const override { return Get(Context::gpu(id)).Describe(id); }
-  std::vector<Version> Versions() const override { return Find() ? Find()->Versions() : std::vector<Version>{}; }
-  std::string WhyNotFastIn(DType type, Context ctx) const override { return Get(ctx).WhyNotFastIn(type, ctx); }
+  std::vector<Version> Versions() const override {
+    return Find() ? Find()->Versions() : std::vector<Version>{};
+  }
+  std::string WhyNotFastIn(DType type, Context ctx) const override {
+    return Get(ctx).WhyNotFastIn(type, ctx);
+  }
   void* Allocate(Context ctx, int64_t bytes) override { return Get(ctx).Allocate(ctx, bytes); }
   void Free(Context ctx, void* data) override { Get(ctx).Free(ctx, data); }
-  std::unique_ptr<Stream> NewStream(Context ctx, int priority) override { return Get(ctx).NewStream(ctx, priority); }
-  Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return Get(Context::gpu()).Intern(std::move(desc)); }
-  void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+  std::unique_ptr<Stream> NewStream(Context ctx, int priority) override {
+    return Get(ctx).NewStream(ctx, priority);
+  }
+  Layout Intern(std::unique_ptr<LayoutDesc> desc) override {
+    return Get(Context::gpu()).Intern(std::move(desc));
+  }
+  void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to,
+               void* dst) override {
     Get(ctx.ctx).Reorder(ctx, from, src, to, dst);
   }
-  void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst, int64_t bytes) override {
+  void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst,
+                 int64_t bytes) override {
     Get(ctx.ctx).CopyBytes(ctx, from, src, to, dst, bytes);
   }
-  void Zero(RunContext ctx, void* data, int64_t bytes) override { Get(ctx.ctx).Zero(ctx, data, bytes); }
+  void Zero(RunContext ctx, void* data, int64_t bytes) override {
+    Get(ctx.ctx).Zero(ctx, data, bytes);
+  }
 
  private:
   // Null if the CUDA backend could not be loaded.
@@ -37,8 +50,12 @@ class GpuBackend final : public ChoosingBackend {
       const GpuLibrary library = OpenGpuLibrary();
       why_absent_ = library.why_absent;
       if (!library.handle) return;
-      auto* make = reinterpret_cast<Backend* (*)()>(dlsym(library.handle, "mxtrain_new_cuda_backend"));
-      if (!make) Throw(ErrorKind::kDevice, "{} is not a CUDA backend of mxtrain: symbol mxtrain_new_cuda_backend is missing", library.path);
+      auto* make =
+          reinterpret_cast<Backend* (*)()>(dlsym(library.handle, "mxtrain_new_cuda_backend"));
+      if (!make)
+        Throw(ErrorKind::kDevice,
+              "{} is not a CUDA backend of mxtrain: symbol mxtrain_new_cuda_backend is missing",
+              library.path);
       backend_.reset(make());
     });
     return backend_.get();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/gpu_library.h"
 
 #include <dlfcn.h>
@@ -56,7 +57,8 @@ std::vector<fs::path> FoldersIn(const fs::path& folder, std::string_view prefix)
 void AddPythonFolders(const fs::path& prefix, std::vector<fs::path>* folders) {
   for (const fs::path& python : FoldersIn(prefix / "lib", "python3")) {
     for (const char* packages : {"site-packages", "dist-packages"}) {
-      for (const fs::path& package : FoldersIn(python / packages / "nvidia", "")) folders->push_back(package / "lib");
+      for (const fs::path& package : FoldersIn(python / packages / "nvidia", ""))
+        folders->push_back(package / "lib");
     }
   }
 }
@@ -76,20 +78,25 @@ void AddFoldersOfProgram(fs::path python, std::vector<fs::path>* folders) {
 
 std::vector<fs::path> LibraryFolders() {
   std::vector<fs::path> folders;
-  for (const std::string& path : SplitPaths(Environment("MXTRAIN_CUDA_PATH"))) folders.emplace_back(path);
+  for (const std::string& path : SplitPaths(Environment("MXTRAIN_CUDA_PATH")))
+    folders.emplace_back(path);
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const std::string home = Environment(name); !home.empty()) folders.push_back(fs::path(home) / "lib64");
+    if (const std::string home = Environment(name); !home.empty())
+      folders.push_back(fs::path(home) / "lib64");
   }
   folders.emplace_back("/usr/local/cuda/lib64");
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const std::string prefix = Environment(name); !prefix.empty()) AddPythonFolders(prefix, &folders);
+    if (const std::string prefix = Environment(name); !prefix.empty())
+      AddPythonFolders(prefix, &folders);
   }
   for (const std::string& programs : SplitPaths(Environment("PATH"))) {
     std::error_code ignored;
-    if (fs::exists(fs::path(programs) / "python3", ignored)) AddFoldersOfProgram(fs::path(programs) / "python3", &folders);
+    if (fs::exists(fs::path(programs) / "python3", ignored))
+      AddFoldersOfProgram(fs::path(programs) / "python3", &folders);
   }
   AddPythonFolders("/usr/local", &folders);
-  if (const std::string home = Environment("HOME"); !home.empty()) AddPythonFolders(fs::path(home) / ".local", &folders);
+  if (const std::string home = Environment("HOME"); !home.empty())
+    AddPythonFolders(fs::path(home) / ".local", &folders);
   return folders;
 }
 
@@ -141,14 +148,17 @@ GpuLibrary OpenGpuLibrary() {
     const std::string message = text ? text : "unknown error";
     const auto missing = MissingLibrary(message, library.path);
     if (!missing || *missing == last_missing) {
-      library.why_absent = format("cannot load the CUDA backend of mxtrain ({}); {}", message, kUseCpu);
+      library.why_absent =
+          format("cannot load the CUDA backend of mxtrain ({}); {}", message, kUseCpu);
       return library;
     }
     last_missing = *missing;
     if (folders.empty()) folders = LibraryFolders();
     if (!LoadFrom(folders, *missing)) {
-      library.why_absent = format("{} was not found; install CUDA's libraries and cuDNN, or add their folders to MXTRAIN_CUDA_PATH, or {}",
-                                  *missing, kUseCpu);
+      library.why_absent = format(
+          "{} was not found; install CUDA's libraries and cuDNN, or add their folders to "
+          "MXTRAIN_CUDA_PATH, or {}",
+          *missing, kUseCpu);
       return library;
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The CUDA backend: backend and kernels for CUDA in a separate shared object, libmxtrain_cuda.so,
 // next to this library if installed. It is loaded when a GPU is requested, so everything else runs

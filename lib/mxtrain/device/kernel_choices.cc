@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/kernel_choices.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ KernelChoices::Measuring::~Measuring() {
   --choices_->allowing_;
 }
 
-size_t KernelChoices::Choose(const std::string& key, std::span<const std::string> candidates, const Stopwatch& seconds_of) {
+size_t KernelChoices::Choose(const std::string& key, std::span<const std::string> candidates,
+                             const Stopwatch& seconds_of) {
   const std::lock_guard measuring(measuring_);
   if (const std::optional<std::string> kept = Find(key)) {
     const auto found = std::find(candidates.begin(), candidates.end(), *kept);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Selects among several library kernels for one task, such as cuDNN's convolutions, by measuring.
 // Kernels differ in the order of their sums and so in the last bits: a checkpoint stores the
@@ -41,7 +42,8 @@ class MXTRAIN_API KernelChoices {
   // measuring is allowed and `seconds_of` is given, the fastest (an earlier one if the gain is
   // below 5 %, the first if none could be measured), which is stored. Otherwise the first. Each key
   // is measured once, even if several threads ask at the same time.
-  size_t Choose(const std::string& key, std::span<const std::string> candidates, const Stopwatch& seconds_of);
+  size_t Choose(const std::string& key, std::span<const std::string> candidates,
+                const Stopwatch& seconds_of);
 
   Table kept() const;
   void Keep(const Table& table);  // overwrites entries with the same keys

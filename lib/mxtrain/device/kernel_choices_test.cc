@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/kernel_choices.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +17,9 @@ struct Clock {
   std::vector<double> seconds;
   std::atomic<int> asked = 0;
   KernelChoices::Stopwatch watch() {
-    return [this](size_t i) { return ++asked, seconds[i] < 0 ? std::nullopt : std::optional(seconds[i]); };
+    return [this](size_t i) {
+      return ++asked, seconds[i] < 0 ? std::nullopt : std::optional(seconds[i]);
+    };
   }
 };
 
@@ -45,7 +48,9 @@ TEST_CASE("the fastest is measured once if allowed, otherwise the library's defa
   CHECK(choices.kept() == KernelChoices::Table{{"a", "winograd"}, {"b", "direct"}});
 }
 
-TEST_CASE("a kernel that does not run is not used; if none could be measured, the library's default is stored") {
+TEST_CASE(
+    "a kernel that does not run is not used; if none could be measured, the library's default is "
+    "stored") {
   KernelChoices choices;
   const KernelChoices::Measuring allowed(&choices);
   Clock clock{{-1, 2, -1}};
@@ -83,7 +88,9 @@ TEST_CASE("concurrent requests for one key measure it once") {
   std::atomic<int> agree = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([&] { agree += choices.Choose("a", Names{"direct", "winograd", "gemm"}, clock.watch()) == 1; });
+    threads.emplace_back([&] {
+      agree += choices.Choose("a", Names{"direct", "winograd", "gemm"}, clock.watch()) == 1;
+    });
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(agree == 8);

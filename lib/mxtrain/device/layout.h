@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The memory layout of an array. A value: one pointer, null = plain row-major. The Backend that
 // made the descriptions interns them (equal descriptions are one object); they live as long as the
@@ -16,7 +17,7 @@ class MXTRAIN_API LayoutDesc {
   virtual std::string Name() const = 0;  // "aBcd8b"; equal names are equal layouts
   // Includes padding: >= Size() * SizeOf.
   virtual int64_t Bytes(const TShape& shape, DType type) const = 0;
-  virtual bool Padded(const TShape& shape) const = 0;                  // padding always holds zeros
+  virtual bool Padded(const TShape& shape) const = 0;  // padding always holds zeros
 };
 
 class Layout {
@@ -27,7 +28,9 @@ class Layout {
   bool plain() const { return desc_ == nullptr; }
   const LayoutDesc* desc() const { return desc_; }
   std::string Name() const { return desc_ ? desc_->Name() : "plain"; }
-  int64_t Bytes(const TShape& shape, DType type) const { return desc_ ? desc_->Bytes(shape, type) : shape.Size() * SizeOf(type); }
+  int64_t Bytes(const TShape& shape, DType type) const {
+    return desc_ ? desc_->Bytes(shape, type) : shape.Size() * SizeOf(type);
+  }
   bool Padded(const TShape& shape) const { return desc_ && desc_->Padded(shape); }
   friend bool operator==(Layout, Layout) = default;
 

@@ -1,4 +1,5 @@
-#include "mxtrain/engine/device_lane.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/device_lane.h"
 
 #include <cstring>
 
@@ -30,10 +31,12 @@ std::exception_ptr DeviceLane::WaitFor(const DeviceMarks& marks) {
       if (mark.lane->failed()) return mark.lane->failure();
       continue;
     }
-    auto known = std::find_if(waited_.begin(), waited_.end(), [&](const DeviceMark& waited) { return waited.lane == mark.lane; });
+    auto known = std::find_if(waited_.begin(), waited_.end(),
+                              [&](const DeviceMark& waited) { return waited.lane == mark.lane; });
     if (known == waited_.end()) known = waited_.insert(waited_.end(), {mark.lane, 0});
     if (known->ticket >= mark.ticket) continue;
-    if (std::exception_ptr error = mark.lane->LetWait(*stream_, mark.ticket, &known->ticket)) return error;
+    if (std::exception_ptr error = mark.lane->LetWait(*stream_, mark.ticket, &known->ticket))
+      return error;
   }
   return nullptr;
 }
@@ -69,13 +72,15 @@ DeviceMark DeviceLane::Issue(const char* name, uint64_t order) {
 // ---- Events
 
 DeviceLane::LaneEvent* DeviceLane::FindEvent(uint64_t ticket) {
-  const auto found = std::find_if(events_.begin(), events_.end(), [&](const LaneEvent& event) { return event.ticket >= ticket; });
+  const auto found = std::find_if(events_.begin(), events_.end(),
+                                  [&](const LaneEvent& event) { return event.ticket >= ticket; });
   return found == events_.end() ? nullptr : &*found;
 }
 
 DeviceLane::LaneEvent& DeviceLane::EventBehind(uint64_t ticket) {
   if (LaneEvent* event = FindEvent(ticket)) return *event;
-  while (events_.size() >= kKeptEvents && events_.front().claims.empty() && !completing_) RetireFront();
+  while (events_.size() >= kKeptEvents && events_.front().claims.empty() && !completing_)
+    RetireFront();
   LaneEvent event;
   if (free_.empty()) {
     event.event = stream_->NewEvent();
@@ -83,7 +88,8 @@ DeviceLane::LaneEvent& DeviceLane::EventBehind(uint64_t ticket) {
     event = std::move(free_.back());
     free_.pop_back();
   }
-  event.ticket = issued_.load(std::memory_order_acquire);  // before the event is recorded: work issued meanwhile may be behind it
+  event.ticket = issued_.load(std::memory_order_acquire);  // before the event is recorded: work
+                                                           // issued meanwhile may be behind it
   stream_->Record(*event.event);
   return events_.emplace_back(std::move(event));
 }
@@ -176,7 +182,8 @@ void DeviceLane::Drain() {
 }
 
 void DeviceLane::RaiseDone(uint64_t ticket) {
-  if (ticket > done_.load(std::memory_order_relaxed)) done_.store(ticket, std::memory_order_release);
+  if (ticket > done_.load(std::memory_order_relaxed))
+    done_.store(ticket, std::memory_order_release);
 }
 
 void DeviceLane::Stop() {
@@ -198,7 +205,8 @@ std::exception_ptr DeviceLane::failure() const {
 
 DeviceLane::Issued DeviceLane::OldestNotDone() {
   std::lock_guard lock(issued_lock_);
-  const uint64_t last = issued_.load(std::memory_order_relaxed), done = done_.load(std::memory_order_relaxed);
+  const uint64_t last = issued_.load(std::memory_order_relaxed),
+                 done = done_.load(std::memory_order_relaxed);
   const uint64_t oldest = std::max(done + 1, last >= kRemembered ? last - kRemembered + 1 : 1);
   return remembered_[std::min(oldest, last) % kRemembered];
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine's contract for devices with streams, on fake devices: issued and done, waits between
 // streams, failures.
 #include <doctest/doctest.h>
@@ -57,7 +58,9 @@ class Flag {
  public:
   void Set() { set_.set_value(); }
   void Await() { is_set_.wait(); }
-  bool now() const { return is_set_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+  bool now() const {
+    return is_set_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
 
  private:
   std::promise<void> set_;
@@ -70,8 +73,12 @@ TEST_CASE("the same stream needs issued; the host needs done") {
   Gate gate;
   Flag issued_behind, host_ran, deleted;
   int value = 0, seen = 0;
-  engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { value = 1; }); }, {}, Vars{var}, {.ctx = kGpu});
-  engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { value *= 10; }), issued_behind.Set(); }, {}, Vars{var}, {.ctx = kGpu});
+  engine->PushSync(
+      [&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { value = 1; }); }, {},
+      Vars{var}, {.ctx = kGpu});
+  engine->PushSync(
+      [&](RunContext ctx) { test::Do(ctx, [&] { value *= 10; }), issued_behind.Set(); }, {},
+      Vars{var}, {.ctx = kGpu});
   engine->PushSync([&](RunContext) { seen = value, host_ran.Set(); }, Vars{var}, {}, {});
   engine->DeleteVariable(
       var, [&](RunContext) { deleted.Set(); }, kGpu);
@@ -99,9 +106,13 @@ TEST_CASE("a wait is not over at issue") {
     Gate gate;
     Flag issued;
     std::atomic<int> done = 0;
-    engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { done = 1; }), issued.Set(); }, {}, Vars{var},
-                     {.ctx = kGpu});
-    auto wait = std::async(std::launch::async, [&] { write ? engine->WaitForVar(var) : engine->WaitToRead(var); });
+    engine->PushSync(
+        [&](RunContext ctx) {
+          test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { done = 1; }), issued.Set();
+        },
+        {}, Vars{var}, {.ctx = kGpu});
+    auto wait = std::async(std::launch::async,
+                           [&] { write ? engine->WaitForVar(var) : engine->WaitToRead(var); });
     issued.Await();
     CHECK(wait.wait_for(std::chrono::milliseconds(5)) == std::future_status::timeout);
     gate.Open();
@@ -110,19 +121,28 @@ TEST_CASE("a wait is not over at issue") {
   }
 }
 
-TEST_CASE("another stream waits on the device: its functions issue at once and their work comes later") {
+TEST_CASE(
+    "another stream waits on the device: its functions issue at once and their work comes later") {
   auto engine = Make();
   const VarHandle var = engine->NewVar();
   for (const PushOptions& other :
-       {PushOptions{.ctx = kGpu, .property = FnProperty::kCopyFromDevice}, PushOptions{.ctx = Context::gpu(1)}}) {
+       {PushOptions{.ctx = kGpu, .property = FnProperty::kCopyFromDevice},
+        PushOptions{.ctx = Context::gpu(1)}}) {
     Gate gate;
     Flag issued;
-    std::vector<int> order;  // of the streams' work: ordered by the event, else ThreadSanitizer reports it
-    engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { order.push_back(1); }); }, {}, Vars{var},
-                     {.ctx = kGpu});
-    engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(2); }), issued.Set(); }, Vars{var}, {}, other);
-    engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(3); }); }, {}, Vars{var}, {.ctx = kGpu});  // after the read
-    issued.Await();  // while the gate is closed
+    std::vector<int>
+        order;  // of the streams' work: ordered by the event, else ThreadSanitizer reports it
+    engine->PushSync(
+        [&](RunContext ctx) {
+          test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { order.push_back(1); });
+        },
+        {}, Vars{var}, {.ctx = kGpu});
+    engine->PushSync(
+        [&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(2); }), issued.Set(); },
+        Vars{var}, {}, other);
+    engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(3); }); }, {},
+                     Vars{var}, {.ctx = kGpu});  // after the read
+    issued.Await();                              // while the gate is closed
     gate.Open();
     engine->WaitToRead(var);
     CHECK(order == std::vector<int>{1, 2, 3});
@@ -174,7 +194,9 @@ TEST_CASE("a run of a sequence follows all of the run before it, on other stream
   };
   ops[1].ctx = Context::gpu(1);
   ops[1].after = {0};
-  ops[1].fn = [&](RunContext ctx) { test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { order.push_back(1); }); };
+  ops[1].fn = [&](RunContext ctx) {
+    test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { order.push_back(1); });
+  };
   const SequenceHandle sequence = engine->NewSequence(std::move(ops), 0);
   engine->Push(sequence, {});
   engine->Push(sequence, {});
@@ -190,7 +212,8 @@ TEST_CASE("an exception at issue is an error as on the CPU") {
   for (const char* type : {"naive", "threaded"}) {
     auto engine = Make(type);
     const VarHandle var = engine->NewVar();
-    engine->PushSync([](RunContext) { Throw(ErrorKind::kDevice, "no such kernel"); }, {}, Vars{var}, {.ctx = kGpu, .name = "conv"});
+    engine->PushSync([](RunContext) { Throw(ErrorKind::kDevice, "no such kernel"); }, {}, Vars{var},
+                     {.ctx = kGpu, .name = "conv"});
     bool ran = false;
     engine->PushSync([&](RunContext) { ran = true; }, Vars{var}, {}, {.ctx = Context::gpu(1)});
     CHECK(MessageOf([&] { engine->WaitToRead(var); }) == "conv: no such kernel");
@@ -199,13 +222,17 @@ TEST_CASE("an exception at issue is an error as on the CPU") {
   }
 }
 
-TEST_CASE("a device that fails later fails the oldest function not known to be done; other devices continue") {
+TEST_CASE(
+    "a device that fails later fails the oldest function not known to be done; other devices "
+    "continue") {
   auto engine = Make();
   const VarHandle good = engine->NewVar(), bad = engine->NewVar(), host = engine->NewVar();
-  engine->PushSync([](RunContext ctx) { test::Do(ctx, [] {}); }, {}, Vars{good}, {.ctx = kGpu, .name = "before"});
+  engine->PushSync([](RunContext ctx) { test::Do(ctx, [] {}); }, {}, Vars{good},
+                   {.ctx = kGpu, .name = "before"});
   engine->WaitToRead(good);
-  engine->PushSync([](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("illegal address"); }, {}, Vars{bad},
-                   {.ctx = kGpu, .name = "conv1"});
+  engine->PushSync(
+      [](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("illegal address"); }, {},
+      Vars{bad}, {.ctx = kGpu, .name = "conv1"});
   bool ran = false, freed = false;
   engine->PushSync([&](RunContext) { ran = true; }, Vars{bad}, Vars{host}, {.name = "metrics"});
   CHECK(MessageOf([&] { engine->WaitToRead(host); }) == "conv1: illegal address");
@@ -225,7 +252,8 @@ TEST_CASE("a device that fails later fails the oldest function not known to be d
   CHECK(freed);
   // Other devices and the host continue.
   int value = 0;
-  engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { value = 1; }); }, {}, Vars{host}, {.ctx = Context::gpu(1)});
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { value = 1; }); }, {}, Vars{host},
+                   {.ctx = Context::gpu(1)});
   engine->PushSync([&](RunContext) { ++value; }, {}, Vars{host}, {});
   engine->WaitForAll();
   CHECK(value == 2);
@@ -233,8 +261,9 @@ TEST_CASE("a device that fails later fails the oldest function not known to be d
 
 TEST_CASE("WaitForAll throws a failure that no wait on a variable has thrown, once") {
   auto engine = Make();
-  engine->PushSync([](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("illegal address"); }, {}, {},
-                   {.ctx = kGpu, .name = "conv"});
+  engine->PushSync(
+      [](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("illegal address"); }, {},
+      {}, {.ctx = kGpu, .name = "conv"});
   CHECK(MessageOf([&] { engine->WaitForAll(); }) == "conv: illegal address");
   CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
 }
@@ -242,18 +271,24 @@ TEST_CASE("WaitForAll throws a failure that no wait on a variable has thrown, on
 TEST_CASE("a GPU that does not exist is rejected at the push, in both engines") {
   for (const char* type : {"naive", "threaded"}) {
     auto engine = Make(type);
-    CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(2), .name = "conv"}); }) ==
-          "'conv' was pushed to gpu(2), for which this engine has no workers; push it to an existing device, such as cpu(0)");
+    CHECK(MessageOf([&] {
+            engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(2), .name = "conv"});
+          }) ==
+          "'conv' was pushed to gpu(2), for which this engine has no workers; push it to an "
+          "existing device, such as cpu(0)");
   }
 }
 
-TEST_CASE("inside a function a deletion is awaited if only a device delays it, but not if it waits for the function") {
+TEST_CASE(
+    "inside a function a deletion is awaited if only a device delays it, but not if it waits for "
+    "the function") {
   auto engine = Make();
   const VarHandle used = engine->NewVar(), own = engine->NewVar();
   Gate gate;
   Flag issued, freed, asked;
   bool freed_by_then = false, waits_for_itself = true;
-  engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), issued.Set(); }, {}, Vars{used}, {.ctx = kGpu});
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), issued.Set(); }, {},
+                   Vars{used}, {.ctx = kGpu});
   engine->DeleteVariable(
       used, [&](RunContext) { freed.Set(); }, kGpu);
   engine->PushSync(

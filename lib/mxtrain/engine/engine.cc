@@ -1,23 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/engine/engine.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/engine/naive_engine.h"
-#include "mxtrain/engine/threaded_engine.h"
+#include "mxtrain/engine/internal/naive_engine.h"
+#include "mxtrain/engine/internal/threaded_engine.h"
 
 namespace mxtrain::engine {
 namespace {
 
 std::exception_ptr DroppedCallback() {
-  return std::make_exception_ptr(
-      Error(ErrorKind::kBug, "the callback was dropped without being called; an asynchronous function must call it when its work is done"));
+  return std::make_exception_ptr(Error(ErrorKind::kBug,
+                                       "the callback was dropped without being called; an "
+                                       "asynchronous function must call it when its work is done"));
 }
 
 }  // namespace
 
-Callback::Callback(Callback&& other) noexcept : complete_(std::exchange(other.complete_, nullptr)), token_(other.token_) {}
+Callback::Callback(Callback&& other) noexcept
+    : complete_(std::exchange(other.complete_, nullptr)), token_(other.token_) {}
 
 Callback& Callback::operator=(Callback&& other) noexcept {
   if (this != &other) {
@@ -33,7 +36,9 @@ Callback::~Callback() {
 }
 
 void Callback::operator()(std::exception_ptr error) {
-  if (!complete_) Throw(ErrorKind::kBug, "the callback of an asynchronous function was called twice, or after it was moved away");
+  if (!complete_)
+    Throw(ErrorKind::kBug,
+          "the callback of an asynchronous function was called twice, or after it was moved away");
   std::exchange(complete_, nullptr)(token_, std::move(error));
 }
 
@@ -50,7 +55,9 @@ void DeduplicateVars(std::vector<VarHandle>* reads, std::vector<VarHandle>* writ
   };
   make_distinct(reads);
   make_distinct(writes);
-  std::erase_if(*reads, [&](VarHandle var) { return std::binary_search(writes->begin(), writes->end(), var, std::less<>()); });
+  std::erase_if(*reads, [&](VarHandle var) {
+    return std::binary_search(writes->begin(), writes->end(), var, std::less<>());
+  });
 }
 
 }  // namespace mxtrain::engine

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The dependency engine: runs functions on variables, in parallel where their reads and writes
 // allow. It knows nothing of tensors.
@@ -76,8 +77,10 @@ enum class FnProperty : uint8_t { kNormal, kCopyFromDevice, kCopyToDevice, kIO, 
 struct PushOptions {
   Context ctx = Context::cpu();
   FnProperty property = FnProperty::kNormal;
-  int priority = 0;       // of ready functions on the same workers the highest runs first; ties in push order
-  const char* name = "";  // for errors and traces; must outlive the function (a literal or an owned string)
+  int priority =
+      0;  // of ready functions on the same workers the highest runs first; ties in push order
+  const char* name =
+      "";  // for errors and traces; must outlive the function (a literal or an owned string)
   // The written variables whose whole contents the function overwrites, regardless of what they
   // were: clears an error that some wait has thrown. Copied by the push.
   std::span<const VarHandle> renews = {};
@@ -90,11 +93,11 @@ struct SequenceOp {
   Context ctx = Context::cpu();
   FnProperty property = FnProperty::kNormal;
   int priority = 0;
-  Fn fn;                     // called once for every push of the sequence; must stay valid for repeated calls
-  std::vector<int> after;    // indices of earlier operations of this sequence
-  std::vector<int> reads;    // ports
-  std::vector<int> writes;   // ports
-  std::vector<int> renews;   // subset of `writes`: renewed as in PushOptions when acquired
+  Fn fn;  // called once for every push of the sequence; must stay valid for repeated calls
+  std::vector<int> after;   // indices of earlier operations of this sequence
+  std::vector<int> reads;   // ports
+  std::vector<int> writes;  // ports
+  std::vector<int> renews;  // subset of `writes`: renewed as in PushOptions when acquired
 };
 
 class MXTRAIN_API Engine {
@@ -113,12 +116,14 @@ class MXTRAIN_API Engine {
 
   // A variable that appears twice in one push (in the reads, the writes, or both) throws kBug: use
   // DeduplicateVars. So does an empty function.
-  virtual void PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) = 0;
-  virtual void PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) = 0;
+  virtual void PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
+                        const PushOptions& options) = 0;
+  virtual void PushAsync(AsyncFn fn, std::span<const VarHandle> reads,
+                         std::span<const VarHandle> writes, const PushOptions& options) = 0;
 
   // An operation whose lists are resolved once and which is pushed many times.
-  virtual OprHandle NewOperator(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
-                                const PushOptions& options) = 0;
+  virtual OprHandle NewOperator(AsyncFn fn, std::span<const VarHandle> reads,
+                                std::span<const VarHandle> writes, const PushOptions& options) = 0;
   virtual void Push(OprHandle opr, int priority) = 0;
   virtual void DeleteOperator(OprHandle opr) = 0;
 
@@ -145,22 +150,27 @@ class MXTRAIN_API Engine {
 
   // Traces what ran where and when between start and stop, as Chrome/Perfetto trace JSON.
   virtual void StartProfile() = 0;
-  virtual void StopProfile(const std::string& path) = 0;  // waits for everything; throws kFileSystem
+  virtual void StopProfile(
+      const std::string& path) = 0;  // waits for everything; throws kFileSystem
   // Adds a span of work done outside the engine (a decode thread) to the running trace; cheap when
   // tracing is off. Times in nanoseconds of std::chrono::steady_clock. `lane` names the row of the
   // trace.
-  virtual void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) = 0;
+  virtual void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
+                           int64_t end_ns) = 0;
 };
 
 struct EngineOptions {
-  std::string type = "threaded";  // or "naive": runs at push, in the caller; for tests and debugging
-  int cpu_workers = 1;            // compute lanes; 1: with the whole OpenMP team (two teams would compete for cores)
+  std::string type =
+      "threaded";  // or "naive": runs at push, in the caller; for tests and debugging
+  int cpu_workers =
+      1;  // compute lanes; 1: with the whole OpenMP team (two teams would compete for cores)
   int io_workers = 1;
-  int copy_workers = 1;           // each direction
+  int copy_workers = 1;  // each direction
   // Number of GPUs, queried at the first push to one; empty: none. Each has one worker with a
   // stream for compute, for copies in each direction and for communication.
   std::function<int()> gpu_count;
-  // Called first on every worker thread: sets thread counts (Backend::EnterThread) before anything runs there.
+  // Called first on every worker thread: sets thread counts (Backend::EnterThread) before anything
+  // runs there.
   std::function<void(Context, FnProperty)> on_worker_start;
   // Creates a worker's stream, on its thread. May be empty or return null: RunContext::stream is
   // then null and the worker's functions are synchronous.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contract of engine.h, case by case, on both engines unless it concerns concurrency.
 #include "mxtrain/engine/engine.h"
 
@@ -83,7 +84,8 @@ const char* const kTypes[] = {"naive", "threaded"};
 }  // namespace
 
 TEST_CASE("an unknown engine type is rejected") {
-  CHECK(MessageOf([] { Make("fast"); }) == "engine type 'fast' is unknown; use 'threaded' or 'naive'");
+  CHECK(MessageOf([] { Make("fast"); }) ==
+        "engine type 'fast' is unknown; use 'threaded' or 'naive'");
 }
 
 TEST_CASE("DeduplicateVars leaves every variable once, as a write if it is one") {
@@ -102,7 +104,8 @@ TEST_CASE("writes of one variable run in push order and versions count them") {
     auto engine = Make(type, 3);
     VarHandle var = engine->NewVar();
     std::vector<int> order;
-    for (int i = 0; i < 100; ++i) engine->PushSync([&, i](RunContext) { order.push_back(i); }, {}, Vars{var}, {});
+    for (int i = 0; i < 100; ++i)
+      engine->PushSync([&, i](RunContext) { order.push_back(i); }, {}, Vars{var}, {});
     CHECK(engine->Version(var) == 100);
     engine->WaitForVar(var);
     REQUIRE(order.size() == 100);
@@ -124,9 +127,13 @@ TEST_CASE("a variable that appears twice in a push is rejected") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     VarHandle var = engine->NewVar();
-    const std::string expected = "'twice' names one variable twice in a push; make the lists distinct with DeduplicateVars";
-    for (const auto& [reads, writes] : {std::pair{Vars{var, var}, Vars{}}, {Vars{}, Vars{var, var}}, {Vars{var}, Vars{var}}}) {
-      CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, reads, writes, {.name = "twice"}); }) == expected);
+    const std::string expected =
+        "'twice' names one variable twice in a push; make the lists distinct with DeduplicateVars";
+    for (const auto& [reads, writes] :
+         {std::pair{Vars{var, var}, Vars{}}, {Vars{}, Vars{var, var}}, {Vars{var}, Vars{var}}}) {
+      CHECK(MessageOf([&] {
+              engine->PushSync([](RunContext) {}, reads, writes, {.name = "twice"});
+            }) == expected);
     }
     CHECK(engine->Version(var) == 0);
     engine->WaitForAll();
@@ -136,12 +143,17 @@ TEST_CASE("a variable that appears twice in a push is rejected") {
 TEST_CASE("a device without workers is rejected at the push") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
-    CHECK(MessageOf([&] { engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(1), .name = "conv"}); }) ==
-          "'conv' was pushed to gpu(1), for which this engine has no workers; push it to an existing device, such as cpu(0)");
+    CHECK(MessageOf([&] {
+            engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(1), .name = "conv"});
+          }) ==
+          "'conv' was pushed to gpu(1), for which this engine has no workers; push it to an "
+          "existing device, such as cpu(0)");
   }
 }
 
-TEST_CASE("an error stays on the written variables, skips what needs them, and is thrown once by each wait") {
+TEST_CASE(
+    "an error stays on the written variables, skips what needs them, and is thrown once by each "
+    "wait") {
   for (const char* type : kTypes) {
     auto engine = Make(type, 2);
     VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
@@ -162,12 +174,15 @@ TEST_CASE("an error stays on the written variables, skips what needs them, and i
   }
 }
 
-TEST_CASE("WaitForAll throws the first error that no wait has thrown; variables keep their errors") {
+TEST_CASE(
+    "WaitForAll throws the first error that no wait has thrown; variables keep their errors") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
     int reads = 0;
-    const auto read_b = [&] { engine->PushSync([&](RunContext) { ++reads; }, Vars{b}, Vars{c}, {.name = "reader"}); };
+    const auto read_b = [&] {
+      engine->PushSync([&](RunContext) { ++reads; }, Vars{b}, Vars{c}, {.name = "reader"});
+    };
     engine->PushSync([](RunContext) { Fail("one"); }, {}, Vars{a}, {.name = "first"});
     engine->PushSync([](RunContext) { Fail("two"); }, {}, Vars{b}, {.name = "second"});
     engine->PushSync([](RunContext) { Fail("three"); }, {}, {}, {.name = "third"});
@@ -209,14 +224,17 @@ TEST_CASE("Drain waits, throws nothing, and returns an error once if no wait has
   }
 }
 
-TEST_CASE("a function that renews its variables runs after a thrown error and passes on an unthrown one") {
+TEST_CASE(
+    "a function that renews its variables runs after a thrown error and passes on an unthrown "
+    "one") {
   for (const char* type : kTypes) {
     CAPTURE(type);
     auto engine = Make(type, 2);
     VarHandle arena = engine->NewVar(), output = engine->NewVar(), read = engine->NewVar();
     int runs = 0;
     const auto run = [&] {
-      engine->PushSync([&](RunContext) { ++runs; }, Vars{read}, Vars{arena, output}, {.name = "run", .renews = Vars{arena, output}});
+      engine->PushSync([&](RunContext) { ++runs; }, Vars{read}, Vars{arena, output},
+                       {.name = "run", .renews = Vars{arena, output}});
     };
     engine->PushSync([](RunContext) { Fail("first"); }, {}, Vars{arena, output}, {.name = "bad"});
     run();
@@ -233,7 +251,8 @@ TEST_CASE("a function that renews its variables runs after a thrown error and pa
     // A partially written variable keeps its error.
     engine->PushSync([](RunContext) { Fail("part"); }, {}, Vars{arena, output}, {.name = "bad"});
     CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: part");
-    engine->PushSync([&](RunContext) { ++runs; }, {}, Vars{arena, output}, {.name = "half", .renews = Vars{output}});
+    engine->PushSync([&](RunContext) { ++runs; }, {}, Vars{arena, output},
+                     {.name = "half", .renews = Vars{output}});
     CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: part");
     CHECK(MessageOf([&] { engine->WaitToRead(arena); }) == "bad: part");
     CHECK(runs == 1);
@@ -251,8 +270,10 @@ TEST_CASE("an empty function is rejected") {
     auto engine = Make(type);
     const std::string expected = "'nothing' was pushed without a function to call";
     CHECK(MessageOf([&] { engine->PushSync(Fn(), {}, {}, {.name = "nothing"}); }) == expected);
-    CHECK(MessageOf([&] { engine->PushAsync(AsyncFn(), {}, {}, {.name = "nothing"}); }) == expected);
-    CHECK(MessageOf([&] { engine->NewOperator(AsyncFn(), {}, {}, {.name = "nothing"}); }) == expected);
+    CHECK(MessageOf([&] { engine->PushAsync(AsyncFn(), {}, {}, {.name = "nothing"}); }) ==
+          expected);
+    CHECK(MessageOf([&] { engine->NewOperator(AsyncFn(), {}, {}, {.name = "nothing"}); }) ==
+          expected);
     engine->WaitForAll();
   }
 }
@@ -280,9 +301,13 @@ TEST_CASE("every thread that works for a naive engine is set up first, once per 
 TEST_CASE("an error keeps its kind; exceptions of other types become bugs with their message") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
-    for (const auto& [throws_error, kind] : {std::pair{true, ErrorKind::kData}, {false, ErrorKind::kBug}}) {
-      engine->PushSync([throws_error = throws_error](RunContext) { throws_error ? Fail("why") : throw std::runtime_error("why"); }, {}, {},
-                       {.name = "fn"});
+    for (const auto& [throws_error, kind] :
+         {std::pair{true, ErrorKind::kData}, {false, ErrorKind::kBug}}) {
+      engine->PushSync(
+          [throws_error = throws_error](RunContext) {
+            throws_error ? Fail("why") : throw std::runtime_error("why");
+          },
+          {}, {}, {.name = "fn"});
       try {
         engine->WaitForAll();
         FAIL("WaitForAll threw nothing");
@@ -298,12 +323,16 @@ TEST_CASE("waiting inside an engine function is an error, not a deadlock") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
     VarHandle var = engine->NewVar();
-    engine->PushSync([&](RunContext) { engine->WaitForVar(var); }, {}, Vars{var}, {.name = "waits"});
+    engine->PushSync([&](RunContext) { engine->WaitForVar(var); }, {}, Vars{var},
+                     {.name = "waits"});
     CHECK(MessageOf([&] { engine->WaitForAll(); }) ==
-          "waits: WaitForVar was called inside an engine function: it would wait for itself; push a function that names the variable "
+          "waits: WaitForVar was called inside an engine function: it would wait for itself; push "
+          "a function that names the variable "
           "instead");
     engine->PushSync([&](RunContext) { engine->WaitForAll(); }, {}, {}, {.name = "waits"});
-    CHECK(MessageOf([&] { engine->WaitForAll(); }).starts_with("waits: WaitForAll was called inside"));
+    CHECK(MessageOf([&] {
+            engine->WaitForAll();
+          }).starts_with("waits: WaitForAll was called inside"));
   }
 }
 
@@ -350,20 +379,28 @@ TEST_CASE("errors of asynchronous functions: thrown, given to the callback, call
   for (const char* type : kTypes) {
     auto engine = Make(type);
     VarHandle var = engine->NewVar();
-    engine->PushAsync([](RunContext, Callback) { Fail("thrown"); }, {}, Vars{var}, {.name = "async"});
+    engine->PushAsync([](RunContext, Callback) { Fail("thrown"); }, {}, Vars{var},
+                      {.name = "async"});
     CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "async: thrown");
-    engine->PushAsync([](RunContext, Callback callback) { callback(std::make_exception_ptr(Error(ErrorKind::kData, "given"))); }, {},
-                      Vars{var}, {.name = "async"});
+    engine->PushAsync(
+        [](RunContext, Callback callback) {
+          callback(std::make_exception_ptr(Error(ErrorKind::kData, "given")));
+        },
+        {}, Vars{var}, {.name = "async"});
     CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "async: given");
     engine->PushAsync([](RunContext, Callback) {}, {}, Vars{var}, {.name = "async"});
-    CHECK(MessageOf([&] { engine->WaitForVar(var); }).starts_with("async: the callback was dropped without being called"));
+    CHECK(MessageOf([&] {
+            engine->WaitForVar(var);
+          }).starts_with("async: the callback was dropped without being called"));
     engine->PushAsync(
         [](RunContext, Callback callback) {
           callback();
           callback();
         },
         {}, Vars{var}, {.name = "async"});
-    CHECK(MessageOf([&] { engine->WaitForVar(var); }).starts_with("async: the callback of an asynchronous function was called twice"));
+    CHECK(MessageOf([&] {
+            engine->WaitForVar(var);
+          }).starts_with("async: the callback of an asynchronous function was called twice"));
   }
 }
 
@@ -372,9 +409,11 @@ TEST_CASE("among ready functions the higher priority runs first, equal ones in p
   Gate gate;
   Log log;
   engine->PushSync([&](RunContext) { gate.Pass(); }, {}, {}, {});
-  const std::pair<int, const char*> pushes[] = {{0, "c"}, {5, "a"}, {-1, "f"}, {0, "d"}, {5, "b"}, {0, "e"}};
+  const std::pair<int, const char*> pushes[] = {{0, "c"}, {5, "a"}, {-1, "f"},
+                                                {0, "d"}, {5, "b"}, {0, "e"}};
   for (const auto& [priority, name] : pushes)
-    engine->PushSync([&log, name = name](RunContext) { log.Add(name); }, {}, {}, {.priority = priority});
+    engine->PushSync([&log, name = name](RunContext) { log.Add(name); }, {}, {},
+                     {.priority = priority});
   gate.Open();
   engine->WaitForAll();
   CHECK(log.text() == "abcdef");
@@ -385,7 +424,8 @@ TEST_CASE("a function that became ready late runs before later pushes of its pri
   VarHandle var = engine->NewVar();
   Gate hold_var, hold_lane;
   Log log;
-  engine->PushSync([&](RunContext) { hold_var.Pass(); }, {}, Vars{var}, {.property = FnProperty::kIO});
+  engine->PushSync([&](RunContext) { hold_var.Pass(); }, {}, Vars{var},
+                   {.property = FnProperty::kIO});
   engine->PushSync([&](RunContext) { hold_lane.Pass(); }, {}, {}, {});
   engine->PushSync([&](RunContext) { hold_lane.Pass(); }, {}, {}, {});
   VarHandle ready = engine->NewVar();
@@ -400,7 +440,8 @@ TEST_CASE("a function that became ready late runs before later pushes of its pri
 TEST_CASE("each purpose has its own workers") {
   auto engine = Make("threaded");
   Gate gate;
-  const FnProperty others[] = {FnProperty::kCopyFromDevice, FnProperty::kCopyToDevice, FnProperty::kIO, FnProperty::kComm};
+  const FnProperty others[] = {FnProperty::kCopyFromDevice, FnProperty::kCopyToDevice,
+                               FnProperty::kIO, FnProperty::kComm};
   engine->PushSync([&](RunContext) { gate.Pass(); }, {}, {}, {});
   for (FnProperty property : others) {
     VarHandle var = engine->NewVar();
@@ -411,12 +452,14 @@ TEST_CASE("each purpose has its own workers") {
   engine->WaitForAll();
 }
 
-TEST_CASE("deletion of a variable in use waits for what was pushed before and runs even after errors") {
+TEST_CASE(
+    "deletion of a variable in use waits for what was pushed before and runs even after errors") {
   for (const char* type : kTypes) {
     auto engine = Make(type, 2);
     VarHandle var = engine->NewVar();
     Log log;
-    for (int i = 0; i < 3; ++i) engine->PushSync([&](RunContext) { log.Add("w"); }, {}, Vars{var}, {});
+    for (int i = 0; i < 3; ++i)
+      engine->PushSync([&](RunContext) { log.Add("w"); }, {}, Vars{var}, {});
     engine->PushSync([](RunContext) { Fail("late"); }, {}, Vars{var}, {.name = "fails"});
     engine->DeleteVariable(
         var, [&](RunContext) { log.Add("f"); }, Context::cpu());
@@ -451,7 +494,9 @@ TEST_CASE("an operator is pushed many times; its deletion waits for the pushes")
   }
 }
 
-TEST_CASE("operators and sequences that nobody deleted are destroyed with the engine, before its workers") {
+TEST_CASE(
+    "operators and sequences that nobody deleted are destroyed with the engine, before its "
+    "workers") {
   for (const char* type : kTypes) {
     CAPTURE(type);
     auto owned = std::make_shared<int>(0);
@@ -461,9 +506,11 @@ TEST_CASE("operators and sequences that nobody deleted are destroyed with the en
       VarHandle var = engine->NewVar(), dies_late = engine->NewVar();
       // What a closure owns may push on destruction.
       const std::shared_ptr<void> guard(nullptr, [&freed, dies_late, engine = engine.get()](void*) {
-        engine->DeleteVariable(dies_late, [&freed](RunContext) { freed = true; }, Context::cpu());
+        engine->DeleteVariable(
+            dies_late, [&freed](RunContext) { freed = true; }, Context::cpu());
       });
-      OprHandle opr = engine->NewOperator([owned, guard](RunContext, Callback callback) { callback(); }, {}, Vars{var}, {});
+      OprHandle opr = engine->NewOperator(
+          [owned, guard](RunContext, Callback callback) { callback(); }, {}, Vars{var}, {});
       engine->Push(opr, 0);
       SequenceOp op;
       op.fn = [owned](RunContext) {};
@@ -498,7 +545,8 @@ TEST_CASE("a worker that cannot start fails its functions with the reason") {
   VarHandle var = engine->NewVar();
   engine->PushSync([](RunContext) {}, {}, Vars{var}, {.property = FnProperty::kIO, .name = "read"});
   CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "read: no threads left");
-  engine->PushAsync([](RunContext, Callback callback) { callback(); }, {}, Vars{var}, {.property = FnProperty::kIO, .name = "read"});
+  engine->PushAsync([](RunContext, Callback callback) { callback(); }, {}, Vars{var},
+                    {.property = FnProperty::kIO, .name = "read"});
   CHECK(MessageOf([&] { engine->WaitForVar(var); }) == "read: no threads left");
   engine->PushSync([](RunContext) {}, {}, Vars{var}, {});
   engine->WaitForAll();
@@ -511,14 +559,19 @@ TEST_CASE("a deletion needs no worker: it frees memory even if none can start") 
       CAPTURE(by_stream);
       EngineOptions options;
       options.type = type;
-      if (!by_stream) options.on_worker_start = [](Context, FnProperty) { Fail("no threads left"); };
-      if (by_stream) options.new_stream = [](Context, FnProperty) -> std::unique_ptr<Stream> { Fail("no streams left"); };
+      if (!by_stream)
+        options.on_worker_start = [](Context, FnProperty) { Fail("no threads left"); };
+      if (by_stream)
+        options.new_stream = [](Context, FnProperty) -> std::unique_ptr<Stream> {
+          Fail("no streams left");
+        };
       bool freed = false;
       {
         auto engine = Create(std::move(options));
         VarHandle var = engine->NewVar();
         engine->PushSync([](RunContext) {}, {}, Vars{var}, {.name = "works"});
-        engine->DeleteVariable(var, [&](RunContext) { freed = true; }, Context::cpu());
+        engine->DeleteVariable(
+            var, [&](RunContext) { freed = true; }, Context::cpu());
         CHECK(MessageOf([&] { engine->WaitForAll(); }).starts_with("works: no "));
         engine->WaitForAll();  // the deletion itself has not failed
       }
@@ -543,8 +596,9 @@ TEST_CASE("workers hand their stream to the functions") {
     auto engine = Create(std::move(options));
     Context ctx;
     bool has_stream = false;
-    engine->PushSync([&](RunContext run) { ctx = run.ctx, has_stream = dynamic_cast<Numbered*>(run.stream); }, {}, {},
-                     {.ctx = Context::cpu(1)});
+    engine->PushSync(
+        [&](RunContext run) { ctx = run.ctx, has_stream = dynamic_cast<Numbered*>(run.stream); },
+        {}, {}, {.ctx = Context::cpu(1)});
     engine->WaitForAll();
     CHECK(ctx == Context::cpu(1));
     CHECK(has_stream);

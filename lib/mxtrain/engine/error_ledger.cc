@@ -1,4 +1,5 @@
-#include "mxtrain/engine/error_ledger.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/error_ledger.h"
 
 #include <algorithm>
 #include <string>
@@ -9,7 +10,8 @@ namespace mxtrain::engine {
 
 std::exception_ptr NameError(std::exception_ptr error, std::string_view name) {
   try {
-    RethrowWithPrefix(std::move(error), name.empty() ? std::string("engine function") : std::string(name));
+    RethrowWithPrefix(std::move(error),
+                      name.empty() ? std::string("engine function") : std::string(name));
   } catch (...) {
     return std::current_exception();
   }
@@ -21,7 +23,8 @@ std::exception_ptr WithCount(const std::exception_ptr& error, size_t more) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& e) {
-    return std::make_exception_ptr(Error(e.kind(), fmt::format("{} (and {} more error{})", e.what(), more, more == 1 ? "" : "s")));
+    return std::make_exception_ptr(Error(
+        e.kind(), fmt::format("{} (and {} more error{})", e.what(), more, more == 1 ? "" : "s")));
   }
 }
 
@@ -39,7 +42,8 @@ bool ErrorLedger::StrikeOut(const std::exception_ptr& error) {
 
 bool ErrorLedger::Holds(const std::exception_ptr& error) const {
   std::lock_guard lock(mutex_);
-  return std::any_of(unthrown_.begin(), unthrown_.end(), [&](const auto& entry) { return entry.second == error; });
+  return std::any_of(unthrown_.begin(), unthrown_.end(),
+                     [&](const auto& entry) { return entry.second == error; });
 }
 
 std::exception_ptr ErrorLedger::TakeFirstAndClear() {

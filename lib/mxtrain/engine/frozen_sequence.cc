@@ -1,10 +1,12 @@
-#include "mxtrain/engine/frozen_sequence.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/frozen_sequence.h"
 
 #include <algorithm>
 
 namespace mxtrain::engine {
 
-FrozenSequence::FrozenSequence(std::vector<SequenceOp> ops, std::vector<PortUse> port_uses, std::span<WorkerPool* const> pools)
+FrozenSequence::FrozenSequence(std::vector<SequenceOp> ops, std::vector<PortUse> port_uses,
+                               std::span<WorkerPool* const> pools)
     : ops_(std::move(ops)), port_uses_(std::move(port_uses)) {
   PortUse token{.written = true, .ops = {}};
   nodes_.reserve(ops_.size());
@@ -18,10 +20,12 @@ FrozenSequence::FrozenSequence(std::vector<SequenceOp> ops, std::vector<PortUse>
       nodes_[i].crosses = nodes_[i].crosses || (lane(earlier) && lane(earlier) != lane(i));
     }
     if (op.after.empty()) token.ops.push_back(i);
-    initial_counters_.push_back(static_cast<int>(op.after.size() + nodes_[i].ports.size() + (op.after.empty() ? 1 : 0)));
+    initial_counters_.push_back(
+        static_cast<int>(op.after.size() + nodes_[i].ports.size() + (op.after.empty() ? 1 : 0)));
   }
   port_uses_.push_back(std::move(token));
-  for (const PortUse& use : port_uses_) initial_counters_.push_back(static_cast<int>(use.ops.size()));
+  for (const PortUse& use : port_uses_)
+    initial_counters_.push_back(static_cast<int>(use.ops.size()));
   initial_counters_.push_back(num_ops());
 }
 
@@ -106,7 +110,8 @@ void SequenceRun::CollectMarks(int op) {
   const SequenceOp& spec = sequence_.ops_[op];
   const DeviceLane* own = sequence_.lane(op);
   for (int earlier : spec.after) {
-    if (sequence_.lane(earlier) && sequence_.lane(earlier) != own) work.marks->Add(issued_[earlier]);
+    if (sequence_.lane(earlier) && sequence_.lane(earlier) != own)
+      work.marks->Add(issued_[earlier]);
   }
   const auto add = [&](int port) {
     if (ports_[port].marked) work.marks->Add(*ports_[port].marks);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/engine/function_scope.h"
 
 #include "mxtrain/base/error.h"
@@ -24,7 +25,9 @@ bool FunctionScope::Inside(const Engine* engine) {
 void RefuseInsideFunction(const Engine* engine, const char* what) {
   if (!FunctionScope::Inside(engine)) return;
   Throw(ErrorKind::kBug,
-        "{} was called inside an engine function: it would wait for itself; push a function that names the variable instead", what);
+        "{} was called inside an engine function: it would wait for itself; push a function that "
+        "names the variable instead",
+        what);
 }
 
 }  // namespace mxtrain::engine

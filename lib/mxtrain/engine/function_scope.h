@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Marks a thread as running functions of an engine: a wait there would wait for itself and is
 // rejected.

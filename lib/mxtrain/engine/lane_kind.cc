@@ -1,4 +1,5 @@
-#include "mxtrain/engine/lane_kind.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/lane_kind.h"
 
 #include "mxtrain/base/error.h"
 
@@ -35,12 +36,15 @@ std::string NameOf(LaneKind kind) {
 
 void ThrowNoWorkers(Context ctx, const char* name) {
   Throw(ErrorKind::kDevice,
-        "'{}' was pushed to {}, for which this engine has no workers; push it to an existing device, such as cpu(0)", name,
-        ctx.ToString());
+        "'{}' was pushed to {}, for which this engine has no workers; push it to an existing "
+        "device, such as cpu(0)",
+        name, ctx.ToString());
 }
 
 void ThrowRepeatedVar(const char* name) {
-  Throw(ErrorKind::kBug, "'{}' names one variable twice in a push; make the lists distinct with DeduplicateVars", name);
+  Throw(ErrorKind::kBug,
+        "'{}' names one variable twice in a push; make the lists distinct with DeduplicateVars",
+        name);
 }
 
 void ThrowNoFunction(const char* name) {

@@ -1,4 +1,5 @@
-#include "mxtrain/engine/naive_engine.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/naive_engine.h"
 
 #include <atomic>
 #include <limits>
@@ -7,8 +8,8 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/engine/function_scope.h"
-#include "mxtrain/engine/handles.h"
-#include "mxtrain/engine/sequence_plan.h"
+#include "mxtrain/engine/internal/handles.h"
+#include "mxtrain/engine/internal/sequence_plan.h"
 
 namespace mxtrain::engine {
 
@@ -38,7 +39,8 @@ Vars Copy(std::span<const VarHandle> vars) {
   return Vars(vars.begin(), vars.end());
 }
 
-void CheckPush(std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+void CheckPush(std::span<const VarHandle> reads, std::span<const VarHandle> writes,
+               const PushOptions& options) {
   std::set<VarHandle> seen(reads.begin(), reads.end());
   seen.insert(writes.begin(), writes.end());
   if (seen.size() != reads.size() + writes.size()) ThrowRepeatedVar(options.name);
@@ -75,7 +77,8 @@ uint64_t NextSerial() {
 
 }  // namespace
 
-NaiveEngine::NaiveEngine(EngineOptions options) : options_(std::move(options)), serial_(NextSerial()) {}
+NaiveEngine::NaiveEngine(EngineOptions options)
+    : options_(std::move(options)), serial_(NextSerial()) {}
 
 NaiveEngine::~NaiveEngine() {
   std::unique_lock lock(mutex_);
@@ -94,7 +97,8 @@ void NaiveEngine::CheckContext(Context ctx, const char* name) {
 void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
   std::unique_lock lock(mutex_);
   if (!running_) EnterThread();
-  for (VarHandle var : writes) static_cast<NaiveVar*>(var)->version.fetch_add(1, std::memory_order_relaxed);
+  for (VarHandle var : writes)
+    static_cast<NaiveVar*>(var)->version.fetch_add(1, std::memory_order_relaxed);
   queue_.push_back(std::move(job));
   if (running_) return;
   running_ = true;
@@ -114,7 +118,8 @@ void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
 }
 
 void NaiveEngine::EnterThread() {
-  thread_local std::map<uint64_t, std::exception_ptr> entered;  // by serial of the engines this thread has worked for
+  thread_local std::map<uint64_t, std::exception_ptr>
+      entered;  // by serial of the engines this thread has worked for
   const auto [known, fresh] = entered.try_emplace(serial_);
   if (fresh && options_.on_worker_start) {
     try {
@@ -134,7 +139,8 @@ RunContext NaiveEngine::MakeRunContext(Context ctx, FnProperty property) {
   return {ctx, stream.get()};
 }
 
-std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property, int priority, const char* name) {
+std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property, int priority,
+                                    const char* name) {
   try {
     if (startup_error_) std::rethrow_exception(startup_error_);
     ProfileScope span(profiler_, profiler_.on() ? profiler_.Row("caller") : 0, name, priority);
@@ -149,7 +155,8 @@ std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property
   }
 }
 
-void NaiveEngine::RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+void NaiveEngine::RunFunction(Body& body, std::span<const VarHandle> reads,
+                              std::span<const VarHandle> writes, const PushOptions& options) {
   std::exception_ptr error;
   for (VarHandle var : options.renews) static_cast<NaiveVar*>(var)->error.Renew(ledger_);
   for (const auto list : {reads, writes}) {
@@ -212,25 +219,29 @@ uint64_t NaiveEngine::Version(VarHandle var) const {
   return static_cast<NaiveVar*>(var)->version.load(std::memory_order_relaxed);
 }
 
-void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads,
+                           std::span<const VarHandle> writes, const PushOptions& options) {
   if (!fn) ThrowNoFunction(options.name);
   CheckContext(options.ctx, options.name);
   CheckPush(reads, writes, options);
   Submit(
-      [this, fn = std::move(fn), r = Copy(reads), w = Copy(writes), renewed = Copy(options.renews), own = options]() mutable {
+      [this, fn = std::move(fn), r = Copy(reads), w = Copy(writes), renewed = Copy(options.renews),
+       own = options]() mutable {
         own.renews = renewed;
         RunFunction(fn, r, w, own);
       },
       writes);
 }
 
-void NaiveEngine::PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes, const PushOptions& options) {
+void NaiveEngine::PushAsync(AsyncFn fn, std::span<const VarHandle> reads,
+                            std::span<const VarHandle> writes, const PushOptions& options) {
   if (!fn) ThrowNoFunction(options.name);
-  PushSync([fn = std::move(fn)](RunContext context) mutable { RunToCallback(fn, context); }, reads, writes, options);
+  PushSync([fn = std::move(fn)](RunContext context) mutable { RunToCallback(fn, context); }, reads,
+           writes, options);
 }
 
-OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
-                                   const PushOptions& options) {
+OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads,
+                                   std::span<const VarHandle> writes, const PushOptions& options) {
   if (!fn) ThrowNoFunction(options.name);
   CheckContext(options.ctx, options.name);
   CheckPush(reads, writes, options);
@@ -315,7 +326,8 @@ void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle
   std::vector<Ranked> arriving(num_ports), leaving(num_ports), of_op(sequence.ops.size());
   for (size_t port = 0; port < num_ports; ++port) {
     if (sequence.port_uses[port].renewed) static_cast<NaiveVar*>(ports[port])->error.Renew(ledger_);
-    if (!sequence.port_uses[port].ops.empty()) arriving[port] = {port, static_cast<NaiveVar*>(ports[port])->error.Get()};
+    if (!sequence.port_uses[port].ops.empty())
+      arriving[port] = {port, static_cast<NaiveVar*>(ports[port])->error.Get()};
   }
   for (size_t i = 0; i < sequence.ops.size(); ++i) {
     SequenceOp& op = sequence.ops[i];
@@ -323,7 +335,8 @@ void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle
     for (int port : op.reads) error.Offer(arriving[port]);
     for (int port : op.writes) error.Offer(arriving[port]);
     for (int earlier : op.after) error.Offer(of_op[earlier]);
-    if (!error.error) error = {num_ports + i, Try(op.fn, op.ctx, op.property, op.priority, op.name.c_str())};
+    if (!error.error)
+      error = {num_ports + i, Try(op.fn, op.ctx, op.property, op.priority, op.name.c_str())};
     for (int port : op.writes) leaving[port].Offer(error);
   }
   for (size_t port = 0; port < num_ports; ++port) {
@@ -376,7 +389,8 @@ void NaiveEngine::StopProfile(const std::string& path) {
   WriteFileAtomically(path, profiler_.Stop());
 }
 
-void NaiveEngine::ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) {
+void NaiveEngine::ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
+                              int64_t end_ns) {
   if (profiler_.on()) profiler_.Add(profiler_.Row(lane), name, 0, begin_ns, end_ns);
 }
 

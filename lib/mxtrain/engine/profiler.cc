@@ -1,4 +1,5 @@
-#include "mxtrain/engine/profiler.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/profiler.h"
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +20,9 @@ std::string Quoted(std::string_view text) {
 }  // namespace
 
 int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 void Profiler::Start() {
@@ -39,7 +42,8 @@ int Profiler::Row(std::string_view name) {
 
 void Profiler::Add(int row, std::string_view name, int priority, int64_t begin_ns, int64_t end_ns) {
   std::lock_guard lock(mutex_);
-  if (on() && end_ns >= start_ns_) spans_.push_back({row, priority, std::max(begin_ns, start_ns_), end_ns, std::string(name)});
+  if (on() && end_ns >= start_ns_)
+    spans_.push_back({row, priority, std::max(begin_ns, start_ns_), end_ns, std::string(name)});
 }
 
 void Profiler::AddAsync(std::string_view name, int priority, int64_t begin_ns, int64_t end_ns) {
@@ -51,16 +55,18 @@ std::string Profiler::Stop() {
   on_.store(false, std::memory_order_relaxed);
   std::string text = R"({"displayTimeUnit":"ms","traceEvents":[)";
   auto out = std::back_inserter(text);
-  fmt::format_to(out, R"({{"ph":"M","pid":1,"name":"process_name","args":{{"name":"mxtrain engine"}}}})");
+  fmt::format_to(
+      out, R"({{"ph":"M","pid":1,"name":"process_name","args":{{"name":"mxtrain engine"}}}})");
   for (size_t row = 0; row < rows_.size(); ++row) {
     fmt::format_to(out,
                    ",\n"
                    R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":{}}}}})",
                    row, Quoted(rows_[row]));
-    fmt::format_to(out,
-                   ",\n"
-                   R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_sort_index","args":{{"sort_index":{0}}}}})",
-                   row);
+    fmt::format_to(
+        out,
+        ",\n"
+        R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_sort_index","args":{{"sort_index":{0}}}}})",
+        row);
   }
   int async_id = 0;
   for (const Span& span : spans_) {
@@ -69,19 +75,21 @@ std::string Profiler::Stop() {
     const double end_us = static_cast<double>(span.end_ns - start_ns_) / 1e3;
     if (span.row == kAsyncRow) {
       ++async_id;
-      fmt::format_to(out,
-                     ",\n"
-                     R"({{"ph":"b","cat":"async","id":{},"pid":1,"name":{},"ts":{:.3f},"args":{{"priority":{}}}}})",
-                     async_id, name, begin_us, span.priority);
+      fmt::format_to(
+          out,
+          ",\n"
+          R"({{"ph":"b","cat":"async","id":{},"pid":1,"name":{},"ts":{:.3f},"args":{{"priority":{}}}}})",
+          async_id, name, begin_us, span.priority);
       fmt::format_to(out,
                      ",\n"
                      R"({{"ph":"e","cat":"async","id":{},"pid":1,"name":{},"ts":{:.3f}}})",
                      async_id, name, end_us);
     } else {
-      fmt::format_to(out,
-                     ",\n"
-                     R"({{"ph":"X","pid":1,"tid":{},"name":{},"ts":{:.3f},"dur":{:.3f},"args":{{"priority":{}}}}})",
-                     span.row, name, begin_us, end_us - begin_us, span.priority);
+      fmt::format_to(
+          out,
+          ",\n"
+          R"({{"ph":"X","pid":1,"tid":{},"name":{},"ts":{:.3f},"dur":{:.3f},"args":{{"priority":{}}}}})",
+          span.row, name, begin_us, end_us - begin_us, span.priority);
     }
   }
   text += "]}\n";

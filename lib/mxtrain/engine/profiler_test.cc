@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The trace: valid JSON in Chrome's format, one track per worker and lane, nothing outside the
 // traced time.
 #include <doctest/doctest.h>
@@ -18,7 +19,9 @@ namespace mxtrain::engine {
 namespace {
 
 int64_t NowInNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string TracePath(const std::string& name) {
@@ -43,12 +46,15 @@ std::map<std::string, Span> SpansOf(const Json& events) {
   std::map<int, std::string> rows;
   std::map<std::string, Span> spans;
   for (const Json& event : events) {
-    if (event.at("ph") == "M" && event.at("name") == "thread_name") rows[event.at("tid")] = event.at("args").at("name");
+    if (event.at("ph") == "M" && event.at("name") == "thread_name")
+      rows[event.at("tid")] = event.at("args").at("name");
   }
   for (const Json& event : events) {
     if (event.at("ph") != "X") continue;
     const double begin = event.at("ts");
-    spans[event.at("name")] = {rows.at(event.at("tid")), begin, begin + event.at("dur").get<double>(), event.at("args").at("priority")};
+    spans[event.at("name")] = {rows.at(event.at("tid")), begin,
+                               begin + event.at("dur").get<double>(),
+                               event.at("args").at("priority")};
   }
   return spans;
 }
@@ -66,7 +72,8 @@ TEST_CASE("a trace shows what ran, where, when and with which priority") {
     engine->WaitForAll();
     engine->StartProfile();
     const auto nap = [](RunContext) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
-    engine->PushSync(nap, {}, vars, {.property = FnProperty::kIO, .priority = 7, .name = "read \"x\"\n"});
+    engine->PushSync(nap, {}, vars,
+                     {.property = FnProperty::kIO, .priority = 7, .name = "read \"x\"\n"});
     engine->PushSync(nap, {}, vars, {.name = "conv"});
     const int64_t now = NowInNs();
     engine->ProfileSpan("decode 0", "image", now, now + 5000);
@@ -81,7 +88,8 @@ TEST_CASE("a trace shows what ran, where, when and with which priority") {
     CHECK(spans.at("conv").begin_us >= spans.at("read \"x\"\n").end_us);
     CHECK(spans.at("conv").end_us - spans.at("conv").begin_us >= 2000);
     CHECK(spans.at("image").row == "decode 0");
-    CHECK(spans.at("image").end_us - spans.at("image").begin_us == doctest::Approx(5).epsilon(0.01));
+    CHECK(spans.at("image").end_us - spans.at("image").begin_us ==
+          doctest::Approx(5).epsilon(0.01));
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random programs of pushes, sequences, deletions, failures and waits against the naive engine's
 // exact result.
 //
@@ -42,7 +43,16 @@ int NumPrograms(int divisor = 1) {
 
 // ---- Programs
 
-enum class StepKind { kSync, kAsync, kOperator, kSequence, kDelete, kWaitToRead, kWaitForVar, kWaitForAll };
+enum class StepKind {
+  kSync,
+  kAsync,
+  kOperator,
+  kSequence,
+  kDelete,
+  kWaitToRead,
+  kWaitForVar,
+  kWaitForAll
+};
 enum class Failure { kNone, kThrow, kReport, kDrop };  // the last two: asynchronous functions only
 
 struct Step {
@@ -91,7 +101,8 @@ class Generator {
     for (int i = num_threads * Pick(0, 2); i > 0; --i) program_.sequences.push_back(MakeSequence());
     for (int thread = 0; thread < num_threads; ++thread) {
       auto& steps = program_.threads.emplace_back();
-      while (static_cast<int>(steps.size()) < kSteps) steps.push_back(MakeStep(thread, num_threads));
+      while (static_cast<int>(steps.size()) < kSteps)
+        steps.push_back(MakeStep(thread, num_threads));
     }
     return std::move(program_);
   }
@@ -103,10 +114,16 @@ class Generator {
   void Shuffle(std::vector<T>* values) {
     std::shuffle(values->begin(), values->end(), random_);
   }
-  std::vector<int> FixedSlots() const { return {slots_.begin(), slots_.begin() + (slots_.size() + 1) / 2}; }  // never deleted
+  std::vector<int> FixedSlots() const {
+    return {slots_.begin(), slots_.begin() + (slots_.size() + 1) / 2};
+  }  // never deleted
 
-  Context AnyContext() { return on_gpu_ > 0 && Chance(on_gpu_) ? Context::gpu(Pick(0, kGpus - 1)) : Context::cpu(); }
-  FnProperty AnyProperty() { return Chance(60) ? FnProperty::kNormal : static_cast<FnProperty>(Pick(0, 4)); }
+  Context AnyContext() {
+    return on_gpu_ > 0 && Chance(on_gpu_) ? Context::gpu(Pick(0, kGpus - 1)) : Context::cpu();
+  }
+  FnProperty AnyProperty() {
+    return Chance(60) ? FnProperty::kNormal : static_cast<FnProperty>(Pick(0, 4));
+  }
 
   Step Access(std::vector<int> cells) {
     Step step;
@@ -131,7 +148,13 @@ class Generator {
     for (int i = 0; i < spec.num_ports; ++i) ports[i] = i;
     for (int i = 1, n = Pick(1, 7); i <= n; ++i) {
       const Step access = Access(ports);
-      OpSpec op{access.id,      {0}, access.reads, access.writes, access.failure == Failure::kThrow, access.ctx, access.property,
+      OpSpec op{access.id,
+                {0},
+                access.reads,
+                access.writes,
+                access.failure == Failure::kThrow,
+                access.ctx,
+                access.property,
                 access.priority};
       for (int j = 1; j < i; ++j) {
         if (Conflict(op, spec.ops[j]) || Chance(20)) op.after.push_back(j);
@@ -143,7 +166,9 @@ class Generator {
 
   static bool Conflict(const OpSpec& a, const OpSpec& b) {
     const auto touches = [](const std::vector<int>& one, const std::vector<int>& other) {
-      return std::any_of(one.begin(), one.end(), [&](int x) { return std::find(other.begin(), other.end(), x) != other.end(); });
+      return std::any_of(one.begin(), one.end(), [&](int x) {
+        return std::find(other.begin(), other.end(), x) != other.end();
+      });
     };
     return touches(a.writes, b.writes) || touches(a.writes, b.reads) || touches(a.reads, b.writes);
   }
@@ -161,7 +186,9 @@ class Generator {
     } else if (kind <= 85 && static_cast<int>(program_.sequences.size()) >= num_threads) {
       // A sequence belongs to one thread, so the order of its pushes is known.
       step.kind = StepKind::kSequence;
-      step.target = thread + num_threads * Pick(0, static_cast<int>(program_.sequences.size()) / num_threads - 1);
+      step.target =
+          thread +
+          num_threads * Pick(0, static_cast<int>(program_.sequences.size()) / num_threads - 1);
       step.reads = slots_;
       Shuffle(&step.reads);
       step.reads.resize(program_.sequences[step.target].num_ports);
@@ -241,7 +268,8 @@ struct Result {
 
 class Interpreter {
  public:
-  Interpreter(const Program& program, EngineOptions options) : program_(program), cells_(program.num_cells), handles_(program.num_cells) {
+  Interpreter(const Program& program, EngineOptions options)
+      : program_(program), cells_(program.num_cells), handles_(program.num_cells) {
     for (const auto& steps : program.threads) {
       sights_.emplace_back(steps.size());
       stride_ = std::max(stride_, steps.size());
@@ -250,7 +278,8 @@ class Interpreter {
     for (VarHandle& handle : handles_) handle = engine_->NewVar();
     for (const Step& step : program_.operators) operators_.push_back(NewOperator(step));
     sequences_ = std::vector<BoundSequence>(program_.sequences.size());
-    for (size_t i = 0; i < sequences_.size(); ++i) Prepare(&sequences_[i], program_.sequences[i], static_cast<int>(i));
+    for (size_t i = 0; i < sequences_.size(); ++i)
+      Prepare(&sequences_[i], program_.sequences[i], static_cast<int>(i));
   }
 
   // Runs each list of steps in its own thread if there are several.
@@ -289,7 +318,8 @@ class Interpreter {
     return a * 0xff51afd7ed558ccdULL;
   }
 
-  void Touch(int id, int push_id, const std::vector<int>& reads, const std::vector<int>& writes, std::vector<Sight>* sights) {
+  void Touch(int id, int push_id, const std::vector<int>& reads, const std::vector<int>& writes,
+             std::vector<Sight>* sights) {
     uint64_t seen = id;
     for (int cell : reads) {
       seen = Mix(seen, cells_[cell].hash);
@@ -319,7 +349,8 @@ class Interpreter {
     return engine_->NewOperator(std::move(fn), Handles(step.reads), Handles(step.writes), options);
   }
 
-  // On a GPU the work is given to the stream and the callback may come before it is done; on the CPU both happen outside.
+  // On a GPU the work is given to the stream and the callback may come before it is done; on the
+  // CPU both happen outside.
   template <typename Work>
   void FinishOutside(const RunContext& ctx, Work work, Callback callback) {
     if (ctx.stream) test::Do(ctx, work);
@@ -366,7 +397,8 @@ class Interpreter {
       for (int port : ports) cells.push_back(bound->now->reads[port]);
       return cells;
     };
-    test::Do(ctx, [this, bound, &op, id = bound->now_id, reads = bind(op.reads), writes = bind(op.writes)] {
+    test::Do(ctx, [this, bound, &op, id = bound->now_id, reads = bind(op.reads),
+                   writes = bind(op.writes)] {
       std::vector<Sight> sights;
       Touch(op.id, id, reads, writes, &sights);
       std::lock_guard lock(bound->sights_mutex);
@@ -375,7 +407,9 @@ class Interpreter {
     });
   }
 
-  std::vector<Sight>& SightsOf(int push_id) { return sights_[push_id / stride_][push_id % stride_]; }
+  std::vector<Sight>& SightsOf(int push_id) {
+    return sights_[push_id / stride_][push_id % stride_];
+  }
 
   void RunThread(size_t thread) {
     const auto& steps = program_.threads[thread];
@@ -384,13 +418,16 @@ class Interpreter {
 
   void Do(const Step& step, int push_id) {
     std::vector<Sight>* sights = &SightsOf(push_id);
-    const PushOptions options{.ctx = step.ctx, .property = step.property, .priority = step.priority, .name = "function"};
+    const PushOptions options{
+        .ctx = step.ctx, .property = step.property, .priority = step.priority, .name = "function"};
     switch (step.kind) {
       case StepKind::kSync:
         engine_->PushSync(
             [this, &step, push_id, sights](RunContext ctx) {
               if (step.failure != Failure::kNone) Fail(step.id);
-              test::Do(ctx, [this, &step, push_id, sights] { Touch(step.id, push_id, step.reads, step.writes, sights); });
+              test::Do(ctx, [this, &step, push_id, sights] {
+                Touch(step.id, push_id, step.reads, step.writes, sights);
+              });
             },
             Handles(step.reads), Handles(step.writes), options);
         return;
@@ -402,7 +439,8 @@ class Interpreter {
         return engine_->Push(sequences_[step.target].handle, Handles(step.reads));
       case StepKind::kDelete:
         engine_->DeleteVariable(
-            handles_[step.writes[0]], [this, &step](RunContext) { Touch(step.id, -1, {}, step.writes, nullptr); }, step.ctx);
+            handles_[step.writes[0]],
+            [this, &step](RunContext) { Touch(step.id, -1, {}, step.writes, nullptr); }, step.ctx);
         handles_[step.writes[0]] = nullptr;
         return;
       case StepKind::kWaitToRead:
@@ -416,15 +454,19 @@ class Interpreter {
     }
   }
 
-  void PushAsync(const Step& step, int push_id, std::vector<Sight>* sights, const PushOptions& options) {
+  void PushAsync(const Step& step, int push_id, std::vector<Sight>* sights,
+                 const PushOptions& options) {
     AsyncFn fn = [this, &step, push_id, sights](RunContext ctx, Callback callback) {
       if (step.failure == Failure::kThrow) Fail(step.id);
       if (step.failure == Failure::kDrop) return outside_.Add([callback = std::move(callback)] {});
       if (step.failure == Failure::kReport) {
-        return outside_.Add(
-            [callback = std::move(callback)]() mutable { callback(std::make_exception_ptr(Error(ErrorKind::kData, "reported"))); });
+        return outside_.Add([callback = std::move(callback)]() mutable {
+          callback(std::make_exception_ptr(Error(ErrorKind::kData, "reported")));
+        });
       }
-      const auto work = [this, &step, push_id, sights] { Touch(step.id, push_id, step.reads, step.writes, sights); };
+      const auto work = [this, &step, push_id, sights] {
+        Touch(step.id, push_id, step.reads, step.writes, sights);
+      };
       FinishOutside(ctx, work, std::move(callback));
     };
     engine_->PushAsync(std::move(fn), Handles(step.reads), Handles(step.writes), options);
@@ -454,7 +496,8 @@ class Interpreter {
     Record([&] { engine_->WaitForAll(); });
     Result result;
     for (const Cell& cell : cells_) result.hashes.push_back(cell.hash);
-    for (VarHandle handle : handles_) result.versions.push_back(handle ? engine_->Version(handle) : 0);
+    for (VarHandle handle : handles_)
+      result.versions.push_back(handle ? engine_->Version(handle) : 0);
     if (program_.threads.size() == 1) result.messages = messages_;
     return result;
   }
@@ -502,15 +545,19 @@ EngineOptions Threaded(int workers) {
 // order of writes and what readers saw of it. None if these contradict each other.
 class SerialOrder {
  public:
-  explicit SerialOrder(const Interpreter& run) : later_(run.sights().size() * kSteps), missing_(later_.size()) {
+  explicit SerialOrder(const Interpreter& run)
+      : later_(run.sights().size() * kSteps), missing_(later_.size()) {
     for (size_t thread = 0; thread < run.sights().size(); ++thread) {
-      for (int step = 0; step + 1 < kSteps; ++step) AddEdge(thread * kSteps + step, thread * kSteps + step + 1);
+      for (int step = 0; step + 1 < kSteps; ++step)
+        AddEdge(thread * kSteps + step, thread * kSteps + step + 1);
       for (int step = 0; step < kSteps; ++step) {
-        for (const Sight& sight : run.sights()[thread][step]) AddReader(run.cells()[sight.cell].writers, sight, thread * kSteps + step);
+        for (const Sight& sight : run.sights()[thread][step])
+          AddReader(run.cells()[sight.cell].writers, sight, thread * kSteps + step);
       }
     }
     for (const Cell& cell : run.cells()) {
-      for (size_t i = 1; i < cell.writers.size(); ++i) AddEdge(cell.writers[i - 1], cell.writers[i]);
+      for (size_t i = 1; i < cell.writers.size(); ++i)
+        AddEdge(cell.writers[i - 1], cell.writers[i]);
     }
   }
 
@@ -567,7 +614,8 @@ void CheckSerialOrder(Program program, int seed) {
     REQUIRE(order);
     Program serial = program;
     serial.threads.assign(1, {});
-    for (int push : *order) serial.threads[0].push_back(program.threads[push / kSteps][push % kSteps]);
+    for (int push : *order)
+      serial.threads[0].push_back(program.threads[push / kSteps][push % kSteps]);
     const Result expected = Interpreter(serial, Naive()).Run();
     REQUIRE(found.hashes == expected.hashes);
     REQUIRE(found.versions == expected.versions);
@@ -581,15 +629,18 @@ TEST_CASE("random programs give the naive engine's exact result under any number
 }
 
 TEST_CASE("random programs on the CPU and GPUs give the naive engine's exact result") {
-  for (int seed = 0; seed < NumPrograms(20); ++seed) CheckAgainstNaive(Generator(2'000'000 + seed, 20 + seed % 4 * 25).Make(1), seed);
+  for (int seed = 0; seed < NumPrograms(20); ++seed)
+    CheckAgainstNaive(Generator(2'000'000 + seed, 20 + seed % 4 * 25).Make(1), seed);
 }
 
 TEST_CASE("pushes from several threads have the result of one serial order") {
-  for (int seed = 0; seed < NumPrograms(5); ++seed) CheckSerialOrder(Generator(1'000'000 + seed).Make(2 + seed % 2), seed);
+  for (int seed = 0; seed < NumPrograms(5); ++seed)
+    CheckSerialOrder(Generator(1'000'000 + seed).Make(2 + seed % 2), seed);
 }
 
 TEST_CASE("pushes from several threads to the CPU and GPUs have the result of one serial order") {
-  for (int seed = 0; seed < NumPrograms(40); ++seed) CheckSerialOrder(Generator(3'000'000 + seed, 50).Make(2 + seed % 2), seed);
+  for (int seed = 0; seed < NumPrograms(40); ++seed)
+    CheckSerialOrder(Generator(3'000'000 + seed, 50).Make(2 + seed % 2), seed);
 }
 
 }  // namespace mxtrain::engine

@@ -1,4 +1,5 @@
-#include "mxtrain/engine/ready_queue.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/ready_queue.h"
 
 #include <algorithm>
 
@@ -20,7 +21,8 @@ void ReadyQueue::Push(Work* work) {
 }
 
 bool ReadyQueue::HeapIsFirst() const {
-  return !heap_.empty() && (!head_ || RunsAfter({head_->priority, head_->order, head_}, heap_.front()));
+  return !heap_.empty() &&
+         (!head_ || RunsAfter({head_->priority, head_->order, head_}, heap_.front()));
 }
 
 Work* ReadyQueue::Pop() {

@@ -1,4 +1,5 @@
-#include "mxtrain/engine/sequence_plan.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/sequence_plan.h"
 
 #include <algorithm>
 
@@ -15,7 +16,8 @@ void MakeDistinct(std::vector<int>* values) {
 void CheckRange(const SequenceOp& op, const std::vector<int>& values, int end, const char* what) {
   for (int value : values) {
     if (value < 0 || value >= end)
-      Throw(ErrorKind::kBug, "operation '{}' of a sequence names {} {}; expected 0 to {}", op.name, what, value, end - 1);
+      Throw(ErrorKind::kBug, "operation '{}' of a sequence names {} {}; expected 0 to {}", op.name,
+            what, value, end - 1);
   }
 }
 
@@ -27,7 +29,9 @@ std::vector<PortUse> CheckSequence(std::span<SequenceOp> ops, int num_ports) {
     SequenceOp& op = ops[i];
     if (!op.fn) Throw(ErrorKind::kBug, "operation '{}' of a sequence has no function", op.name);
     for (auto* list : {&op.after, &op.reads, &op.writes, &op.renews}) MakeDistinct(list);
-    std::erase_if(op.reads, [&](int port) { return std::binary_search(op.writes.begin(), op.writes.end(), port); });
+    std::erase_if(op.reads, [&](int port) {
+      return std::binary_search(op.writes.begin(), op.writes.end(), port);
+    });
     CheckRange(op, op.after, i, "earlier operation");
     CheckRange(op, op.reads, num_ports, "port");
     CheckRange(op, op.writes, num_ports, "port");
@@ -38,7 +42,9 @@ std::vector<PortUse> CheckSequence(std::span<SequenceOp> ops, int num_ports) {
     }
     for (int port : op.renews) {
       if (!std::binary_search(op.writes.begin(), op.writes.end(), port)) {
-        Throw(ErrorKind::kBug, "operation '{}' of a sequence renews port {}, which it does not write", op.name, port);
+        Throw(ErrorKind::kBug,
+              "operation '{}' of a sequence renews port {}, which it does not write", op.name,
+              port);
       }
       uses[port].renewed = true;
     }
@@ -48,7 +54,9 @@ std::vector<PortUse> CheckSequence(std::span<SequenceOp> ops, int num_ports) {
 
 void CheckPortCount(size_t expected, size_t bound) {
   if (expected != bound)
-    Throw(ErrorKind::kBug, "a sequence with {} ports was pushed with {} variables; bind one to each port", expected, bound);
+    Throw(ErrorKind::kBug,
+          "a sequence with {} ports was pushed with {} variables; bind one to each port", expected,
+          bound);
 }
 
 }  // namespace mxtrain::engine

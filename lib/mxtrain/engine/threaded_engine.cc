@@ -1,4 +1,5 @@
-#include "mxtrain/engine/threaded_engine.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/threaded_engine.h"
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -16,7 +17,9 @@ ThreadedVar* Get(VarHandle var) {
 ThreadedEngine::ThreadedEngine(EngineOptions options) : options_(std::move(options)) {
   WorkRunner& runner = *this;
   const auto add = [this, &runner](FnProperty property, int workers) {
-    if (workers < 1) Throw(ErrorKind::kUsage, "an engine needs at least one worker of each kind; {} were requested", workers);
+    if (workers < 1)
+      Throw(ErrorKind::kUsage,
+            "an engine needs at least one worker of each kind; {} were requested", workers);
     const LaneKind kind = LaneKindOf(Context::cpu(), property);
     pools_.emplace_back(kind, std::make_unique<WorkerPool>(runner, options_, kind, workers));
   };
@@ -32,7 +35,8 @@ ThreadedEngine::~ThreadedEngine() {
   oprs_.DeleteAll();
   sequences_.DeleteAll();
   WaitUntilIdle();  // for pushes by their functions' destructors
-  for (auto& [kind, pool] : gpu_pools_) pool->lane()->Stop();  // completers first: they wake workers
+  for (auto& [kind, pool] : gpu_pools_)
+    pool->lane()->Stop();  // completers first: they wake workers
   for (Pools* pools : {&pools_, &gpu_pools_}) {
     for (auto& [kind, pool] : *pools) pool->Stop();
   }
@@ -42,7 +46,8 @@ void ThreadedEngine::AddGpus() {
   const int count = options_.gpu_count ? options_.gpu_count() : 0;
   WorkRunner& runner = *this;
   for (int id = 0; id < count; ++id) {
-    for (const FnProperty property : {FnProperty::kNormal, FnProperty::kCopyFromDevice, FnProperty::kCopyToDevice, FnProperty::kComm}) {
+    for (const FnProperty property : {FnProperty::kNormal, FnProperty::kCopyFromDevice,
+                                      FnProperty::kCopyToDevice, FnProperty::kComm}) {
       const LaneKind kind = LaneKindOf(Context::gpu(id), property);
       gpu_pools_.emplace_back(kind, std::make_unique<WorkerPool>(runner, options_, kind, 1));
     }
@@ -114,7 +119,8 @@ void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, Vars renews, Re
 }
 
 template <typename Function>
-void ThreadedEngine::PushFunction(Function fn, Vars reads, Vars writes, const PushOptions& options) {
+void ThreadedEngine::PushFunction(Function fn, Vars reads, Vars writes,
+                                  const PushOptions& options) {
   if (!fn) ThrowNoFunction(options.name);
   WorkerPool* pool = PoolFor(options.ctx, options.property, options.name);
   ReadyList ready;
@@ -152,7 +158,8 @@ void ThreadedEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
 }
 
 bool ThreadedEngine::AwaitDeletion() {
-  const std::atomic<int64_t>& count = FunctionScope::Inside(this) ? deletions_parked_ : deletions_pending_;
+  const std::atomic<int64_t>& count =
+      FunctionScope::Inside(this) ? deletions_parked_ : deletions_pending_;
   deletion_waiters_.fetch_add(1);
   std::unique_lock lock(deletion_mutex_);
   const uint64_t run = deletions_run_.load();
@@ -166,7 +173,8 @@ uint64_t ThreadedEngine::Version(VarHandle var) const {
   return Get(var)->version();
 }
 
-OprHandle ThreadedEngine::NewOperator(AsyncFn fn, Vars reads, Vars writes, const PushOptions& options) {
+OprHandle ThreadedEngine::NewOperator(AsyncFn fn, Vars reads, Vars writes,
+                                      const PushOptions& options) {
   if (!fn) ThrowNoFunction(options.name);
   auto opr = std::make_unique<ThreadedOpr>();
   opr->pool = PoolFor(options.ctx, options.property, options.name);
@@ -205,7 +213,8 @@ SequenceHandle ThreadedEngine::NewSequence(std::vector<SequenceOp> ops, int num_
   std::vector<PortUse> port_uses = CheckSequence(ops, num_ports);
   std::vector<WorkerPool*> pools;
   for (const SequenceOp& op : ops) pools.push_back(PoolFor(op.ctx, op.property, op.name.c_str()));
-  return sequences_.Add(std::make_unique<FrozenSequence>(std::move(ops), std::move(port_uses), pools));
+  return sequences_.Add(
+      std::make_unique<FrozenSequence>(std::move(ops), std::move(port_uses), pools));
 }
 
 void ThreadedEngine::SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready) {
@@ -307,7 +316,8 @@ void ThreadedEngine::CompleteWaiter(Waiter* waiter, ReadyList* ready) {
     waiter->link.var->DropFailedMarks();
   }
   waiter->link.var->Release(&waiter->link, nullptr, nullptr, ledger_, ready);
-  std::lock_guard lock(waiter->mutex);  // held to the end: the waiter may be destroyed once it sees `done`
+  std::lock_guard lock(
+      waiter->mutex);  // held to the end: the waiter may be destroyed once it sees `done`
   waiter->taken = std::move(error);
   waiter->done = true;
   waiter->changed.notify_one();
@@ -350,13 +360,15 @@ void ThreadedEngine::Resume(ReadyList& ready) {
   Dispatch(ready, nullptr);
 }
 
-std::exception_ptr ThreadedEngine::EnterLaneFailure(std::exception_ptr error, const char* name, uint64_t order) {
+std::exception_ptr ThreadedEngine::EnterLaneFailure(std::exception_ptr error, const char* name,
+                                                    uint64_t order) {
   return EnterFailure(std::move(error), name, order);
 }
 
 void ThreadedEngine::BeginIssue(DeviceLane* lane, Claim* claim) {
   if (!claim->marked) return;
-  if (std::exception_ptr error = lane->WaitFor(*claim->marks)) claim->error.Offer(error, kDeviceFailureRank);
+  if (std::exception_ptr error = lane->WaitFor(*claim->marks))
+    claim->error.Offer(error, kDeviceFailureRank);
 }
 
 void ThreadedEngine::CheckLane(const DeviceLane* lane) {
@@ -380,7 +392,8 @@ void ThreadedEngine::EnterWorker(Worker* worker, LaneKind kind, int index) {
 }
 
 template <typename Body>
-std::exception_ptr ThreadedEngine::Try(Body&& body, const Worker& worker, Context ctx, const char* name, int priority) {
+std::exception_ptr ThreadedEngine::Try(Body&& body, const Worker& worker, Context ctx,
+                                       const char* name, int priority) {
   try {
     if (worker.startup_error) std::rethrow_exception(worker.startup_error);
     ProfileScope span(profiler_, worker.profile_row, name, priority);
@@ -391,7 +404,8 @@ std::exception_ptr ThreadedEngine::Try(Body&& body, const Worker& worker, Contex
   }
 }
 
-std::exception_ptr ThreadedEngine::EnterFailure(std::exception_ptr error, const char* name, uint64_t order) {
+std::exception_ptr ThreadedEngine::EnterFailure(std::exception_ptr error, const char* name,
+                                                uint64_t order) {
   if (!error) return nullptr;
   std::exception_ptr named = NameError(std::move(error), name);
   ledger_.Enter(named, order);
@@ -400,7 +414,8 @@ std::exception_ptr ThreadedEngine::EnterFailure(std::exception_ptr error, const 
 
 Work* ThreadedEngine::RunWork(Work* work, const Worker& worker) {
   FunctionScope scope(this);
-  if (work->kind == WorkKind::kSequenceOp) return RunSequenceOp(static_cast<SequenceOpWork*>(work), worker);
+  if (work->kind == WorkKind::kSequenceOp)
+    return RunSequenceOp(static_cast<SequenceOpWork*>(work), worker);
   return RunTask(static_cast<Task*>(work), worker);
 }
 
@@ -498,7 +513,8 @@ void ThreadedEngine::OnCallback(void* token, std::exception_ptr error) {
 }
 
 void ThreadedEngine::JoinAsyncEnds(Task* task) {
-  std::exception_ptr error = task->outcome ? std::move(task->outcome) : std::move(task->callback_error);
+  std::exception_ptr error =
+      task->outcome ? std::move(task->outcome) : std::move(task->callback_error);
   task->callback_error = nullptr;
   task->outcome = EnterFailure(std::move(error), task->name, task->order);
   if (task->begin_ns >= 0) profiler_.AddAsync(task->name, task->priority, task->begin_ns, NowNs());
@@ -618,7 +634,8 @@ void ThreadedEngine::StopProfile(const std::string& path) {
   WriteFileAtomically(path, profiler_.Stop());
 }
 
-void ThreadedEngine::ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns, int64_t end_ns) {
+void ThreadedEngine::ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
+                                 int64_t end_ns) {
   if (profiler_.on()) profiler_.Add(profiler_.Row(lane), name, 0, begin_ns, end_ns);
 }
 

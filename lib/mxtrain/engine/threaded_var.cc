@@ -1,4 +1,5 @@
-#include "mxtrain/engine/threaded_var.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/threaded_var.h"
 
 #include <mutex>
 
@@ -53,8 +54,8 @@ bool ThreadedVar::Acquire(Link* link, const ErrorLedger& ledger) {
   return false;
 }
 
-void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks, const ErrorLedger& ledger,
-                          ReadyList* ready) {
+void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks,
+                          const ErrorLedger& ledger, ReadyList* ready) {
   std::lock_guard lock(lock_);
   if (issued_ || marks) KeepMarks(*link, marks);
   if (link->write) {

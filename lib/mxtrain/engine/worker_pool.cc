@@ -1,4 +1,5 @@
-#include "mxtrain/engine/worker_pool.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/engine/internal/worker_pool.h"
 
 #include "mxtrain/base/thread.h"
 
@@ -8,7 +9,8 @@ namespace {
 constexpr int kYieldsBeforePark = 32;
 }  // namespace
 
-WorkerPool::WorkerPool(WorkRunner& runner, const EngineOptions& options, LaneKind kind, int num_workers)
+WorkerPool::WorkerPool(WorkRunner& runner, const EngineOptions& options, LaneKind kind,
+                       int num_workers)
     : runner_(runner),
       options_(options),
       kind_(kind),
@@ -19,7 +21,8 @@ void WorkerPool::Start() {
   std::call_once(started_, [this] {
     threads_.reserve(num_workers_);
     while (static_cast<int>(threads_.size()) < num_workers_) {
-      threads_.push_back(StartThread([this, index = static_cast<int>(threads_.size())] { RunWorker(index); }));
+      threads_.push_back(
+          StartThread([this, index = static_cast<int>(threads_.size())] { RunWorker(index); }));
     }
   });
 }

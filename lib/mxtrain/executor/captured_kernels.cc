@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/captured_kernels.h"
 
 #include <algorithm>
@@ -11,8 +12,10 @@ constexpr size_t kMaxEntries = 4;  // inputs alternate between two sets of array
 
 }  // namespace
 
-CapturedKernels::CapturedKernels(KernelSet& kernels, std::vector<int> ids) : kernels_(kernels), ids_(std::move(ids)) {
-  captures_ = std::none_of(ids_.begin(), ids_.end(), [&](int k) { return kernels_.DrawsRandomNumbers(k); });
+CapturedKernels::CapturedKernels(KernelSet& kernels, std::vector<int> ids)
+    : kernels_(kernels), ids_(std::move(ids)) {
+  captures_ =
+      std::none_of(ids_.begin(), ids_.end(), [&](int k) { return kernels_.DrawsRandomNumbers(k); });
 }
 
 void CapturedKernels::Run(RunContext ctx) {
@@ -25,7 +28,9 @@ void CapturedKernels::Run(RunContext ctx) {
 }
 
 CapturedKernels::Entry* CapturedKernels::Find() {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.addresses == kernels_.addresses(); });
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.addresses == kernels_.addresses();
+  });
   if (found == entries_.end()) {
     if (entries_.size() == kMaxEntries) entries_.pop_back();
     entries_.insert(entries_.begin(), Entry{kernels_.addresses(), nullptr});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The kernels of part of a step, issued in sequence on the stream of one GPU. When the addresses
 // repeat, the stream work is captured as a graph and replayed from then on: one launch instead of
@@ -31,7 +32,7 @@ class MXTRAIN_API CapturedKernels {
 
   KernelSet& kernels_;
   const std::vector<int> ids_;
-  bool captures_;             // until the device rejects a capture
+  bool captures_;               // until the device rejects a capture
   std::vector<Entry> entries_;  // most recently used first
 };
 

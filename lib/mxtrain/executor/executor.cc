@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/executor.h"
 
 #include <array>
@@ -5,7 +6,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/executor/run_inputs.h"
+#include "mxtrain/executor/internal/run_inputs.h"
 #include "mxtrain/executor/step_sequences.h"
 
 namespace mxtrain {
@@ -36,9 +37,12 @@ void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
   for (const auto& [name, array] : arrays) {
     TShape asked = request->shapes[name];
     const auto type = request->types.find(name);
-    if (!MergeShape(array.shape(), &asked) || (type != request->types.end() && type->second != array.dtype())) {
-      Throw(ErrorKind::kConfig, "array '{}' is {} {}; {} {} was requested", name, NameOf(array.dtype()), array.shape().ToString(),
-            type != request->types.end() ? NameOf(type->second) : "shape", request->shapes[name].ToString());
+    if (!MergeShape(array.shape(), &asked) ||
+        (type != request->types.end() && type->second != array.dtype())) {
+      Throw(ErrorKind::kConfig, "array '{}' is {} {}; {} {} was requested", name,
+            NameOf(array.dtype()), array.shape().ToString(),
+            type != request->types.end() ? NameOf(type->second) : "shape",
+            request->shapes[name].ToString());
     }
     request->shapes[name] = array.shape();
     request->types[name] = array.dtype();
@@ -49,14 +53,16 @@ void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
 // Shared by executors that never run concurrently; grows on demand.
 struct Arena {
   NDArray bytes;
-  const void* forward_of = nullptr;  // the executor with a pending Backward on this arena; null: none
+  const void* forward_of =
+      nullptr;  // the executor with a pending Backward on this arena; null: none
 
   // Throws kConfig if it is on another device.
   void Grow(Runtime& runtime, Context ctx, int64_t size) {
     const int64_t before = bytes.empty() ? 0 : bytes.shape().Size();
     if (!bytes.empty() && bytes.ctx() != ctx) {
-      Throw(ErrorKind::kConfig, "executors on {} and {} cannot share an arena; bind one of them without `shared`", bytes.ctx().ToString(),
-            ctx.ToString());
+      Throw(ErrorKind::kConfig,
+            "executors on {} and {} cannot share an arena; bind one of them without `shared`",
+            bytes.ctx().ToString(), ctx.ToString());
     }
     if (!bytes.empty() && before >= size) return;
     if (!bytes.empty()) bytes.WaitToWrite();  // steps in flight are ordered only by the old array
@@ -95,12 +101,13 @@ struct Run {
 }  // namespace
 
 struct Executor::Impl {
-  Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given, std::shared_ptr<Arena> shared);
+  Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given,
+       std::shared_ptr<Arena> shared);
   ~Impl();
 
   // Binds to the given arrays and allocates the missing ones.
-  static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request, executor::BoundArrays given,
-                                        Executor* shared);
+  static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request,
+                                        executor::BoundArrays given, Executor* shared);
   void Prepare(Recycler<Run>::Lease run, bool forward);
   // Inputs on other devices are copied, on a copy stream, into permanent arrays.
   void Stage(RunInputs* inputs);
@@ -133,7 +140,8 @@ struct Executor::Impl {
   size_t stage = 0;
 };
 
-Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given, std::shared_ptr<Arena> shared)
+Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given,
+                     std::shared_ptr<Arena> shared)
     : runtime(r),
       symbol(s),
       request(std::move(q)),
@@ -152,14 +160,16 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
 
 Executor::Impl::~Impl() {
   if (arena->forward_of == this) arena->forward_of = nullptr;
-  runtime.Drain(arena->bytes.var());  // every operation writes it, so all users of kernels and state are done
+  runtime.Drain(
+      arena->bytes.var());  // every operation writes it, so all users of kernels and state are done
 }
 
 void Executor::Impl::Stage(RunInputs* inputs) {
   for (auto& [external, array] : *inputs) {
     if (executor::LiesOn(array, request.ctx)) continue;
     NDArray& target = staged[stage][external];
-    if (target.empty()) target = NDArray(runtime, array.shape(), array.dtype(), request.ctx, Layout(), "input");
+    if (target.empty())
+      target = NDArray(runtime, array.shape(), array.dtype(), request.ctx, Layout(), "input");
     target.CopyFrom(array);
     array = target;
   }
@@ -171,7 +181,8 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   if (is_forward) stage = 1 - stage;
   Stage(&run->inputs);
   // A backward pass uses the inputs of its forward pass besides its head gradients.
-  executor::MakeDistinct(externals, is_forward ? std::span<const NDArray>() : kept_inputs, request.ctx, &run->inputs);
+  executor::MakeDistinct(externals, is_forward ? std::span<const NDArray>() : kept_inputs,
+                         request.ctx, &run->inputs);
   if (is_forward) kept_inputs.clear();
   for (const auto& [external, array] : run->inputs) {
     externals.SetPort(externals[external].port, array.var());
@@ -183,7 +194,8 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   }
   run->bytes = arena->bytes;
   run->random_step = random_step;
-  run->precomputation = is_forward ? sequences->PlanPrecomputed(arrays) : executor::Precomputation();
+  run->precomputation =
+      is_forward ? sequences->PlanPrecomputed(arrays) : executor::Precomputation();
   if (monitored) run->monitor = monitor;
   arena->forward_of = nullptr;
   const engine::VarHandle writes[] = {arena->bytes.var()};
@@ -195,7 +207,8 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   runtime.engine().PushSync(
       [this, run = std::move(run)](RunContext) {
         executor::KernelSet& kernels = sequences->kernels();
-        for (const auto& [external, array] : run->inputs) kernels.SetExternal(external, array.data().data);
+        for (const auto& [external, array] : run->inputs)
+          kernels.SetExternal(external, array.data().data);
         if (void* base = run->bytes.data().data; base != resolved_arena) {
           kernels.SetArena(base);
           resolved_arena = base;
@@ -210,7 +223,8 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
 Executor::Executor() = default;
 Executor::~Executor() = default;
 
-std::unique_ptr<Executor> Executor::Impl::Make(Runtime& runtime, const Symbol& symbol, BindRequest request, executor::BoundArrays given,
+std::unique_ptr<Executor> Executor::Impl::Make(Runtime& runtime, const Symbol& symbol,
+                                               BindRequest request, executor::BoundArrays given,
                                                Executor* shared) {
   CheckDevice(runtime.backend(request.ctx), request.ctx);
   AdoptSpecs(given.args, &request);
@@ -221,24 +235,30 @@ std::unique_ptr<Executor> Executor::Impl::Make(Runtime& runtime, const Symbol& s
   return result;
 }
 
-std::unique_ptr<Executor> Executor::Bind(Runtime& runtime, const Symbol& symbol, BindRequest request, const ArrayMap& args, const ArrayMap& grads,
-                                         const ArrayMap& aux, Executor* shared) {
+std::unique_ptr<Executor> Executor::Bind(Runtime& runtime, const Symbol& symbol,
+                                         BindRequest request, const ArrayMap& args,
+                                         const ArrayMap& grads, const ArrayMap& aux,
+                                         Executor* shared) {
   for (const std::string& name : symbol.ListArguments()) {
     if (request.inputs.contains(name)) continue;
     CheckGiven(args, name, "argument");
     const auto asked = request.grad_req.find(name);
-    if (asked != request.grad_req.end() && asked->second != GradReq::kNull) CheckGiven(grads, name, "gradient array of argument");
+    if (asked != request.grad_req.end() && asked->second != GradReq::kNull)
+      CheckGiven(grads, name, "gradient array of argument");
   }
-  for (const std::string& name : symbol.ListAuxiliaryStates()) CheckGiven(aux, name, "auxiliary state");
+  for (const std::string& name : symbol.ListAuxiliaryStates())
+    CheckGiven(aux, name, "auxiliary state");
   return Impl::Make(runtime, symbol, std::move(request), {args, grads, aux, {}, {}}, shared);
 }
 
-std::unique_ptr<Executor> Executor::SimpleBind(Runtime& runtime, const Symbol& symbol, BindRequest request, Executor* shared) {
+std::unique_ptr<Executor> Executor::SimpleBind(Runtime& runtime, const Symbol& symbol,
+                                               BindRequest request, Executor* shared) {
   executor::BoundArrays given;
   if (shared) {
     for (const std::string& name : symbol.ListArguments()) {
       const auto found = shared->args().find(name);
-      if (found != shared->args().end() && !request.inputs.contains(name)) given.args[name] = found->second;
+      if (found != shared->args().end() && !request.inputs.contains(name))
+        given.args[name] = found->second;
     }
     for (const std::string& name : symbol.ListAuxiliaryStates()) {
       const auto found = shared->auxs().find(name);
@@ -252,12 +272,14 @@ std::unique_ptr<Executor> Executor::Reshape(const std::map<std::string, TShape>&
   BindRequest request = impl_->request;
   for (const auto& [name, shape] : input_shapes) {
     if (!request.inputs.contains(name)) {
-      Throw(ErrorKind::kConfig, "the net has no input '{}'{}", name, DidYouMean(name, impl_->input_names));
+      Throw(ErrorKind::kConfig, "the net has no input '{}'{}", name,
+            DidYouMean(name, impl_->input_names));
     }
     request.shapes[name] = shape;
   }
   const executor::BoundArrays& bound = impl_->arrays;
-  return Impl::Make(impl_->runtime, impl_->symbol, std::move(request), {bound.args, bound.grads, bound.auxs, {}, bound.loss_scale}, this);
+  return Impl::Make(impl_->runtime, impl_->symbol, std::move(request),
+                    {bound.args, bound.grads, bound.auxs, {}, bound.loss_scale}, this);
 }
 
 void Executor::Forward(std::span<const NDArray> inputs) {
@@ -277,10 +299,13 @@ void Executor::Forward(std::span<const NDArray> inputs) {
 void Executor::Backward(std::span<const NDArray> head_grads) {
   Impl& impl = *impl_;
   if (!impl.sequences->has_backward()) {
-    Throw(ErrorKind::kUsage, "this executor was bound without gradients; give grad_req to run backward");
+    Throw(ErrorKind::kUsage,
+          "this executor was bound without gradients; give grad_req to run backward");
   }
   if (impl.arena->forward_of != &impl) {
-    Throw(ErrorKind::kUsage, "Backward without a Forward: run Forward first, then Backward once, with no other run on the same arena in between");
+    Throw(ErrorKind::kUsage,
+          "Backward without a Forward: run Forward first, then Backward once, with no other run on "
+          "the same arena in between");
   }
   Recycler<Run>::Lease run = impl.runs.Take();
   executor::CheckHeadGrads(impl.externals, impl.graph, impl.symbol, head_grads, &run->inputs);
@@ -292,12 +317,15 @@ void Executor::Backward(std::span<const NDArray> head_grads) {
 void Executor::Step(std::span<const NDArray> inputs) {
   Impl& impl = *impl_;
   if (!impl.sequences->has_backward()) {
-    Throw(ErrorKind::kUsage, "this executor was bound without gradients; give grad_req to train with it");
+    Throw(ErrorKind::kUsage,
+          "this executor was bound without gradients; give grad_req to train with it");
   }
   if (!impl.externals.head_grads().empty()) {
     const int i = impl.externals[impl.externals.head_grads()[0]].head_grad;
-    Throw(ErrorKind::kConfig, "output {} of the net ({}) is not a loss and cannot be trained; end the net in a loss operator", i,
-          impl.symbol.ListOutputs()[i]);
+    Throw(ErrorKind::kConfig,
+          "output {} of the net ({}) is not a loss and cannot be trained; end the net in a loss "
+          "operator",
+          i, impl.symbol.ListOutputs()[i]);
   }
   Recycler<Run>::Lease run = impl.runs.Take();
   executor::CheckInputs(impl.externals, impl.input_names, inputs, &run->inputs);
@@ -306,17 +334,39 @@ void Executor::Step(std::span<const NDArray> inputs) {
   impl.kept_inputs.clear();
 }
 
-const std::vector<std::string>& Executor::input_names() const { return impl_->input_names; }
-const std::vector<NDArray>& Executor::outputs() const { return impl_->arrays.outputs; }
-const NDArray& Executor::arg(std::string_view name) const { return Lookup(impl_->arrays.args, name, "parameter"); }
-const NDArray& Executor::grad(std::string_view name) const { return Lookup(impl_->arrays.grads, name, "gradient of"); }
-const NDArray& Executor::aux(std::string_view name) const { return Lookup(impl_->arrays.auxs, name, "auxiliary state"); }
-const std::map<std::string, NDArray>& Executor::args() const { return impl_->arrays.args; }
-const std::map<std::string, NDArray>& Executor::grads() const { return impl_->arrays.grads; }
-const std::map<std::string, NDArray>& Executor::auxs() const { return impl_->arrays.auxs; }
-const NDArray& Executor::loss_scale() const { return impl_->arrays.loss_scale; }
-uint64_t Executor::random_step() const { return impl_->random_step; }
-void Executor::set_random_step(uint64_t step) { impl_->random_step = step; }
+const std::vector<std::string>& Executor::input_names() const {
+  return impl_->input_names;
+}
+const std::vector<NDArray>& Executor::outputs() const {
+  return impl_->arrays.outputs;
+}
+const NDArray& Executor::arg(std::string_view name) const {
+  return Lookup(impl_->arrays.args, name, "parameter");
+}
+const NDArray& Executor::grad(std::string_view name) const {
+  return Lookup(impl_->arrays.grads, name, "gradient of");
+}
+const NDArray& Executor::aux(std::string_view name) const {
+  return Lookup(impl_->arrays.auxs, name, "auxiliary state");
+}
+const std::map<std::string, NDArray>& Executor::args() const {
+  return impl_->arrays.args;
+}
+const std::map<std::string, NDArray>& Executor::grads() const {
+  return impl_->arrays.grads;
+}
+const std::map<std::string, NDArray>& Executor::auxs() const {
+  return impl_->arrays.auxs;
+}
+const NDArray& Executor::loss_scale() const {
+  return impl_->arrays.loss_scale;
+}
+uint64_t Executor::random_step() const {
+  return impl_->random_step;
+}
+void Executor::set_random_step(uint64_t step) {
+  impl_->random_step = step;
+}
 void Executor::SetMonitor(Monitor callback, int every) {
   if (every < 1) Throw(ErrorKind::kUsage, "a monitor needs every >= 1, not {}", every);
   impl_->monitor = std::move(callback);
@@ -324,8 +374,14 @@ void Executor::SetMonitor(Monitor callback, int every) {
   impl_->monitor_runs = 0;
   impl_->monitored = false;
 }
-const executor::ExecGraph& Executor::graph() const { return impl_->graph; }
-const executor::MemoryPlan& Executor::memory_plan() const { return impl_->plan; }
-int64_t Executor::arena_bytes() const { return impl_->plan.arena_bytes; }
+const executor::ExecGraph& Executor::graph() const {
+  return impl_->graph;
+}
+const executor::MemoryPlan& Executor::memory_plan() const {
+  return impl_->plan;
+}
+int64_t Executor::arena_bytes() const {
+  return impl_->plan.arena_bytes;
+}
 
 }  // namespace mxtrain

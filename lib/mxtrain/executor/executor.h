@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Runs a symbol: forward, backward, or both as one step. Created by binding the symbol to arrays;
 // passes and memory planning run once, at that time.
@@ -25,14 +26,17 @@ class MXTRAIN_API Executor {
   // and every auxiliary state; `grads` every argument with a grad_req. Their layouts are kept. With
   // `shared`, both executors use one arena and must not run concurrently. Throws kConfig naming
   // what is missing, or the array whose shape, type or device differs from `request`.
-  static std::unique_ptr<Executor> Bind(Runtime& runtime, const Symbol& symbol, BindRequest request, const std::map<std::string, NDArray>& args,
-                                        const std::map<std::string, NDArray>& grads, const std::map<std::string, NDArray>& aux,
+  static std::unique_ptr<Executor> Bind(Runtime& runtime, const Symbol& symbol, BindRequest request,
+                                        const std::map<std::string, NDArray>& args,
+                                        const std::map<std::string, NDArray>& grads,
+                                        const std::map<std::string, NDArray>& aux,
                                         Executor* shared = nullptr);
   // Allocates the arrays in the layouts the kernels prefer; gradients are zero, the rest is
   // undefined. With `shared`, uses its arena and its arguments and auxiliary states of the same
   // name: an evaluation executor runs on the parameters of the training one. Throws kConfig if
   // their shape or type differs from `request`.
-  static std::unique_ptr<Executor> SimpleBind(Runtime& runtime, const Symbol& symbol, BindRequest request, Executor* shared = nullptr);
+  static std::unique_ptr<Executor> SimpleBind(Runtime& runtime, const Symbol& symbol,
+                                              BindRequest request, Executor* shared = nullptr);
   // The same symbol for other input shapes, with the same parameters, gradients, auxiliaries and
   // arena. Throws kConfig for a name that is not an input.
   std::unique_ptr<Executor> Reshape(const std::map<std::string, TShape>& input_shapes);
@@ -51,9 +55,10 @@ class MXTRAIN_API Executor {
   // Forward and Backward as one frozen sequence. For nets whose heads are losses.
   void Step(std::span<const NDArray> inputs);
 
-  const std::vector<std::string>& input_names() const;     // order of ListArguments
-  const std::vector<NDArray>& outputs() const;             // plain, in their own memory; overwritten by the next run
-  const NDArray& arg(std::string_view name) const;         // parameters; throws for inputs
+  const std::vector<std::string>& input_names() const;  // order of ListArguments
+  const std::vector<NDArray>& outputs()
+      const;  // plain, in their own memory; overwritten by the next run
+  const NDArray& arg(std::string_view name) const;  // parameters; throws for inputs
   const NDArray& grad(std::string_view name) const;
   const NDArray& aux(std::string_view name) const;
   const std::map<std::string, NDArray>& args() const;
@@ -76,7 +81,7 @@ class MXTRAIN_API Executor {
 
   const executor::ExecGraph& graph() const;
   const executor::MemoryPlan& memory_plan() const;
-  int64_t arena_bytes() const;                              // of this executor's plan
+  int64_t arena_bytes() const;  // of this executor's plan
 
  private:
   Executor();

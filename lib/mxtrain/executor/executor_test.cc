@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/executor.h"
 
 #include <doctest/doctest.h>
@@ -20,8 +21,10 @@ using Result = std::map<std::string, std::vector<double>>;
 // Everything that a run writes, by name.
 Result ResultOf(const Executor& executor) {
   Result result;
-  for (size_t i = 0; i < executor.outputs().size(); ++i) result[format("output {}", i)] = GetValues(executor.outputs()[i]);
-  for (const auto& [name, array] : executor.grads()) result["gradient of " + name] = GetValues(array);
+  for (size_t i = 0; i < executor.outputs().size(); ++i)
+    result[format("output {}", i)] = GetValues(executor.outputs()[i]);
+  for (const auto& [name, array] : executor.grads())
+    result["gradient of " + name] = GetValues(array);
   for (const auto& [name, array] : executor.auxs()) result[name] = GetValues(array);
   return result;
 }
@@ -33,7 +36,8 @@ void CheckClose(const Result& got, const Result& expected, double tolerance) {
     const std::vector<double>& others = got.at(name);
     REQUIRE(others.size() == values.size());
     double worst = 0;
-    for (size_t i = 0; i < values.size(); ++i) worst = std::max(worst, std::abs(others[i] - values[i]) / (1 + std::abs(values[i])));
+    for (size_t i = 0; i < values.size(); ++i)
+      worst = std::max(worst, std::abs(others[i] - values[i]) / (1 + std::abs(values[i])));
     CHECK(worst <= tolerance);
   }
 }
@@ -51,7 +55,8 @@ TEST_CASE("gradients are the central differences of Forward, in double") {
     BindRequest request = RequestFor(net, net.features, DType::kFloat64);
     request.reference_kernels = true;
     const auto executor = BindWithValues(*runtime, net.features, request);
-    const std::vector<NDArray> inputs = MakeInputs(*runtime, net, executor->input_names(), DType::kFloat64);
+    const std::vector<NDArray> inputs =
+        MakeInputs(*runtime, net, executor->input_names(), DType::kFloat64);
     std::vector<NDArray> heads;
     for (const NDArray& output : executor->outputs()) {
       heads.emplace_back(*runtime, output.shape(), DType::kFloat64);
@@ -63,7 +68,8 @@ TEST_CASE("gradients are the central differences of Forward, in double") {
       executor->Forward(inputs);
       double sum = 0;
       for (size_t i = 0; i < heads.size(); ++i) {
-        const std::vector<double> out = GetValues(executor->outputs()[i]), head = GetValues(heads[i]);
+        const std::vector<double> out = GetValues(executor->outputs()[i]),
+                                  head = GetValues(heads[i]);
         for (size_t k = 0; k < out.size(); ++k) sum += out[k] * head[k];
       }
       return sum;
@@ -167,7 +173,8 @@ TEST_CASE("kAdd adds to the gradient arrays; a null request makes no array") {
     for (const auto& [name, grad] : executor->grads()) {
       CAPTURE(name);
       const std::vector<double>&expected = once.at("gradient of " + name), got = GetValues(grad);
-      for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(3 + 2 * expected[i]).epsilon(1e-4));
+      for (size_t i = 0; i < got.size(); ++i)
+        CHECK(got[i] == doctest::Approx(3 + 2 * expected[i]).epsilon(1e-4));
     }
   }
 }
@@ -177,14 +184,16 @@ TEST_CASE("an evaluation executor shares parameters and arena, and disturbs no t
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);
     const BindRequest request = RequestFor(net, net.losses);
-    const auto alone = BindWithValues(*runtime, net.losses, request), train = BindWithValues(*runtime, net.losses, request);
+    const auto alone = BindWithValues(*runtime, net.losses, request),
+               train = BindWithValues(*runtime, net.losses, request);
     BindRequest evaluate = request;
     evaluate.is_train = false;
     evaluate.grad_req.clear();
     const auto eval = Executor::SimpleBind(*runtime, net.losses, evaluate, train.get());
     for (const auto& [name, array] : eval->args()) CHECK(array.SharesMemory(train->arg(name)));
     for (int i = 0; i < 4; ++i) {
-      const auto inputs = MakeInputs(*runtime, net, train->input_names(), DType::kFloat32, std::to_string(i));
+      const auto inputs =
+          MakeInputs(*runtime, net, train->input_names(), DType::kFloat32, std::to_string(i));
       alone->Step(inputs);
       train->Step(inputs);
       eval->Forward(inputs);
@@ -199,13 +208,16 @@ TEST_CASE("an evaluation executor shares parameters and arena, and disturbs no t
       apart->Forward(inputs);
       for (size_t o = 0; o < eval->outputs().size(); ++o) {
         const auto got = GetValues(eval->outputs()[o]), expected = GetValues(apart->outputs()[o]);
-        for (size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(expected[k]).epsilon(1e-4));
+        for (size_t k = 0; k < got.size(); ++k)
+          CHECK(got[k] == doctest::Approx(expected[k]).epsilon(1e-4));
       }
     }
   }
 }
 
-TEST_CASE("in inference batch norms fold into convolutions, follow changed parameters, and give the unfolded result") {
+TEST_CASE(
+    "in inference batch norms fold into convolutions, follow changed parameters, and give the "
+    "unfolded result") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[1];
   BindRequest request = RequestFor(net, net.features);
@@ -219,13 +231,16 @@ TEST_CASE("in inference batch norms fold into convolutions, follow changed param
   CHECK(any);
   const auto inputs = MakeInputs(*runtime, net, folded->input_names());
   for (double gamma : {1.5, -0.5}) {
-    for (const auto* executor : {&folded, &apart}) NDArray((*executor)->arg("left_bn_gamma")).Fill(gamma);
+    for (const auto* executor : {&folded, &apart})
+      NDArray((*executor)->arg("left_bn_gamma")).Fill(gamma);
     for (const auto* executor : {&folded, &apart}) (*executor)->Forward(inputs);
     CheckClose(ResultOf(*folded), ResultOf(*apart), 1e-4);
   }
 }
 
-TEST_CASE("a reshaped executor has the same parameters and serves another batch, while earlier steps are in flight") {
+TEST_CASE(
+    "a reshaped executor has the same parameters and serves another batch, while earlier steps are "
+    "in flight") {
   const auto runtime = NewRuntime();
   for (SmallNet net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);
@@ -253,7 +268,8 @@ TEST_CASE("a reshaped executor has the same parameters and serves another batch,
   }
 }
 
-TEST_CASE("an arena that grows never coexists with the larger one; one that cannot grow is unchanged") {
+TEST_CASE(
+    "an arena that grows never coexists with the larger one; one that cannot grow is unchanged") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[1];
   const auto small = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
@@ -261,7 +277,8 @@ TEST_CASE("an arena that grows never coexists with the larger one; one that cann
   small->Step(inputs);
   const Result expected = ResultOf(*small);
   const auto shapes_of = [&](int64_t batch) {
-    std::map<std::string, TShape> shapes = {{"data", net.data.at("data")}, {"softmax_label", net.labels.at("softmax_label")}};
+    std::map<std::string, TShape> shapes = {{"data", net.data.at("data")},
+                                            {"softmax_label", net.labels.at("softmax_label")}};
     for (auto& [name, shape] : shapes) shape[0] = batch;
     return shapes;
   };
@@ -328,9 +345,12 @@ TEST_CASE("what cannot be bound or run is rejected by name") {
   const BindRequest request = RequestFor(net, net.losses);
   const auto executor = BindWithValues(*runtime, net.losses, request);
   const auto inputs = MakeInputs(*runtime, net, executor->input_names());
-  CHECK_THROWS_WITH(executor->Step(std::vector<NDArray>{inputs[0]}), doctest::Contains("takes 2 inputs"));
-  CHECK_THROWS_WITH(executor->Step(std::vector<NDArray>{inputs[1], inputs[0]}), doctest::Contains("input 'data' must be float32"));
-  CHECK_THROWS_WITH(executor->Step(std::vector<NDArray>{NDArray(), inputs[1]}), doctest::Contains("an empty array"));
+  CHECK_THROWS_WITH(executor->Step(std::vector<NDArray>{inputs[0]}),
+                    doctest::Contains("takes 2 inputs"));
+  CHECK_THROWS_WITH(executor->Step(std::vector<NDArray>{inputs[1], inputs[0]}),
+                    doctest::Contains("input 'data' must be float32"));
+  CHECK_THROWS_WITH(executor->Step(std::vector<NDArray>{NDArray(), inputs[1]}),
+                    doctest::Contains("an empty array"));
   CHECK_THROWS_WITH(executor->arg("fc1_weigth"), doctest::Contains("did you mean 'fc1_weight'?"));
 
   const auto features = BindWithValues(*runtime, net.features, RequestFor(net, net.features));
@@ -346,21 +366,27 @@ TEST_CASE("what cannot be bound or run is rejected by name") {
 
   BindRequest misspelt = request;
   misspelt.grad_req["fc1_weigth"] = GradReq::kWrite;
-  CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, misspelt), doctest::Contains("did you mean 'fc1_weight'?"));
+  CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, misspelt),
+                    doctest::Contains("did you mean 'fc1_weight'?"));
   BindRequest contradiction = request;
   contradiction.shapes["fc1_weight"] = TShape{9, 6};
-  CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, contradiction), doctest::Contains("fc1"));
+  CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, contradiction),
+                    doctest::Contains("fc1"));
 
   executor->Step(inputs);  // rejected calls leave it usable
   CHECK(std::isfinite(GetValues(executor->outputs()[0])[0]));
 }
 
 // The planner replaces them by aliases where it can, so a sign of a zero must not depend on that.
-TEST_CASE("gradients that an operator declares to be its head gradient have its very bits, that of -0 too") {
+TEST_CASE(
+    "gradients that an operator declares to be its head gradient have its very bits, that of -0 "
+    "too") {
   const auto runtime = NewRuntime();
   for (const char* op : {"elemwise_add", "ElementWiseSum"}) {
     CAPTURE(op);
-    const Symbol sum = Symbol::Create(TestRegistry(), op, "sum", {}, std::vector<Symbol>{Symbol::Variable("a"), Symbol::Variable("b")});
+    const Symbol sum =
+        Symbol::Create(TestRegistry(), op, "sum", {},
+                       std::vector<Symbol>{Symbol::Variable("a"), Symbol::Variable("b")});
     BindRequest request;
     for (const char* name : {"a", "b"}) {
       request.shapes[name] = {4};

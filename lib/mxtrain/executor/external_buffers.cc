@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/external_buffers.h"
 
 #include "mxtrain/base/error.h"
@@ -23,7 +24,8 @@ struct ExternalBuffers::Maker {
     return NDArray(runtime, spec.shape, spec.type, request.ctx, spec.layout, name);
   }
 
-  const NDArray& GivenOrNew(ArrayMap* arrays, const std::string& name, const TensorSpec& spec, bool zero) const {
+  const NDArray& GivenOrNew(ArrayMap* arrays, const std::string& name, const TensorSpec& spec,
+                            bool zero) const {
     auto [found, fresh] = arrays->try_emplace(name);
     NDArray& array = found->second;
     if (fresh) {
@@ -31,12 +33,15 @@ struct ExternalBuffers::Maker {
       if (zero) array.Fill(0);
     }
     if (!(array.spec() == spec)) {
-      Throw(ErrorKind::kConfig, "array '{}' is {} {} in layout {}; the net needs {} {} in layout {}", name, NameOf(array.dtype()),
-            array.shape().ToString(), array.layout().Name(), NameOf(spec.type), spec.shape.ToString(), spec.layout.Name());
+      Throw(ErrorKind::kConfig,
+            "array '{}' is {} {} in layout {}; the net needs {} {} in layout {}", name,
+            NameOf(array.dtype()), array.shape().ToString(), array.layout().Name(),
+            NameOf(spec.type), spec.shape.ToString(), spec.layout.Name());
     }
     if (!LiesOn(array, request.ctx)) {
-      Throw(ErrorKind::kConfig, "array '{}' is on {}, but the net is bound to {}; copy it there first", name, array.ctx().ToString(),
-            request.ctx.ToString());
+      Throw(ErrorKind::kConfig,
+            "array '{}' is on {}, but the net is bound to {}; copy it there first", name,
+            array.ctx().ToString(), request.ctx.ToString());
     }
     return array;
   }
@@ -65,7 +70,8 @@ struct ExternalBuffers::Maker {
   void AddAuxiliaries() const {
     for (int id : graph.auxiliaries) {
       ExternalBuffer external;
-      external.array = GivenOrNew(&bound.auxs, graph.nodes[id].name, graph.nodes[id].specs[0], false);
+      external.array =
+          GivenOrNew(&bound.auxs, graph.nodes[id].name, graph.nodes[id].specs[0], false);
       externals.Add(BufferOf({id, 0}), std::move(external));
     }
   }
@@ -86,7 +92,8 @@ struct ExternalBuffers::Maker {
     for (const NodeEntry head : graph.heads) {
       const ExecNode& node = graph.nodes[head.node];
       if (node.is_variable()) {
-        Throw(ErrorKind::kConfig, "output '{}' of the net is a variable; apply an operator to it (_copy)", node.name);
+        Throw(ErrorKind::kConfig,
+              "output '{}' of the net is a variable; apply an operator to it (_copy)", node.name);
       }
       const int known = externals.of_buffer_[BufferOf(head)];
       ExternalBuffer external;
@@ -118,7 +125,8 @@ struct ExternalBuffers::Maker {
   }
 };
 
-ExternalBuffers::ExternalBuffers(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound)
+ExternalBuffers::ExternalBuffers(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan,
+                                 const BindRequest& request, BoundArrays* bound)
     : of_buffer_(plan.buffers.size(), -1) {
   const Maker maker{*this, runtime, graph, plan, request, *bound};
   maker.AddArguments();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // External buffers: the arrays of a bound net outside the arena. Parameters, gradients, auxiliary
 // states, outputs, precomputed parameters and the loss scale stay the same from run to run; inputs
@@ -18,7 +19,7 @@ using ArrayMap = std::map<std::string, NDArray>;
 struct BoundArrays {
   ArrayMap args, grads, auxs;  // by name
   std::vector<NDArray> outputs;
-  NDArray loss_scale;          // empty if the graph has none
+  NDArray loss_scale;  // empty if the graph has none
 };
 
 struct ExternalBuffer {
@@ -37,11 +38,14 @@ class ExternalBuffers {
   // Uses the arrays in `bound` and adds the missing ones; outputs are always new. Throws kConfig
   // naming an array of the wrong shape, type or layout, or on another device, and an output that is
   // a variable.
-  ExternalBuffers(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, const BindRequest& request, BoundArrays* bound);
+  ExternalBuffers(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan,
+                  const BindRequest& request, BoundArrays* bound);
 
   int size() const { return static_cast<int>(arrays_.size()); }
   const ExternalBuffer& operator[](int i) const { return arrays_[i]; }
-  const std::vector<int>& of_buffer() const { return of_buffer_; }    // by buffer of the plan; -1: in the arena
+  const std::vector<int>& of_buffer() const {
+    return of_buffer_;
+  }  // by buffer of the plan; -1: in the arena
   const std::vector<int>& inputs() const { return inputs_; }          // in order of the arguments
   const std::vector<int>& head_grads() const { return head_grads_; }  // in order of the outputs
   // Whether a permanent array has this variable.

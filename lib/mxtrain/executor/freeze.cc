@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/freeze.h"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ class SpaceHistory {
   void ForRange(int64_t begin, int64_t end, F&& f) {
     Split(begin);
     Split(end);
-    for (auto it = segments_.find(begin); it != segments_.end() && it->first < end; ++it) f(it->second);
+    for (auto it = segments_.find(begin); it != segments_.end() && it->first < end; ++it)
+      f(it->second);
   }
   void Write(int64_t begin, int64_t end, int writer) {
     Split(begin);
@@ -67,7 +69,8 @@ class Reducer {
   using Followed = std::vector<std::pair<int, int>>;  // chain, last operation of it; by chain
 
   bool Covers(const Followed& followed, int op) const {
-    const auto at = std::lower_bound(followed.begin(), followed.end(), std::pair(chain_of_[op], op));
+    const auto at =
+        std::lower_bound(followed.begin(), followed.end(), std::pair(chain_of_[op], op));
     return at != followed.end() && at->first == chain_of_[op];
   }
 
@@ -91,7 +94,8 @@ class Reducer {
   // Appends it to a chain whose last operation it follows, else starts a new chain.
   void Append(int op) {
     Followed& mine = follows_[op];
-    const auto onto = std::find_if(mine.begin(), mine.end(), [this](const auto& f) { return ends_[f.first] == f.second; });
+    const auto onto = std::find_if(mine.begin(), mine.end(),
+                                   [this](const auto& f) { return ends_[f.first] == f.second; });
     if (onto != mine.end()) {
       chain_of_[op] = onto->first;
       onto->second = op;
@@ -131,7 +135,8 @@ std::vector<std::vector<int>> FindEdges(const std::vector<Access>& operations) {
     }
     for (const ByteRange& r : operations[op].reads) {
       if (r.begin >= r.end) continue;
-      spaces[r.space].ForRange(r.begin, r.end, [&](SpaceHistory::Segment& s) { s.readers.push_back(op); });
+      spaces[r.space].ForRange(r.begin, r.end,
+                               [&](SpaceHistory::Segment& s) { s.readers.push_back(op); });
     }
     for (const ByteRange& w : operations[op].writes) {
       if (w.begin >= w.end) continue;

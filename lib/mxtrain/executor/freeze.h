@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Freeze: the order of a step as edges between operations. Two operations that access a common
 // byte, at least one writing, are always connected by a path; nothing else is ordered.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/freeze.h"
 
 #include <doctest/doctest.h>
@@ -12,8 +13,9 @@ using Matrix = std::vector<std::vector<bool>>;
 
 bool Overlap(const std::vector<ByteRange>& a, const std::vector<ByteRange>& b) {
   return std::any_of(a.begin(), a.end(), [&](const ByteRange& x) {
-    return std::any_of(b.begin(), b.end(),
-                       [&](const ByteRange& y) { return x.space == y.space && std::max(x.begin, y.begin) < std::min(x.end, y.end); });
+    return std::any_of(b.begin(), b.end(), [&](const ByteRange& y) {
+      return x.space == y.space && std::max(x.begin, y.begin) < std::min(x.end, y.end);
+    });
   });
 }
 
@@ -23,7 +25,8 @@ Matrix Conflicts(const std::vector<Access>& operations) {
   for (size_t b = 0; b < operations.size(); ++b) {
     for (size_t a = 0; a < b; ++a) {
       const Access &x = operations[a], &y = operations[b];
-      conflicts[b][a] = Overlap(x.writes, y.writes) || Overlap(x.writes, y.reads) || Overlap(x.reads, y.writes);
+      conflicts[b][a] =
+          Overlap(x.writes, y.writes) || Overlap(x.writes, y.reads) || Overlap(x.reads, y.writes);
     }
   }
   return conflicts;
@@ -48,7 +51,9 @@ Matrix ToMatrix(const std::vector<std::vector<int>>& edges) {
 }
 
 std::vector<Access> RandomOperations(std::mt19937& random) {
-  const auto below = [&random](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto below = [&random](int n) {
+    return static_cast<int>(random() % static_cast<unsigned>(n));
+  };
   const int spaces = 1 + below(3), bytes = 1 + below(40);
   std::vector<Access> operations(static_cast<size_t>(1 + below(40)));
   for (Access& operation : operations) {
@@ -83,7 +88,8 @@ TEST_CASE("edges are ascending, point back, and none is redundant") {
       CHECK(std::is_sorted(edges[b].begin(), edges[b].end()));
       for (int a : edges[b]) {
         CHECK(a < static_cast<int>(b));
-        for (int other : edges[b]) CHECK_FALSE(whole[static_cast<size_t>(other)][static_cast<size_t>(a)]);
+        for (int other : edges[b])
+          CHECK_FALSE(whole[static_cast<size_t>(other)][static_cast<size_t>(a)]);
       }
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/kernels.h"
 
 #include <algorithm>
@@ -8,9 +9,16 @@
 
 namespace mxtrain::executor {
 
-KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& external_of, Runtime& runtime, bool is_train,
+KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan,
+                     const std::vector<int>& external_of, Runtime& runtime, bool is_train,
                      const StepState& state)
-    : graph_(graph), plan_(plan), external_of_(external_of), runtime_(runtime), is_train_(is_train), state_(state), operators_(graph.nodes.size()) {
+    : graph_(graph),
+      plan_(plan),
+      external_of_(external_of),
+      runtime_(runtime),
+      is_train_(is_train),
+      state_(state),
+      operators_(graph.nodes.size()) {
   int externals = 0;
   for (int external : external_of) externals = std::max(externals, external + 1);
   external_slots_.resize(externals);
@@ -32,8 +40,9 @@ void KernelSet::Touch(NodeEntry entry, Use use) {
   const int buffer = plan_.buffer_of[entry.node][entry.index];
   MXTRAIN_ASSERT(buffer >= 0);
   const Buffer& b = plan_.buffers[buffer];
-  const ByteRange range = external_of_[buffer] >= 0 ? ByteRange{external_of_[buffer] + 1, 0, std::max<int64_t>(b.bytes, 1)}
-                                                 : ByteRange{0, b.offset, b.offset + b.bytes};
+  const ByteRange range = external_of_[buffer] >= 0 ? ByteRange{external_of_[buffer] + 1, 0,
+                                                                std::max<int64_t>(b.bytes, 1)}
+                                                    : ByteRange{0, b.offset, b.offset + b.bytes};
   Access& access = accesses_.back();
   if (use != Use::kWrite) access.reads.push_back(range);
   if (use != Use::kRead) access.writes.push_back(range);
@@ -70,7 +79,8 @@ void KernelSet::AddNode(int id) {
       if (plan_.aliased[id][i]) req = OpReqType::kNullOp;
       kernel->req.push_back(req);
       const bool gone = req == OpReqType::kNullOp;
-      add(views, gone ? NodeEntry{} : NodeEntry{id, i}, node.specs[i], req == OpReqType::kAddTo ? Use::kReadWrite : Use::kWrite);
+      add(views, gone ? NodeEntry{} : NodeEntry{id, i}, node.specs[i],
+          req == OpReqType::kAddTo ? Use::kReadWrite : Use::kWrite);
     }
   };
 
@@ -78,22 +88,27 @@ void KernelSet::AddNode(int id) {
     const ExecNode& forward = graph_.nodes[node.forward];
     const int outputs = forward.op->NumOutputs(), args = forward.num_args, aux = forward.num_aux();
     int next = 0;
-    for (int i = 0; i < outputs; ++i, ++next) add(&kernel->out_grad, node.inputs[next], forward.specs[i], Use::kRead);
+    for (int i = 0; i < outputs; ++i, ++next)
+      add(&kernel->out_grad, node.inputs[next], forward.specs[i], Use::kRead);
     for (int i = 0; i < args; ++i, ++next) {
       const NodeEntry e = node.inputs[next];
       add(&kernel->in, e, e ? graph_.spec(e) : graph_.spec(forward.inputs[i]), Use::kRead);
     }
-    for (int i = 0; i < outputs; ++i, ++next) add(&kernel->out, node.inputs[next], forward.specs[i], Use::kRead);
-    for (int i = 0; i < aux; ++i, ++next) add(&kernel->aux, node.inputs[next], graph_.spec(node.inputs[next]), Use::kReadWrite);
+    for (int i = 0; i < outputs; ++i, ++next)
+      add(&kernel->out, node.inputs[next], forward.specs[i], Use::kRead);
+    for (int i = 0; i < aux; ++i, ++next)
+      add(&kernel->aux, node.inputs[next], graph_.spec(node.inputs[next]), Use::kReadWrite);
     for (; next < static_cast<int>(node.inputs.size()); ++next) {
       add(&kernel->saved, node.inputs[next], graph_.spec(node.inputs[next]), Use::kRead);
     }
     add_outputs(&kernel->in_grad, args);
   } else {
-    const int args = node.kind == Node::Kind::kForward ? node.num_args : static_cast<int>(node.inputs.size());
+    const int args =
+        node.kind == Node::Kind::kForward ? node.num_args : static_cast<int>(node.inputs.size());
     for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
       const bool is_aux = i >= args;
-      add(is_aux ? &kernel->aux : &kernel->in, node.inputs[i], graph_.spec(node.inputs[i]), is_aux && is_train_ ? Use::kReadWrite : Use::kRead);
+      add(is_aux ? &kernel->aux : &kernel->in, node.inputs[i], graph_.spec(node.inputs[i]),
+          is_aux && is_train_ ? Use::kReadWrite : Use::kRead);
     }
     add_outputs(&kernel->out, node.num_outputs());
     for (int i = node.num_outputs(); i < static_cast<int>(node.specs.size()); ++i) {
@@ -145,12 +160,14 @@ void KernelSet::SetArena(void* base) {
 
 void KernelSet::SetExternal(int external, void* data) {
   addresses_[static_cast<size_t>(external) + 1] = data;
-  for (const Slot& slot : external_slots_[external]) slot.view->data = static_cast<char*>(data) + slot.offset;
+  for (const Slot& slot : external_slots_[external])
+    slot.view->data = static_cast<char*>(data) + slot.offset;
 }
 
 bool KernelSet::DrawsRandomNumbers(int k) const {
   const std::vector<Resource>& requested = kernels_[k]->requested;
-  return std::any_of(requested.begin(), requested.end(), [](const Resource& r) { return r.type == ResourceRequest::kRandom; });
+  return std::any_of(requested.begin(), requested.end(),
+                     [](const Resource& r) { return r.type == ResourceRequest::kRandom; });
 }
 
 void KernelSet::Run(int k, RunContext run_ctx) {
@@ -168,15 +185,18 @@ void KernelSet::Run(int k, RunContext run_ctx) {
       if (node.kind == Node::Kind::kForward) {
         kernel.op->Forward(ctx, kernel.in, kernel.req, kernel.out, kernel.aux);
       } else {
-        kernel.op->Backward(ctx, kernel.out_grad, kernel.in, kernel.out, kernel.req, kernel.in_grad, kernel.aux);
+        kernel.op->Backward(ctx, kernel.out_grad, kernel.in, kernel.out, kernel.req, kernel.in_grad,
+                            kernel.aux);
       }
       break;
     }
     case Node::Kind::kReorder:
-      runtime_.backend(node.ctx).Reorder(run_ctx, graph_.spec(node.inputs[0]), kernel.in[0].data, node.specs[0], kernel.out[0].data);
+      runtime_.backend(node.ctx).Reorder(run_ctx, graph_.spec(node.inputs[0]), kernel.in[0].data,
+                                         node.specs[0], kernel.out[0].data);
       break;
     case Node::Kind::kZeros:
-      if (node.req[0] == OpReqType::kWriteTo) runtime_.backend(node.ctx).Zero(run_ctx, kernel.out[0].data, node.specs[0].Bytes());
+      if (node.req[0] == OpReqType::kWriteTo)
+        runtime_.backend(node.ctx).Zero(run_ctx, kernel.out[0].data, node.specs[0].Bytes());
       break;
     default:
       MXTRAIN_ASSERT(false && "a node of this kind does not run");
@@ -205,10 +225,13 @@ void KernelSet::Report(const Kernel& kernel, RunContext run_ctx) const {
   const ExecNode& node = graph_.nodes[kernel.node];
   const bool backward = node.kind == Node::Kind::kBackward;
   const std::vector<TBlob>& views = backward ? kernel.in_grad : kernel.out;
-  std::vector<std::string> names = backward ? node.op->ListArguments() : node.op ? node.op->ListOutputs() : std::vector<std::string>{"output"};
+  std::vector<std::string> names = backward  ? node.op->ListArguments()
+                                   : node.op ? node.op->ListOutputs()
+                                             : std::vector<std::string>{"output"};
   for (size_t i = 0; i < views.size(); ++i) {
     if (!views[i].data || kernel.req[i] == OpReqType::kNullOp || Derived(views[i].layout)) continue;
-    const std::string name = format("{}_{}", node.name, i < names.size() ? names[i] : std::to_string(i));
+    const std::string name =
+        format("{}_{}", node.name, i < names.size() ? names[i] : std::to_string(i));
     std::vector<char> copied;
     const TBlob stored = OnHost(views[i], run_ctx, &copied);
     if (stored.layout.plain()) {
@@ -219,8 +242,9 @@ void KernelSet::Report(const Kernel& kernel, RunContext run_ctx) const {
     plain.layout = Layout();
     std::vector<char> bytes(static_cast<size_t>(plain.shape.Size() * SizeOf(plain.type)));
     plain.data = bytes.data();
-    runtime_.backend(stored.ctx).Reorder({stored.ctx, nullptr}, {stored.shape, stored.type, stored.layout}, stored.data,
-                                         {plain.shape, plain.type, Layout()}, plain.data);
+    runtime_.backend(stored.ctx)
+        .Reorder({stored.ctx, nullptr}, {stored.shape, stored.type, stored.layout}, stored.data,
+                 {plain.shape, plain.type, Layout()}, plain.data);
     state_.monitor(name, plain);
   }
 }

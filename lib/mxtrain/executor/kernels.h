@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The runnable nodes of a planned graph: an Operator, views of its arrays, and where the bytes of
 // each view come from.
@@ -22,7 +23,8 @@ struct StepState {
   int replica = 0;  // of the executor; fixed
   RandomState random;
   Precomputation precomputation;
-  std::function<void(const std::string& output_name, const TBlob& value)> monitor;  // empty: this step is not monitored
+  std::function<void(const std::string& output_name, const TBlob& value)>
+      monitor;  // empty: this step is not monitored
 };
 
 // One runnable node.
@@ -31,7 +33,7 @@ struct Kernel {
   std::string name;
   std::shared_ptr<Operator> op;  // null for reorders and zero fills
   std::vector<TBlob> out_grad, in, out, aux, saved, in_grad;
-  std::vector<OpReqType> req;    // of out or in_grad
+  std::vector<OpReqType> req;  // of out or in_grad
   std::vector<Resource> requested;
   TBlob workspace;
 };
@@ -41,8 +43,8 @@ struct Kernel {
 class MXTRAIN_API KernelSet {
  public:
   // `external_of` maps a buffer to the number of its external buffer; `state` must outlive the set.
-  KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& external_of, Runtime& runtime, bool is_train,
-            const StepState& state);
+  KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& external_of,
+            Runtime& runtime, bool is_train, const StepState& state);
 
   int size() const { return static_cast<int>(kernels_.size()); }
   const Kernel& operator[](int k) const { return *kernels_[k]; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory planning: which entries share bytes, and their offsets in the arena. The executor runs the
 // same plan that `mxtrain plan` prints.
@@ -12,8 +13,8 @@ enum class Strategy { kInplace, kShare, kFull };
 // Entries that share one piece of memory: an output and what runs in place on it or aliases it.
 struct Buffer {
   int64_t bytes = 0;
-  int first = 0, last = 0;   // positions in node order, inclusive: written first, read last
-  int64_t offset = -1;       // in the arena; -1: unplanned or external
+  int first = 0, last = 0;  // positions in node order, inclusive: written first, read last
+  int64_t offset = -1;      // in the arena; -1: unplanned or external
   // External buffers are outside the arena: variables, their gradients, heads.
   bool external = false;
 };
@@ -26,18 +27,20 @@ struct MemoryPlan {
   static constexpr int kNoTempSpace = -2;
 
   std::vector<Buffer> buffers;
-  std::vector<std::vector<int>> buffer_of;        // [node][output]; -1: none (not requested)
-  std::vector<int> workspace_of;                  // [node]; -1: none
-  std::vector<std::vector<int>> temp_space_of;    // [node][request]; -1: zero bytes; kNoTempSpace: not a kTempSpace
-  std::vector<std::vector<bool>> aliased;         // [node][output]: identity of an input, needs no run
-  std::vector<std::vector<bool>> inplace;         // [node][output]: runs in place on an input
-  std::vector<bool> runs;                         // [node]: has work to do
+  std::vector<std::vector<int>> buffer_of;  // [node][output]; -1: none (not requested)
+  std::vector<int> workspace_of;            // [node]; -1: none
+  std::vector<std::vector<int>>
+      temp_space_of;  // [node][request]; -1: zero bytes; kNoTempSpace: not a kTempSpace
+  std::vector<std::vector<bool>> aliased;  // [node][output]: identity of an input, needs no run
+  std::vector<std::vector<bool>> inplace;  // [node][output]: runs in place on an input
+  std::vector<bool> runs;                  // [node]: has work to do
   int64_t arena_bytes = 0;
-  int64_t lower_bound = 0;                        // peak of live bytes over time, of these buffers
+  int64_t lower_bound = 0;  // peak of live bytes over time, of these buffers
   Optimality optimality = Optimality::kMeetsBound;
 };
 
-MXTRAIN_API MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest& request, Strategy strategy);
+MXTRAIN_API MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest& request,
+                                  Strategy strategy);
 // The same without offsets and arena_bytes: buffers, lifetimes and the lower bound.
 MXTRAIN_API MemoryPlan PlanLifetimes(const ExecGraph& graph, Strategy strategy = Strategy::kFull);
 
@@ -59,6 +62,7 @@ struct MemorySummary {
   int64_t none_bytes = 0, inplace_bytes = 0, share_bytes = 0, full_bytes = 0, lower_bound_bytes = 0;
   Optimality optimality = Optimality::kMeetsBound;  // of full_bytes
 };
-MXTRAIN_API MemorySummary SummarizeMemory(const Graph& graph, const BindRequest& request, Runtime& runtime);
+MXTRAIN_API MemorySummary SummarizeMemory(const Graph& graph, const BindRequest& request,
+                                          Runtime& runtime);
 
 }  // namespace mxtrain::executor

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory plan against independent code (tests/support/plan_reader.h), on random nets.
 #include "mxtrain/executor/memory_plan.h"
 
@@ -21,7 +22,9 @@ using executor::GradReq;
 using executor::MemoryPlan;
 using executor::Strategy;
 
-unsigned NumNets() { return NumRandomNets(150); }
+unsigned NumNets() {
+  return NumRandomNets(150);
+}
 
 // A net and a request to bind it.
 struct PlanCase {
@@ -39,7 +42,8 @@ BindRequest RandomRequest(const SmallNet& net, const Symbol& symbol, std::mt1993
     req = choice == 0 ? GradReq::kNull : choice == 1 ? GradReq::kAdd : GradReq::kWrite;
   }
   for (const auto& [name, shape] : net.data) {
-    if (request.inputs.contains(name) && random() % 3 == 0) request.grad_req[name] = random() % 2 ? GradReq::kWrite : GradReq::kAdd;
+    if (request.inputs.contains(name) && random() % 3 == 0)
+      request.grad_req[name] = random() % 2 ? GradReq::kWrite : GradReq::kAdd;
   }
   if (random() % 5 == 0) {
     request.is_train = false;
@@ -69,7 +73,8 @@ std::vector<PlanCase> Cases(unsigned random_nets = NumNets()) {
 PlannedRun::ValuesOf ValuesFrom(const SmallNet& net) {
   return [&net](const std::string& name, const TShape& shape) {
     const bool label = net.labels.contains(name);
-    std::vector<double> values = ValuesFor(name, shape.Size(), label && shape.ndim() == 1 ? net.classes : 0);
+    std::vector<double> values =
+        ValuesFor(name, shape.Size(), label && shape.ndim() == 1 ? net.classes : 0);
     if (label || net.data.contains(name)) return values;
     const bool positive = name.ends_with("_gamma") || name.ends_with("_var");
     for (double& v : values) v = positive ? 1.25 + v / 2 : v / 2;
@@ -89,7 +94,9 @@ bool AllFinite(const std::map<std::string, std::string>& result) {
   return true;
 }
 
-TEST_CASE("no two contents that are live together share a byte, and the bound is what a plain sum gives") {
+TEST_CASE(
+    "no two contents that are live together share a byte, and the bound is what a plain sum "
+    "gives") {
   const auto runtime = NewRuntime("naive", 1);
   int shared = 0, inplace = 0, aliases = 0, sums = 0;
   for (const PlanCase& c : Cases(2 * NumNets())) {
@@ -130,7 +137,9 @@ TEST_CASE("a plan with one buffer moved onto a live one is detected") {
     for (size_t a = 0; a < plan.buffers.size(); ++a) {
       for (size_t b = 0; b < a; ++b) {
         const executor::Buffer &x = plan.buffers[a], &y = plan.buffers[b];
-        if (x.external || y.external || x.bytes == 0 || y.bytes == 0 || x.last < y.first || y.last < x.first) continue;
+        if (x.external || y.external || x.bytes == 0 || y.bytes == 0 || x.last < y.first ||
+            y.last < x.first)
+          continue;
         MemoryPlan moved = plan;
         moved.buffers[a].offset = y.offset;
         CHECK_FALSE(PlanReader(graph, moved).Faults().empty());
@@ -139,7 +148,9 @@ TEST_CASE("a plan with one buffer moved onto a live one is detected") {
   }
 }
 
-TEST_CASE("runs in any legal order, with every dead byte poisoned, equal the run without sharing bit for bit") {
+TEST_CASE(
+    "runs in any legal order, with every dead byte poisoned, equal the run without sharing bit for "
+    "bit") {
   const auto runtime = NewRuntime("threaded", 1);
   std::mt19937 random(6);
   for (const PlanCase& c : Cases()) {
@@ -178,7 +189,8 @@ TEST_CASE("an executor gives what the run without sharing gives") {
       for (const NodeEntry& e : executor->graph().head_grads) {
         if (!e) continue;
         heads.emplace_back(*runtime, executor->graph().spec(e).shape);
-        SetValues(heads.back(), ValuesFrom(c.net)(executor->graph().nodes[e.node].name, heads.back().shape()));
+        SetValues(heads.back(),
+                  ValuesFrom(c.net)(executor->graph().nodes[e.node].name, heads.back().shape()));
       }
       executor->Forward(MakeInputs(*runtime, c.net, executor->input_names()));
       if (c.request.is_train && !executor->grads().empty()) executor->Backward(heads);
@@ -189,7 +201,8 @@ TEST_CASE("an executor gives what the run without sharing gives") {
         const bool equal = bytes == expected.at(name);
         CHECK(equal);
       };
-      for (size_t i = 0; i < executor->outputs().size(); ++i) same(format("output {}", i), executor->outputs()[i]);
+      for (size_t i = 0; i < executor->outputs().size(); ++i)
+        same(format("output {}", i), executor->outputs()[i]);
       for (const auto& [name, grad] : executor->grads()) same("gradient of " + name, grad);
       for (const auto& [name, state] : executor->auxs()) same(name, state);
     }
@@ -225,7 +238,8 @@ std::vector<int> OrderWithLate(const std::vector<std::vector<int>>& edges, int l
   std::vector<bool> follows(edges.size());
   std::vector<int> order, rest;
   for (int op = 0; op < static_cast<int>(edges.size()); ++op) {
-    follows[op] = op == late || std::any_of(edges[op].begin(), edges[op].end(), [&](int before) { return follows[before]; });
+    follows[op] = op == late || std::any_of(edges[op].begin(), edges[op].end(),
+                                            [&](int before) { return follows[before]; });
     (follows[op] ? rest : order).push_back(op);
   }
   order.insert(order.end(), rest.begin(), rest.end());
@@ -258,7 +272,9 @@ TEST_CASE("a run in an order that one missing edge would allow gives other numbe
   CHECK(noticed > tried * 9 / 10);
 }
 
-TEST_CASE("gradients of random nets are the central differences of Forward along a random direction, in double") {
+TEST_CASE(
+    "gradients of random nets are the central differences of Forward along a random direction, in "
+    "double") {
   const auto runtime = NewRuntime("naive", 1);
   for (unsigned seed = 1000; seed < 1000 + NumNets(); ++seed) {
     const SmallNet net = RandomNet(TestRegistry(), seed, true);
@@ -294,13 +310,16 @@ TEST_CASE("gradients of random nets are the central differences of Forward along
       executor->Forward(inputs);
       double sum = 0;
       for (size_t i = 0; i < heads.size(); ++i) {
-        const std::vector<double> out = GetValues(executor->outputs()[i]), head = GetValues(heads[i]);
+        const std::vector<double> out = GetValues(executor->outputs()[i]),
+                                  head = GetValues(heads[i]);
         for (size_t k = 0; k < out.size(); ++k) sum += out[k] * head[k];
       }
       return sum;
     };
     constexpr double kDelta = 1e-6;
-    CHECK(slope == doctest::Approx((loss_at(kDelta) - loss_at(-kDelta)) / (2 * kDelta)).epsilon(1e-5).scale(1));
+    CHECK(slope == doctest::Approx((loss_at(kDelta) - loss_at(-kDelta)) / (2 * kDelta))
+                       .epsilon(1e-5)
+                       .scale(1));
   }
 }
 

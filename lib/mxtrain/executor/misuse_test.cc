@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Misuse that an Executor rejects, and that it stays usable.
 #include <doctest/doctest.h>
 
@@ -25,7 +26,9 @@ TEST_CASE("Backward follows a Forward, once") {
   const BindRequest request = RequestFor(net, net.losses);
   const auto executor = BindWithValues(*runtime, net.losses, request);
   const auto inputs = MakeInputs(*runtime, net, executor->input_names());
-  const auto rejected = [&] { CHECK_THROWS_WITH(executor->Backward(), doctest::Contains("Backward without a Forward")); };
+  const auto rejected = [&] {
+    CHECK_THROWS_WITH(executor->Backward(), doctest::Contains("Backward without a Forward"));
+  };
   rejected();
   executor->Step(inputs);
   const auto expected = Gradients(*executor);
@@ -60,8 +63,10 @@ TEST_CASE("head gradients that do not fit are rejected, and correct ones still a
   executor->Forward(MakeInputs(*runtime, net, executor->input_names()));
   const NDArray head(*runtime, executor->outputs()[0].shape()), wrong(*runtime, {1});
   SetValues(head, ValuesFor("head", head.shape().Size()));
-  CHECK_THROWS_WITH(executor->Backward(std::vector<NDArray>{wrong}), doctest::Contains("must be float32"));
-  CHECK_THROWS_WITH(executor->Backward(std::vector<NDArray>{head, head}), doctest::Contains("2 head gradients were given, 1 are needed"));
+  CHECK_THROWS_WITH(executor->Backward(std::vector<NDArray>{wrong}),
+                    doctest::Contains("must be float32"));
+  CHECK_THROWS_WITH(executor->Backward(std::vector<NDArray>{head, head}),
+                    doctest::Contains("2 head gradients were given, 1 are needed"));
   executor->Backward(std::vector<NDArray>{head});
   CHECK(Gradients(*executor).size() == 6);
 }
@@ -78,16 +83,23 @@ TEST_CASE("arrays that are missing or of another shape are rejected by name") {
   Arrays args = made->args(), grads = made->grads();
   args["fc1_weigth"] = args.at("fc1_weight");
   args.erase("fc1_weight");
-  CHECK_THROWS_WITH_AS(bind(args, grads, request), "no argument 'fc1_weight' was given to Bind; did you mean 'fc1_weigth'?", Error);
+  CHECK_THROWS_WITH_AS(bind(args, grads, request),
+                       "no argument 'fc1_weight' was given to Bind; did you mean 'fc1_weigth'?",
+                       Error);
   grads.erase("fc2_bias");
-  CHECK_THROWS_WITH(bind(made->args(), grads, request), doctest::Contains("no gradient array of argument 'fc2_bias'"));
+  CHECK_THROWS_WITH(bind(made->args(), grads, request),
+                    doctest::Contains("no gradient array of argument 'fc2_bias'"));
 
   BindRequest larger = request;
   larger.shapes["fc1_weight"] = TShape{10, 5};
-  CHECK_THROWS_WITH(bind(made->args(), made->grads(), larger), doctest::Contains("array 'fc1_weight' is float32 [9, 5]"));
-  CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, larger, made.get()), doctest::Contains("[10, 5] was requested"));
-  CHECK_THROWS_WITH(made->Reshape({{"dta", TShape{3, 5}}}), "the net has no input 'dta'; did you mean 'data'?");
-  CHECK_THROWS_WITH(made->Reshape({{"fc1_weight", TShape{3, 5}}}), doctest::Contains("no input 'fc1_weight'"));
+  CHECK_THROWS_WITH(bind(made->args(), made->grads(), larger),
+                    doctest::Contains("array 'fc1_weight' is float32 [9, 5]"));
+  CHECK_THROWS_WITH(Executor::SimpleBind(*runtime, net.losses, larger, made.get()),
+                    doctest::Contains("[10, 5] was requested"));
+  CHECK_THROWS_WITH(made->Reshape({{"dta", TShape{3, 5}}}),
+                    "the net has no input 'dta'; did you mean 'data'?");
+  CHECK_THROWS_WITH(made->Reshape({{"fc1_weight", TShape{3, 5}}}),
+                    doctest::Contains("no input 'fc1_weight'"));
 }
 
 TEST_CASE("an array of another type is rejected by name") {
@@ -99,10 +111,12 @@ TEST_CASE("an array of another type is rejected by name") {
     CAPTURE(NameOf(type));
     Arrays args = made->args(), grads = made->grads();
     args["fc1_weight"] = NDArray(*runtime, args.at("fc1_weight").shape(), type);
-    CHECK_THROWS_WITH_AS(Executor::Bind(*runtime, net.losses, request, args, grads, made->auxs()), doctest::Contains("fc1"), Error);
+    CHECK_THROWS_WITH_AS(Executor::Bind(*runtime, net.losses, request, args, grads, made->auxs()),
+                         doctest::Contains("fc1"), Error);
     grads["fc1_weight"] = NDArray(*runtime, grads.at("fc1_weight").shape(), type);
-    CHECK_THROWS_WITH_AS(Executor::Bind(*runtime, net.losses, request, made->args(), grads, made->auxs()),
-                         doctest::Contains(format("array 'fc1_weight' is {}", NameOf(type)).c_str()), Error);
+    CHECK_THROWS_WITH_AS(
+        Executor::Bind(*runtime, net.losses, request, made->args(), grads, made->auxs()),
+        doctest::Contains(format("array 'fc1_weight' is {}", NameOf(type)).c_str()), Error);
   }
 }
 
@@ -129,7 +143,8 @@ TEST_CASE("a monitor counts forward passes, and sees the Backward of those that 
 
 void Break(const NDArray& array) {
   const engine::VarHandle broken[] = {array.var()};
-  array.runtime().engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such image"); }, {}, broken, {.name = "read"});
+  array.runtime().engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such image"); },
+                                    {}, broken, {.name = "read"});
 }
 constexpr const char* kBroken = "read: no such image";
 
@@ -158,7 +173,8 @@ TEST_CASE("after a run that failed and whose error was seen, the next one gives 
       WaitForStates(*executor);
       executor->Step(inputs);
       expected->Step(inputs);
-      for (size_t i = 0; i < expected->outputs().size(); ++i) CHECK(GetValues(executor->outputs()[i]) == GetValues(expected->outputs()[i]));
+      for (size_t i = 0; i < expected->outputs().size(); ++i)
+        CHECK(GetValues(executor->outputs()[i]) == GetValues(expected->outputs()[i]));
       CHECK(Gradients(*executor) == Gradients(*expected));
     }
   }
@@ -172,7 +188,8 @@ TEST_CASE("a sum of gradients that lacks a batch is not read as complete") {
       CAPTURE(net.name);
       BindRequest request = RequestFor(net, net.losses);
       for (auto& [name, req] : request.grad_req) req = executor::GradReq::kAdd;
-      const auto executor = BindWithValues(*runtime, net.losses, request), expected = BindWithValues(*runtime, net.losses, request);
+      const auto executor = BindWithValues(*runtime, net.losses, request),
+                 expected = BindWithValues(*runtime, net.losses, request);
       const auto inputs = MakeInputs(*runtime, net, executor->input_names());
       executor->Step(inputs);
       Break(inputs[0]);
@@ -183,7 +200,8 @@ TEST_CASE("a sum of gradients that lacks a batch is not read as complete") {
       executor->Step(inputs);
       for (const auto& [name, grad] : executor->grads()) {
         CAPTURE(name);
-        if (name.starts_with("right") || name.starts_with("left")) continue;  // behind another input
+        if (name.starts_with("right") || name.starts_with("left"))
+          continue;  // behind another input
         CHECK_THROWS_WITH(grad.WaitToRead(), kBroken);
       }
       // Overwritten, it is valid again.
@@ -223,7 +241,8 @@ TEST_CASE("what follows from a parameter is computed once the parameter can be r
     request.grad_req.clear();
     const auto executor = BindWithValues(*runtime, net.losses, request);
     const auto& nodes = executor->graph().nodes;
-    REQUIRE(std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.precomputed; }));
+    REQUIRE(
+        std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.precomputed; }));
     const auto inputs = MakeInputs(*runtime, net, executor->input_names());
     executor->Forward(inputs);
     const auto expected = GetValues(executor->outputs()[0]);

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The passes that turn a symbol's graph into what an Executor runs, in order. Each takes an
 // ExecGraph and returns a new one; one file each in passes/.
 //
-//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise) -> ChooseLayouts
+//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise) ->
+//   ChooseLayouts
 //   -> AddGradient -> FinalizePlans -> ChooseOrder -> Recompute -> PlanMemory -> Freeze
 //
 // Nodes stay in topological order, which is the order of execution on one lane.
@@ -30,29 +32,35 @@ struct MemoryBudget {
   double share = 0;   // above 0: instead of `bytes`, this fraction of the unlimited arena
 
   bool limits() const { return bytes > 0 || share > 0; }
-  int64_t Of(int64_t plain) const { return share > 0 ? static_cast<int64_t>(share * static_cast<double>(plain)) : bytes; }
+  int64_t Of(int64_t plain) const {
+    return share > 0 ? static_cast<int64_t>(share * static_cast<double>(plain)) : bytes;
+  }
   // The budget of each of several arenas that share it.
   MemoryBudget Among(int64_t arenas) const { return {bytes / arenas, share}; }
 };
 
 struct BindRequest {
   Context ctx = Context::cpu();
-  std::map<std::string, Context> group2ctx;   // device of each ctx_group
-  bool is_train = true;                       // passed to operators as OpContext::is_train
+  std::map<std::string, Context> group2ctx;  // device of each ctx_group
+  bool is_train = true;                      // passed to operators as OpContext::is_train
   bool fuse = true;
-  bool reference_kernels = false;             // the last kernel of every operator, plain arrays: the reference in tests
+  bool reference_kernels =
+      false;  // the last kernel of every operator, plain arrays: the reference in tests
   bool deterministic = false;
-  bool capture_passes = true;                   // on one GPU a pass is one captured graph; false: each gradient is ready at once
+  bool capture_passes =
+      true;  // on one GPU a pass is one captured graph; false: each gradient is ready at once
   Math math = Math::kFast;
-  std::optional<DType> amp;                   // narrow type of convolutions, matrix products and operators between them
-  int replica = 0;                            // of several executors on parts of a batch: each has its own random stream
+  std::optional<DType>
+      amp;          // narrow type of convolutions, matrix products and operators between them
+  int replica = 0;  // of several executors on parts of a batch: each has its own random stream
   MemoryBudget memory_budget;
-  std::set<std::string> inputs;               // variables fed at each step (data, labels); always plain
-  std::map<std::string, TShape> shapes;       // known shapes of variables; at least of the inputs
+  std::set<std::string> inputs;          // variables fed at each step (data, labels); always plain
+  std::map<std::string, TShape> shapes;  // known shapes of variables; at least of the inputs
   std::map<std::string, DType> types;
-  std::map<std::string, Layout> layouts;      // of variables whose arrays exist; the others get the best kernel's layout
-  std::map<std::string, GradReq> grad_req;    // by argument; kNull if absent
-  std::vector<std::string> monitored;         // names of nodes whose outputs must survive fusion
+  std::map<std::string, Layout>
+      layouts;  // of variables whose arrays exist; the others get the best kernel's layout
+  std::map<std::string, GradReq> grad_req;  // by argument; kNull if absent
+  std::vector<std::string> monitored;       // names of nodes whose outputs must survive fusion
 
   bool needs_backward() const;
 };
@@ -61,7 +69,8 @@ struct BindRequest {
 //
 // The inputs of a kBackward node have fixed positions, with an empty entry for what its plan does
 // not read:
-//   out_grad of each output | in_data of each argument | out_data of each output | auxiliary states | saved buffers
+//   out_grad of each output | in_data of each argument | out_data of each output | auxiliary states
+//   | saved buffers
 // and its output i is the gradient of argument i. A kReorder node converts its input to another
 // layout, or to another type (CastForAmp).
 struct ExecNode : Node {
@@ -70,45 +79,57 @@ struct ExecNode : Node {
 
   // Per output; a kForward node's saved buffers (uint8) follow its outputs.
   std::vector<TensorSpec> specs;
-  std::vector<OpReqType> req;       // per output; kNullOp: not requested
-  std::vector<NodeEntry> adds_to;   // kAddTo: the entry whose bytes this output takes over; empty: none or external
+  std::vector<OpReqType> req;  // per output; kNullOp: not requested
+  std::vector<NodeEntry>
+      adds_to;  // kAddTo: the entry whose bytes this output takes over; empty: none or external
   std::shared_ptr<const Plan> plan;  // of kForward, shared by its kBackward
-  int forward = -1;                 // kBackward: its forward node; kForward and kReorder: the node that this one recomputes
-  bool backward_pass = false;       // created by AddGradient, or later on its behalf
-  bool precomputed = false;             // depends only on parameters: run when they change, not per step
+  int forward =
+      -1;  // kBackward: its forward node; kForward and kReorder: the node that this one recomputes
+  bool backward_pass = false;  // created by AddGradient, or later on its behalf
+  bool precomputed = false;    // depends only on parameters: run when they change, not per step
   std::vector<std::string> origins;  // the user's nodes fused into this one; empty: only itself
   Context ctx;
 
-  int num_outputs() const { return kind == Kind::kForward ? op->NumOutputs() : static_cast<int>(req.size()); }
+  int num_outputs() const {
+    return kind == Kind::kForward ? op->NumOutputs() : static_cast<int>(req.size());
+  }
   int num_aux() const { return static_cast<int>(inputs.size()) - num_args; }  // of kForward
 };
 
 struct ExecGraph {
   std::vector<ExecNode> nodes;
-  std::vector<NodeEntry> heads;                  // in the order of the user's symbol
-  std::vector<int> arguments, auxiliaries;       // variable nodes, in the order of the user's symbol
-  std::vector<NodeEntry> gradients;              // of each argument; empty: not requested. The entry is the external gradient buffer
-  std::vector<NodeEntry> head_grads;             // variables that hold the gradient of each head; empty: not needed
-  int loss_scale = -1;                           // variable node: factor on the gradients at the heads [1]; -1: none
-  int first_backward = -1;                       // nodes from here on are the backward pass; -1: none
+  std::vector<NodeEntry> heads;             // in the order of the user's symbol
+  std::vector<int> arguments, auxiliaries;  // variable nodes, in the order of the user's symbol
+  std::vector<NodeEntry> gradients;  // of each argument; empty: not requested. The entry is the
+                                     // external gradient buffer
+  std::vector<NodeEntry>
+      head_grads;           // variables that hold the gradient of each head; empty: not needed
+  int loss_scale = -1;      // variable node: factor on the gradients at the heads [1]; -1: none
+  int first_backward = -1;  // nodes from here on are the backward pass; -1: none
 
   const TensorSpec& spec(NodeEntry e) const { return nodes[e.node].specs[e.index]; }
 };
 
 MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
-MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);       // rejects a second device
+MXTRAIN_API ExecGraph Place(ExecGraph graph,
+                            const BindRequest& request);  // rejects a second device
 // Why mixed precision in this type is not supported on the device; "" if it is.
 MXTRAIN_API std::string WhyNoAmp(DType type, Context ctx, Runtime& runtime);
 // Throws kConfig if the device does not support it, and in float16 for a trained head that is not a
 // loss.
 MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);
-MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);    // evaluation only
-MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request, Runtime& runtime);  // part of fusing
+MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request,
+                                    Runtime& runtime);  // evaluation only
+MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request,
+                                      Runtime& runtime);  // part of fusing
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime);
-MXTRAIN_API ExecGraph AddGradient(ExecGraph graph, const BindRequest& request, const OperatorRegistry& registry);
+MXTRAIN_API ExecGraph AddGradient(ExecGraph graph, const BindRequest& request,
+                                  const OperatorRegistry& registry);
 MXTRAIN_API ExecGraph FinalizePlans(ExecGraph graph, const BindRequest& request, Runtime& runtime);
-MXTRAIN_API ExecGraph Recompute(ExecGraph graph, const BindRequest& request);  // repeats forward nodes to meet the memory budget
+MXTRAIN_API ExecGraph
+Recompute(ExecGraph graph,
+          const BindRequest& request);  // repeats forward nodes to meet the memory budget
 // All of the above.
 MXTRAIN_API ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& runtime);
 
@@ -117,11 +138,14 @@ MXTRAIN_API ExecGraph RunPasses(const Graph& graph, const BindRequest& request, 
 // Makes a Plan for a forward node: with the given `kernel` (or the reference kernel, if requested),
 // which may decline, else with the best kernel that accepts. `grad_req`: per argument (empty
 // without backward). Errors name the node and its location.
-Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
-                                                        Runtime& runtime, std::span<const std::optional<Layout>> in_layout,
-                                                        std::span<const OpReqType> grad_req, const char* kernel = nullptr);
+Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
+    const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
+    std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
+    const char* kernel = nullptr);
 // Kernels ranked before the chosen one, with the reasons why they declined, for `plan --kernels`.
-MXTRAIN_API std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+MXTRAIN_API std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph,
+                                                                      const ExecNode& node,
+                                                                      const BindRequest& request,
                                                                       Runtime& runtime);
 // Shapes of the arguments of a forward node, without auxiliary states, for
 // OperatorProperty::ForwardResource.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random programs on executors that share parameters and an arena, with failures between and inside
 // their runs. Each program runs on two sides at once, one of which never fails. Values read on the
 // other are an error of the program, or bit-identical to the first. After every failure was thrown
@@ -22,7 +23,8 @@ using executor::GradReq;
 constexpr const char* kFailure = "broken on purpose";
 
 bool SameBits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
 // The state of one side.
@@ -85,7 +87,8 @@ class Program {
   void Add(Side* side, std::unique_ptr<Executor> executor, const SmallNet& net) {
     Side::Bound& bound = side->bound.emplace_back();
     for (const char* salt : {"", "other"})
-      bound.inputs.push_back(MakeInputs(*side->runtime, net, executor->input_names(), DType::kFloat32, salt));
+      bound.inputs.push_back(
+          MakeInputs(*side->runtime, net, executor->input_names(), DType::kFloat32, salt));
     bound.executor = std::move(executor);
   }
 
@@ -121,7 +124,8 @@ class Program {
 
   // `fails`: in the middle, at a random node.
   void RunSome(bool fails) {
-    const auto e = static_cast<size_t>(Below(static_cast<int>(real_.bound.size()))), set = static_cast<size_t>(Below(2));
+    const auto e = static_cast<size_t>(Below(static_cast<int>(real_.bound.size()))),
+               set = static_cast<size_t>(Below(2));
     const bool in_two = Below(2) == 0;
     Executor& executor = *real_.bound[e].executor;
     const auto& nodes = executor.graph().nodes;
@@ -140,7 +144,8 @@ class Program {
     const std::vector<Named> arrays = ArraysOf(real_);
     const Named& named = arrays[static_cast<size_t>(Below(static_cast<int>(arrays.size())))];
     const engine::VarHandle writes[] = {named.array.var()};
-    real_.runtime->engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "{}", kFailure); }, {}, writes, {.name = "writer"});
+    real_.runtime->engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "{}", kFailure); },
+                                     {}, writes, {.name = "writer"});
   }
 
   void Reshape() {
@@ -157,7 +162,8 @@ class Program {
     }
     // Waiting for the arena may throw a failure; the next call must succeed.
     std::unique_ptr<Executor> reshaped;
-    const std::string message = MessageOf([&] { reshaped = real_.bound[from].executor->Reshape(shapes); });
+    const std::string message =
+        MessageOf([&] { reshaped = real_.bound[from].executor->Reshape(shapes); });
     seen_.push_back("reshape: " + message);
     if (!reshaped) {
       CHECK(message.find(kFailure) != std::string::npos);
@@ -193,14 +199,16 @@ class Program {
     for (size_t e = 0; e < side.bound.size(); ++e) {
       const Side::Bound& bound = side.bound[e];
       for (const auto& set : bound.inputs) {
-        for (size_t i = 0; i < set.size(); ++i) arrays.push_back({format("input {} of {}", i, e), set[i], false});
+        for (size_t i = 0; i < set.size(); ++i)
+          arrays.push_back({format("input {} of {}", i, e), set[i], false});
       }
       for (size_t i = 0; i < bound.executor->outputs().size(); ++i)
         arrays.push_back({format("output {} of {}", i, e), bound.executor->outputs()[i], true});
     }
     const Executor& training = *side.bound[0].executor;
     for (const auto& [name, array] : training.args()) arrays.push_back({name, array, false});
-    for (const auto& [name, array] : training.grads()) arrays.push_back({"gradient of " + name, array, true});
+    for (const auto& [name, array] : training.grads())
+      arrays.push_back({"gradient of " + name, array, true});
     for (const auto& [name, array] : training.auxs()) arrays.push_back({name, array, true});
     return arrays;
   }
@@ -242,12 +250,15 @@ class Program {
   std::vector<std::string> seen_;
 };
 
-TEST_CASE("whatever fails in random programs of executors, what is read is right or an error, the same in both engines") {
+TEST_CASE(
+    "whatever fails in random programs of executors, what is read is right or an error, the same "
+    "in both engines") {
   unsigned errors = 0;
   const unsigned programs = NumRandomNets(100);
   for (unsigned seed = 0; seed < programs; ++seed) {
     CAPTURE(seed);
-    const std::vector<std::string> naive = Program(seed, "naive").Run(), threaded = Program(seed, "threaded").Run();
+    const std::vector<std::string> naive = Program(seed, "naive").Run(),
+                                   threaded = Program(seed, "threaded").Run();
     CHECK(naive == threaded);
     for (const std::string& line : naive) errors += line.find(kFailure) != std::string::npos;
   }

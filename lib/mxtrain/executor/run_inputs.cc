@@ -1,4 +1,5 @@
-#include "mxtrain/executor/run_inputs.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/executor/internal/run_inputs.h"
 
 #include <algorithm>
 
@@ -9,17 +10,20 @@ namespace {
 
 NDArray CheckArray(const TensorSpec& spec, const std::string& name, const NDArray& array) {
   if (array.empty() || !(array.shape() == spec.shape) || array.dtype() != spec.type) {
-    Throw(ErrorKind::kConfig, "input '{}' must be {} {}, not {} {}", name, NameOf(spec.type), spec.shape.ToString(),
-          array.empty() ? "" : NameOf(array.dtype()), array.empty() ? "an empty array" : array.shape().ToString());
+    Throw(ErrorKind::kConfig, "input '{}' must be {} {}, not {} {}", name, NameOf(spec.type),
+          spec.shape.ToString(), array.empty() ? "" : NameOf(array.dtype()),
+          array.empty() ? "an empty array" : array.shape().ToString());
   }
   return array.ToPlain();
 }
 
 }  // namespace
 
-void CheckInputs(const ExternalBuffers& externals, const std::vector<std::string>& names, std::span<const NDArray> given, RunInputs* inputs) {
+void CheckInputs(const ExternalBuffers& externals, const std::vector<std::string>& names,
+                 std::span<const NDArray> given, RunInputs* inputs) {
   if (given.size() != names.size()) {
-    Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", names.size(), join(names, ", "), given.size());
+    Throw(ErrorKind::kConfig, "the net takes {} inputs ({}), got {} arrays", names.size(),
+          join(names, ", "), given.size());
   }
   for (int external : externals.inputs()) {
     const int i = externals[external].input;
@@ -27,25 +31,32 @@ void CheckInputs(const ExternalBuffers& externals, const std::vector<std::string
   }
 }
 
-void CheckHeadGrads(const ExternalBuffers& externals, const ExecGraph& graph, const Symbol& symbol, std::span<const NDArray> given,
-                    RunInputs* inputs) {
+void CheckHeadGrads(const ExternalBuffers& externals, const ExecGraph& graph, const Symbol& symbol,
+                    std::span<const NDArray> given, RunInputs* inputs) {
   for (int external : externals.head_grads()) {
     const int i = externals[external].head_grad;
     if (inputs->size() >= given.size()) {
-      Throw(ErrorKind::kConfig, "output {} of the net ({}) needs a head gradient; end the net in a loss, or give one", i,
-            symbol.ListOutputs()[i]);
+      Throw(ErrorKind::kConfig,
+            "output {} of the net ({}) needs a head gradient; end the net in a loss, or give one",
+            i, symbol.ListOutputs()[i]);
     }
-    inputs->emplace_back(external, CheckArray(externals[external].spec, graph.nodes[graph.head_grads[i].node].name, given[inputs->size()]));
+    inputs->emplace_back(
+        external, CheckArray(externals[external].spec, graph.nodes[graph.head_grads[i].node].name,
+                             given[inputs->size()]));
   }
-  if (inputs->size() < given.size()) Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", given.size(), inputs->size());
+  if (inputs->size() < given.size())
+    Throw(ErrorKind::kConfig, "{} head gradients were given, {} are needed", given.size(),
+          inputs->size());
 }
 
-void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> others, Context ctx, RunInputs* inputs) {
+void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> others, Context ctx,
+                  RunInputs* inputs) {
   for (auto at = inputs->begin(); at != inputs->end(); ++at) {
     NDArray& array = at->second;
     const auto same = [var = array.var()](const NDArray& other) { return other.var() == var; };
-    const bool taken = externals.Owns(array.var()) || std::any_of(others.begin(), others.end(), same) ||
-                       std::any_of(inputs->begin(), at, [&](const auto& before) { return same(before.second); });
+    const bool taken =
+        externals.Owns(array.var()) || std::any_of(others.begin(), others.end(), same) ||
+        std::any_of(inputs->begin(), at, [&](const auto& before) { return same(before.second); });
     if (taken) array = array.Copy(ctx);
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/step_sequences.h"
 
 #include <algorithm>
@@ -6,8 +7,9 @@
 
 namespace mxtrain::executor {
 
-StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, ExternalBuffers& externals,
-                             const BindRequest& request, const StepState& state)
+StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan,
+                             ExternalBuffers& externals, const BindRequest& request,
+                             const StepState& state)
     : runtime_(runtime),
       state_(state),
       graph_(graph),
@@ -20,7 +22,10 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
   std::vector<int> kernels_of[4];
   for (int k = 0; k < kernels_.size(); ++k) {
     const ExecNode& node = graph.nodes[kernels_[k].node];
-    kernels_of[node.precomputed ? kPrecomputed : node.backward_pass ? kBackward : kForward].push_back(k);
+    kernels_of[node.precomputed     ? kPrecomputed
+               : node.backward_pass ? kBackward
+                                    : kForward]
+        .push_back(k);
     if (!node.precomputed) kernels_of[kStep].push_back(k);
     if (node.precomputed) precomputed_.try_emplace(k);
   }
@@ -33,9 +38,11 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
 
 std::vector<StepSequences::Piece> StepSequences::Split(const std::vector<int>& kernel_ids) const {
   const auto node_of = [&](int k) -> const ExecNode& { return graph_.nodes[kernels_[k].node]; };
-  const bool on_one_gpu = !kernel_ids.empty() && std::all_of(kernel_ids.begin(), kernel_ids.end(), [&](int k) {
-    return node_of(k).ctx.type == DeviceType::kGPU && node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).precomputed;
-  });
+  const bool on_one_gpu =
+      !kernel_ids.empty() && std::all_of(kernel_ids.begin(), kernel_ids.end(), [&](int k) {
+        return node_of(k).ctx.type == DeviceType::kGPU &&
+               node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).precomputed;
+      });
   if (on_one_gpu && capture_passes_) return {{kernel_ids, true}};
   std::vector<Piece> each;
   for (int k : kernel_ids) each.push_back({{k}, false});
@@ -60,7 +67,8 @@ std::set<int> StepSequences::OverwrittenPorts(const std::vector<int>& kernel_ids
   const auto touch = [&](const ByteRange& range, bool writes) {
     if (range.space == 0 || !touched.insert(range.space).second) return;
     const ExternalBuffer& external = externals_[range.space - 1];
-    const bool whole = writes && !external.array.empty() && external.array.IsWhole() && range.end >= external.array.spec().Bytes();
+    const bool whole = writes && !external.array.empty() && external.array.IsWhole() &&
+                       range.end >= external.array.spec().Bytes();
     (whole ? overwritten : others).insert(external.port);
   };
   for (int k : kernel_ids) {
@@ -83,7 +91,9 @@ engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
   if (node.precomputed) op.fn = [this, k](RunContext ctx) { RunPrecomputed(k, ctx); };
   if (piece.captured) {
     op.name = "step";
-    op.fn = [kernels = std::make_unique<CapturedKernels>(kernels_, piece.kernels)](RunContext ctx) { kernels->Run(ctx); };
+    op.fn = [kernels = std::make_unique<CapturedKernels>(kernels_, piece.kernels)](RunContext ctx) {
+      kernels->Run(ctx);
+    };
   }
   return op;
 }
@@ -143,8 +153,11 @@ Precomputation StepSequences::PlanPrecomputed(const BoundArrays& arrays) {
   for (const ArrayMap* named : {&arrays.args, &arrays.auxs}) {
     for (const auto& [name, array] : *named) version += runtime_.engine().Version(array.var());
   }
-  const auto passed = [this](const auto& entry) { return entry.second.passed == precomputation_.number; };
-  precomputation_due_ = version != precomputation_.version || !std::all_of(precomputed_.begin(), precomputed_.end(), passed);
+  const auto passed = [this](const auto& entry) {
+    return entry.second.passed == precomputation_.number;
+  };
+  precomputation_due_ = version != precomputation_.version ||
+                        !std::all_of(precomputed_.begin(), precomputed_.end(), passed);
   if (precomputation_due_) precomputation_ = {version, precomputation_.number + 1};
   return precomputation_;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The kernels of a bound net as frozen sequences of the engine: one for the forward pass, one for
 // the backward pass, one for both, and one for the precomputed parameters. Each kernel is an
@@ -10,9 +11,9 @@
 #include <set>
 #include <vector>
 
-#include "mxtrain/executor/kernels.h"
-#include "mxtrain/executor/external_buffers.h"
 #include "mxtrain/executor/captured_kernels.h"
+#include "mxtrain/executor/external_buffers.h"
+#include "mxtrain/executor/kernels.h"
 
 namespace mxtrain::executor {
 
@@ -26,8 +27,8 @@ class StepSequences {
 
   // All arguments must outlive the sequences, and these everything that was pushed: the caller
   // waits before destruction.
-  StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan, ExternalBuffers& externals, const BindRequest& request,
-                const StepState& state);
+  StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan,
+                ExternalBuffers& externals, const BindRequest& request, const StepState& state);
 
   KernelSet& kernels() { return kernels_; }
   bool has_backward() const { return static_cast<bool>(parts_[kBackward].handle); }
@@ -68,11 +69,11 @@ class StepSequences {
   KernelSet kernels_;
   Frozen parts_[4];
   std::vector<engine::VarHandle> vars_;  // of the ports of the pushed part
-  Precomputation precomputation_;                // the last one planned
+  Precomputation precomputation_;        // the last one planned
   bool precomputation_due_ = false;
   // Of a kernel that computes precomputed parameters.
   struct PrecomputedState {
-    uint64_t made_of = 0;              // parameter version of its arrays; used by the computing thread
+    uint64_t made_of = 0;  // parameter version of its arrays; used by the computing thread
     std::atomic<uint64_t> passed = 0;  // number of the last push that succeeded
   };
   std::map<int, PrecomputedState> precomputed_;  // by kernel

@@ -1,17 +1,22 @@
-#include "mxtrain/initializer/initializers.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/initializer/internal/initializers.h"
 
 namespace mxtrain {
 namespace {
 
 struct ConstantParam : Parameter<ConstantParam> {
   double value;
-  static void Declare(Fields<ConstantParam>& f) { f.Add("value", &ConstantParam::value).Required().Help("value of every element"); }
+  static void Declare(Fields<ConstantParam>& f) {
+    f.Add("value", &ConstantParam::value).Required().Help("value of every element");
+  }
 };
 
 class Constant final : public Initializer {
  public:
   explicit Constant(double value) : value_(value) {}
-  void Initialize(const std::string&, uint64_t, NDArray* array) const override { array->Fill(value_); }
+  void Initialize(const std::string&, uint64_t, NDArray* array) const override {
+    array->Fill(value_);
+  }
 
  private:
   const double value_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/initializer/initializer.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/initializer/initializers.h"
+#include "mxtrain/initializer/internal/initializers.h"
 
 namespace mxtrain {
 namespace {
@@ -29,13 +30,15 @@ const Entry kEntries[] = {{"zero", "zeros", NewZero, NoParam::Describe},
 
 const Entry& Find(std::string_view name) {
   std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   for (const Entry& entry : kEntries) {
     if (lower == entry.name || lower == entry.alias) return entry;
   }
   const std::vector<std::string> names = Initializer::Names();
   Throw(ErrorKind::kConfig, "there is no initializer '{}'{}", name,
-        Nearest(name, names).empty() ? format("; use {}", join(names, ", ")) : DidYouMean(name, names));
+        Nearest(name, names).empty() ? format("; use {}", join(names, ", "))
+                                     : DidYouMean(name, names));
 }
 
 // A JSON value as the text of a parameter.
@@ -58,7 +61,9 @@ std::unique_ptr<Initializer> Initializer::FromAttribute(std::string_view text) {
   if (json.is_string()) return Create(json.get<std::string>());
   const bool named = json.is_array() && !json.empty() && json[0].is_string();
   if (!named || json.size() > 2 || (json.size() == 2 && !json[1].is_object())) {
-    Throw(ErrorKind::kConfig, "init = '{}': expected a name, or a list such as [\"xavier\", {{\"magnitude\": \"2\"}}]", text);
+    Throw(ErrorKind::kConfig,
+          "init = '{}': expected a name, or a list such as [\"xavier\", {{\"magnitude\": \"2\"}}]",
+          text);
   }
   Kwargs kwargs;
   if (json.size() == 2) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Initial values of parameters. A random value is a pure function of (seed, parameter name, element
 // index). It does not depend on threads, device, layout or the other parameters of a net.
@@ -20,7 +21,8 @@ class MXTRAIN_API Initializer {
   // magnitude), msra_prelu(factor_type, slope), orthogonal(scale), bilinear; also under MXNet's
   // names (zeros, ones, MSRAPrelu). Throws kConfig with the nearest name or parameter.
   static std::unique_ptr<Initializer> Create(std::string_view name, const Kwargs& kwargs = {});
-  // From the text of a variable's `__init__` attribute: a name (xavier) or a JSON list (["xavier", {"magnitude": "2"}]).
+  // From the text of a variable's `__init__` attribute: a name (xavier) or a JSON list (["xavier",
+  // {"magnitude": "2"}]).
   static std::unique_ptr<Initializer> FromAttribute(std::string_view text);
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);
@@ -40,7 +42,7 @@ class MXTRAIN_API Initializer {
 //   upsampling*                               bilinear interpolation
 //   stn_loc*_weight, stn_loc*_bias            0, the identity transform
 // Any other name throws kConfig, which says how to declare `init`.
-MXTRAIN_API void InitializeByName(const std::string& name, std::string_view init_attribute, const Initializer& weights, uint64_t seed,
-                                  NDArray* array);
+MXTRAIN_API void InitializeByName(const std::string& name, std::string_view init_attribute,
+                                  const Initializer& weights, uint64_t seed, NDArray* array);
 
 }  // namespace mxtrain

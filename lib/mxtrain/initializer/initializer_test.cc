@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/initializer/initializer.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +20,8 @@ RuntimeOptions With(int threads, const char* engine = "threaded") {
   return options;
 }
 
-std::vector<float> Values(Runtime& runtime, const char* name, const Kwargs& kwargs, const TShape& shape, uint64_t seed = 1) {
+std::vector<float> Values(Runtime& runtime, const char* name, const Kwargs& kwargs,
+                          const TShape& shape, uint64_t seed = 1) {
   NDArray array(runtime, shape);
   Initializer::Create(name, kwargs)->Initialize("fc1_weight", seed, &array);
   return array.ToVector();
@@ -48,8 +50,12 @@ TEST_CASE("orthogonal: rows, or columns if there are fewer, are orthogonal and o
   Runtime runtime(With(2), nullptr);
   for (const TShape& shape : {TShape{12, 40}, TShape{40, 3, 2, 2}, TShape{20, 20}}) {
     const std::vector<float> values = Values(runtime, "orthogonal", {{"scale", "1.5"}}, shape);
-    const int64_t height = shape[0], width = shape.Product(1, shape.ndim()), count = std::min(height, width);
-    const auto at = [&](int64_t line, int64_t i) { return static_cast<double>(values[static_cast<size_t>(height <= width ? line * width + i : i * width + line)]); };
+    const int64_t height = shape[0], width = shape.Product(1, shape.ndim()),
+                  count = std::min(height, width);
+    const auto at = [&](int64_t line, int64_t i) {
+      return static_cast<double>(
+          values[static_cast<size_t>(height <= width ? line * width + i : i * width + line)]);
+    };
     for (int64_t a = 0; a < count; ++a) {
       for (int64_t b = 0; b <= a; ++b) {
         double dot = 0;
@@ -60,29 +66,39 @@ TEST_CASE("orthogonal: rows, or columns if there are fewer, are orthogonal and o
     CHECK(values == Values(runtime, "orthogonal", {{"scale", "1.5"}}, shape));
     CHECK(values != Values(runtime, "orthogonal", {{"scale", "1.5"}}, shape, 2));
   }
-  CHECK_THROWS_WITH(Values(runtime, "orthogonal", {}, {3}), doctest::Contains("two dimensions or more"));
+  CHECK_THROWS_WITH(Values(runtime, "orthogonal", {}, {3}),
+                    doctest::Contains("two dimensions or more"));
 }
 
 TEST_CASE("scales of the random initializers") {
   Runtime runtime(With(2), nullptr);
   const TShape shape = {200, 50, 3, 3};  // fan in 450, fan out 1800
   const double count = 200 * 50 * 9, tolerance = 5 / std::sqrt(2 * count);
-  auto uniform_bound = [&](const char* name, const Kwargs& kwargs) { return Largest(Values(runtime, name, kwargs, shape)); };
-  auto deviation = [&](const char* name, const Kwargs& kwargs) { return Deviation(Values(runtime, name, kwargs, shape)); };
+  auto uniform_bound = [&](const char* name, const Kwargs& kwargs) {
+    return Largest(Values(runtime, name, kwargs, shape));
+  };
+  auto deviation = [&](const char* name, const Kwargs& kwargs) {
+    return Deviation(Values(runtime, name, kwargs, shape));
+  };
   CHECK(uniform_bound("uniform", {}) == doctest::Approx(0.07).epsilon(1e-3));
-  CHECK(deviation("uniform", {{"scale", "0.5"}}) == doctest::Approx(0.5 / std::sqrt(3.0)).epsilon(tolerance));
+  CHECK(deviation("uniform", {{"scale", "0.5"}}) ==
+        doctest::Approx(0.5 / std::sqrt(3.0)).epsilon(tolerance));
   CHECK(deviation("normal", {}) == doctest::Approx(0.01).epsilon(tolerance));
   CHECK(uniform_bound("xavier", {}) == doctest::Approx(std::sqrt(3.0 / 1125)).epsilon(1e-3));
-  CHECK(uniform_bound("xavier", {{"factor_type", "in"}, {"magnitude", "2"}}) == doctest::Approx(std::sqrt(2.0 / 450)).epsilon(1e-3));
+  CHECK(uniform_bound("xavier", {{"factor_type", "in"}, {"magnitude", "2"}}) ==
+        doctest::Approx(std::sqrt(2.0 / 450)).epsilon(1e-3));
   CHECK(deviation("xavier", {{"rnd_type", "gaussian"}, {"factor_type", "out"}}) ==
         doctest::Approx(std::sqrt(3.0 / 1800)).epsilon(tolerance));
-  CHECK(deviation("MSRAPrelu", {}) == doctest::Approx(std::sqrt(2 / 1.0625 / 1125)).epsilon(tolerance));
-  CHECK(deviation("msra_prelu", {{"factor_type", "in"}, {"slope", "0"}}) == doctest::Approx(std::sqrt(2.0 / 450)).epsilon(tolerance));
+  CHECK(deviation("MSRAPrelu", {}) ==
+        doctest::Approx(std::sqrt(2 / 1.0625 / 1125)).epsilon(tolerance));
+  CHECK(deviation("msra_prelu", {{"factor_type", "in"}, {"slope", "0"}}) ==
+        doctest::Approx(std::sqrt(2.0 / 450)).epsilon(tolerance));
 }
 
 TEST_CASE("bilinear interpolates") {
   Runtime runtime(With(1), nullptr);
-  const std::vector<float> row = {0.25f, 0.75f, 0.75f, 0.25f}, values = Values(runtime, "bilinear", {}, {2, 1, 4, 4});
+  const std::vector<float> row = {0.25f, 0.75f, 0.75f, 0.25f},
+                           values = Values(runtime, "bilinear", {}, {2, 1, 4, 4});
   for (size_t i = 0; i < values.size(); ++i) CHECK(values[i] == row[i % 4] * row[i / 4 % 4]);
 }
 
@@ -91,7 +107,8 @@ TEST_CASE("values depend on seed, name and index alone") {
   Runtime one(With(1, "naive"), nullptr), three(With(3), nullptr);
   const std::vector<float> values = Values(one, "normal", {}, shape);
   CHECK(Values(three, "normal", {}, shape) == values);
-  for (size_t i : {0, 1, 2, 12345}) CHECK(values[i] == 0.01f * NormalAt(1, StreamOf("fc1_weight"), 0, i));
+  for (size_t i : {0, 1, 2, 12345})
+    CHECK(values[i] == 0.01f * NormalAt(1, StreamOf("fc1_weight"), 0, i));
 
   const Layout blocked = three.backend(Context::cpu()).Intern(BlockedLayout::FromName("ABcd8b8a"));
   NDArray array(three, shape, DType::kFloat32, Context::cpu(), blocked);
@@ -108,14 +125,15 @@ TEST_CASE("values depend on seed, name and index alone") {
 TEST_CASE("rules by name") {
   Runtime runtime(With(1), nullptr);
   const auto weights = Initializer::Create("constant", {{"value", "9"}});
-  auto first = [&](const std::string& name, const std::string& attribute = "", const TShape& shape = {6, 2}) {
+  auto first = [&](const std::string& name, const std::string& attribute = "",
+                   const TShape& shape = {6, 2}) {
     NDArray array(runtime, shape);
     array.Fill(-1);
     InitializeByName(name, attribute, *weights, 1, &array);
     return array.ToVector()[0];
   };
-  for (const char* name :
-       {"fc1_bias", "bn_beta", "bn_moving_mean", "bn_running_mean", "q_min", "x_moving_inv_var", "x_moving_avg", "stn_loc_weight"}) {
+  for (const char* name : {"fc1_bias", "bn_beta", "bn_moving_mean", "bn_running_mean", "q_min",
+                           "x_moving_inv_var", "x_moving_avg", "stn_loc_weight"}) {
     CAPTURE(name);
     CHECK(first(name) == 0);
   }
@@ -134,15 +152,20 @@ TEST_CASE("rules by name") {
   CHECK(first("anchor", "[\"Constant\", {\"value\": 4.5}]") == 4.5);
   CHECK(first("anchor", "[\"zero\"]") == 0);
   CHECK(first("anchor", "\"ones\"") == 1);
+  CHECK_THROWS_WITH_AS(first("anchor"),
+                       "no initializer for parameter 'anchor': its name ends in none of _weight, "
+                       "_bias, _gamma, _beta, moving_mean, running_mean, "
+                       "moving_var, running_var, moving_inv_var, moving_avg, _min, _max; declare "
+                       "`init` on it, such as init: zero or init: [xavier, "
+                       "{magnitude: 2}]",
+                       Error);
+  CHECK_THROWS_WITH_AS(first("a", "xavir"),
+                       "parameter 'a': there is no initializer 'xavir'; did you mean 'xavier'?",
+                       Error);
   CHECK_THROWS_WITH_AS(
-      first("anchor"),
-      "no initializer for parameter 'anchor': its name ends in none of _weight, _bias, _gamma, _beta, moving_mean, running_mean, "
-      "moving_var, running_var, moving_inv_var, moving_avg, _min, _max; declare `init` on it, such as init: zero or init: [xavier, "
-      "{magnitude: 2}]",
+      first("a", "[\"xavier\", {\"magnitud\": 2}]"),
+      "parameter 'a': initializer xavier has no parameter 'magnitud'; did you mean 'magnitude'?",
       Error);
-  CHECK_THROWS_WITH_AS(first("a", "xavir"), "parameter 'a': there is no initializer 'xavir'; did you mean 'xavier'?", Error);
-  CHECK_THROWS_WITH_AS(first("a", "[\"xavier\", {\"magnitud\": 2}]"),
-                       "parameter 'a': initializer xavier has no parameter 'magnitud'; did you mean 'magnitude'?", Error);
   for (const char* text : {"[", "[1]", "[\"zero\", 1]", "[\"zero\", {}, 2]", "[]"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(first("a", text), Error);
@@ -152,10 +175,12 @@ TEST_CASE("rules by name") {
 TEST_CASE("errors name the parameter and the choices") {
   Runtime runtime(With(1), nullptr);
   CHECK_THROWS_WITH_AS(Values(runtime, "xavier", {}, {3}),
-                       "xavier needs an array of two dimensions or more to know its fans; 'fc1_weight' has shape [3]; declare another init",
+                       "xavier needs an array of two dimensions or more to know its fans; "
+                       "'fc1_weight' has shape [3]; declare another init",
                        Error);
   CHECK_THROWS_WITH_AS(Initializer::Create("identity"),
-                       "there is no initializer 'identity'; use zero, one, constant, uniform, normal, xavier, msra_prelu, orthogonal, bilinear",
+                       "there is no initializer 'identity'; use zero, one, constant, uniform, "
+                       "normal, xavier, msra_prelu, orthogonal, bilinear",
                        Error);
   CHECK_THROWS_AS(Initializer::Create("constant"), Error);
   CHECK_THROWS_AS(Initializer::Create("zero", {{"value", "1"}}), Error);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/augmenter.h"
 
 #include <algorithm>
@@ -17,8 +18,12 @@ struct NormalizeParam : Parameter<NormalizeParam>, PixelNormalization {
         .Enum({{"given", kGiven}, {"auto", kAuto}})
         .Default(kGiven)
         .Help("auto: mean and std of the training set's pixels");
-    f.Add("mean", &NormalizeParam::mean).Default({0}).Help("subtracted from pixel / 255: one number, or one per channel");
-    f.Add("std", &NormalizeParam::std).Default({1}).Help("divides the difference: one number, or one per channel");
+    f.Add("mean", &NormalizeParam::mean)
+        .Default({0})
+        .Help("subtracted from pixel / 255: one number, or one per channel");
+    f.Add("std", &NormalizeParam::std)
+        .Default({1})
+        .Help("divides the difference: one number, or one per channel");
   }
 };
 
@@ -27,8 +32,9 @@ constexpr const char* kNormalize = "normalize";
 const std::vector<detail::TransformEntry>& Entries() {
   static const std::vector<detail::TransformEntry> entries = [] {
     std::vector<detail::TransformEntry> all;
-    for (const auto family : {detail::ResizeTransforms, detail::RandomTransforms, detail::WarpTransforms, detail::ColourTransforms,
-                              detail::AugmentTransforms, detail::ErasingTransforms}) {
+    for (const auto family :
+         {detail::ResizeTransforms, detail::RandomTransforms, detail::WarpTransforms,
+          detail::ColourTransforms, detail::AugmentTransforms, detail::ErasingTransforms}) {
       std::vector<detail::TransformEntry> entries = family();
       std::move(entries.begin(), entries.end(), std::back_inserter(all));
     }
@@ -43,7 +49,8 @@ TransformInfo InfoOf(const std::string& name) {
     if (info.name == name) return std::move(info);
     names.push_back(info.name);
   }
-  Throw(ErrorKind::kConfig, "there is no transform '{}'{}; known are {}", name, DidYouMean(name, names), join(names, ", "));
+  Throw(ErrorKind::kConfig, "there is no transform '{}'{}; known are {}", name,
+        DidYouMean(name, names), join(names, ", "));
 }
 
 // The main parameter under its own name.
@@ -65,14 +72,16 @@ Frame WholeOf(const Image& image) {
 std::vector<TransformInfo> ListTransforms() {
   std::vector<TransformInfo> infos;
   for (const detail::TransformEntry& entry : Entries()) infos.push_back(entry.info);
-  infos.push_back({kNormalize, "(pixel / 255 - mean) / std; must be last", NormalizeParam::Describe()});
+  infos.push_back(
+      {kNormalize, "(pixel / 255 - mean) / std; must be last", NormalizeParam::Describe()});
   return infos;
 }
 
 std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>& training) {
   std::vector<TransformSpec> chain;
   for (const TransformSpec& spec : training) {
-    if (spec.name == "resize" || spec.name == "center_crop" || spec.name == kNormalize) chain.push_back(spec);
+    if (spec.name == "resize" || spec.name == "center_crop" || spec.name == kNormalize)
+      chain.push_back(spec);
     if (spec.name != "random_crop" && spec.name != "random_resized_crop") continue;
     Kwargs resize, crop;
     for (const auto& [key, value] : Named(spec)) {
@@ -92,20 +101,24 @@ std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>
 }
 
 Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : channels_(channels) {
-  if (channels != 1 && channels != 3) Throw(ErrorKind::kConfig, "images have 1 channel (gray) or 3 (RGB), not {}", channels);
+  if (channels != 1 && channels != 3)
+    Throw(ErrorKind::kConfig, "images have 1 channel (gray) or 3 (RGB), not {}", channels);
   NormalizeParam normalize;
   normalize.Init({}, kNormalize);
   for (const TransformSpec& spec : specs) {
     const Kwargs kwargs = Named(spec);
     if (spec.name == kNormalize) {
-      if (&spec != &specs.back()) Throw(ErrorKind::kConfig, "normalize must be the last transform: move it to the end");
+      if (&spec != &specs.back())
+        Throw(ErrorKind::kConfig, "normalize must be the last transform: move it to the end");
       normalize.Init(kwargs, kNormalize);
       continue;
     }
-    const auto entry = std::find_if(Entries().begin(), Entries().end(), [&](const auto& e) { return e.info.name == spec.name; });
+    const auto entry = std::find_if(Entries().begin(), Entries().end(),
+                                    [&](const auto& e) { return e.info.name == spec.name; });
     transforms_.push_back(entry->make(kwargs, spec.name));
   }
-  if (normalize.from == NormalizeParam::kAuto) Throw(ErrorKind::kConfig, "normalize: auto needs a training set to measure");
+  if (normalize.from == NormalizeParam::kAuto)
+    Throw(ErrorKind::kConfig, "normalize: auto needs a training set to measure");
   normalization_ = normalize;
   levels_ = LevelsOf(normalization_, channels, kNormalize);
 }
@@ -116,10 +129,13 @@ ImageSize Augmenter::OutputSize(ImageSize input) const {
 }
 
 TShape Augmenter::OutputShape(const TShape& input) const {
-  const ImageSize size = OutputSize(input.has_rank() ? ImageSize{static_cast<int>(input[1]), static_cast<int>(input[2])} : ImageSize());
+  const ImageSize size = OutputSize(
+      input.has_rank() ? ImageSize{static_cast<int>(input[1]), static_cast<int>(input[2])}
+                       : ImageSize());
   if (!size.known()) {
     Throw(ErrorKind::kConfig,
-          "the transforms produce images of different sizes; end them with a fixed one: resize: [height, width], center_crop, "
+          "the transforms produce images of different sizes; end them with a fixed one: resize: "
+          "[height, width], center_crop, "
           "random_crop or "
           "random_resized_crop");
   }
@@ -127,22 +143,27 @@ TShape Augmenter::OutputShape(const TShape& input) const {
 }
 
 size_t Augmenter::fixed() const {
-  const auto drawing = std::find_if(transforms_.begin(), transforms_.end(), [](const auto& t) { return t->draws(); });
+  const auto drawing = std::find_if(transforms_.begin(), transforms_.end(),
+                                    [](const auto& t) { return t->draws(); });
   return static_cast<size_t>(drawing - transforms_.begin());
 }
 
-Augmenter::Steps Augmenter::Begin(int height, int width, RandomStream random, size_t first, size_t last) const {
+Augmenter::Steps Augmenter::Begin(int height, int width, RandomStream random, size_t first,
+                                  size_t last) const {
   Steps steps{CropResize::Whole(height, width), first, last, random};
-  while (steps.next < last && transforms_[steps.next]->Fold(&steps.crop, &steps.random)) ++steps.next;
+  while (steps.next < last && transforms_[steps.next]->Fold(&steps.crop, &steps.random))
+    ++steps.next;
   return steps;
 }
 
 // Runs the steps up to the last crop-resize, which is returned and applies to **from.
-CropResize Augmenter::Run(const Steps& steps, const Image** from, Frame* frame, Image* image, Image* scratch) const {
+CropResize Augmenter::Run(const Steps& steps, const Image** from, Frame* frame, Image* image,
+                          Image* scratch) const {
   CropResize crop = steps.crop;
   RandomStream random = steps.random;
   for (size_t next = steps.next; next < steps.last;) {
-    const bool as_is = *from == image && frame->scale == 1 && crop == CropResize::Whole(image->height, image->width);
+    const bool as_is = *from == image && frame->scale == 1 &&
+                       crop == CropResize::Whole(image->height, image->width);
     if (!as_is) {
       io::Apply(crop, **from, *frame, scratch);
       std::swap(*image, *scratch);
@@ -156,7 +177,8 @@ CropResize Augmenter::Run(const Steps& steps, const Image** from, Frame* frame, 
   return crop;
 }
 
-void Augmenter::ToImage(const Steps& steps, const Image& from, const Frame& frame, Image* image, Image* scratch) const {
+void Augmenter::ToImage(const Steps& steps, const Image& from, const Frame& frame, Image* image,
+                        Image* scratch) const {
   const Image* at = &from;
   Frame shown = frame;
   const CropResize crop = Run(steps, &at, &shown, image, scratch);
@@ -166,8 +188,8 @@ void Augmenter::ToImage(const Steps& steps, const Image& from, const Frame& fram
 
 // Calls write(crop, image, frame) with the last crop-resize and the image it applies to.
 template <typename Write>
-bool Augmenter::RunTo(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
-                     Write&& write) const {
+bool Augmenter::RunTo(const Steps& steps, const Image& from, const Frame& frame, ImageSize size,
+                      Image* image, Image* scratch, Write&& write) const {
   const Image* at = &from;
   Frame shown = frame;
   const CropResize crop = Run(steps, &at, &shown, image, scratch);
@@ -179,16 +201,20 @@ bool Augmenter::RunTo(const Steps& steps, const Image& from, const Frame& frame,
   return true;
 }
 
-bool Augmenter::ToPlanes(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
-                         float* planes) const {
+bool Augmenter::ToPlanes(const Steps& steps, const Image& from, const Frame& frame, ImageSize size,
+                         Image* image, Image* scratch, float* planes) const {
   return RunTo(steps, from, frame, size, image, scratch,
-              [&](const CropResize& crop, const Image& at, const Frame& shown) { ApplyToPlanes(crop, at, shown, levels_, planes); });
+               [&](const CropResize& crop, const Image& at, const Frame& shown) {
+                 ApplyToPlanes(crop, at, shown, levels_, planes);
+               });
 }
 
-bool Augmenter::ToPixels(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch,
-                         uint8_t* pixels) const {
+bool Augmenter::ToPixels(const Steps& steps, const Image& from, const Frame& frame, ImageSize size,
+                         Image* image, Image* scratch, uint8_t* pixels) const {
   return RunTo(steps, from, frame, size, image, scratch,
-              [&](const CropResize& crop, const Image& at, const Frame& shown) { ApplyToPixels(crop, at, shown, pixels); });
+               [&](const CropResize& crop, const Image& at, const Frame& shown) {
+                 ApplyToPixels(crop, at, shown, pixels);
+               });
 }
 
 }  // namespace mxtrain::io

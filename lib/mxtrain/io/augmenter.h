@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The data augmentation chain: from an image's decoded pixels through transforms to values in a
 // batch.
@@ -22,7 +23,8 @@ MXTRAIN_API std::vector<TransformInfo> ListTransforms();
 // The default evaluation chain for a training chain: the same sizes without randomness.
 // random_resized_crop becomes a resize to 9/8 of its size and a center crop, random_crop a center
 // crop; resize, center_crop and normalize stay, all else is dropped.
-MXTRAIN_API std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>& training);
+MXTRAIN_API std::vector<TransformSpec> EvaluationTransforms(
+    const std::vector<TransformSpec>& training);
 
 // Immutable: calls may come from any thread.
 class MXTRAIN_API Augmenter {
@@ -55,19 +57,26 @@ class MXTRAIN_API Augmenter {
   };
   Steps Begin(int height, int width, RandomStream random, size_t first, size_t last) const;
   // Applies it, to pixels. `from` may be *image; *scratch is reusable memory.
-  void ToImage(const Steps& steps, const Image& from, const Frame& frame, Image* image, Image* scratch) const;
+  void ToImage(const Steps& steps, const Image& from, const Frame& frame, Image* image,
+               Image* scratch) const;
   // Applies it, to values [C, height, width], or to pixels [height, width, C] still to be
   // normalized. Returns false and writes nothing if the result has another size; *image then holds
   // it.
-  bool ToPlanes(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch, float* planes) const;
-  bool ToPixels(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch, uint8_t* pixels) const;
+  bool ToPlanes(const Steps& steps, const Image& from, const Frame& frame, ImageSize size,
+                Image* image, Image* scratch, float* planes) const;
+  bool ToPixels(const Steps& steps, const Image& from, const Frame& frame, ImageSize size,
+                Image* image, Image* scratch, uint8_t* pixels) const;
   // Interleaved pixels [H, W, C] to planes [C, H, W]: (pixel / 255 - mean) / std.
-  void ToPlanes(std::span<const uint8_t> pixels, float* planes) const { PixelsToPlanes(pixels, channels_, levels_, planes); }
+  void ToPlanes(std::span<const uint8_t> pixels, float* planes) const {
+    PixelsToPlanes(pixels, channels_, levels_, planes);
+  }
 
  private:
-  CropResize Run(const Steps& steps, const Image** from, Frame* frame, Image* image, Image* scratch) const;
+  CropResize Run(const Steps& steps, const Image** from, Frame* frame, Image* image,
+                 Image* scratch) const;
   template <typename Write>
-  bool RunTo(const Steps& steps, const Image& from, const Frame& frame, ImageSize size, Image* image, Image* scratch, Write&& write) const;
+  bool RunTo(const Steps& steps, const Image& from, const Frame& frame, ImageSize size,
+             Image* image, Image* scratch, Write&& write) const;
 
   std::vector<std::unique_ptr<const Transform>> transforms_;
   int channels_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/augmenter.h"
 
 #include <doctest/doctest.h>
@@ -26,11 +27,14 @@ Image Coordinates(int height, int width) {
   return image;
 }
 
-Image Run(const std::vector<TransformSpec>& specs, const Image& image, int64_t index = 0, int64_t epoch = 0) {
+Image Run(const std::vector<TransformSpec>& specs, const Image& image, int64_t index = 0,
+          int64_t epoch = 0) {
   const Augmenter augmenter(specs, image.channels);
   Image result, scratch;
-  const auto steps = augmenter.Begin(image.height, image.width, RandomStream(1, epoch, index), 0, augmenter.size());
-  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
+  const auto steps = augmenter.Begin(image.height, image.width, RandomStream(1, epoch, index), 0,
+                                     augmenter.size());
+  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1},
+                    &result, &scratch);
   return result;
 }
 
@@ -56,11 +60,14 @@ TEST_CASE("resize: the shorter edge, or both") {
   CHECK(Run({{"resize", {{"", "40"}}}}, Coordinates(40, 60)).pixels == Coordinates(40, 60).pixels);
 }
 
-TEST_CASE("the longer edge is rounded down and a center at half a pixel to even, as torchvision does") {
+TEST_CASE(
+    "the longer edge is rounded down and a center at half a pixel to even, as torchvision does") {
   CHECK(Size(Run({{"resize", {{"", "20"}}}}, Coordinates(61, 40))) == std::pair{30, 20});
-  CHECK(Size(Run({{"resize", {{"", "20"}, {"rounding", "earlier"}}}}, Coordinates(61, 40))) == std::pair{31, 20});
+  CHECK(Size(Run({{"resize", {{"", "20"}, {"rounding", "earlier"}}}}, Coordinates(61, 40))) ==
+        std::pair{31, 20});
   const auto begin = [](int edge, const char* rounding) {
-    const Image image = Run({{"center_crop", {{"", "4"}, {"rounding", rounding}}}}, Coordinates(edge, 9));
+    const Image image =
+        Run({{"center_crop", {{"", "4"}, {"rounding", rounding}}}}, Coordinates(edge, 9));
     return std::pair{int{image.pixels[0]}, int{image.pixels[1]}};
   };
   CHECK(begin(11, "torchvision") == std::pair{4, 2});  // of 3.5 and 2.5
@@ -68,29 +75,37 @@ TEST_CASE("the longer edge is rounded down and a center at half a pixel to even,
 }
 
 TEST_CASE("center_crop by a fraction of the shorter edge, before and after a resize") {
-  CHECK(Size(Run({{"center_crop", {{"fraction", "0.875"}}}}, Coordinates(40, 61))) == std::pair{35, 35});
-  const std::vector<TransformSpec> crop_first = {{"center_crop", {{"fraction", "0.5"}}}, {"resize", {{"", "8"}}}};
+  CHECK(Size(Run({{"center_crop", {{"fraction", "0.875"}}}}, Coordinates(40, 61))) ==
+        std::pair{35, 35});
+  const std::vector<TransformSpec> crop_first = {{"center_crop", {{"fraction", "0.5"}}},
+                                                 {"resize", {{"", "8"}}}};
   CHECK(Size(Run(crop_first, Coordinates(40, 61))) == std::pair{8, 8});
   CHECK(Augmenter(crop_first, 3).OutputShape(TShape()) == TShape{3, 8, 8});
-  CHECK(Augmenter({{"resize", {{"", "20"}}}, {"center_crop", {{"fraction", "0.5"}}}}, 3).OutputShape({3, 40, 61}) == TShape{3, 10, 10});
-  CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}}}}).find("images of different sizes") != std::string::npos);
-  CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}, {"size", "4"}}}}).find("either a size or a fraction") != std::string::npos);
+  CHECK(Augmenter({{"resize", {{"", "20"}}}, {"center_crop", {{"fraction", "0.5"}}}}, 3)
+            .OutputShape({3, 40, 61}) == TShape{3, 10, 10});
+  CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}}}}).find("images of different sizes") !=
+        std::string::npos);
+  CHECK(WhyNot({{"center_crop", {{"fraction", "0.5"}, {"size", "4"}}}})
+            .find("either a size or a fraction") != std::string::npos);
   CHECK(WhyNot({{"center_crop", {}}}).find("either a size or a fraction") != std::string::npos);
 }
 
 TEST_CASE("what cannot be antialiased is rejected") {
   CHECK(WhyNot({{"resize", {{"", "4"}, {"interpolation", "area"}, {"antialias", "True"}}}}) ==
         "resize: antialias is for bilinear and bicubic interpolation; area already takes means");
-  CHECK(WhyNot({{"random_resized_crop", {{"", "4"}, {"interpolation", "nearest"}, {"antialias", "True"}}}}) ==
-        "random_resized_crop: antialias is for bilinear and bicubic interpolation; nearest takes one pixel");
+  CHECK(WhyNot({{"random_resized_crop",
+                 {{"", "4"}, {"interpolation", "nearest"}, {"antialias", "True"}}}}) ==
+        "random_resized_crop: antialias is for bilinear and bicubic interpolation; nearest takes "
+        "one pixel");
 }
 
 TEST_CASE("evaluation has a training chain's sizes without its randomness") {
-  const auto chain = EvaluationTransforms({{"rotate", {{"", "5"}}},
-                                           {"random_resized_crop", {{"", "(32, 48)"}, {"area", "0.5, 1"}, {"antialias", "True"}}},
-                                           {"flip", {}},
-                                           {"random_crop", {{"size", "24"}, {"pad", "2"}}},
-                                           {"normalize", {{"mean", "0.5"}}}});
+  const auto chain = EvaluationTransforms(
+      {{"rotate", {{"", "5"}}},
+       {"random_resized_crop", {{"", "(32, 48)"}, {"area", "0.5, 1"}, {"antialias", "True"}}},
+       {"flip", {}},
+       {"random_crop", {{"size", "24"}, {"pad", "2"}}},
+       {"normalize", {{"mean", "0.5"}}}});
   std::vector<std::string> names;
   for (const TransformSpec& spec : chain) names.push_back(spec.name);
   CHECK(names == std::vector<std::string>{"resize", "center_crop", "center_crop", "normalize"});
@@ -137,7 +152,8 @@ TEST_CASE("flip mirrors about half of the images, each time the same ones") {
 TEST_CASE("random_crop with padding reaches every position and fills the outside") {
   std::set<std::pair<int, int>> places;
   for (int64_t i = 0; i < 600; ++i) {
-    const Image crop = Run({{"random_crop", {{"", "6"}, {"pad", "2"}, {"fill", "200"}}}}, Coordinates(6, 6), i);
+    const Image crop =
+        Run({{"random_crop", {{"", "6"}, {"pad", "2"}, {"fill", "200"}}}}, Coordinates(6, 6), i);
     REQUIRE(Size(crop) == std::pair{6, 6});
     int inside = 0, top = 99, left = 99;
     for (int y = 0; y < 6; ++y) {
@@ -160,7 +176,8 @@ TEST_CASE("random_crop with padding reaches every position and fills the outside
 
 TEST_CASE("random_resized_crop keeps to its area and aspect ratio") {
   const std::vector<TransformSpec> specs = {
-      {"random_resized_crop", {{"size", "(40, 40)"}, {"area", "0.25, 0.5"}, {"interpolation", "nearest"}}}};
+      {"random_resized_crop",
+       {{"size", "(40, 40)"}, {"area", "0.25, 0.5"}, {"interpolation", "nearest"}}}};
   double least = 1, most = 0;
   for (int64_t i = 0; i < 500; ++i) {
     const Image crop = Run(specs, Coordinates(200, 200), i);
@@ -177,7 +194,8 @@ TEST_CASE("random_resized_crop keeps to its area and aspect ratio") {
   CHECK(most > 0.48);
   CHECK(most < 0.52);
   // Too wide for the aspect ratio: the fallback.
-  CHECK(Size(Run({{"random_resized_crop", {{"", "8"}, {"area", "1,1"}}}}, Coordinates(10, 200))) == std::pair{8, 8});
+  CHECK(Size(Run({{"random_resized_crop", {{"", "8"}, {"area", "1,1"}}}}, Coordinates(10, 200))) ==
+        std::pair{8, 8});
   CHECK(Size(Run({{"random_resized_crop", {{"", "8"}}}}, Coordinates(1, 1))) == std::pair{8, 8});
 }
 
@@ -188,16 +206,18 @@ TEST_CASE("numbers are pixel / 255, or normalised, in planes") {
   std::vector<float> planes(6);
   Augmenter({}, 3).ToPlanes(image.pixels, planes.data());
   CHECK(planes == std::vector<float>{0.0f, 0.4f, 0.2f, 0.6f, 1.0f, 0.8f});
-  Augmenter({{"normalize", {{"mean", "0.5, 0.4, 0.3"}, {"std", "0.25,0.5,0.1"}}}}, 3).ToPlanes(image.pixels, planes.data());
-  const double expected[] = {(0 - .5) / .25, (.4 - .5) / .25, (.2 - .4) / .5, (.6 - .4) / .5, (1 - .3) / .1, (.8 - .3) / .1};
+  Augmenter({{"normalize", {{"mean", "0.5, 0.4, 0.3"}, {"std", "0.25,0.5,0.1"}}}}, 3)
+      .ToPlanes(image.pixels, planes.data());
+  const double expected[] = {(0 - .5) / .25, (.4 - .5) / .25, (.2 - .4) / .5,
+                             (.6 - .4) / .5, (1 - .3) / .1,   (.8 - .3) / .1};
   for (size_t i = 0; i < 6; ++i) CHECK(planes[i] == doctest::Approx(expected[i]).epsilon(1e-6));
 }
 
 TEST_CASE("the output size is known beforehand, or requested") {
   CHECK(Augmenter({}, 1).OutputShape({1, 28, 28}) == TShape{1, 28, 28});
   CHECK(Augmenter({{"resize", {{"", "14"}}}}, 1).OutputShape({1, 28, 56}) == TShape{1, 14, 28});
-  CHECK(Augmenter({{"resize", {{"", "144"}}}, {"random_crop", {{"", "128"}}}, {"flip", {}}}, 3).OutputShape(TShape()) ==
-        TShape{3, 128, 128});
+  CHECK(Augmenter({{"resize", {{"", "144"}}}, {"random_crop", {{"", "128"}}}, {"flip", {}}}, 3)
+            .OutputShape(TShape()) == TShape{3, 128, 128});
   CHECK(WhyNot({{"resize", {{"", "144"}}}}).find("images of different sizes") != std::string::npos);
   CHECK(WhyNot({}).find("images of different sizes") != std::string::npos);
 }
@@ -211,10 +231,13 @@ TEST_CASE("a chain says what is wrong with it") {
   has(WhyNot({{"resize", {}}}), "resize needs the parameter 'size'");
   has(WhyNot({{"resize", {{"", "0"}}}}), "resize: size");
   has(WhyNot({{"resize", {{"", "1,2,3"}}}}), "expected one number or (height, width)");
-  has(WhyNot({{"center_crop", {{"size", "4"}, {"pad", "1"}}}}), "center_crop has no parameter 'pad'");
+  has(WhyNot({{"center_crop", {{"size", "4"}, {"pad", "1"}}}}),
+      "center_crop has no parameter 'pad'");
   has(WhyNot({{"normalize", {}}, {"center_crop", {{"", "4"}}}}), "normalize must be the last");
-  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"mean", "1,2"}}}}), "mean has 2 numbers, but the images have 3 channels");
-  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"std", "0"}}}}), "expected positive numbers");
+  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"mean", "1,2"}}}}),
+      "mean has 2 numbers, but the images have 3 channels");
+  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"std", "0"}}}}),
+      "expected positive numbers");
   has(WhyNot({{"random_resized_crop", {{"", "4"}, {"area", "0.5"}}}}), "expected two numbers");
   CHECK(ListTransforms().size() == 18);
 }
@@ -225,7 +248,8 @@ TEST_CASE("a transform makes no image larger than one that can be decoded") {
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  const auto at_run = [](const std::vector<TransformSpec>& specs, int height, int width) -> std::string {
+  const auto at_run = [](const std::vector<TransformSpec>& specs, int height,
+                         int width) -> std::string {
     try {
       Run(specs, Coordinates(height, width));
     } catch (const Error& error) {
@@ -236,25 +260,38 @@ TEST_CASE("a transform makes no image larger than one that can be decoded") {
   };
   const TransformSpec last{"resize", {{"", "(16, 16)"}}};
   for (const char* name : {"resize", "center_crop", "random_crop", "random_resized_crop"}) {
-    has(WhyNot({{name, {{"size", "20000"}}}, last}), format("{} would make an image of 20000x20000 pixels; at most 100000000", name));
-    has(WhyNot({{name, {{"size", "(65535, 65535)"}}}, last}), format("{} would make an image of 65535x65535 pixels", name));
+    has(WhyNot({{name, {{"size", "20000"}}}, last}),
+        format("{} would make an image of 20000x20000 pixels; at most 100000000", name));
+    has(WhyNot({{name, {{"size", "(65535, 65535)"}}}, last}),
+        format("{} would make an image of 65535x65535 pixels", name));
   }
-  has(at_run({{"resize", {{"", "9000"}}}, last}, 1, 5), "resize would make an image of 45000x9000 pixels");
-  has(at_run({{"resize", {{"", "9000"}, {"rounding", "earlier"}}}, last}, 5, 1), "resize would make an image of 9000x45000 pixels");
-  has(at_run({{"resize", {{"", "2"}}}, last}, 1, 40000), "resize would make an image of 80000x2 pixels; at most 100000000 are supported, with edges up to 65535");
-  for (const char* name : {"center_crop", "random_crop"}) has(at_run({{name, {{"", "9000"}}}, last}, 1, 5), format("{} would make an image of 45000x9000 pixels", name));
+  has(at_run({{"resize", {{"", "9000"}}}, last}, 1, 5),
+      "resize would make an image of 45000x9000 pixels");
+  has(at_run({{"resize", {{"", "9000"}, {"rounding", "earlier"}}}, last}, 5, 1),
+      "resize would make an image of 9000x45000 pixels");
+  has(at_run({{"resize", {{"", "2"}}}, last}, 1, 40000),
+      "resize would make an image of 80000x2 pixels; at most 100000000 are supported, with edges "
+      "up to 65535");
+  for (const char* name : {"center_crop", "random_crop"})
+    has(at_run({{name, {{"", "9000"}}}, last}, 1, 5),
+        format("{} would make an image of 45000x9000 pixels", name));
   CHECK_THROWS_AS(Augmenter({{"resize", {{"", "9000"}}}}, 3).OutputSize({1, 5}), Error);
 }
 
 TEST_CASE("decoding may shrink an image only as far as the first transform does") {
-  const auto scale = [&](const std::vector<TransformSpec>& specs, int height, int width, int64_t index = 0) {
-    return Augmenter(specs, 3).Begin(height, width, RandomStream(1, 0, index), 0, specs.size()).crop.MinScale();
+  const auto scale = [&](const std::vector<TransformSpec>& specs, int height, int width,
+                         int64_t index = 0) {
+    return Augmenter(specs, 3)
+        .Begin(height, width, RandomStream(1, 0, index), 0, specs.size())
+        .crop.MinScale();
   };
-  CHECK(scale({{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}}, 400, 533) == doctest::Approx(0.36));
+  CHECK(scale({{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}}, 400, 533) ==
+        doctest::Approx(0.36));
   CHECK(scale({{"resize", {{"", "500"}}}}, 400, 533) == 1.0);
   CHECK(scale({{"center_crop", {{"", "128"}}}}, 400, 533) == 1.0);
   for (int64_t i = 0; i < 100; ++i) {
-    const double crop = scale({{"random_resized_crop", {{"", "128"}, {"area", "0.35, 1"}}}}, 400, 400, i);
+    const double crop =
+        scale({{"random_resized_crop", {{"", "128"}, {"area", "0.35, 1"}}}}, 400, 400, i);
     CHECK(crop >= 128.0 / 400);
     CHECK(crop <= 128 / (400 * std::sqrt(0.35 * 0.75)) + 1e-2);
   }

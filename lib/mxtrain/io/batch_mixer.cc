@@ -1,4 +1,5 @@
-#include "mxtrain/io/batch_mixer.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/batch_mixer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,10 +48,12 @@ bool IsImage(const TShape& shape) {
 Box DrawBox(const TShape& image, double* share, RandomStream* random) {
   const auto height = static_cast<int>(image[1]), width = static_cast<int>(image[2]);
   const double side = std::sqrt(1 - *share);
-  const auto y = static_cast<int>(random->Below(height)), x = static_cast<int>(random->Below(width));
+  const auto y = static_cast<int>(random->Below(height)),
+             x = static_cast<int>(random->Below(width));
   const int h = static_cast<int>(height * side), w = static_cast<int>(width * side);
   const int top = std::max(y - h / 2, 0), left = std::max(x - w / 2, 0);
-  const Box box = {top, left, std::min(y - h / 2 + h, height) - top, std::min(x - w / 2 + w, width) - left};
+  const Box box = {top, left, std::min(y - h / 2 + h, height) - top,
+                   std::min(x - w / 2 + w, width) - left};
   *share = 1 - static_cast<double>(box.height) * box.width / (static_cast<double>(height) * width);
   return box;
 }
@@ -67,13 +70,17 @@ void ExchangeBox(const TShape& shape, const Box& box, float* a, float* b) {
 
 }  // namespace
 
-void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleLoader& loader, const BatchPointers& rows) const {
-  const auto is_on = [epoch](const MixOptions& mix) { return mix.alpha > 0 && (mix.epochs < 0 || epoch < mix.epochs); };
+void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleLoader& loader,
+                     const BatchPointers& rows) const {
+  const auto is_on = [epoch](const MixOptions& mix) {
+    return mix.alpha > 0 && (mix.epochs < 0 || epoch < mix.epochs);
+  };
   const bool mixup = is_on(mixup_), cutmix = is_on(cutmix_);
   if (!mixup && !cutmix) return;
   RandomStream random(seed_, epoch, batch, "io.mix");
   const std::vector<TShape>&data = loader.data_shapes(), &labels = loader.label_shapes();
-  const auto image = std::find_if(data.begin(), data.end(), IsImage);  // if there are several, they have one size
+  const auto image =
+      std::find_if(data.begin(), data.end(), IsImage);  // if there are several, they have one size
   for (int64_t i = 0, j = count - 1; i < j; ++i, --j) {
     const bool cuts = random.Chance(0.5) ? cutmix : !mixup;
     double share = DrawShare(cuts ? cutmix_.alpha : mixup_.alpha, &random);
@@ -88,7 +95,8 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
       }
     }
     for (size_t f = 0; f < labels.size(); ++f) {
-      Blend(share, labels[f].Size(), rows.labels[f] + i * labels[f].Size(), rows.labels[f] + j * labels[f].Size());
+      Blend(share, labels[f].Size(), rows.labels[f] + i * labels[f].Size(),
+            rows.labels[f] + j * labels[f].Size());
     }
   }
 }

@@ -1,12 +1,13 @@
-// Batches with mixup and cutmix against the batches without: every number of a mixed pair must follow from the two plain rows and one
-// share.
+// SPDX-License-Identifier: Apache-2.0
+// Batches with mixup and cutmix against the batches without: every number of a mixed pair must
+// follow from the two plain rows and one share.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <map>
 
 #include "mxtrain/base/philox.h"
-#include "mxtrain/io/epoch_order.h"
+#include "mxtrain/io/internal/epoch_order.h"
 #include "mxtrain/io/pipeline.h"
 
 using namespace mxtrain;
@@ -14,7 +15,8 @@ using namespace mxtrain::io;
 
 namespace {
 
-constexpr int kSide = 8, kChannels = 3, kClasses = 3, kPixels = kSide * kSide, kExamples = 50, kBatch = 8;
+constexpr int kSide = 8, kChannels = 3, kClasses = 3, kPixels = kSide * kSide, kExamples = 50,
+              kBatch = 8;
 constexpr float kSmoothing = 0.1f;
 
 // Decoded noise images, in three classes.
@@ -36,7 +38,9 @@ class Noise final : public Source {
     sample->labels[0].values = {&labels_[static_cast<size_t>(index)], 1};
   }
   std::string Name(int64_t index) const override { return format("noise {}", index); }
-  std::optional<int> ClassOf(int64_t index) const override { return static_cast<int>(index % kClasses); }
+  std::optional<int> ClassOf(int64_t index) const override {
+    return static_cast<int>(index % kClasses);
+  }
   const std::vector<std::string>& class_names() const override { return names_; }
 
  private:
@@ -55,10 +59,14 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-std::vector<Rows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch = 0, bool pixels = false) {
+std::vector<Rows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch = 0,
+                        bool pixels = false) {
   Runtime runtime(RuntimeOptions(), nullptr);
-  Kwargs kwargs = {
-      {"batch_size", std::to_string(kBatch)}, {"shuffle", "True"}, {"seed", "4"}, {"soft_labels", "3"}, {"label_smoothing", "0.1"}};
+  Kwargs kwargs = {{"batch_size", std::to_string(kBatch)},
+                   {"shuffle", "True"},
+                   {"seed", "4"},
+                   {"soft_labels", "3"},
+                   {"label_smoothing", "0.1"}};
   kwargs.insert(kwargs.end(), more.begin(), more.end());
   PipelineParam param;
   param.Init(kwargs, "data");
@@ -70,7 +78,8 @@ std::vector<Rows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch =
   DataBatch batch;
   const DataDesc data = iter->provide_data()[0];
   CHECK(data.pixels.has_value() == (pixels && param.mixup == 0 && param.cutmix == 0));
-  while (iter->Next(&batch)) batches.push_back({InputValues(data, batch.data[0]), batch.label[0].ToVector(), batch.index});
+  while (iter->Next(&batch))
+    batches.push_back({InputValues(data, batch.data[0]), batch.label[0].ToVector(), batch.index});
   return batches;
 }
 
@@ -90,7 +99,8 @@ double CheckMixup(const float* mixed, const float* own, const float* other) {
     bottom += static_cast<double>(own[k] - other[k]) * (own[k] - other[k]);
   }
   const double share = top / bottom;
-  for (int k = 0; k < kPixels * kChannels; ++k) CHECK(std::abs(mixed[k] - (share * own[k] + (1 - share) * other[k])) < 1e-5);
+  for (int k = 0; k < kPixels * kChannels; ++k)
+    CHECK(std::abs(mixed[k] - (share * own[k] + (1 - share) * other[k])) < 1e-5);
   return share;
 }
 
@@ -99,18 +109,21 @@ double CheckCutmix(const float* mixed, const float* own, const float* other) {
   int top = kSide, left = kSide, bottom = -1, right = -1;
   for (int k = 0; k < kPixels; ++k) {
     bool differs = false;
-    for (int c = 0; c < kChannels; ++c) differs = differs || mixed[c * kPixels + k] != own[c * kPixels + k];
+    for (int c = 0; c < kChannels; ++c)
+      differs = differs || mixed[c * kPixels + k] != own[c * kPixels + k];
     if (!differs) continue;
     top = std::min(top, k / kSide), bottom = std::max(bottom, k / kSide);
     left = std::min(left, k % kSide), right = std::max(right, k % kSide);
   }
   for (int c = 0; c < kChannels; ++c) {
     for (int k = 0; k < kPixels; ++k) {
-      const bool inside = k / kSide >= top && k / kSide <= bottom && k % kSide >= left && k % kSide <= right;
+      const bool inside =
+          k / kSide >= top && k / kSide <= bottom && k % kSide >= left && k % kSide <= right;
       CHECK(mixed[c * kPixels + k] == (inside ? other : own)[c * kPixels + k]);
     }
   }
-  return bottom < 0 ? 1 : 1 - static_cast<double>((bottom - top + 1) * (right - left + 1)) / kPixels;
+  return bottom < 0 ? 1
+                    : 1 - static_cast<double>((bottom - top + 1) * (right - left + 1)) / kPixels;
 }
 
 bool IsCut(const float* mixed, const float* own, const float* other) {
@@ -126,14 +139,17 @@ TEST_CASE("labels become distributions, smoothed") {
   for (const Rows& rows : Epoch({}, 0)) {
     for (int64_t i = 0; i < kBatch; ++i) {
       for (int k = 0; k < kClasses; ++k) {
-        CHECK(rows.classes(i)[k] == doctest::Approx(k == rows.index[static_cast<size_t>(i)] % kClasses ? 1 - kSmoothing : kSmoothing / 2));
+        CHECK(rows.classes(i)[k] ==
+              doctest::Approx(k == rows.index[static_cast<size_t>(i)] % kClasses ? 1 - kSmoothing
+                                                                                 : kSmoothing / 2));
       }
     }
   }
 }
 
 TEST_CASE("pairs are mixed by one share, images and labels alike; mixup, cutmix and either") {
-  for (const Kwargs& kwargs : {Kwargs{{"mixup", "0.4"}}, Kwargs{{"cutmix", "1"}}, Kwargs{{"mixup", "1"}, {"cutmix", "1"}}}) {
+  for (const Kwargs& kwargs : {Kwargs{{"mixup", "0.4"}}, Kwargs{{"cutmix", "1"}},
+                               Kwargs{{"mixup", "1"}, {"cutmix", "1"}}}) {
     const bool mixup = kwargs[0].first == "mixup", cutmix = kwargs.back().first == "cutmix";
     int cuts = 0, blends = 0;
     for (int64_t epoch = 0; epoch < 10; ++epoch) {
@@ -144,8 +160,10 @@ TEST_CASE("pairs are mixed by one share, images and labels alike; mixup, cutmix 
         for (int64_t i = 0; i < kBatch; ++i) {
           const int64_t j = kBatch - 1 - i;
           const bool cut = IsCut(mixed[b].image(i), plain[b].image(i), plain[b].image(j));
-          const double share = (cut ? CheckCutmix : CheckMixup)(mixed[b].image(i), plain[b].image(i), plain[b].image(j));
-          const double of_label = ShareOfLabel(mixed[b].classes(i), plain[b].classes(i), plain[b].classes(j));
+          const double share = (cut ? CheckCutmix : CheckMixup)(
+              mixed[b].image(i), plain[b].image(i), plain[b].image(j));
+          const double of_label =
+              ShareOfLabel(mixed[b].classes(i), plain[b].classes(i), plain[b].classes(j));
           if (!std::isnan(of_label)) CHECK(std::abs(share - of_label) < 1e-5);
           cut ? ++cuts : ++blends;
         }
@@ -162,10 +180,12 @@ TEST_CASE("shares have the mean and the variance of Beta(alpha, alpha)") {
   for (const double alpha : {0.2, 1.0, 3.0}) {
     double sum = 0, squares = 0, n = 0;
     for (int64_t epoch = 0; epoch < 60; ++epoch) {
-      const std::vector<Rows> plain = Epoch({}, epoch), mixed = Epoch({{"mixup", format("{}", alpha)}}, epoch);
+      const std::vector<Rows> plain = Epoch({}, epoch),
+                              mixed = Epoch({{"mixup", format("{}", alpha)}}, epoch);
       for (size_t b = 0; b < plain.size(); ++b) {
         for (int64_t i = 0; i < kBatch / 2; ++i) {
-          const double share = ShareOfLabel(mixed[b].classes(i), plain[b].classes(i), plain[b].classes(kBatch - 1 - i));
+          const double share = ShareOfLabel(mixed[b].classes(i), plain[b].classes(i),
+                                            plain[b].classes(kBatch - 1 - i));
           if (std::isnan(share)) continue;
           sum += share;
           squares += (share - 0.5) * (share - 0.5);
@@ -180,7 +200,8 @@ TEST_CASE("shares have the mean and the variance of Beta(alpha, alpha)") {
 }
 
 TEST_CASE("mixing depends on seed, epoch and batch alone, and ends as configured") {
-  const Kwargs kwargs = {{"mixup", "0.4"}, {"cutmix", "1"}, {"mixup_epochs", "3"}, {"cutmix_epochs", "2"}};
+  const Kwargs kwargs = {
+      {"mixup", "0.4"}, {"cutmix", "1"}, {"mixup_epochs", "3"}, {"cutmix_epochs", "2"}};
   const auto with = [&](const Kwargs& more) {
     Kwargs all = kwargs;
     all.insert(all.end(), more.begin(), more.end());
@@ -195,7 +216,8 @@ TEST_CASE("mixing depends on seed, epoch and batch alone, and ends as configured
 }
 
 TEST_CASE("batches that are mixed are float32 where others are pixels") {
-  for (const Kwargs& kwargs : {Kwargs{}, Kwargs{{"mixup", "0.4"}}, Kwargs{{"cutmix", "1"}, {"cutmix_epochs", "1"}}}) {
+  for (const Kwargs& kwargs :
+       {Kwargs{}, Kwargs{{"mixup", "0.4"}}, Kwargs{{"cutmix", "1"}, {"cutmix_epochs", "1"}}}) {
     for (const int64_t epoch : {0, 1}) CHECK(Epoch(kwargs, epoch, 0, true) == Epoch(kwargs, epoch));
   }
 }
@@ -214,12 +236,15 @@ TEST_CASE("what cannot be mixed is rejected") {
     }
     return "no error";
   };
-  CHECK(why_not({{"mixup", "1"}}) == "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
-  CHECK(why_not({{"cutmix", "1"}, {"soft_labels", "3"}, {"mode", "evaluation"}}) == "mixup and cutmix are for training");
+  CHECK(why_not({{"mixup", "1"}}) ==
+        "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
+  CHECK(why_not({{"cutmix", "1"}, {"soft_labels", "3"}, {"mode", "evaluation"}}) ==
+        "mixup and cutmix are for training");
   CHECK(why_not({{"balanced", "True"}}) == "balanced: set shuffle too");
 }
 
-TEST_CASE("a balanced epoch has every class equally often, all examples of a class before one repeats") {
+TEST_CASE(
+    "a balanced epoch has every class equally often, all examples of a class before one repeats") {
   std::vector<int> classes;
   for (int i = 0; i < 60; ++i) classes.push_back(i < 40 ? 0 : i < 55 ? 1 : 3);  // 40, 15, none, 5
   std::map<int64_t, int> of_large;
@@ -243,6 +268,7 @@ TEST_CASE("a balanced epoch has every class equally often, all examples of a cla
     CHECK(order != BalancedOrder(classes, {7, true, 0, 1}, epoch + 1));
   }
   CHECK(of_large.size() > 35);  // all of the large class over the epochs
-  const std::vector<int64_t> whole = BalancedOrder(classes, {7, true, 0, 1}, 2), part = BalancedOrder(classes, {7, true, 1, 2}, 2);
+  const std::vector<int64_t> whole = BalancedOrder(classes, {7, true, 0, 1}, 2),
+                             part = BalancedOrder(classes, {7, true, 1, 2}, 2);
   for (size_t i = 0; i < part.size(); ++i) CHECK(part[i] == whole[2 * i + 1]);
 }

@@ -1,4 +1,5 @@
-#include "mxtrain/io/batch_ring.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/batch_ring.h"
 
 #include <algorithm>
 #include <iterator>
@@ -18,7 +19,8 @@ void BatchRing::Open(Slot* slot, engine::Callback finished) {
       slot->rows.data.clear();
       slot->rows.labels.clear();
       for (const NDArray& array : slot->data) slot->rows.data.push_back(array.data().data);
-      for (const NDArray& array : slot->label) slot->rows.labels.push_back(array.data().dptr<float>());
+      for (const NDArray& array : slot->label)
+        slot->rows.labels.push_back(array.data().dptr<float>());
       slot->finished.emplace(std::move(finished));
       Begin(slot);
       work_.notify_all();
@@ -52,20 +54,23 @@ bool BatchRing::Take(Claim* claim) {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stopped_) return false;
-    const auto open = std::find_if(filling_.begin(), filling_.end(), [this](const Slot* s) { return s->next_row < batch_size_; });
+    const auto open = std::find_if(filling_.begin(), filling_.end(),
+                                   [this](const Slot* s) { return s->next_row < batch_size_; });
     if (open == filling_.end()) {
       work_.wait(lock);
       continue;
     }
     Slot* slot = *open;
-    *claim = {slot, plan_, slot->batch, slot->next_row, std::min(slot->next_row + grain_, batch_size_)};
+    *claim = {slot, plan_, slot->batch, slot->next_row,
+              std::min(slot->next_row + grain_, batch_size_)};
     slot->in_work += claim->end - claim->begin;
     slot->next_row = claim->end;
     return true;
   }
 }
 
-bool BatchRing::Give(const Claim& claim, std::vector<std::pair<int64_t, BadExample>> bad, std::exception_ptr error) {
+bool BatchRing::Give(const Claim& claim, std::vector<std::pair<int64_t, BadExample>> bad,
+                     std::exception_ptr error) {
   std::lock_guard lock(mutex_);
   Slot* slot = claim.slot;
   const int64_t rows = claim.end - claim.begin;
@@ -97,7 +102,10 @@ void BatchRing::Restart(std::shared_ptr<const EpochPlan> plan, int64_t first_bat
     std::unique_lock lock(mutex_);
     plan_ = nullptr;  // slots opened meanwhile are finished at once
     for (Slot* slot : filling_) slot->next_row = batch_size_;
-    changed_.wait(lock, [this] { return std::all_of(filling_.begin(), filling_.end(), [](const Slot* s) { return s->in_work == 0; }); });
+    changed_.wait(lock, [this] {
+      return std::all_of(filling_.begin(), filling_.end(),
+                         [](const Slot* s) { return s->in_work == 0; });
+    });
     for (const auto& slot : slots_) {
       if (slot->state == Slot::kFull) slot->state = Slot::kFree;
     }
@@ -117,11 +125,13 @@ void BatchRing::Restart(std::shared_ptr<const EpochPlan> plan, int64_t first_bat
 }
 
 int64_t BatchRing::CountOf(Slot::State state) const {
-  return std::count_if(slots_.begin(), slots_.end(), [state](const auto& slot) { return slot->state == state; });
+  return std::count_if(slots_.begin(), slots_.end(),
+                       [state](const auto& slot) { return slot->state == state; });
 }
 
 Slot* BatchRing::FindState(Slot::State state) {
-  const auto found = std::find_if(slots_.begin(), slots_.end(), [state](const auto& slot) { return slot->state == state; });
+  const auto found = std::find_if(slots_.begin(), slots_.end(),
+                                  [state](const auto& slot) { return slot->state == state; });
   return found == slots_.end() ? nullptr : found->get();
 }
 
@@ -137,7 +147,8 @@ BatchRing::Event BatchRing::NextEvent() {
         slot->state = Slot::kPushed;
         return {Event::kPush, slot};
       }
-      if (CountOf(Slot::kLeased) == static_cast<int64_t>(slots_.size())) return {Event::kGrow, nullptr};
+      if (CountOf(Slot::kLeased) == static_cast<int64_t>(slots_.size()))
+        return {Event::kGrow, nullptr};
     }
     if (to_deliver_ >= plan_->batches) return {Event::kEnd, nullptr};
     for (const auto& slot : slots_) {
@@ -151,7 +162,8 @@ BatchRing::Event BatchRing::NextEvent() {
 }
 
 std::shared_ptr<void> BatchRing::Lease(Slot* slot) {
-  return std::shared_ptr<void>(nullptr, [ring = shared_from_this(), slot](void*) { ring->Free(slot); });
+  return std::shared_ptr<void>(nullptr,
+                               [ring = shared_from_this(), slot](void*) { ring->Free(slot); });
 }
 
 void BatchRing::Free(Slot* slot) {
@@ -176,7 +188,8 @@ void BatchRing::Close() {
   std::vector<NDArray> arrays;  // freed outside the lock
   {
     std::lock_guard lock(mutex_);
-    for (Slot* slot : std::exchange(filling_, {})) finished.push_back(*std::exchange(slot->finished, std::nullopt));
+    for (Slot* slot : std::exchange(filling_, {}))
+      finished.push_back(*std::exchange(slot->finished, std::nullopt));
     for (const auto& slot : slots_) {
       std::move(slot->data.begin(), slot->data.end(), std::back_inserter(arrays));
       std::move(slot->label.begin(), slot->label.end(), std::back_inserter(arrays));

@@ -1,9 +1,10 @@
-#include "mxtrain/io/cifar_source.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/cifar_source.h"
 
 #include <filesystem>
 
 #include "mxtrain/base/file.h"
-#include "mxtrain/io/text_columns.h"
+#include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
@@ -22,7 +23,9 @@ struct Layout {
 std::vector<std::string> ClassNames(const std::string& folder, const Layout& layout) {
   std::vector<std::string> names;
   const fs::path file = fs::path(folder) / layout.class_file;
-  if (fs::is_regular_file(file)) ForEachLine(ReadFile(file.string()), [&](std::string_view line, int64_t) { names.emplace_back(line); });
+  if (fs::is_regular_file(file))
+    ForEachLine(ReadFile(file.string()),
+                [&](std::string_view line, int64_t) { names.emplace_back(line); });
   if (names.size() == layout.classes) return names;
   names.clear();
   for (size_t k = 0; k < layout.classes; ++k) names.push_back(std::to_string(k));
@@ -31,12 +34,14 @@ std::vector<std::string> ClassNames(const std::string& folder, const Layout& lay
 
 class CifarSource final : public Source {
  public:
-  CifarSource(const CifarParam& param, const Layout& layout) : class_names_(ClassNames(param.path, layout)) {
+  CifarSource(const CifarParam& param, const Layout& layout)
+      : class_names_(ClassNames(param.path, layout)) {
     for (const std::string& name : param.split == CifarParam::kTrain ? layout.train : layout.test) {
       const fs::path file = fs::path(param.path) / name;
       if (!fs::is_regular_file(file)) {
-        Throw(ErrorKind::kFileSystem, "{}: {} has no {}; give the folder that holds the binary version's files as 'path'", layout.name,
-              param.path, name);
+        Throw(ErrorKind::kFileSystem,
+              "{}: {} has no {}; give the folder that holds the binary version's files as 'path'",
+              layout.name, param.path, name);
       }
       AddFile(file.string(), layout);
     }
@@ -57,7 +62,9 @@ class CifarSource final : public Source {
     while (files_[file].second > index) --file;
     return format("{}[{}]", files_[file].first, index - files_[file].second);
   }
-  std::optional<int> ClassOf(int64_t index) const override { return static_cast<int>(labels_[static_cast<size_t>(index)]); }
+  std::optional<int> ClassOf(int64_t index) const override {
+    return static_cast<int>(labels_[static_cast<size_t>(index)]);
+  }
   const std::vector<std::string>& class_names() const override { return class_names_; }
 
  private:
@@ -65,19 +72,23 @@ class CifarSource final : public Source {
     const std::string bytes = ReadFile(file);
     const size_t record = layout.label_bytes + kImageBytes;
     if (bytes.empty() || bytes.size() % record != 0) {
-      Throw(ErrorKind::kData, "{} is damaged: its {} bytes are not a multiple of the record size {}", file, bytes.size(), record);
+      Throw(ErrorKind::kData,
+            "{} is damaged: its {} bytes are not a multiple of the record size {}", file,
+            bytes.size(), record);
     }
     files_.emplace_back(file, size());
     for (size_t at = 0; at < bytes.size(); at += record) {
       const auto label = static_cast<unsigned char>(bytes[at + layout.label_bytes - 1]);
       if (label >= layout.classes) {
-        Throw(ErrorKind::kData, "{} is damaged: the label {} of its image {} is outside the {} classes", file, label, at / record,
-              layout.classes);
+        Throw(ErrorKind::kData,
+              "{} is damaged: the label {} of its image {} is outside the {} classes", file, label,
+              at / record, layout.classes);
       }
       labels_.push_back(label);
       const char* planes = bytes.data() + at + layout.label_bytes;
       for (size_t i = 0; i < kPixels; ++i) {
-        for (size_t c = 0; c < 3; ++c) pixels_.push_back(static_cast<uint8_t>(planes[c * kPixels + i]));
+        for (size_t c = 0; c < 3; ++c)
+          pixels_.push_back(static_cast<uint8_t>(planes[c * kPixels + i]));
       }
     }
   }
@@ -87,7 +98,8 @@ class CifarSource final : public Source {
   std::vector<std::pair<std::string, int64_t>> files_;  // with the number of their first image
   std::vector<std::string> class_names_;
   std::vector<FieldSpec> data_fields_ = {{"data", FieldKind::kImage, TShape{3, 32, 32}}};
-  std::vector<FieldSpec> label_fields_ = {{"softmax_label", FieldKind::kValues, TShape(std::span<const int64_t>{})}};
+  std::vector<FieldSpec> label_fields_ = {
+      {"softmax_label", FieldKind::kValues, TShape(std::span<const int64_t>{})}};
 };
 
 }  // namespace
@@ -99,7 +111,8 @@ std::unique_ptr<Source> NewCifar10Source(const CifarParam& param) {
 }
 
 std::unique_ptr<Source> NewCifar100Source(const CifarParam& param) {
-  return std::make_unique<CifarSource>(param, Layout{"cifar100", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", 2, 100});
+  return std::make_unique<CifarSource>(
+      param, Layout{"cifar100", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", 2, 100});
 }
 
 }  // namespace mxtrain::io

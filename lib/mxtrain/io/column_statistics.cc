@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/column_statistics.h"
 
 #include <cmath>
@@ -37,7 +38,8 @@ Seat FindSeat(const Source& source, const std::string& field) {
 
 }  // namespace
 
-std::vector<ColumnStatistics> MeasureColumns(const Source& source, const std::vector<std::string>& fields) {
+std::vector<ColumnStatistics> MeasureColumns(const Source& source,
+                                             const std::vector<std::string>& fields) {
   std::vector<Seat> seats;
   for (const std::string& field : fields) seats.push_back(FindSeat(source, field));
   std::vector<std::vector<Moments>> moments(fields.size());
@@ -45,7 +47,8 @@ std::vector<ColumnStatistics> MeasureColumns(const Source& source, const std::ve
   for (int64_t row = 0; row < source.size(); ++row) {
     source.Read(row, &sample);
     for (size_t f = 0; f < fields.size(); ++f) {
-      const std::span<const float> values = (seats[f].label ? sample.labels : sample.data)[seats[f].index].values;
+      const std::span<const float> values =
+          (seats[f].label ? sample.labels : sample.data)[seats[f].index].values;
       moments[f].resize(values.size());
       for (size_t k = 0; k < values.size(); ++k) {
         if (!std::isnan(values[k])) moments[f][k].Add(values[k]);
@@ -56,7 +59,9 @@ std::vector<ColumnStatistics> MeasureColumns(const Source& source, const std::ve
   for (size_t f = 0; f < fields.size(); ++f) {
     ColumnStatistics& of = measured.emplace_back(ColumnStatistics{fields[f], {}, {}});
     for (size_t k = 0; k < moments[f].size(); ++k) {
-      if (moments[f][k].count == 0) Throw(ErrorKind::kData, "'{}': number {} is missing in every training row", fields[f], k + 1);
+      if (moments[f][k].count == 0)
+        Throw(ErrorKind::kData, "'{}': number {} is missing in every training row", fields[f],
+              k + 1);
       of.mean.push_back(moments[f][k].mean);
       of.std.push_back(moments[f][k].Deviation());
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The statistics behind `normalize: auto` and `missing: mean` for tables.
 #include <string>
@@ -15,6 +16,7 @@ struct ColumnStatistics {
 
 // Measures all examples, in double; NaN counts as missing. Throws kConfig for an unknown or
 // non-numeric field, kData if an element has no number in any example.
-MXTRAIN_API std::vector<ColumnStatistics> MeasureColumns(const Source& source, const std::vector<std::string>& fields);
+MXTRAIN_API std::vector<ColumnStatistics> MeasureColumns(const Source& source,
+                                                         const std::vector<std::string>& fields);
 
 }  // namespace mxtrain::io

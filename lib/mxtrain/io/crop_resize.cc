@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For each row of the result: the weighted sum of the box's rows that it needs, then the taps of
 // each pixel along that sum. Compiled once per instruction set; the best one available is chosen at
 // run time.
@@ -34,20 +35,23 @@ void SumRows(const uint8_t* const* rows, const float* weights, int taps, size_t 
   const hn::ScalableTag<float> d;
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
     auto sum = hn::Mul(FromBytes(d, rows[0] + i), hn::Set(d, weights[0]));
-    for (int t = 1; t < taps; ++t) sum = hn::MulAdd(FromBytes(d, rows[t] + i), hn::Set(d, weights[t]), sum);
+    for (int t = 1; t < taps; ++t)
+      sum = hn::MulAdd(FromBytes(d, rows[t] + i), hn::Set(d, weights[t]), sum);
     hn::StoreU(sum, d, sums + i);
   }
 }
 
 // One pixel of three channels at a time, one vector of numbers; kTaps 0: `taps` taps.
 template <int kTaps, typename D>
-void SumPixels(D d, const float* sums, const int* first, const float* weights, int taps, int width, float* line) {
+void SumPixels(D d, const float* sums, const int* first, const float* weights, int taps, int width,
+               float* line) {
   if (kTaps != 0) taps = kTaps;
   for (int x = 0; x < width; ++x, weights += taps, line += 3) {
     for (size_t c = 0; c < 3; c += hn::Lanes(d)) {
       const float* from = sums + first[x] + c;
       auto sum = hn::Mul(hn::LoadU(d, from), hn::Set(d, weights[0]));
-      for (int t = 1; t < taps; ++t) sum = hn::MulAdd(hn::LoadU(d, from + 3 * t), hn::Set(d, weights[t]), sum);
+      for (int t = 1; t < taps; ++t)
+        sum = hn::MulAdd(hn::LoadU(d, from + 3 * t), hn::Set(d, weights[t]), sum);
       hn::StoreU(sum, d, line + c);
     }
   }
@@ -55,7 +59,8 @@ void SumPixels(D d, const float* sums, const int* first, const float* weights, i
 
 // line[x] = sum over taps of weights[x * taps + t] * pixel t of those starting at sums[first[x]];
 // three channels. May access one number beyond the end of both.
-void SumColumnsRgb(const float* sums, const int* first, const float* weights, int taps, int width, float* line) {
+void SumColumnsRgb(const float* sums, const int* first, const float* weights, int taps, int width,
+                   float* line) {
   const hn::CappedTag<float, 4> d;
   if (taps == 2) return SumPixels<2>(d, sums, first, weights, taps, width, line);
   SumPixels<0>(d, sums, first, weights, taps, width, line);
@@ -85,8 +90,8 @@ hn::Vec<D> Rounded(D d, hn::Vec<D> value) {
 
 // Rounds interleaved channels to a row of each plane; may read one vector per channel beyond the
 // line.
-void LineToPlanes(const float* line, int channels, size_t n, const float* scale, const float* offset, bool by_255, float* planes,
-                  size_t plane) {
+void LineToPlanes(const float* line, int channels, size_t n, const float* scale,
+                  const float* offset, bool by_255, float* planes, size_t plane) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   HWY_ALIGN float rest[HWY_MAX_BYTES / sizeof(float)];
@@ -111,8 +116,8 @@ void LineToPlanes(const float* line, int channels, size_t n, const float* scale,
 }
 
 // Converts interleaved pixels to numbers, in whole vectors; returns how many.
-size_t BytesToPlanes(const uint8_t* pixels, int channels, size_t n, const float* scale, const float* offset, bool by_255, float* planes,
-                     size_t plane) {
+size_t BytesToPlanes(const uint8_t* pixels, int channels, size_t n, const float* scale,
+                     const float* offset, bool by_255, float* planes, size_t plane) {
   const hn::ScalableTag<float> d;
   const hn::Rebind<uint8_t, decltype(d)> d8;
   const hn::Rebind<int32_t, decltype(d)> d32;
@@ -127,7 +132,8 @@ size_t BytesToPlanes(const uint8_t* pixels, int channels, size_t n, const float*
     }
     for (int c = 0; c < channels; ++c) {
       const auto value = hn::ConvertTo(d, hn::PromoteTo(d32, v[c]));
-      hn::StoreU(Level(d, value, scale[c], offset[c], by_255), d, planes + static_cast<size_t>(c) * plane + i);
+      hn::StoreU(Level(d, value, scale[c], offset[c], by_255), d,
+                 planes + static_cast<size_t>(c) * plane + i);
     }
   }
   return i;
@@ -168,7 +174,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/crop_resize.h"
-#include "mxtrain/io/resample.h"
+#include "mxtrain/io/internal/resample.h"
 
 namespace mxtrain::io {
 HWY_EXPORT(SumRows);
@@ -226,7 +232,8 @@ int SampleWeights(int how, double at, double step, int* begin, double* weights) 
     const double low = at - step / 2, high = at + step / 2;
     *begin = Floor(low);
     int count = 0;
-    for (int i = *begin; i < high - 1e-9; ++i) weights[count++] = (std::min(high, i + 1.0) - std::max(low, double(i))) / step;
+    for (int i = *begin; i < high - 1e-9; ++i)
+      weights[count++] = (std::min(high, i + 1.0) - std::max(low, double(i))) / step;
     return count;
   }
   if (how == kCubic) {
@@ -241,11 +248,16 @@ int SampleWeights(int how, double at, double step, int* begin, double* weights) 
 }
 
 void MakeAxis(const Side& side, int how, Axis* axis) {
-  const double begin = side.box_begin * side.scale, size = side.box_size * side.scale, step = size / side.grid;
+  const double begin = side.box_begin * side.scale, size = side.box_size * side.scale,
+               step = size / side.grid;
   // The edges of the box in decoded pixels.
   const int low = std::max(side.begin, static_cast<int>(std::floor(begin + 1e-6)));
-  const int high = std::min(side.begin + side.size, static_cast<int>(std::ceil(begin + size - 1e-6)));
-  const int widest = how == kNearest ? 1 : how == kArea && step > 1 ? static_cast<int>(std::ceil(step)) + 1 : how == kCubic ? 4 : 2;
+  const int high =
+      std::min(side.begin + side.size, static_cast<int>(std::ceil(begin + size - 1e-6)));
+  const int widest = how == kNearest            ? 1
+                     : how == kArea && step > 1 ? static_cast<int>(std::ceil(step)) + 1
+                     : how == kCubic            ? 4
+                                                : 2;
   const int taps = std::min(widest, high - low);
   axis->taps = taps;
   axis->first.resize(static_cast<size_t>(side.window_size));
@@ -255,7 +267,8 @@ void MakeAxis(const Side& side, int how, Axis* axis) {
   for (int i = 0; i < side.window_size; ++i, to += taps) {
     const int grid = side.window_begin + (side.reversed ? side.window_size - 1 - i : i);
     int at = 0;
-    const int count = SampleWeights(how, begin + (grid + 0.5) * step, step, &at, axis->sample.data());
+    const int count =
+        SampleWeights(how, begin + (grid + 0.5) * step, step, &at, axis->sample.data());
     const int first = std::clamp(at, low, high - taps);
     axis->first[static_cast<size_t>(i)] = first - side.begin;
     for (int t = 0; t < count; ++t) {
@@ -280,11 +293,15 @@ Workspace& ThreadWorkspace() {
 
 int MethodOf(const CropResize& crop) {
   if (crop.how.interpolation != kAuto) return crop.how.interpolation;
-  return 2 * crop.grid_height <= crop.box.height || 2 * crop.grid_width <= crop.box.width ? kArea : kBilinear;
+  return 2 * crop.grid_height <= crop.box.height || 2 * crop.grid_width <= crop.box.width
+             ? kArea
+             : kBilinear;
 }
 
 void SumColumns(const Axis& axis, int channels, int width, const float* sums, float* line) {
-  if (channels == 3) return HWY_DYNAMIC_DISPATCH(SumColumnsRgb)(sums, axis.first.data(), axis.weights.data(), axis.taps, width, line);
+  if (channels == 3)
+    return HWY_DYNAMIC_DISPATCH(SumColumnsRgb)(sums, axis.first.data(), axis.weights.data(),
+                                               axis.taps, width, line);
   const float* weights = axis.weights.data();
   for (int x = 0; x < width; ++x, weights += axis.taps) {
     const float* from = sums + axis.first[static_cast<size_t>(x)];
@@ -299,14 +316,17 @@ void ForEachLine(const CropResize& crop, const Image& from, const Frame& frame, 
   Workspace& work = ThreadWorkspace();
   const int how = MethodOf(crop);
   const Box &box = crop.box, &window = crop.window, &covers = frame.covers;
-  MakeAxis({box.y, box.height, crop.grid_height, window.y, window.height, crop.upside_down, frame.scale, covers.y, covers.height}, how,
-           &work.rows);
-  MakeAxis({box.x, box.width, crop.grid_width, window.x, window.width, crop.mirrored, frame.scale, covers.x, covers.width}, how,
-           &work.columns);
+  MakeAxis({box.y, box.height, crop.grid_height, window.y, window.height, crop.upside_down,
+            frame.scale, covers.y, covers.height},
+           how, &work.rows);
+  MakeAxis({box.x, box.width, crop.grid_width, window.x, window.width, crop.mirrored, frame.scale,
+            covers.x, covers.width},
+           how, &work.columns);
   const auto channels = static_cast<size_t>(from.channels);
   const int low = std::min(work.columns.first.front(), work.columns.first.back());
   const int high = std::max(work.columns.first.front(), work.columns.first.back());
-  const size_t begin = channels * static_cast<size_t>(low), n = channels * static_cast<size_t>(high + work.columns.taps - low);
+  const size_t begin = channels * static_cast<size_t>(low),
+               n = channels * static_cast<size_t>(high + work.columns.taps - low);
   for (int& first : work.columns.first) first = (first - low) * from.channels;  // of numbers
   work.sums.resize(n + kSpare);
   work.line.resize(channels * static_cast<size_t>(window.width) + 3 * kSpare);
@@ -316,14 +336,16 @@ void ForEachLine(const CropResize& crop, const Image& from, const Frame& frame, 
   const uint8_t* const end = from.pixels.data() + from.pixels.size();
   for (int y = 0; y < window.height; ++y) {
     for (size_t t = 0; t < taps; ++t) {
-      const uint8_t* row = from.row(work.rows.first[static_cast<size_t>(y)] + static_cast<int>(t)) + begin;
+      const uint8_t* row =
+          from.row(work.rows.first[static_cast<size_t>(y)] + static_cast<int>(t)) + begin;
       if (static_cast<size_t>(end - row) < n + kSpare) {
         row = static_cast<const uint8_t*>(std::memcpy(work.last.data() + t * (n + kSpare), row, n));
       }
       work.taps[t] = row;
     }
     HWY_DYNAMIC_DISPATCH(SumRows)
-    (work.taps.data(), work.rows.weights.data() + static_cast<size_t>(y) * taps, work.rows.taps, n, work.sums.data());
+    (work.taps.data(), work.rows.weights.data() + static_cast<size_t>(y) * taps, work.rows.taps, n,
+     work.sums.data());
     SumColumns(work.columns, from.channels, window.width, work.sums.data(), work.line.data());
     emit(y, work.line.data());
   }
@@ -332,7 +354,8 @@ void ForEachLine(const CropResize& crop, const Image& from, const Frame& frame, 
 // If the result's pixels are the image's, in the same order.
 const uint8_t* PlainRow(const CropResize& crop, const Image& from, const Frame& frame, int y) {
   const int row = crop.upside_down ? crop.window.height - 1 - y : y;
-  return from.row(crop.box.y + crop.window.y + row - frame.covers.y) + (crop.box.x + crop.window.x - frame.covers.x) * from.channels;
+  return from.row(crop.box.y + crop.window.y + row - frame.covers.y) +
+         (crop.box.x + crop.window.x - frame.covers.x) * from.channels;
 }
 
 void CopyMirrored(const uint8_t* from, int channels, int width, uint8_t* to) {
@@ -378,7 +401,8 @@ bool CropResize::Resize(int new_height, int new_width, const Resampling& resampl
 
 Box CropResize::Needed() const {
   if (!resized()) return box;
-  const auto part = [](int box_begin, int box_size, int grid, int begin, int size, int* from, int* count) {
+  const auto part = [](int box_begin, int box_size, int grid, int begin, int size, int* from,
+                       int* count) {
     const double step = double(box_size) / grid, reach = 4 * std::max(1.0, step) + 2;
     const int low = std::max(0, static_cast<int>(begin * step - reach));
     const int high = std::min(box_size, static_cast<int>((begin + size) * step + reach));
@@ -407,28 +431,34 @@ void ApplyToPixels(const CropResize& crop, const Image& from, const Frame& frame
   const auto row_of = [&](int y) { return pixels + static_cast<size_t>(y) * bytes; };
   if (IsAntialiased(crop, frame)) return Resample(crop, from, frame, pixels);
   if (!IsPlain(crop, frame)) {
-    ForEachLine(crop, from, frame, [&](int y, const float* line) { HWY_DYNAMIC_DISPATCH(LineToBytes)(line, bytes, row_of(y)); });
+    ForEachLine(crop, from, frame, [&](int y, const float* line) {
+      HWY_DYNAMIC_DISPATCH(LineToBytes)(line, bytes, row_of(y));
+    });
     return;
   }
   for (int y = 0; y < crop.height(); ++y) {
     const uint8_t* row = PlainRow(crop, from, frame, y);
-    crop.mirrored ? CopyMirrored(row, from.channels, crop.width(), row_of(y)) : static_cast<void>(std::memcpy(row_of(y), row, bytes));
+    crop.mirrored ? CopyMirrored(row, from.channels, crop.width(), row_of(y))
+                  : static_cast<void>(std::memcpy(row_of(y), row, bytes));
   }
 }
 
-void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame, const PixelLevels& levels, float* planes) {
-  const auto width = static_cast<size_t>(crop.width()), plane = width * static_cast<size_t>(crop.height());
+void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame,
+                   const PixelLevels& levels, float* planes) {
+  const auto width = static_cast<size_t>(crop.width()),
+             plane = width * static_cast<size_t>(crop.height());
   const bool plain = IsPlain(crop, frame);
   if (!plain && !IsAntialiased(crop, frame)) {
     ForEachLine(crop, from, frame, [&](int y, const float* line) {
       HWY_DYNAMIC_DISPATCH(LineToPlanes)
-      (line, from.channels, width, levels.scale, levels.offset, levels.by_255, planes + static_cast<size_t>(y) * width,
-       plane);
+      (line, from.channels, width, levels.scale, levels.offset, levels.by_255,
+       planes + static_cast<size_t>(y) * width, plane);
     });
     return;
   }
   const size_t bytes = width * static_cast<size_t>(from.channels);
-  if (plain && bytes * static_cast<size_t>(crop.height()) == from.pixels.size() && !crop.mirrored && !crop.upside_down) {
+  if (plain && bytes * static_cast<size_t>(crop.height()) == from.pixels.size() && !crop.mirrored &&
+      !crop.upside_down) {
     return PixelsToPlanes(from.pixels, from.channels, levels, planes);
   }
   static thread_local Image copy;
@@ -436,23 +466,28 @@ void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame
   PixelsToPlanes(copy.pixels, copy.channels, levels, planes);
 }
 
-void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const PixelLevels& levels, float* planes) {
+void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const PixelLevels& levels,
+                    float* planes) {
   const size_t plane = pixels.size() / static_cast<size_t>(channels);
   const auto run = [&](const uint8_t* from, size_t n, float* to, size_t stride) {
-    return HWY_DYNAMIC_DISPATCH(BytesToPlanes)(from, channels, n, levels.scale, levels.offset, levels.by_255, to, stride);
+    return HWY_DYNAMIC_DISPATCH(BytesToPlanes)(from, channels, n, levels.scale, levels.offset,
+                                               levels.by_255, to, stride);
   };
   const size_t done = run(pixels.data(), plane, planes, plane), left = plane - done;
   if (left == 0) return;
   uint8_t rest[3 * kMostLanes] = {};
   float numbers[3 * kMostLanes];
-  std::memcpy(rest, pixels.data() + done * static_cast<size_t>(channels), left * static_cast<size_t>(channels));
+  std::memcpy(rest, pixels.data() + done * static_cast<size_t>(channels),
+              left * static_cast<size_t>(channels));
   run(rest, kMostLanes, numbers, kMostLanes);
-  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) std::copy_n(numbers + c * kMostLanes, left, planes + c * plane + done);
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c)
+    std::copy_n(numbers + c * kMostLanes, left, planes + c * plane + done);
 }
 
 void MixChannels(const float (&matrix)[3][4], Image* image) {
   MXTRAIN_ASSERT(image->channels == 3);
-  const size_t pixels = image->pixels.size() / 3, done = HWY_DYNAMIC_DISPATCH(MixRgb)(matrix, pixels, image->pixels.data());
+  const size_t pixels = image->pixels.size() / 3,
+               done = HWY_DYNAMIC_DISPATCH(MixRgb)(matrix, pixels, image->pixels.data());
   if (done == pixels) return;
   uint8_t rest[3 * kMostLanes] = {};
   const size_t bytes = 3 * (pixels - done);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Crop, resize and flip in one pass, as most chains begin.
 #include <span>
@@ -16,7 +17,8 @@ enum Interpolation { kNearest, kBilinear, kCubic, kArea, kAuto };
 struct Resampling {
   int interpolation = kAuto;
   bool antialias = false;
-  Resampling(int interpolation = kAuto, bool antialias = false) : interpolation(interpolation), antialias(antialias) {}
+  Resampling(int interpolation = kAuto, bool antialias = false)
+      : interpolation(interpolation), antialias(antialias) {}
   friend bool operator==(const Resampling&, const Resampling&) = default;
 };
 
@@ -30,7 +32,9 @@ struct MXTRAIN_API CropResize {
   bool mirrored = false, upside_down = false;
   Resampling how = {};
 
-  static CropResize Whole(int height, int width) { return {{0, 0, height, width}, height, width, {0, 0, height, width}}; }
+  static CropResize Whole(int height, int width) {
+    return {{0, 0, height, width}, height, width, {0, 0, height, width}};
+  }
   int height() const { return window.height; }  // of the result
   int width() const { return window.width; }
   bool resized() const { return grid_height != box.height || grid_width != box.width; }
@@ -55,14 +59,18 @@ struct MXTRAIN_API CropResize {
 // along an axis that grows. Results are rounded to 8 bits.
 MXTRAIN_API void Apply(const CropResize& crop, const Image& from, const Frame& frame, Image* to);
 // The same, to pixels [height, width, C] in a given buffer.
-MXTRAIN_API void ApplyToPixels(const CropResize& crop, const Image& from, const Frame& frame, uint8_t* pixels);
+MXTRAIN_API void ApplyToPixels(const CropResize& crop, const Image& from, const Frame& frame,
+                               uint8_t* pixels);
 // The same, converted to planes [C, height, width] of values: bit-exact with PixelLevels on
 // processors with FMA3 (all with AVX2); older ones round twice instead of once.
-MXTRAIN_API void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame, const PixelLevels& levels, float* planes);
+MXTRAIN_API void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame,
+                               const PixelLevels& levels, float* planes);
 // Interleaved pixels to planes.
-MXTRAIN_API void PixelsToPlanes(std::span<const uint8_t> pixels, int channels, const PixelLevels& levels, float* planes);
+MXTRAIN_API void PixelsToPlanes(std::span<const uint8_t> pixels, int channels,
+                                const PixelLevels& levels, float* planes);
 
-// out[c] = sum over k of matrix[c][k] * pixel[k] + matrix[c][3], rounded and clamped; for RGB in place.
+// out[c] = sum over k of matrix[c][k] * pixel[k] + matrix[c][3], rounded and clamped; for RGB in
+// place.
 MXTRAIN_API void MixChannels(const float (&matrix)[3][4], Image* image);
 
 }  // namespace mxtrain::io

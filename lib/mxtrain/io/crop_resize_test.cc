@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Crop-resizes against formulas in double and against their steps one by one; parts of JPEG files
 // against whole images of another decoder.
 #include "mxtrain/io/crop_resize.h"
@@ -21,7 +22,8 @@ namespace {
 Image Noise(int height, int width, int channels, uint64_t seed = 1) {
   Image image;
   image.Resize(height, width, channels);
-  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(PhiloxAt(seed, 2, 3, i) >> 24);
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<uint8_t>(PhiloxAt(seed, 2, 3, i) >> 24);
   return image;
 }
 
@@ -54,14 +56,16 @@ std::vector<double> ResizeLine(const std::vector<double>& from, int count, int h
     } else if (how == kArea && step > 1) {
       double sum = 0;
       constexpr int kParts = 6000;  // the mean of many points
-      for (int k = 0; k < kParts; ++k) sum += edge(static_cast<int>(g * step + step * (k + 0.5) / kParts));
+      for (int k = 0; k < kParts; ++k)
+        sum += edge(static_cast<int>(g * step + step * (k + 0.5) / kParts));
       to.push_back(sum / kParts);
     } else if (how == kCubic) {
       const double t = at - 0.5 - std::floor(at - 0.5), a = -0.75;
       const int i = static_cast<int>(std::floor(at - 0.5));
       const auto near = [a](double x) { return (a + 2) * x * x * x - (a + 3) * x * x + 1; };
       const auto far = [a](double x) { return a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a; };
-      to.push_back(far(1 + t) * edge(i - 1) + near(t) * edge(i) + near(1 - t) * edge(i + 1) + far(2 - t) * edge(i + 2));
+      to.push_back(far(1 + t) * edge(i - 1) + near(t) * edge(i) + near(1 - t) * edge(i + 1) +
+                   far(2 - t) * edge(i + 2));
     } else {
       const double t = at - 0.5 - std::floor(at - 0.5);
       const int i = static_cast<int>(std::floor(at - 0.5));
@@ -72,14 +76,17 @@ std::vector<double> ResizeLine(const std::vector<double>& from, int count, int h
 }
 
 // [grid_height][grid_width] of one channel of a box.
-std::vector<std::vector<double>> ResizeChannel(const Image& image, const Box& box, int height, int width, int channel, int how) {
+std::vector<std::vector<double>> ResizeChannel(const Image& image, const Box& box, int height,
+                                               int width, int channel, int how) {
   std::vector<std::vector<double>> rows;
   for (int y = 0; y < box.height; ++y) {
     std::vector<double> line;
-    for (int x = 0; x < box.width; ++x) line.push_back(image.row(box.y + y)[(box.x + x) * image.channels + channel]);
+    for (int x = 0; x < box.width; ++x)
+      line.push_back(image.row(box.y + y)[(box.x + x) * image.channels + channel]);
     rows.push_back(ResizeLine(line, width, how));
   }
-  std::vector<std::vector<double>> result(static_cast<size_t>(height), std::vector<double>(static_cast<size_t>(width)));
+  std::vector<std::vector<double>> result(static_cast<size_t>(height),
+                                          std::vector<double>(static_cast<size_t>(width)));
   for (size_t x = 0; x < static_cast<size_t>(width); ++x) {
     std::vector<double> column;
     for (const auto& row : rows) column.push_back(row[x]);
@@ -100,7 +107,8 @@ double Worst(const Image& image, const Box& box, int height, int width, int how)
     const auto expected = ResizeChannel(image, box, height, width, c, how);
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
-        const double value = std::clamp(expected[static_cast<size_t>(y)][static_cast<size_t>(x)], 0.0, 255.0);
+        const double value =
+            std::clamp(expected[static_cast<size_t>(y)][static_cast<size_t>(x)], 0.0, 255.0);
         worst = std::max(worst, std::abs(value - result.row(y)[x * image.channels + c]));
       }
     }
@@ -111,7 +119,8 @@ double Worst(const Image& image, const Box& box, int height, int width, int how)
 // One pass of Pillow's: along a line, rounded to 8 bits.
 std::vector<double> PillowLine(const std::vector<double>& from, int count, int how) {
   const auto n = static_cast<int>(from.size());
-  const double step = double(n) / count, reduction = std::max(1.0, step), support = (how == kCubic ? 2 : 1) * reduction;
+  const double step = double(n) / count, reduction = std::max(1.0, step),
+               support = (how == kCubic ? 2 : 1) * reduction;
   const auto filter = [how](double x) {
     constexpr double a = -0.5;
     x = std::abs(x);
@@ -123,7 +132,8 @@ std::vector<double> PillowLine(const std::vector<double>& from, int count, int h
   for (int i = 0; i < count; ++i) {
     const double centre = (i + 0.5) * step;
     double sum = 0, weights = 0;
-    for (int k = std::max(0, static_cast<int>(centre - support + 0.5)); k < std::min(n, static_cast<int>(centre + support + 0.5)); ++k) {
+    for (int k = std::max(0, static_cast<int>(centre - support + 0.5));
+         k < std::min(n, static_cast<int>(centre + support + 0.5)); ++k) {
       const double weight = filter((k + 0.5 - centre) / reduction);
       sum += weight * from[static_cast<size_t>(k)];
       weights += weight;
@@ -140,14 +150,17 @@ Image PillowResize(const Image& image, const Box& box, int height, int width, in
     std::vector<std::vector<double>> rows;
     for (int y = 0; y < box.height; ++y) {
       std::vector<double> line;
-      for (int x = 0; x < box.width; ++x) line.push_back(image.row(box.y + y)[(box.x + x) * image.channels + c]);
+      for (int x = 0; x < box.width; ++x)
+        line.push_back(image.row(box.y + y)[(box.x + x) * image.channels + c]);
       rows.push_back(PillowLine(line, width, how));
     }
     for (int x = 0; x < width; ++x) {
       std::vector<double> column;
       for (const auto& row : rows) column.push_back(row[static_cast<size_t>(x)]);
       const std::vector<double> resized = PillowLine(column, height, how);
-      for (int y = 0; y < height; ++y) result.row(y)[x * image.channels + c] = static_cast<uint8_t>(resized[static_cast<size_t>(y)]);
+      for (int y = 0; y < height; ++y)
+        result.row(y)[x * image.channels + c] =
+            static_cast<uint8_t>(resized[static_cast<size_t>(y)]);
     }
   }
   return result;
@@ -156,7 +169,8 @@ Image PillowResize(const Image& image, const Box& box, int height, int width, in
 int LargestDifference(const Image& a, const Image& b) {
   REQUIRE(a.pixels.size() == b.pixels.size());
   int most = 0;
-  for (size_t i = 0; i < a.pixels.size(); ++i) most = std::max(most, std::abs(a.pixels[i] - b.pixels[i]));
+  for (size_t i = 0; i < a.pixels.size(); ++i)
+    most = std::max(most, std::abs(a.pixels[i] - b.pixels[i]));
   return most;
 }
 
@@ -175,8 +189,8 @@ std::string TurboEncode(const Image& image, int subsampling, bool progressive) {
   const TurboHandle turbo{tjInitCompress()};
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
-  REQUIRE(tjCompress2(turbo.handle, image.pixels.data(), image.width, 0, image.height, TJPF_RGB, &bytes, &size, subsampling, 90,
-                      progressive ? TJFLAG_PROGRESSIVE : 0) == 0);
+  REQUIRE(tjCompress2(turbo.handle, image.pixels.data(), image.width, 0, image.height, TJPF_RGB,
+                      &bytes, &size, subsampling, 90, progressive ? TJFLAG_PROGRESSIVE : 0) == 0);
   const std::string result(reinterpret_cast<char*>(bytes), size);
   tjFree(bytes);
   return result;
@@ -186,12 +200,14 @@ Image TurboDecode(const std::string& bytes, int eighths, int channels) {
   const TurboHandle turbo{tjInitDecompress()};
   int width = 0, height = 0, subsampling = 0, space = 0;
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  REQUIRE(tjDecompressHeader3(turbo.handle, data, bytes.size(), &width, &height, &subsampling, &space) == 0);
+  REQUIRE(tjDecompressHeader3(turbo.handle, data, bytes.size(), &width, &height, &subsampling,
+                              &space) == 0);
   const tjscalingfactor scale{eighths, 8};
   Image image;
   image.Resize(TJSCALED(height, scale), TJSCALED(width, scale), channels);
-  REQUIRE(tjDecompress2(turbo.handle, data, bytes.size(), image.pixels.data(), image.width, 0, image.height,
-                        channels == 3 ? TJPF_RGB : TJPF_GRAY, TJFLAG_ACCURATEDCT) == 0);
+  REQUIRE(tjDecompress2(turbo.handle, data, bytes.size(), image.pixels.data(), image.width, 0,
+                        image.height, channels == 3 ? TJPF_RGB : TJPF_GRAY,
+                        TJFLAG_ACCURATEDCT) == 0);
   return image;
 }
 
@@ -214,7 +230,8 @@ TEST_CASE("resizing agrees with its definition") {
     for (const int how : {kNearest, kBilinear, kCubic, kArea}) {
       CAPTURE(channels);
       CAPTURE(how);
-      const double bound = how == kArea ? 0.55 : 0.501;  // rounding; the reference of area is a sum of points
+      const double bound =
+          how == kArea ? 0.55 : 0.501;  // rounding; the reference of area is a sum of points
       CHECK(Worst(image, {0, 0, 37, 53}, 37, 20, how) <= bound);
       CHECK(Worst(image, {5, 7, 30, 41}, 16, 16, how) <= bound);
       CHECK(Worst(image, {5, 7, 11, 13}, 29, 40, how) <= bound);  // enlarged
@@ -259,7 +276,9 @@ TEST_CASE("a crop-resize gives the pixels of its steps one by one, and the numbe
   int cuts = 0;
   for (uint64_t i = 0; i < 200; ++i) {
     uint64_t draw = 0;
-    const auto below = [&](int n) { return static_cast<int>(PhiloxAt(7, i, 0, draw++) % static_cast<uint32_t>(n)); };
+    const auto below = [&](int n) {
+      return static_cast<int>(PhiloxAt(7, i, 0, draw++) % static_cast<uint32_t>(n));
+    };
     Image at = image, next;
     CropResize all = CropResize::Whole(61, 83);
     const auto both = [&](auto&& step) {
@@ -272,16 +291,21 @@ TEST_CASE("a crop-resize gives the pixels of its steps one by one, and the numbe
     for (int steps = 0; steps < 5; ++steps) {
       const int kind = below(3), height = 1 + below(all.height()), width = 1 + below(all.width());
       if (kind == 0) {
-        const Box box{below(all.height() - height + 1), below(all.width() - width + 1), height, width};
+        const Box box{below(all.height() - height + 1), below(all.width() - width + 1), height,
+                      width};
         both([&](CropResize* crop) { return crop->Crop(box), true; });
       } else if (kind == 1) {
-        const Resampling ways[] = {kNearest, kBilinear, kCubic, kArea, kAuto, {kBilinear, true}, {kCubic, true}};
+        const Resampling ways[] = {kNearest, kBilinear,         kCubic,        kArea,
+                                   kAuto,    {kBilinear, true}, {kCubic, true}};
         const Resampling how = ways[below(7)];
         const int h = 1 + below(90), w = 1 + below(90);
-        if (!all.mirrored && !all.upside_down) both([&](CropResize* crop) { return crop->Resize(h, w, how); });
+        if (!all.mirrored && !all.upside_down)
+          both([&](CropResize* crop) { return crop->Resize(h, w, how); });
       } else {
         const bool side = below(2) == 1;
-        both([&](CropResize* crop) { return (side ? crop->mirrored : crop->upside_down) ^= true, true; });
+        both([&](CropResize* crop) {
+          return (side ? crop->mirrored : crop->upside_down) ^= true, true;
+        });
       }
     }
     Image once;
@@ -296,7 +320,8 @@ TEST_CASE("a crop-resize gives the pixels of its steps one by one, and the numbe
     ApplyToPlanes(all, image, WholeOf(image), levels, planes.data());
     const size_t plane = expected.size() / 3;
     for (size_t p = 0; p < plane; ++p) {
-      for (size_t c = 0; c < 3; ++c) expected[c * plane + p] = once.pixels[3 * p + c] * levels.scale[c] + levels.offset[c];
+      for (size_t c = 0; c < 3; ++c)
+        expected[c * plane + p] = once.pixels[3 * p + c] * levels.scale[c] + levels.offset[c];
     }
     CHECK(planes == expected);
 
@@ -313,7 +338,8 @@ TEST_CASE("a crop-resize gives the pixels of its steps one by one, and the numbe
 }
 
 TEST_CASE("a part of a JPEG has the pixels of the whole, in every subsampling and size") {
-  for (const int subsampling : {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_GRAY, TJSAMP_440, TJSAMP_411}) {
+  for (const int subsampling :
+       {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_GRAY, TJSAMP_440, TJSAMP_411}) {
     for (const bool progressive : {false, true}) {
       for (const auto& [height, width] : {std::pair{97, 131}, {64, 64}, {17, 300}}) {
         const std::string jpeg = TurboEncode(Blobs(height, width), subsampling, progressive);
@@ -324,7 +350,9 @@ TEST_CASE("a part of a JPEG has the pixels of the whole, in every subsampling an
             int wrong = 0;
             for (uint64_t i = 0; i < 12; ++i) {
               uint64_t draw = 0;
-              const auto below = [&](int n) { return static_cast<int>(PhiloxAt(9, i, 1, draw++) % static_cast<uint32_t>(n)); };
+              const auto below = [&](int n) {
+                return static_cast<int>(PhiloxAt(9, i, 1, draw++) % static_cast<uint32_t>(n));
+              };
               const int h = 1 + below(height), w = 1 + below(width);
               const Box box{below(height - h + 1), below(width - w + 1), h, w};
               DecodeOptions options;
@@ -337,8 +365,9 @@ TEST_CASE("a part of a JPEG has the pixels of the whole, in every subsampling an
               REQUIRE(frame.scale == eighths / 8.0);
               const double s = frame.scale;
               const int y = static_cast<int>(box.y * s), x = static_cast<int>(box.x * s);
-              const Box reduced{y, x, std::min(whole.height, static_cast<int>(std::ceil((box.y + h) * s))) - y,
-                                std::min(whole.width, static_cast<int>(std::ceil((box.x + w) * s))) - x};
+              const Box reduced{
+                  y, x, std::min(whole.height, static_cast<int>(std::ceil((box.y + h) * s))) - y,
+                  std::min(whole.width, static_cast<int>(std::ceil((box.x + w) * s))) - x};
               wrong += Differing(whole, part, frame.covers, reduced);
             }
             CAPTURE(subsampling);

@@ -1,4 +1,5 @@
-#include "mxtrain/io/csv_source.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/csv_source.h"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +11,9 @@
 #include <optional>
 
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/io/image_files.h"
-#include "mxtrain/io/table_text.h"
-#include "mxtrain/io/text_columns.h"
+#include "mxtrain/io/internal/image_files.h"
+#include "mxtrain/io/internal/table_text.h"
+#include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
@@ -29,9 +30,11 @@ std::vector<NamedField> GroupByField(const std::vector<std::string>& items, cons
   std::vector<NamedField> fields;
   for (const std::string& item : items) {
     const size_t equals = item.find('=');
-    if (equals == std::string::npos || equals == 0) Throw(ErrorKind::kConfig, "csv: {} has '{}'; expected FIELD=VALUE", parameter, item);
+    if (equals == std::string::npos || equals == 0)
+      Throw(ErrorKind::kConfig, "csv: {} has '{}'; expected FIELD=VALUE", parameter, item);
     const std::string name(Trim(std::string_view(item).substr(0, equals)));
-    const auto found = std::find_if(fields.begin(), fields.end(), [&](const NamedField& f) { return f.name == name; });
+    const auto found = std::find_if(fields.begin(), fields.end(),
+                                    [&](const NamedField& f) { return f.name == name; });
     NamedField& field = found == fields.end() ? fields.emplace_back(NamedField{name, {}}) : *found;
     field.values.emplace_back(Trim(std::string_view(item).substr(equals + 1)));
   }
@@ -39,18 +42,22 @@ std::vector<NamedField> GroupByField(const std::vector<std::string>& items, cons
 }
 
 // The values of a field; none if it is not named.
-std::vector<std::string> ValuesOf(const std::vector<std::string>& items, const char* parameter, const std::string& name) {
+std::vector<std::string> ValuesOf(const std::vector<std::string>& items, const char* parameter,
+                                  const std::string& name) {
   for (NamedField& field : GroupByField(items, parameter)) {
     if (field.name == name) return std::move(field.values);
   }
   return {};
 }
 
-std::vector<double> NumbersOf(const std::vector<std::string>& items, const char* parameter, const std::string& name, size_t columns) {
+std::vector<double> NumbersOf(const std::vector<std::string>& items, const char* parameter,
+                              const std::string& name, size_t columns) {
   std::vector<double> numbers;
-  for (const std::string& text : ValuesOf(items, parameter, name)) params::Parse(text, &numbers.emplace_back());
+  for (const std::string& text : ValuesOf(items, parameter, name))
+    params::Parse(text, &numbers.emplace_back());
   if (numbers.empty() || numbers.size() == columns) return numbers;
-  Throw(ErrorKind::kConfig, "csv: {} has {} numbers for the {} columns of '{}'", parameter, numbers.size(), columns, name);
+  Throw(ErrorKind::kConfig, "csv: {} has {} numbers for the {} columns of '{}'", parameter,
+        numbers.size(), columns, name);
 }
 
 // The placeholder for a missing number.
@@ -58,7 +65,8 @@ bool IsMissing(std::string_view cell) {
   static constexpr std::array<std::string_view, 5> kWords = {"", "nan", "na", "n/a", "null"};
   if (cell.size() > 4) return false;
   std::string lower(cell);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
 }
 
@@ -70,34 +78,47 @@ struct Sheet {
   std::vector<int64_t> lines, numbers;  // of each row: in the file, and among the rows, from 1
 
   std::string ColumnName(size_t column) const {
-    return column < header.size() ? format("column '{}'", header[column]) : format("column {} (counted from 0)", column);
+    return column < header.size() ? format("column '{}'", header[column])
+                                  : format("column {} (counted from 0)", column);
   }
-  std::string Place(int64_t line, size_t column) const { return format("{}:{}: {}", file, line, ColumnName(column)); }
+  std::string Place(int64_t line, size_t column) const {
+    return format("{}:{}: {}", file, line, ColumnName(column));
+  }
   [[noreturn]] void ThrowNoNumber(int64_t line, size_t column, std::string_view cell) const {
     const bool comma = cell.find(',') != std::string_view::npos;
     if (IsOutOfRange(cell)) {
-      const bool small = cell.find("e-") != std::string_view::npos || cell.find("E-") != std::string_view::npos;
-      Throw(ErrorKind::kData, "{}: '{}' is too {} for float32; {}", Place(line, column), cell.substr(0, 40), small ? "small" : "large",
-            small ? "write 0" : "scale the column");
+      const bool small =
+          cell.find("e-") != std::string_view::npos || cell.find("E-") != std::string_view::npos;
+      Throw(ErrorKind::kData, "{}: '{}' is too {} for float32; {}", Place(line, column),
+            cell.substr(0, 40), small ? "small" : "large", small ? "write 0" : "scale the column");
     }
-    Throw(ErrorKind::kData, "{}: '{}' is not a number{}", Place(line, column), cell.substr(0, 40), comma ? "; decimals are written with a point" : "");
+    Throw(ErrorKind::kData, "{}: '{}' is not a number{}", Place(line, column), cell.substr(0, 40),
+          comma ? "; decimals are written with a point" : "");
   }
   size_t Find(const std::string& wanted) const {
     const auto named = std::find(header.begin(), header.end(), wanted);
     if (named != header.end()) {
       const auto again = std::find(named + 1, header.end(), wanted);
       if (again != header.end()) {
-        Throw(ErrorKind::kData, "csv: {} has two columns '{}': {} and {}, counted from 0; rename one of them in the first line", file, wanted,
-              named - header.begin(), again - header.begin());
+        Throw(ErrorKind::kData,
+              "csv: {} has two columns '{}': {} and {}, counted from 0; rename one of them in the "
+              "first line",
+              file, wanted, named - header.begin(), again - header.begin());
       }
       return static_cast<size_t>(named - header.begin());
     }
     size_t number = 0;
-    const auto [end, status] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
-    if (status == std::errc() && end == wanted.data() + wanted.size() && number < columns) return number;
-    const std::string one = columns == 1 ? format("; its cells are taken to be separated by {}", delimiter) : "";
-    Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {} columns, {}{}{}", file, wanted, columns,
-          header.empty() ? "without names: give their numbers, from 0" : format("named {}", join(header, ", ")), DidYouMean(wanted, header), one);
+    const auto [end, status] =
+        std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
+    if (status == std::errc() && end == wanted.data() + wanted.size() && number < columns)
+      return number;
+    const std::string one =
+        columns == 1 ? format("; its cells are taken to be separated by {}", delimiter) : "";
+    Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {} columns, {}{}{}", file, wanted,
+          columns,
+          header.empty() ? "without names: give their numbers, from 0"
+                         : format("named {}", join(header, ", ")),
+          DidYouMean(wanted, header), one);
   }
 };
 
@@ -149,10 +170,12 @@ class CsvSource final : public Source {
   std::string Name(int64_t index) const override {
     const auto row = static_cast<size_t>(index);
     if (!keys_.empty()) return keys_[row];
-    return param_.key == "#" ? std::to_string(sheet_.numbers[row]) : format("{}:{}", sheet_.file, sheet_.lines[row]);
+    return param_.key == "#" ? std::to_string(sheet_.numbers[row])
+                             : format("{}:{}", sheet_.file, sheet_.lines[row]);
   }
   std::optional<int> ClassOf(int64_t index) const override {
-    const auto named = std::find_if(fields_.begin(), fields_.end(), [](const Field& field) { return !field.classes.empty(); });
+    const auto named = std::find_if(fields_.begin(), fields_.end(),
+                                    [](const Field& field) { return !field.classes.empty(); });
     if (named == fields_.end() || label_sets_) return std::nullopt;
     return static_cast<int>(named->numbers[static_cast<size_t>(index)]);
   }
@@ -163,20 +186,29 @@ class CsvSource final : public Source {
 
   void CheckParam() const {
     const CsvParam& param = param_;
-    if (param.path.empty() == param.data_csv.empty()) Throw(ErrorKind::kConfig, "csv needs either 'path' or 'data_csv'");
+    if (param.path.empty() == param.data_csv.empty())
+      Throw(ErrorKind::kConfig, "csv needs either 'path' or 'data_csv'");
     if (!param.path.empty() && !param.label_csv.empty())
       Throw(ErrorKind::kConfig, "csv: 'label_csv' goes with 'data_csv', not with 'path'");
     if (param.path.empty() && (!param.label_columns.empty() || named())) {
-      Throw(ErrorKind::kConfig, "csv: '{}' goes with 'path'", named() ? "data_fields" : "label_columns");
+      Throw(ErrorKind::kConfig, "csv: '{}' goes with 'path'",
+            named() ? "data_fields" : "label_columns");
     }
-    if (!named() && !param.field_shapes.empty()) Throw(ErrorKind::kConfig, "csv: 'field_shapes' go with 'data_fields'");
-    if (!named() && !(param.picture_fields.empty() && param.root.empty() && param.classes.empty() && param.label_delim.empty())) {
-      Throw(ErrorKind::kConfig, "csv: 'picture_fields', 'root', 'classes' and 'label_delim' go with 'data_fields'");
+    if (!named() && !param.field_shapes.empty())
+      Throw(ErrorKind::kConfig, "csv: 'field_shapes' go with 'data_fields'");
+    if (!named() && !(param.picture_fields.empty() && param.root.empty() && param.classes.empty() &&
+                      param.label_delim.empty())) {
+      Throw(ErrorKind::kConfig,
+            "csv: 'picture_fields', 'root', 'classes' and 'label_delim' go with 'data_fields'");
     }
-    if (named() && (!param.label_columns.empty() || param.data_shape.has_rank() || param.label_shape.has_rank())) {
-      Throw(ErrorKind::kConfig, "csv: 'data_fields' takes the place of 'label_columns', 'data_shape' and 'label_shape'");
+    if (named() && (!param.label_columns.empty() || param.data_shape.has_rank() ||
+                    param.label_shape.has_rank())) {
+      Throw(
+          ErrorKind::kConfig,
+          "csv: 'data_fields' takes the place of 'label_columns', 'data_shape' and 'label_shape'");
     }
-    if (!named() && param.label_shape.has_rank() && param.label_csv.empty() && param.label_columns.empty()) {
+    if (!named() && param.label_shape.has_rank() && param.label_csv.empty() &&
+        param.label_columns.empty()) {
       Throw(ErrorKind::kConfig, "csv: 'label_shape' is given, but no labels");
     }
   }
@@ -209,29 +241,35 @@ class CsvSource final : public Source {
         if (header) return;
       }
       if (cells.size() != sheet->columns) {
-        Throw(ErrorKind::kData, "{}:{}: {} columns, but the lines before have {}", sheet->file, line, cells.size(), sheet->columns);
+        Throw(ErrorKind::kData, "{}:{}: {} columns, but the lines before have {}", sheet->file,
+              line, cells.size(), sheet->columns);
       }
       sheet->lines.push_back(line);
       sheet->numbers.push_back(static_cast<int64_t>(sheet->lines.size()));
       AddKernel(*sheet, cells);
     });
-    if (sheet->lines.empty()) Throw(ErrorKind::kData, "{} holds no line of {}", sheet->file, named() ? "data" : "numbers");
+    if (sheet->lines.empty())
+      Throw(ErrorKind::kData, "{} holds no line of {}", sheet->file, named() ? "data" : "numbers");
   }
 
   // Fields of the columns named by the parameters, or of all columns.
   void PlanFields() {
-    if (!param_.key.empty() && (param_.key != "#" || std::count(sheet_.header.begin(), sheet_.header.end(), "#") > 0)) {
+    if (!param_.key.empty() &&
+        (param_.key != "#" || std::count(sheet_.header.begin(), sheet_.header.end(), "#") > 0)) {
       key_column_ = sheet_.Find(param_.key);
     }
     if (!named()) return PlanAllColumns();
     for (const bool label : {false, true}) {
       const char* parameter = label ? "label_fields" : "data_fields";
-      for (const NamedField& given : GroupByField(label ? param_.label_fields : param_.data_fields, parameter)) {
+      for (const NamedField& given :
+           GroupByField(label ? param_.label_fields : param_.data_fields, parameter)) {
         Field& field = fields_.emplace_back(Field{.name = given.name, .label = label});
         for (const std::string& column : given.values) field.columns.push_back(sheet_.Find(column));
-        const bool is_image = !label && std::count(param_.picture_fields.begin(), param_.picture_fields.end(), given.name) > 0;
+        const bool is_image = !label && std::count(param_.picture_fields.begin(),
+                                                   param_.picture_fields.end(), given.name) > 0;
         if (is_image && field.columns.size() != 1) {
-          Throw(ErrorKind::kConfig, "csv: the images '{}' need one column of paths, not {}", field.name, field.columns.size());
+          Throw(ErrorKind::kConfig, "csv: the images '{}' need one column of paths, not {}",
+                field.name, field.columns.size());
         }
         field.words = is_image || (label && field.columns.size() == 1);
         field.width = field.columns.size();
@@ -243,8 +281,12 @@ class CsvSource final : public Source {
       }
     }
     for (const std::string& name : param_.picture_fields) {
-      const bool known = std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) { return !field.label && field.name == name; });
-      if (!known) Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is not in data_fields", name);
+      const bool known = std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) {
+        return !field.label && field.name == name;
+      });
+      if (!known)
+        Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is not in data_fields",
+              name);
     }
     CheckLabelDelim();
     TellRepeatedNames();
@@ -259,7 +301,8 @@ class CsvSource final : public Source {
       if (names[i] == names[i - 1] && !names[i].empty() && !known) repeated.push_back(names[i]);
     }
     if (repeated.empty()) return;
-    warnings_.push_back(format("{}: several columns have the same name: {}", sheet_.file, FirstOf(repeated, 8)));
+    warnings_.push_back(
+        format("{}: several columns have the same name: {}", sheet_.file, FirstOf(repeated, 8)));
   }
 
   void PlanAllColumns() {
@@ -269,14 +312,17 @@ class CsvSource final : public Source {
       if (std::count(label.columns.begin(), label.columns.end(), label.columns.back()) > 1)
         Throw(ErrorKind::kConfig, "csv: label_columns names '{}' twice", name);
     }
-    if (label.columns.size() == sheet_.columns) Throw(ErrorKind::kConfig, "csv: {} has only label columns, no data", sheet_.file);
+    if (label.columns.size() == sheet_.columns)
+      Throw(ErrorKind::kConfig, "csv: {} has only label columns, no data", sheet_.file);
     for (size_t column = 0; column < sheet_.columns; ++column) {
-      if (std::count(label.columns.begin(), label.columns.end(), column) == 0) data.columns.push_back(column);
+      if (std::count(label.columns.begin(), label.columns.end(), column) == 0)
+        data.columns.push_back(column);
     }
     for (Field* field : {&data, &label}) {
       field->width = field->columns.size();
       if (field->width == 0) continue;
-      AddSpec(*field, field->label ? param_.label_shape : param_.data_shape, field->label ? "label_shape" : "data_shape");
+      AddSpec(*field, field->label ? param_.label_shape : param_.data_shape,
+              field->label ? "label_shape" : "data_shape");
       fields_.push_back(std::move(*field));
     }
   }
@@ -284,10 +330,11 @@ class CsvSource final : public Source {
   void AddSpec(const Field& field, const TShape& wanted, const char* parameter) {
     const auto columns = static_cast<int64_t>(field.width);
     TShape shape = wanted;
-    if (!wanted.has_rank()) shape = field.label && columns == 1 ? TShape(std::span<const int64_t>{}) : TShape{columns};
+    if (!wanted.has_rank())
+      shape = field.label && columns == 1 ? TShape(std::span<const int64_t>{}) : TShape{columns};
     if (!shape.known() || shape.Size() != columns) {
-      Throw(ErrorKind::kData, "csv: {} = {} needs {} columns, {} has {}", parameter, wanted.ToString(), wanted.known() ? wanted.Size() : -1,
-            sheet_.file, columns);
+      Throw(ErrorKind::kData, "csv: {} = {} needs {} columns, {} has {}", parameter,
+            wanted.ToString(), wanted.known() ? wanted.Size() : -1, sheet_.file, columns);
     }
     (field.label ? label_fields_ : data_fields_).push_back({field.name, FieldKind::kValues, shape});
   }
@@ -302,9 +349,14 @@ class CsvSource final : public Source {
 
   void CheckLabelDelim() {
     label_sets_ = !param_.label_delim.empty();
-    const bool one_column = std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.label && field.width == 1; });
-    const bool any_label = std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.label; });
-    if (label_sets_ && any_label && !one_column) Throw(ErrorKind::kConfig, "csv: label_delim = '{}' needs a label of one column", param_.label_delim);
+    const bool one_column = std::any_of(fields_.begin(), fields_.end(), [](const Field& field) {
+      return field.label && field.width == 1;
+    });
+    const bool any_label =
+        std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.label; });
+    if (label_sets_ && any_label && !one_column)
+      Throw(ErrorKind::kConfig, "csv: label_delim = '{}' needs a label of one column",
+            param_.label_delim);
   }
 
   void AddKernel(const Sheet& sheet, const std::vector<std::string_view>& cells) {
@@ -315,27 +367,36 @@ class CsvSource final : public Source {
         field.cells.push_back(cells[field.columns[0]]);
         continue;
       }
-      for (const size_t column : field.columns) field.numbers.push_back(NumberIn(sheet, field, sheet.lines.size() - 1, column, cells[column]));
+      for (const size_t column : field.columns)
+        field.numbers.push_back(
+            NumberIn(sheet, field, sheet.lines.size() - 1, column, cells[column]));
     }
   }
   bool of_label_file(const Field& field) const { return field.label && !param_.label_csv.empty(); }
 
   // NaN if missing, which is recorded.
-  float NumberIn(const Sheet& sheet, const Field& field, size_t row, size_t column, std::string_view cell) {
+  float NumberIn(const Sheet& sheet, const Field& field, size_t row, size_t column,
+                 std::string_view cell) {
     float value = 0;
     if (IsMissing(cell)) {
       NoteMissing(sheet, field, row, column, cell);
       return kMissing;
     }
     if (!ParseNumber(cell, &value)) sheet.ThrowNoNumber(sheet.lines[row], column, cell);
-    if (!std::isfinite(value)) Throw(ErrorKind::kData, "{}: '{}' is not a finite number", sheet.Place(sheet.lines[row], column), cell.substr(0, 40));
+    if (!std::isfinite(value))
+      Throw(ErrorKind::kData, "{}: '{}' is not a finite number",
+            sheet.Place(sheet.lines[row], column), cell.substr(0, 40));
     return value;
   }
 
-  void NoteMissing(const Sheet& sheet, const Field& field, size_t row, size_t column, std::string_view cell) {
+  void NoteMissing(const Sheet& sheet, const Field& field, size_t row, size_t column,
+                   std::string_view cell) {
     if (param_.missing == CsvParam::kError) {
-      Throw(ErrorKind::kData, "{}: {}; missing: mean replaces such cells of inputs by the column's mean, missing: drop skips their rows",
-            sheet.Place(sheet.lines[row], column), cell.empty() ? "the cell is empty" : format("'{}' is not a number", cell));
+      Throw(ErrorKind::kData,
+            "{}: {}; missing: mean replaces such cells of inputs by the column's mean, missing: "
+            "drop skips their rows",
+            sheet.Place(sheet.lines[row], column),
+            cell.empty() ? "the cell is empty" : format("'{}' is not a number", cell));
     }
     if (param_.missing == CsvParam::kMean && !field.label) {
       ++filled_[column];
@@ -351,19 +412,25 @@ class CsvSource final : public Source {
       MakePaths(field);
     } else if (label_sets_ && class_names_.empty()) {
       NumberLabelSets(field);
-    } else if (const std::vector<std::string> given = GivenClasses(*field); !given.empty() || HoldsWords(*field)) {
+    } else if (const std::vector<std::string> given = GivenClasses(*field);
+               !given.empty() || HoldsWords(*field)) {
       NumberLabels(field, given);
     } else {
-      for (size_t row = 0; row < field->cells.size(); ++row) field->numbers.push_back(NumberIn(sheet_, *field, row, field->columns[0], field->cells[row]));
+      for (size_t row = 0; row < field->cells.size(); ++row)
+        field->numbers.push_back(
+            NumberIn(sheet_, *field, row, field->columns[0], field->cells[row]));
     }
     field->cells = {};
   }
 
   void MakePaths(Field* field) {
-    const std::filesystem::path root =
-        param_.root.empty() ? std::filesystem::path(sheet_.file).parent_path() : std::filesystem::path(param_.root);
+    const std::filesystem::path root = param_.root.empty()
+                                           ? std::filesystem::path(sheet_.file).parent_path()
+                                           : std::filesystem::path(param_.root);
     for (size_t row = 0; row < field->cells.size(); ++row) {
-      if (field->cells[row].empty()) Throw(ErrorKind::kData, "{}: the path is empty", sheet_.Place(sheet_.lines[row], field->columns[0]));
+      if (field->cells[row].empty())
+        Throw(ErrorKind::kData, "{}: the path is empty",
+              sheet_.Place(sheet_.lines[row], field->columns[0]));
       field->paths.push_back((root / field->cells[row]).string());
     }
   }
@@ -383,7 +450,8 @@ class CsvSource final : public Source {
       if (!number && words == 0) first = row;
       ++(number ? numbers : words);
     }
-    if (words > 0 && numbers > words) sheet_.ThrowNoNumber(sheet_.lines[first], field.columns[0], field.cells[first]);
+    if (words > 0 && numbers > words)
+      sheet_.ThrowNoNumber(sheet_.lines[first], field.columns[0], field.cells[first]);
     return words > 0;
   }
 
@@ -398,7 +466,9 @@ class CsvSource final : public Source {
       words.emplace_back(field->cells[row]);
       rows.push_back(row);
     }
-    ClassLabels classes = NumberClasses(words, given, [&](size_t i) { return format("{}:{}", sheet_.file, sheet_.lines[rows[i]]); });
+    ClassLabels classes = NumberClasses(words, given, [&](size_t i) {
+      return format("{}:{}", sheet_.file, sheet_.lines[rows[i]]);
+    });
     field->numbers.assign(field->cells.size(), kMissing);
     for (size_t i = 0; i < rows.size(); ++i) field->numbers[rows[i]] = classes.labels[i];
     field->classes = std::move(classes.classes);
@@ -407,13 +477,15 @@ class CsvSource final : public Source {
 
   void NumberLabelSets(Field* field) {
     const std::vector<std::string> words(field->cells.begin(), field->cells.end());
-    ClassLabels sets = NumberClassSets(words, param_.label_delim, param_.classes,
-                                       [&](size_t row) { return format("{}:{}", sheet_.file, sheet_.lines[row]); });
+    ClassLabels sets = NumberClassSets(words, param_.label_delim, param_.classes, [&](size_t row) {
+      return format("{}:{}", sheet_.file, sheet_.lines[row]);
+    });
     field->numbers = std::move(sets.labels);
     field->width = sets.classes.size();
     field->classes = sets.classes;
     class_names_ = std::move(sets.classes);
-    const auto spec = std::find_if(label_fields_.begin(), label_fields_.end(), [&](const FieldSpec& s) { return s.name == field->name; });
+    const auto spec = std::find_if(label_fields_.begin(), label_fields_.end(),
+                                   [&](const FieldSpec& s) { return s.name == field->name; });
     spec->shape = TShape{static_cast<int64_t>(field->width)};
   }
 
@@ -429,7 +501,8 @@ class CsvSource final : public Source {
       fields_.push_back(label);
     });
     if (sheet.lines.size() != rows) {
-      Throw(ErrorKind::kData, "{} holds {} lines, but {} holds {} labels", sheet_.file, rows, sheet.file, sheet.lines.size());
+      Throw(ErrorKind::kData, "{} holds {} lines, but {} holds {} labels", sheet_.file, rows,
+            sheet.file, sheet.lines.size());
     }
   }
 
@@ -438,7 +511,9 @@ class CsvSource final : public Source {
     std::sort(dropped_.begin(), dropped_.end());
     dropped_.erase(std::unique(dropped_.begin(), dropped_.end()), dropped_.end());
     if (dropped_.empty()) return;
-    if (dropped_.size() == sheet_.lines.size()) Throw(ErrorKind::kData, "{}: every row has an empty cell in a column that is read", sheet_.file);
+    if (dropped_.size() == sheet_.lines.size())
+      Throw(ErrorKind::kData, "{}: every row has an empty cell in a column that is read",
+            sheet_.file);
     first_dropped_ = format("{}:{}", sheet_.file, sheet_.lines[dropped_[0]]);
     DropFrom(&sheet_.lines, 1);
     DropFrom(&sheet_.numbers, 1);
@@ -458,32 +533,41 @@ class CsvSource final : public Source {
         ++next;
         continue;
       }
-      if (kept != row) std::move(items->begin() + static_cast<ptrdiff_t>(row * width), items->begin() + static_cast<ptrdiff_t>((row + 1) * width),
-                                 items->begin() + static_cast<ptrdiff_t>(kept * width));
+      if (kept != row)
+        std::move(items->begin() + static_cast<ptrdiff_t>(row * width),
+                  items->begin() + static_cast<ptrdiff_t>((row + 1) * width),
+                  items->begin() + static_cast<ptrdiff_t>(kept * width));
       ++kept;
     }
     items->resize(kept * width);
   }
 
   void FillAndStandardize(Field* field) {
-    const std::vector<double> means = NumbersOf(param_.field_means, "field_means", field->name, field->columns.size());
-    const std::vector<double> stds = NumbersOf(param_.field_stds, "field_stds", field->name, field->columns.size());
-    if (!stds.empty() && means.empty()) Throw(ErrorKind::kConfig, "csv: '{}' has field_stds, but no field_means", field->name);
+    const std::vector<double> means =
+        NumbersOf(param_.field_means, "field_means", field->name, field->columns.size());
+    const std::vector<double> stds =
+        NumbersOf(param_.field_stds, "field_stds", field->name, field->columns.size());
+    if (!stds.empty() && means.empty())
+      Throw(ErrorKind::kConfig, "csv: '{}' has field_stds, but no field_means", field->name);
     if (means.empty() || !field->classes.empty() || !field->paths.empty()) return;
     for (size_t i = 0; i < field->numbers.size(); ++i) {
       const size_t k = i % field->width;
-      const double value = std::isnan(field->numbers[i]) ? means[k] : static_cast<double>(field->numbers[i]);
+      const double value =
+          std::isnan(field->numbers[i]) ? means[k] : static_cast<double>(field->numbers[i]);
       field->numbers[i] = static_cast<float>(stds.empty() ? value : (value - means[k]) / stds[k]);
     }
     if (stds.empty()) return;
     std::vector<FieldSpec>& specs = field->label ? label_fields_ : data_fields_;
-    std::find_if(specs.begin(), specs.end(), [&](const FieldSpec& spec) { return spec.name == field->name; })->units = {means, stds};
+    std::find_if(specs.begin(), specs.end(), [&](const FieldSpec& spec) {
+      return spec.name == field->name;
+    })->units = {means, stds};
   }
 
   void AddFound(const Field& field) {
     std::vector<std::string> items;
     if (!found_.empty()) params::Parse(found_[0].second, &items);
-    for (const std::string& name : field.classes) items.push_back(format("{}={}", field.name, name));
+    for (const std::string& name : field.classes)
+      items.push_back(format("{}={}", field.name, name));
     found_ = {{"field_classes", params::Print(items)}};
   }
 
@@ -494,9 +578,12 @@ class CsvSource final : public Source {
       parts.push_back(format("{} of {}", count, sheet_.ColumnName(column)));
       cells += count;
     }
-    if (cells > 0) warnings_.push_back(format("{}: {} empty cells are replaced by the mean of their column: {}", sheet_.file, cells, FirstOf(parts, 8)));
+    if (cells > 0)
+      warnings_.push_back(format("{}: {} empty cells are replaced by the mean of their column: {}",
+                                 sheet_.file, cells, FirstOf(parts, 8)));
     if (!dropped_.empty()) {
-      warnings_.push_back(format("{}: {} of {} rows have an empty cell and are skipped (first: {})", sheet_.file, dropped_.size(),
+      warnings_.push_back(format("{}: {} of {} rows have an empty cell and are skipped (first: {})",
+                                 sheet_.file, dropped_.size(),
                                  dropped_.size() + sheet_.lines.size(), first_dropped_));
     }
   }
@@ -507,10 +594,11 @@ class CsvSource final : public Source {
   std::vector<FieldSpec> data_fields_, label_fields_;
   std::optional<size_t> key_column_;
   std::vector<std::string> keys_;
-  std::vector<std::string> class_names_;     // of the first text label; none if labels are numbers, which need not be classes
-  bool label_sets_ = false;                  // that label holds 0 or 1 per class
-  std::map<size_t, int64_t> filled_;         // missing numbers by column
-  std::vector<size_t> dropped_;              // rows
+  std::vector<std::string> class_names_;  // of the first text label; none if labels are numbers,
+                                          // which need not be classes
+  bool label_sets_ = false;               // that label holds 0 or 1 per class
+  std::map<size_t, int64_t> filled_;      // missing numbers by column
+  std::vector<size_t> dropped_;           // rows
   std::string first_dropped_;
 };
 

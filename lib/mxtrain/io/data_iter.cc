@@ -1,12 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/data_iter.h"
 
 #include "mxtrain/io/crop_resize.h"
 
 namespace mxtrain {
 
-TShape DataDesc::array_shape() const { return pixels ? TShape{shape[0], shape[2], shape[3], shape[1]} : shape; }
+TShape DataDesc::array_shape() const {
+  return pixels ? TShape{shape[0], shape[2], shape[3], shape[1]} : shape;
+}
 
-DType DataDesc::array_type() const { return pixels ? DType::kUint8 : type; }
+DType DataDesc::array_type() const {
+  return pixels ? DType::kUint8 : type;
+}
 
 std::vector<float> InputValues(const DataDesc& desc, const NDArray& array) {
   if (!desc.pixels) return array.ToVector();
@@ -17,7 +22,8 @@ std::vector<float> InputValues(const DataDesc& desc, const NDArray& array) {
   const auto size = static_cast<size_t>(desc.shape[1] * desc.shape[2] * desc.shape[3]);
   const uint8_t* pixels = on_host.data().dptr<uint8_t>();
   std::vector<float> values(static_cast<size_t>(desc.shape.Size()));
-  for (size_t at = 0; at < values.size(); at += size) io::PixelsToPlanes({pixels + at, size}, channels, levels, values.data() + at);
+  for (size_t at = 0; at < values.size(); at += size)
+    io::PixelsToPlanes({pixels + at, size}, channels, levels, values.data() + at);
   return values;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Batches for training, evaluation and inference. An iterator is used by one thread; it returns
 // ordinary arrays filled through the engine: reading them waits as for any array.
@@ -44,8 +45,8 @@ struct BadExample {
 // does not.
 struct DataBatch {
   std::vector<NDArray> data, label;  // in the order of provide_data and provide_label
-  int64_t count = 0;                 // real examples, at the front; the rest is padding with weight 0
-  std::vector<int64_t> index;        // of each real example, in its source
+  int64_t count = 0;           // real examples, at the front; the rest is padding with weight 0
+  std::vector<int64_t> index;  // of each real example, in its source
   int64_t epoch = 0, batch = 0;
   std::vector<BadExample> bad;  // found while filling the batch; not among its examples
   std::shared_ptr<void> lease;  // null if the batch owns the arrays
@@ -64,8 +65,9 @@ class MXTRAIN_API DataIter {
   virtual std::vector<DataDesc> provide_label() const = 0;  // empty: no labels
   virtual int64_t batch_size() const = 0;
   virtual int64_t batches_per_epoch() const = 0;
-  virtual int64_t examples() const = 0;                      // in the source
-  virtual std::string ExampleName(int64_t index) const = 0;  // for messages and tables: a file, "train-images[17]"
+  virtual int64_t examples() const = 0;  // in the source
+  virtual std::string ExampleName(
+      int64_t index) const = 0;  // for messages and tables: a file, "train-images[17]"
 
   // Starts an epoch at a given batch; continues exactly like an uninterrupted pass. The order
   // depends only on (seed, epoch).

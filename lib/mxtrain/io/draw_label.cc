@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/draw_label.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ void Enlarge(int factor, Image* image) {
   image->Resize(small.height * factor, small.width * factor, small.channels);
   for (int y = 0; y < image->height; ++y) {
     uint8_t* out = image->row(y);
-    for (int x = 0; x < image->width; ++x) out = std::copy_n(small.row(y / factor) + x / factor * small.channels, small.channels, out);
+    for (int x = 0; x < image->width; ++x)
+      out = std::copy_n(small.row(y / factor) + x / factor * small.channels, small.channels, out);
   }
 }
 
@@ -52,8 +54,10 @@ void DrawLabel(const std::string& text, Image* image) {
   const cv::Size size = cv::getTextSize(line, kFont, scale, thickness, &below);
 
   cv::Mat canvas(image->height, image->width, CV_8UC3, image->pixels.data());
-  cv::rectangle(canvas, {0, 0}, {image->width, size.height + below + 2 * margin}, cv::Scalar(32, 32, 32), cv::FILLED);
-  cv::putText(canvas, line, {margin, margin + size.height}, kFont, scale, cv::Scalar(255, 255, 255), thickness, cv::LINE_AA);
+  cv::rectangle(canvas, {0, 0}, {image->width, size.height + below + 2 * margin},
+                cv::Scalar(32, 32, 32), cv::FILLED);
+  cv::putText(canvas, line, {margin, margin + size.height}, kFont, scale, cv::Scalar(255, 255, 255),
+              thickness, cv::LINE_AA);
 }
 
 }  // namespace mxtrain::io

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/draw_label.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +18,8 @@ Image Black(int height, int width) {
 
 }  // namespace
 
-TEST_CASE("a label enlarges small images for legibility, and flat ones no further than an edge of 4096") {
+TEST_CASE(
+    "a label enlarges small images for legibility, and flat ones no further than an edge of 4096") {
   const struct {
     int height, width, labelled_height, labelled_width;
   } cases[] = {{200, 300, 200, 300}, {10, 20, 130, 260},   {10, 1000, 40, 4000},

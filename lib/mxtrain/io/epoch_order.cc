@@ -1,4 +1,5 @@
-#include "mxtrain/io/epoch_order.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/epoch_order.h"
 
 #include <numeric>
 #include <utility>
@@ -24,7 +25,8 @@ void Shuffle(uint64_t seed, uint64_t stream, int64_t epoch, std::vector<int64_t>
 std::vector<int64_t> PartOf(std::vector<int64_t> order, const OrderOptions& options) {
   if (options.num_parts == 1) return order;
   std::vector<int64_t> part;
-  for (size_t i = static_cast<size_t>(options.part_index); i < order.size(); i += static_cast<size_t>(options.num_parts))
+  for (size_t i = static_cast<size_t>(options.part_index); i < order.size();
+       i += static_cast<size_t>(options.num_parts))
     part.push_back(order[i]);
   return part;
 }
@@ -35,7 +37,8 @@ class Deck {
   void Add(int64_t example) { cards_.push_back(example); }
   bool empty() const { return cards_.empty(); }
   int64_t Draw(uint64_t seed, uint64_t deck, int64_t epoch) {
-    if (next_ % cards_.size() == 0) Shuffle(seed, StreamOf("io.balance", deck + (next_ / cards_.size() << 32)), epoch, &cards_);
+    if (next_ % cards_.size() == 0)
+      Shuffle(seed, StreamOf("io.balance", deck + (next_ / cards_.size() << 32)), epoch, &cards_);
     return cards_[next_++ % cards_.size()];
   }
 
@@ -47,14 +50,16 @@ class Deck {
 }  // namespace
 
 std::vector<int64_t> EpochOrder(int64_t size, const OrderOptions& options, int64_t epoch) {
-  MXTRAIN_ASSERT(size >= 0 && size < int64_t{1} << 32 && options.part_index >= 0 && options.part_index < options.num_parts);
+  MXTRAIN_ASSERT(size >= 0 && size < int64_t{1} << 32 && options.part_index >= 0 &&
+                 options.part_index < options.num_parts);
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), int64_t{0});
   if (options.shuffle) Shuffle(options.seed, StreamOf("io.order"), epoch, &order);
   return PartOf(std::move(order), options);
 }
 
-std::vector<int64_t> BalancedOrder(const std::vector<int>& classes, const OrderOptions& options, int64_t epoch) {
+std::vector<int64_t> BalancedOrder(const std::vector<int>& classes, const OrderOptions& options,
+                                   int64_t epoch) {
   std::vector<Deck> decks;
   for (size_t i = 0; i < classes.size(); ++i) {
     const auto c = static_cast<size_t>(classes[i]);

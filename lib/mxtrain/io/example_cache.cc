@@ -1,4 +1,5 @@
-#include "mxtrain/io/example_cache.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/example_cache.h"
 
 namespace mxtrain::io {
 namespace {
@@ -7,7 +8,8 @@ int64_t BytesOf(const CachedExample& example) {
   size_t bytes = sizeof example;
   for (const Image& image : example.images) bytes += sizeof image + image.pixels.size();
   for (const auto* fields : {&example.data, &example.labels}) {
-    for (const std::vector<float>& values : *fields) bytes += sizeof values + values.size() * sizeof(float);
+    for (const std::vector<float>& values : *fields)
+      bytes += sizeof values + values.size() * sizeof(float);
   }
   return static_cast<int64_t>(bytes);
 }
@@ -27,7 +29,8 @@ void ExampleCache::Add(int64_t index, CachedExample example) {
   }
   auto kept = std::make_unique<const CachedExample>(std::move(example));
   const CachedExample* expected = nullptr;
-  if (entries_[static_cast<size_t>(index)].compare_exchange_strong(expected, kept.get(), std::memory_order_acq_rel)) {
+  if (entries_[static_cast<size_t>(index)].compare_exchange_strong(expected, kept.get(),
+                                                                   std::memory_order_acq_rel)) {
     kept.release();
     count_.fetch_add(1, std::memory_order_relaxed);
   } else {

@@ -1,4 +1,5 @@
-#include "mxtrain/io/example_loader.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/example_loader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,20 +23,24 @@ int ChannelsOf(const std::vector<FieldSpec>& fields, int asked) {
   return 3;
 }
 
-std::optional<Refusal> CopyNumbers(const FieldSpec& spec, std::span<const float> values, const TShape& shape, float* to) {
+std::optional<Refusal> CopyNumbers(const FieldSpec& spec, std::span<const float> values,
+                                   const TShape& shape, float* to) {
   if (static_cast<int64_t>(values.size()) != shape.Size()) {
-    return Refusal{format("'{}' has {} numbers, expected {}", spec.name, values.size(), shape.ToString())};
+    return Refusal{
+        format("'{}' has {} numbers, expected {}", spec.name, values.size(), shape.ToString())};
   }
   std::copy(values.begin(), values.end(), to);
   return std::nullopt;
 }
 
 void CopyPixels(const FieldSpec& spec, std::span<const uint8_t> pixels, Image* image) {
-  image->Resize(static_cast<int>(spec.shape[1]), static_cast<int>(spec.shape[2]), static_cast<int>(spec.shape[0]));
+  image->Resize(static_cast<int>(spec.shape[1]), static_cast<int>(spec.shape[2]),
+                static_cast<int>(spec.shape[0]));
   std::copy(pixels.begin(), pixels.end(), image->pixels.begin());
 }
 
-Expected<ImageInfo, Refusal> HeaderOf(const Source& source, int64_t index, size_t data_field, Sample* sample) {
+Expected<ImageInfo, Refusal> HeaderOf(const Source& source, int64_t index, size_t data_field,
+                                      Sample* sample) {
   try {
     source.Read(index, sample);
   } catch (const Error& error) {
@@ -47,14 +52,16 @@ Expected<ImageInfo, Refusal> HeaderOf(const Source& source, int64_t index, size_
 
 }  // namespace
 
-ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
+ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
+                             const std::vector<TransformSpec>& transforms,
                              const LoaderOptions& options)
     : source_(std::move(source)), options_(options) {
   const std::vector<FieldSpec>& fields = source_->data_fields();
   if (std::any_of(fields.begin(), fields.end(), IsImage)) {
     augmenter_ = std::make_unique<Augmenter>(transforms, ChannelsOf(fields, options.channels));
   } else if (!transforms.empty()) {
-    Throw(ErrorKind::kConfig, "transforms work on images, but the data are numbers: remove '{}'", transforms[0].name);
+    Throw(ErrorKind::kConfig, "transforms work on images, but the data are numbers: remove '{}'",
+          transforms[0].name);
   }
   cheap_ = !augmenter_ || augmenter_->keeps_pixels();
   for (const FieldSpec& field : fields) {
@@ -62,14 +69,18 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source, const std::ve
     if (IsImage(field) && !field.shape.has_rank()) cheap_ = false;
   }
   for (const FieldSpec& field : source_->label_fields()) {
-    if (IsImage(field)) Throw(ErrorKind::kConfig, "the label '{}' is an image; labels are numbers", field.name);
-    label_shapes_.push_back(options.soft_labels.classes > 0 ? TShape{options.soft_labels.classes} : field.shape);
+    if (IsImage(field))
+      Throw(ErrorKind::kConfig, "the label '{}' is an image; labels are numbers", field.name);
+    label_shapes_.push_back(options.soft_labels.classes > 0 ? TShape{options.soft_labels.classes}
+                                                            : field.shape);
     if (options.soft_labels.classes > 0 && field.shape.Size() != 1) {
-      Throw(ErrorKind::kConfig, "the label '{}' is {}; only the number of a class becomes a distribution over classes", field.name,
-            field.shape.ToString());
+      Throw(ErrorKind::kConfig,
+            "the label '{}' is {}; only the number of a class becomes a distribution over classes",
+            field.name, field.shape.ToString());
     }
   }
-  if (options.cache_bytes > 0 && augmenter_) cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
+  if (options.cache_bytes > 0 && augmenter_)
+    cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
 }
 
 TShape ExampleLoader::DataShape(size_t data_field) const {
@@ -90,7 +101,8 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
   for (int64_t index = 0; index < source_->size(); index += step) {
     const auto info = HeaderOf(*source_, index, data_field, &sample);
     if (!info) {
-      if (unreadable.empty()) unreadable = format("{}: {}", source_->Name(index), info.error().reason);
+      if (unreadable.empty())
+        unreadable = format("{}: {}", source_->Name(index), info.error().reason);
       continue;
     }
     const ImageSize out = augmenter_->OutputSize({info->height, info->width});
@@ -100,7 +112,8 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
       stored = {info->height, info->width};
     } else if (out.height != size.height || out.width != size.width) {
       Throw(ErrorKind::kConfig,
-            "the transforms produce images of different sizes: {} has {}x{} pixels, {} has {}x{}; end the transforms with a fixed one: "
+            "the transforms produce images of different sizes: {} has {}x{} pixels, {} has {}x{}; "
+            "end the transforms with a fixed one: "
             "resize: [height, width], center_crop, random_crop or random_resized_crop",
             first, stored.width, stored.height, source_->Name(index), info->width, info->height);
     }
@@ -119,22 +132,27 @@ std::optional<PixelNormalization> ExampleLoader::left_to_do(size_t data_field) c
 }
 
 int64_t ExampleLoader::RowBytes(size_t data_field) const {
-  return data_shapes_[data_field].Size() * (WritesPixels(data_field) ? 1 : static_cast<int64_t>(sizeof(float)));
+  return data_shapes_[data_field].Size() *
+         (WritesPixels(data_field) ? 1 : static_cast<int64_t>(sizeof(float)));
 }
 
-ExampleLoader::Place ExampleLoader::DataPlace(size_t data_field, int64_t row, const BatchPointers& to) const {
-  return {static_cast<char*>(to.data[data_field]) + row * RowBytes(data_field), data_shapes_[data_field]};
+ExampleLoader::Place ExampleLoader::DataPlace(size_t data_field, int64_t row,
+                                              const BatchPointers& to) const {
+  return {static_cast<char*>(to.data[data_field]) + row * RowBytes(data_field),
+          data_shapes_[data_field]};
 }
 
-ExampleLoader::Place ExampleLoader::LabelPlace(size_t label_field, int64_t row, const BatchPointers& to) const {
+ExampleLoader::Place ExampleLoader::LabelPlace(size_t label_field, int64_t row,
+                                               const BatchPointers& to) const {
   const TShape& shape = label_shapes_[label_field];
   return {to.labels[label_field] + row * shape.Size(), shape};
 }
 
-std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t row, const BatchPointers& to,
-                                           LoaderScratch* scratch) const {
+std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t row,
+                                           const BatchPointers& to, LoaderScratch* scratch) const {
   if (cache_) {
-    if (const CachedExample* example = cache_->Find(index)) return LoadCached(*example, index, epoch, row, to, scratch);
+    if (const CachedExample* example = cache_->Find(index))
+      return LoadCached(*example, index, epoch, row, to, scratch);
   }
   try {
     source_->Read(index, &scratch->sample);
@@ -153,36 +171,46 @@ std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t
   const RandomStream random(options_.seed, epoch, index);
   const Sample& sample = scratch->sample;
   for (size_t i = 0; i < sample.data.size(); ++i) {
-    if (auto refusal = LoadField(source_->data_fields()[i], sample.data[i], random, DataPlace(i, row, to), scratch)) return refusal;
+    if (auto refusal = LoadField(source_->data_fields()[i], sample.data[i], random,
+                                 DataPlace(i, row, to), scratch))
+      return refusal;
   }
   for (size_t i = 0; i < sample.labels.size(); ++i) {
-    if (auto refusal = LoadLabel(source_->label_fields()[i], sample.labels[i].values, LabelPlace(i, row, to))) return refusal;
+    if (auto refusal =
+            LoadLabel(source_->label_fields()[i], sample.labels[i].values, LabelPlace(i, row, to)))
+      return refusal;
   }
   return std::nullopt;
 }
 
-std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
+std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const FieldValue& value,
+                                                const RandomStream& random, Place to,
                                                 LoaderScratch* scratch) const {
   if (IsImage(spec)) return LoadImage(spec, value, random, to, scratch);
   return CopyNumbers(spec, value.values, to.shape, to.numbers());
 }
 
-std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec, std::span<const float> values, Place to) const {
+std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec,
+                                                std::span<const float> values, Place to) const {
   const SoftLabels& soft = options_.soft_labels;
   if (soft.classes == 0) return CopyNumbers(spec, values, to.shape, to.numbers());
   float label = 0;
   if (auto refusal = CopyNumbers(spec, values, spec.shape, &label)) return refusal;
   if (!(label >= 0 && label < static_cast<float>(soft.classes)) || label != std::floor(label)) {
-    return Refusal{format("'{}' = {} is not one of the {} classes of the net", spec.name, label, soft.classes)};
+    return Refusal{format("'{}' = {} is not one of the {} classes of the net", spec.name, label,
+                          soft.classes)};
   }
-  std::fill_n(to.numbers(), soft.classes, static_cast<float>(soft.classes > 1 ? soft.smoothing / (soft.classes - 1) : 0));
+  std::fill_n(to.numbers(), soft.classes,
+              static_cast<float>(soft.classes > 1 ? soft.smoothing / (soft.classes - 1) : 0));
   to.numbers()[static_cast<int64_t>(label)] = static_cast<float>(1 - soft.smoothing);
   return std::nullopt;
 }
 
 // Runs the transforms up to `last`; the pixels are in scratch->image.
-std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, size_t last,
-                                             LoaderScratch* scratch, Augmenter::Steps* steps, Frame* frame) const {
+std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldValue& value,
+                                             const RandomStream& random, size_t last,
+                                             LoaderScratch* scratch, Augmenter::Steps* steps,
+                                             Frame* frame) const {
   Image* image = &scratch->image;
   if (!value.pixels.empty()) {
     CopyPixels(spec, value.pixels, image);
@@ -204,18 +232,22 @@ std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldV
   return std::nullopt;
 }
 
-std::optional<Refusal> ExampleLoader::WriteImage(const Augmenter::Steps& steps, const Image& from, const Frame& frame, Place to,
-                                                   LoaderScratch* scratch) const {
+std::optional<Refusal> ExampleLoader::WriteImage(const Augmenter::Steps& steps, const Image& from,
+                                                 const Frame& frame, Place to,
+                                                 LoaderScratch* scratch) const {
   const ImageSize size{static_cast<int>(to.shape[1]), static_cast<int>(to.shape[2])};
   Image *image = &scratch->image, *spare = &scratch->spare;
-  const bool fits = options_.pixels ? augmenter_->ToPixels(steps, from, frame, size, image, spare, to.pixels())
-                                    : augmenter_->ToPlanes(steps, from, frame, size, image, spare, to.numbers());
+  const bool fits =
+      options_.pixels ? augmenter_->ToPixels(steps, from, frame, size, image, spare, to.pixels())
+                      : augmenter_->ToPlanes(steps, from, frame, size, image, spare, to.numbers());
   if (fits) return std::nullopt;
-  return Refusal{format("the image has {}x{} pixels, expected {}x{}", image->width, image->height, size.width, size.height)};
+  return Refusal{format("the image has {}x{} pixels, expected {}x{}", image->width, image->height,
+                        size.width, size.height)};
 }
 
-std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const FieldValue& value, const RandomStream& random, Place to,
-                                                  LoaderScratch* scratch) const {
+std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const FieldValue& value,
+                                                const RandomStream& random, Place to,
+                                                LoaderScratch* scratch) const {
   if (!value.pixels.empty() && augmenter_->keeps_pixels() && spec.shape[0] == to.shape[0]) {
     if (options_.pixels) {
       std::copy(value.pixels.begin(), value.pixels.end(), to.pixels());
@@ -226,13 +258,15 @@ std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const Fie
   }
   Augmenter::Steps steps{{}, 0, 0, random};
   Frame frame;
-  if (auto refusal = Decode(spec, value, random, augmenter_->size(), scratch, &steps, &frame)) return refusal;
+  if (auto refusal = Decode(spec, value, random, augmenter_->size(), scratch, &steps, &frame))
+    return refusal;
   return WriteImage(steps, scratch->image, frame, to, scratch);
 }
 
 // Prepares an example for the cache: after the leading non-random transforms. Reuses *example's
 // memory.
-std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratch* scratch, CachedExample* example) const {
+std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratch* scratch,
+                                              CachedExample* example) const {
   example->images.resize(sample.data.size());
   example->data.resize(sample.data.size());
   example->labels.resize(sample.labels.size());
@@ -247,7 +281,9 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratc
     const RandomStream none(0, 0, 0);
     Augmenter::Steps steps{{}, 0, 0, none};
     Frame frame;
-    if (auto refusal = Decode(spec, sample.data[i], none, augmenter_->fixed(), scratch, &steps, &frame)) return refusal;
+    if (auto refusal =
+            Decode(spec, sample.data[i], none, augmenter_->fixed(), scratch, &steps, &frame))
+      return refusal;
     augmenter_->ToImage(steps, scratch->image, frame, &scratch->image, &scratch->spare);
     cached.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);
     std::copy(scratch->image.pixels.begin(), scratch->image.pixels.end(), cached.pixels.begin());
@@ -257,8 +293,10 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratc
   return std::nullopt;
 }
 
-std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, int64_t index, int64_t epoch, int64_t row,
-                                                 const BatchPointers& to, LoaderScratch* scratch) const {
+std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, int64_t index,
+                                                 int64_t epoch, int64_t row,
+                                                 const BatchPointers& to,
+                                                 LoaderScratch* scratch) const {
   const RandomStream random(options_.seed, epoch, index);
   for (size_t i = 0; i < example.images.size(); ++i) {
     const Place place = DataPlace(i, row, to);
@@ -267,27 +305,34 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
       std::copy(example.data[i].begin(), example.data[i].end(), place.numbers());
       continue;
     }
-    const auto steps = augmenter_->Begin(cached.height, cached.width, random, augmenter_->fixed(), augmenter_->size());
+    const auto steps = augmenter_->Begin(cached.height, cached.width, random, augmenter_->fixed(),
+                                         augmenter_->size());
     const Frame frame{cached.height, cached.width, {0, 0, cached.height, cached.width}, 1};
     if (auto refusal = WriteImage(steps, cached, frame, place, scratch)) return refusal;
   }
   for (size_t i = 0; i < example.labels.size(); ++i) {
-    if (auto refusal = LoadLabel(source_->label_fields()[i], example.labels[i], LabelPlace(i, row, to))) return refusal;
+    if (auto refusal =
+            LoadLabel(source_->label_fields()[i], example.labels[i], LabelPlace(i, row, to)))
+      return refusal;
   }
   return std::nullopt;
 }
 
 void ExampleLoader::Clear(int64_t row, const BatchPointers& to) const {
-  for (size_t i = 0; i < data_shapes_.size(); ++i) std::memset(DataPlace(i, row, to).begin, 0, static_cast<size_t>(RowBytes(i)));
-  for (size_t i = 0; i < label_shapes_.size(); ++i) std::fill_n(LabelPlace(i, row, to).numbers(), label_shapes_[i].Size(), 0.0f);
+  for (size_t i = 0; i < data_shapes_.size(); ++i)
+    std::memset(DataPlace(i, row, to).begin, 0, static_cast<size_t>(RowBytes(i)));
+  for (size_t i = 0; i < label_shapes_.size(); ++i)
+    std::fill_n(LabelPlace(i, row, to).numbers(), label_shapes_[i].Size(), 0.0f);
 }
 
 void ExampleLoader::CopyRow(int64_t from, int64_t to, const BatchPointers& rows) const {
   for (size_t i = 0; i < data_shapes_.size(); ++i) {
-    std::memcpy(DataPlace(i, to, rows).begin, DataPlace(i, from, rows).begin, static_cast<size_t>(RowBytes(i)));
+    std::memcpy(DataPlace(i, to, rows).begin, DataPlace(i, from, rows).begin,
+                static_cast<size_t>(RowBytes(i)));
   }
   for (size_t i = 0; i < label_shapes_.size(); ++i) {
-    std::copy_n(LabelPlace(i, from, rows).numbers(), label_shapes_[i].Size(), LabelPlace(i, to, rows).numbers());
+    std::copy_n(LabelPlace(i, from, rows).numbers(), label_shapes_[i].Size(),
+                LabelPlace(i, to, rows).numbers());
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/fingerprint.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ bool HasImage(const Source& source) {
 void AppendValues(const Source& source, int64_t index, Sample* sample, std::string* text) {
   source.Read(index, sample);
   for (const auto* fields : {&sample->data, &sample->labels}) {
-    for (const FieldValue& field : *fields) text->append(reinterpret_cast<const char*>(field.values.data()), field.values.size_bytes());
+    for (const FieldValue& field : *fields)
+      text->append(reinterpret_cast<const char*>(field.values.data()), field.values.size_bytes());
   }
 }
 
@@ -38,8 +40,9 @@ std::string Fingerprint(const Source& source) {
     const fs::path name = source.Name(index);
     std::error_code no_file;
     const auto bytes = fs::file_size(name, no_file);
-    text += format("{}/{} {} {}\n", name.parent_path().filename().string(), name.filename().string(), source.ClassOf(index).value_or(-1),
-                   no_file ? 0 : bytes);
+    text +=
+        format("{}/{} {} {}\n", name.parent_path().filename().string(), name.filename().string(),
+               source.ClassOf(index).value_or(-1), no_file ? 0 : bytes);
     if (!has_images) AppendValues(source, index, &sample, &text);
   }
   return format("{} records, {:016x}", source.size(), Checksum(text));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Identifies a data set: resuming a run or evaluating a model on other data is reported.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/fingerprint.h"
 
 #include <doctest/doctest.h>
@@ -18,16 +19,21 @@ std::string EncodedImage(int side) {
 }
 
 void WritePhotos(const test::TempDir& folder, const std::string& root) {
-  for (const char* name : {"cat/1.png", "cat/2.png", "dog/1.png"}) folder.Write(root + "/" + name, EncodedImage(2));
+  for (const char* name : {"cat/1.png", "cat/2.png", "dog/1.png"})
+    folder.Write(root + "/" + name, EncodedImage(2));
 }
 
-std::string PrintOf(const std::string& kind, const Kwargs& kwargs) { return Fingerprint(*MakeSource(kind, kwargs)); }
+std::string PrintOf(const std::string& kind, const Kwargs& kwargs) {
+  return Fingerprint(*MakeSource(kind, kwargs));
+}
 
 TEST_CASE("a folder of images is identified by names, classes and sizes, wherever it is") {
   const test::TempDir folder;
   WritePhotos(folder, "here");
   WritePhotos(folder, "there");
-  const auto print = [&](const char* root) { return PrintOf("image_folder", {{"path", folder.path(root)}}); };
+  const auto print = [&](const char* root) {
+    return PrintOf("image_folder", {{"path", folder.path(root)}});
+  };
   const std::string first = print("here");
   CHECK(first.starts_with("3 records, "));
   CHECK(print("there") == first);
@@ -48,8 +54,11 @@ TEST_CASE("a table is identified by its values") {
   folder.Write("points.csv", "a,y\n1,0\n2,1\n");
   folder.Write("other.csv", "a,y\n1,0\n3,1\n");
   const auto print = [&](const char* file) {
-    std::filesystem::copy_file(folder.path(file), folder.path("table.csv"), std::filesystem::copy_options::overwrite_existing);
-    return PrintOf("csv", {{"path", folder.path("table.csv")}, {"data_fields", "data=a"}, {"label_fields", "label=y"}});
+    std::filesystem::copy_file(folder.path(file), folder.path("table.csv"),
+                               std::filesystem::copy_options::overwrite_existing);
+    return PrintOf("csv", {{"path", folder.path("table.csv")},
+                           {"data_fields", "data=a"},
+                           {"label_fields", "label=y"}});
   };
   const std::string first = print("points.csv");
   CHECK(print("points.csv") == first);

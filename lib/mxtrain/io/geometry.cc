@@ -1,4 +1,5 @@
-#include "mxtrain/io/geometry.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/geometry.h"
 
 #include <algorithm>
 #include <climits>
@@ -38,23 +39,29 @@ int BorderOf(Outside::Mode mode) {
 void CheckPixels(int64_t height, int64_t width, const char* owner) {
   // In this order: the product of two edges within their limit does not overflow.
   if (std::max(height, width) <= kLongestEdge && height * width <= kMostPixels) return;
-  Throw(ErrorKind::kConfig, "{} would make an image of {}x{} pixels; at most {} are supported, with edges up to {}", owner, width, height, kMostPixels, kLongestEdge);
+  Throw(ErrorKind::kConfig,
+        "{} would make an image of {}x{} pixels; at most {} are supported, with edges up to {}",
+        owner, width, height, kMostPixels, kLongestEdge);
 }
 
 SizePair ParseSize(const TShape& size, const char* owner) {
   const bool good =
-      (size.ndim() == 1 || size.ndim() == 2) && std::all_of(size.begin(), size.end(), [](int64_t d) { return d > 0 && d <= kLongestEdge; });
+      (size.ndim() == 1 || size.ndim() == 2) &&
+      std::all_of(size.begin(), size.end(), [](int64_t d) { return d > 0 && d <= kLongestEdge; });
   if (!good) {
-    Throw(ErrorKind::kConfig, "{}: size = {}: expected one number or (height, width), each 1 .. {}", owner, size.ToTuple(), kLongestEdge);
+    Throw(ErrorKind::kConfig, "{}: size = {}: expected one number or (height, width), each 1 .. {}",
+          owner, size.ToTuple(), kLongestEdge);
   }
   CheckPixels(size[0], size[size.ndim() - 1], owner);  // a shorter edge: no longer one is shorter
   return {static_cast<int>(size[0]), static_cast<int>(size[size.ndim() - 1]), size.ndim() == 1};
 }
 
 Resampling CheckResampling(const Resampling& resampling, const char* owner) {
-  if (resampling.antialias && (resampling.interpolation == kNearest || resampling.interpolation == kArea)) {
-    Throw(ErrorKind::kConfig, "{}: antialias is for bilinear and bicubic interpolation; {}", owner,
-          resampling.interpolation == kArea ? "area already takes means" : "nearest takes one pixel");
+  if (resampling.antialias &&
+      (resampling.interpolation == kNearest || resampling.interpolation == kArea)) {
+    Throw(
+        ErrorKind::kConfig, "{}: antialias is for bilinear and bicubic interpolation; {}", owner,
+        resampling.interpolation == kArea ? "area already takes means" : "nearest takes one pixel");
   }
   return resampling;
 }
@@ -68,22 +75,27 @@ bool CoverAtLeast(int height, int width, const char* owner, CropResize* crop) {
   return crop->Resize(static_cast<int>(new_height), static_cast<int>(new_width), kAuto);
 }
 
-void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from, Image* to) {
+void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from,
+          Image* to) {
   KeepOpenCvToOneThread();
   to->Resize(from.height, from.width, from.channels);
   const double cx = (from.width - 1) / 2.0, cy = (from.height - 1) / 2.0;
   const auto& m = affine.matrix;
-  const cv::Matx23d inverse(m[0][0], m[0][1], cx - m[0][0] * cx - m[0][1] * cy + affine.shift[0],  //
+  const cv::Matx23d inverse(m[0][0], m[0][1],
+                            cx - m[0][0] * cx - m[0][1] * cy + affine.shift[0],  //
                             m[1][0], m[1][1], cy - m[1][0] * cx - m[1][1] * cy + affine.shift[1]);
   cv::Mat result = View(*to);
   cv::warpAffine(View(const_cast<Image&>(from)), result, inverse, result.size(),
-                 (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP, BorderOf(outside.mode), cv::Scalar::all(outside.value));
+                 (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP,
+                 BorderOf(outside.mode), cv::Scalar::all(outside.value));
 }
 
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to) {
   to->Resize(box.height, box.width, from.channels);
   const int first = std::max(box.x, 0), last = std::min(box.x + box.width, from.width);
-  const auto bytes = [&from](int pixels) { return static_cast<size_t>(pixels) * static_cast<size_t>(from.channels); };
+  const auto bytes = [&from](int pixels) {
+    return static_cast<size_t>(pixels) * static_cast<size_t>(from.channels);
+  };
   for (int y = 0; y < box.height; ++y) {
     uint8_t* out = to->row(y);
     const int from_y = box.y + y;

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/image.h"
 
 #include <algorithm>
 #include <climits>
 
 #include "mxtrain/base/format.h"
-#include "mxtrain/io/image_codecs.h"
+#include "mxtrain/io/internal/image_codecs.h"
 
 namespace mxtrain::io {
 namespace {
@@ -15,7 +16,8 @@ constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
 std::string Beginning(std::string_view bytes) {
   std::string text;
   for (const char c : bytes.substr(0, 12))
-    text += c >= ' ' && c <= '~' ? std::string(1, c) : format("\\x{:02x}", static_cast<unsigned char>(c));
+    text += c >= ' ' && c <= '~' ? std::string(1, c)
+                                 : format("\\x{:02x}", static_cast<unsigned char>(c));
   return text;
 }
 
@@ -28,7 +30,8 @@ Expected<ImageInfo, Refusal> Probe(std::string_view bytes, JpegCodec& jpeg) {
   return Refusal{format("not a JPEG, PNG or BMP (begins with '{}')", Beginning(bytes))};
 }
 
-std::optional<Refusal> DecodeAs(const ImageInfo& info, std::string_view bytes, const DecodeOptions& options, JpegCodec& jpeg, Image* image,
+std::optional<Refusal> DecodeAs(const ImageInfo& info, std::string_view bytes,
+                                const DecodeOptions& options, JpegCodec& jpeg, Image* image,
                                 Frame* frame) {
   if (info.format == ImageFormat::kJpeg) return jpeg.Decode(bytes, info, options, image, frame);
   return info.format == ImageFormat::kPng ? DecodePng(bytes, image) : DecodeBmp(bytes, info, image);
@@ -60,19 +63,23 @@ struct ImageDecoder::Impl {
 ImageDecoder::ImageDecoder() : impl_(std::make_unique<Impl>()) {}
 ImageDecoder::~ImageDecoder() = default;
 
-std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const DecodeOptions& options, Image* image) {
+std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const DecodeOptions& options,
+                                            Image* image) {
   Frame whole;
   return Decode(bytes, options, image, &whole);
 }
 
-std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const DecodeOptions& options, Image* image, Frame* frame) {
+std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const DecodeOptions& options,
+                                            Image* image, Frame* frame) {
   const auto info = Probe(bytes, impl_->jpeg);
   if (!info) return info.error();
   if (int64_t{info->height} * info->width > options.max_pixels) {
-    return Refusal{format("{}x{} pixels are more than the limit of {}", info->width, info->height, options.max_pixels)};
+    return Refusal{format("{}x{} pixels are more than the limit of {}", info->width, info->height,
+                          options.max_pixels)};
   }
   if (std::max(info->height, info->width) > kLongestEdge) {
-    return Refusal{format("{}x{} pixels: the longer edge is more than the limit of {}", info->width, info->height, kLongestEdge)};
+    return Refusal{format("{}x{} pixels: the longer edge is more than the limit of {}", info->width,
+                          info->height, kLongestEdge)};
   }
   *frame = {info->height, info->width, {0, 0, info->height, info->width}, 1};
   if (auto refusal = DecodeAs(*info, bytes, options, impl_->jpeg, image, frame)) return refusal;
@@ -92,9 +99,11 @@ void ComposeOverWhite(Image* image) {
   const int colours = image->channels - 1;
   const uint8_t* from = image->pixels.data();
   uint8_t* to = image->pixels.data();
-  for (size_t left = image->pixels.size() / static_cast<size_t>(colours + 1); left > 0; --left, from += colours + 1) {
+  for (size_t left = image->pixels.size() / static_cast<size_t>(colours + 1); left > 0;
+       --left, from += colours + 1) {
     const int alpha = from[colours];
-    for (int c = 0; c < colours; ++c) *to++ = static_cast<uint8_t>((from[c] * alpha + 255 * (255 - alpha) + 127) / 255);
+    for (int c = 0; c < colours; ++c)
+      *to++ = static_cast<uint8_t>((from[c] * alpha + 255 * (255 - alpha) + 127) / 255);
   }
   image->Resize(image->height, image->width, colours);
 }

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Images in memory, and their files: JPEG (libjpeg-turbo), PNG (libpng) and BMP.
 //
 // Decoding:
-// - EXIF orientation of a JPEG is applied, so height and width are those that a viewer shows (a PNG's eXIf chunk is not read);
-// - alpha is composed over white; a palette is expanded; 16 bits per channel become 8 (the high byte);
+// - EXIF orientation of a JPEG is applied, so height and width are those that a viewer shows (a
+// PNG's eXIf chunk is not read);
+// - alpha is composed over white; a palette is expanded; 16 bits per channel become 8 (the high
+// byte);
 // - a CMYK or YCCK JPEG becomes RGB as Adobe's inverted CMYK, without its colour profile;
 // - RGB to gray is the luma of ITU-R BT.601, gray to RGB repeats the value.
 // Rejected as damaged, never partially decoded: a JPEG whose decoder warns or which has more than
@@ -25,7 +28,8 @@
 
 namespace mxtrain::io {
 
-// 8 bits per channel, rows from the top without gaps, channels interleaved (HWC): gray (1) or RGB (3).
+// 8 bits per channel, rows from the top without gaps, channels interleaved (HWC): gray (1) or RGB
+// (3).
 struct Image {
   int height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;
@@ -33,9 +37,13 @@ struct Image {
   // Contents are unspecified afterwards; memory is reused if it suffices.
   void Resize(int new_height, int new_width, int new_channels) {
     height = new_height, width = new_width, channels = new_channels;
-    pixels.resize(static_cast<size_t>(height) * static_cast<size_t>(width) * static_cast<size_t>(channels));
+    pixels.resize(static_cast<size_t>(height) * static_cast<size_t>(width) *
+                  static_cast<size_t>(channels));
   }
-  uint8_t* row(int y) { return pixels.data() + static_cast<size_t>(y) * static_cast<size_t>(width) * static_cast<size_t>(channels); }
+  uint8_t* row(int y) {
+    return pixels.data() +
+           static_cast<size_t>(y) * static_cast<size_t>(width) * static_cast<size_t>(channels);
+  }
   const uint8_t* row(int y) const { return const_cast<Image*>(this)->row(y); }
 };
 
@@ -67,7 +75,8 @@ constexpr int64_t kMostPixels = 100'000'000;
 
 struct DecodeOptions {
   int channels = 0;                  // 0: gray files stay gray, others become RGB; 1: gray; 3: RGB
-  int64_t max_pixels = kMostPixels;  // larger images, or with an edge above kLongestEdge, are rejected by their header
+  int64_t max_pixels = kMostPixels;  // larger images, or with an edge above kLongestEdge, are
+                                     // rejected by their header
   // False: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if `part` allows it, which changes
   // pixel values slightly, and only down to the end of `part`, so damage below it goes unnoticed
   // unless the file is truncated.
@@ -91,8 +100,10 @@ class MXTRAIN_API ImageDecoder {
   ~ImageDecoder();
   // Returns the reason if the image cannot be decoded; *image is then unspecified. Throws only
   // kMemory.
-  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options, Image* image, Frame* frame);
-  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options, Image* image);  // without `part`
+  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options, Image* image,
+                                Frame* frame);
+  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options,
+                                Image* image);  // without `part`
 
  private:
   struct Impl;
@@ -100,13 +111,15 @@ class MXTRAIN_API ImageDecoder {
 };
 
 // As ImageDecoder::Decode, for a single image.
-MXTRAIN_API Expected<Image, Refusal> DecodeImage(std::string_view bytes, const DecodeOptions& options = {});
+MXTRAIN_API Expected<Image, Refusal> DecodeImage(std::string_view bytes,
+                                                 const DecodeOptions& options = {});
 
 // To gray (1) or RGB (3).
 MXTRAIN_API void ConvertChannels(int channels, Image* image);
 
 // Return a file's bytes. Throw kData for an empty image.
 MXTRAIN_API std::string EncodePng(const Image& image);
-MXTRAIN_API std::string EncodeJpeg(const Image& image, int quality = 95);  // 1 .. 100; colour at half resolution (4:2:0)
+MXTRAIN_API std::string EncodeJpeg(
+    const Image& image, int quality = 95);  // 1 .. 100; colour at half resolution (4:2:0)
 
 }  // namespace mxtrain::io

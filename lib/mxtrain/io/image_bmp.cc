@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Windows and OS/2 bitmaps: 1, 4 or 8 bits with a palette, 16, 24 or 32 bits in channels;
 // run-length encoding is rejected. A header must be fully consistent; then the rows are read
 // directly into the image.
@@ -9,7 +10,7 @@
 #include <iterator>
 
 #include "mxtrain/base/format.h"
-#include "mxtrain/io/image_codecs.h"
+#include "mxtrain/io/internal/image_codecs.h"
 
 namespace mxtrain::io {
 namespace {
@@ -43,13 +44,19 @@ struct Header {
   bool has_palette() const { return bits <= 8; }
   size_t palette_entry() const { return size == kOs2Header ? 3 : 4; }
   // In colours; the palette ends where the pixels start.
-  size_t palette_size() const { return std::min<size_t>(colours == 0 ? 1u << bits : colours, (begin - end()) / palette_entry()); }
+  size_t palette_size() const {
+    return std::min<size_t>(colours == 0 ? 1u << bits : colours, (begin - end()) / palette_entry());
+  }
   bool has_masks() const { return bits == 16 || bits == 32; }
   uint32_t alpha() const { return masks[3]; }
   // After the 40-byte header; inside longer ones, which also have an alpha mask.
-  size_t mask_count() const { return compression != kBitFields ? 0 : size > kInfoHeader + 12 ? 4 : 3; }
+  size_t mask_count() const {
+    return compression != kBitFields ? 0 : size > kInfoHeader + 12 ? 4 : 3;
+  }
   // End of the header, including masks, before a palette.
-  size_t end() const { return std::max(14 + size_t{size}, mask_count() == 0 ? 0 : kMasks + 4 * mask_count()); }
+  size_t end() const {
+    return std::max(14 + size_t{size}, mask_count() == 0 ? 0 : kMasks + 4 * mask_count());
+  }
 };
 
 // The file contains the whole header: checked by ProbeBmp.
@@ -77,7 +84,8 @@ bool AreMasks(const std::array<uint32_t, 4>& masks, uint32_t bits) {
     const int count = std::popcount(masks[i]);
     if (i == 3 && count == 0) return true;
     const bool length = bits == 32 ? count == 8 : i == 3 ? count == 1 : count == 5 || count == 6;
-    if (!length || !IsRun(masks[i]) || (masks[i] & taken) != 0 || uint64_t{masks[i]} >> bits != 0) return false;
+    if (!length || !IsRun(masks[i]) || (masks[i] & taken) != 0 || uint64_t{masks[i]} >> bits != 0)
+      return false;
     taken |= masks[i];
     if (i == 2 && !IsRun(taken)) return false;
   }
@@ -86,30 +94,38 @@ bool AreMasks(const std::array<uint32_t, 4>& masks, uint32_t bits) {
 
 // Without masks: 5 bits each, or bytes with alpha as the fourth.
 std::optional<Refusal> ReadMasks(std::string_view bytes, Header* header) {
-  constexpr std::array<uint32_t, 4> kOf16{0x7c00, 0x03e0, 0x001f, 0}, kOf32{0x00ff0000, 0x0000ff00, 0x000000ff, 0xff000000};
+  constexpr std::array<uint32_t, 4> kOf16{0x7c00, 0x03e0, 0x001f, 0},
+      kOf32{0x00ff0000, 0x0000ff00, 0x000000ff, 0xff000000};
   if (header->compression == kPlain) {
     header->masks = header->bits == 16 ? kOf16 : kOf32;
     return std::nullopt;
   }
-  for (size_t i = 0; i < header->mask_count(); ++i) header->masks[i] = LittleEndian(bytes, kMasks + 4 * i, 4);
+  for (size_t i = 0; i < header->mask_count(); ++i)
+    header->masks[i] = LittleEndian(bytes, kMasks + 4 * i, 4);
   if (AreMasks(header->masks, header->bits)) return std::nullopt;
   const auto& m = header->masks;
-  return Damaged(format("channel masks {:08x}, {:08x}, {:08x} and {:08x} of {} bits", m[0], m[1], m[2], m[3], header->bits));
+  return Damaged(format("channel masks {:08x}, {:08x}, {:08x} and {:08x} of {} bits", m[0], m[1],
+                        m[2], m[3], header->bits));
 }
 
-std::optional<Refusal> CheckHeader(const Header& header, std::string_view bytes, const ImageInfo& info) {
+std::optional<Refusal> CheckHeader(const Header& header, std::string_view bytes,
+                                   const ImageInfo& info) {
   constexpr uint32_t kBits[] = {1, 4, 8, 16, 24, 32};
   if (std::find(std::begin(kBits), std::end(kBits), header.bits) == std::end(kBits))
     return Damaged(format("{} bits per pixel", header.bits));
   if (header.planes != 1) return Damaged(format("{} planes", header.planes));
-  const bool compressed = header.compression != kPlain && !(header.compression == kBitFields && header.has_masks());
-  if (compressed) return Damaged(format("compression {} of {} bits per pixel", header.compression, header.bits));
+  const bool compressed =
+      header.compression != kPlain && !(header.compression == kBitFields && header.has_masks());
+  if (compressed)
+    return Damaged(format("compression {} of {} bits per pixel", header.compression, header.bits));
   if (header.has_palette() && header.colours > 1u << header.bits)
-    return Damaged(format("a palette of {} colours for {} bits per pixel", header.colours, header.bits));
+    return Damaged(
+        format("a palette of {} colours for {} bits per pixel", header.colours, header.bits));
   if (header.begin < header.end()) return Damaged("the pixels begin within the header");
   if (header.has_palette() && header.palette_size() == 0) return Damaged("no palette");
   const uint64_t row_bytes = (static_cast<uint64_t>(info.width) * header.bits + 31) / 32 * 4;
-  if (header.begin + row_bytes * static_cast<uint64_t>(info.height) > bytes.size()) return Damaged("the file ends early");
+  if (header.begin + row_bytes * static_cast<uint64_t>(info.height) > bytes.size())
+    return Damaged("the file ends early");
   return std::nullopt;
 }
 
@@ -123,10 +139,12 @@ std::array<Colour, 256> ReadPalette(std::string_view bytes, const Header& header
   return palette;
 }
 
-void ReadPaletteRow(const uint8_t* from, uint32_t bits, const std::array<Colour, 256>& palette, int width, uint8_t* to) {
+void ReadPaletteRow(const uint8_t* from, uint32_t bits, const std::array<Colour, 256>& palette,
+                    int width, uint8_t* to) {
   const uint32_t per_byte = 8 / bits, mask = (1u << bits) - 1;
   for (uint32_t x = 0; x < static_cast<uint32_t>(width); ++x) {
-    const uint32_t index = static_cast<uint32_t>(from[x / per_byte]) >> (8 - bits * (x % per_byte + 1)) & mask;
+    const uint32_t index =
+        static_cast<uint32_t>(from[x / per_byte]) >> (8 - bits * (x % per_byte + 1)) & mask;
     to = std::copy_n(palette[index].data(), 3, to);
   }
 }
@@ -140,11 +158,14 @@ uint8_t Channel(uint32_t pixel, uint32_t mask) {
   return static_cast<uint8_t>(filled);
 }
 
-void ReadMaskedRow(const uint8_t* from, const Header& header, int width, int channels, uint8_t* to) {
-  const std::string_view bytes(reinterpret_cast<const char*>(from), static_cast<size_t>(width) * (header.bits / 8));
+void ReadMaskedRow(const uint8_t* from, const Header& header, int width, int channels,
+                   uint8_t* to) {
+  const std::string_view bytes(reinterpret_cast<const char*>(from),
+                               static_cast<size_t>(width) * (header.bits / 8));
   for (size_t at = 0; at < bytes.size(); at += header.bits / 8) {
     const uint32_t pixel = LittleEndian(bytes, at, header.bits / 8);
-    for (size_t c = 0; c < static_cast<size_t>(channels); ++c) *to++ = Channel(pixel, header.masks[c]);
+    for (size_t c = 0; c < static_cast<size_t>(channels); ++c)
+      *to++ = Channel(pixel, header.masks[c]);
   }
 }
 
@@ -170,7 +191,8 @@ Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes) {
   const uint32_t header = LittleEndian(bytes, 14, 4);
   const bool old = header == kOs2Header;
   constexpr uint32_t kSizes[] = {12, 40, 52, 56, 64, 108, 124};
-  if (std::find(std::begin(kSizes), std::end(kSizes), header) == std::end(kSizes)) return Damaged(format("a header of {} bytes", header));
+  if (std::find(std::begin(kSizes), std::end(kSizes), header) == std::end(kSizes))
+    return Damaged(format("a header of {} bytes", header));
   if (bytes.size() < 14 + size_t{header}) return Damaged("the file ends early");
   const auto edge = [&](size_t at, size_t old_at) -> int64_t {
     if (old) return LittleEndian(bytes, old_at, 2);
@@ -178,7 +200,8 @@ Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes) {
   };
   const int64_t width = edge(18, 18), height = edge(22, 20);  // height below 0: rows from the top
   if (width <= 0 || height == 0 || height == INT_MIN) return Damaged("impossible header");
-  return ImageInfo{ImageFormat::kBmp, static_cast<int>(std::abs(height)), static_cast<int>(width), 3};
+  return ImageInfo{ImageFormat::kBmp, static_cast<int>(std::abs(height)), static_cast<int>(width),
+                   3};
 }
 
 std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, Image* image) {
@@ -187,11 +210,13 @@ std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, 
   if (header.has_masks()) {
     if (auto damage = ReadMasks(bytes, &header)) return damage;
   }
-  const auto palette = header.has_palette() ? ReadPalette(bytes, header) : std::array<Colour, 256>();
+  const auto palette =
+      header.has_palette() ? ReadPalette(bytes, header) : std::array<Colour, 256>();
   const size_t row_bytes = (static_cast<size_t>(info.width) * header.bits + 31) / 32 * 4;
   image->Resize(info.height, info.width, header.alpha() != 0 ? 4 : 3);
   for (int y = 0; y < info.height; ++y) {
-    const auto* row = reinterpret_cast<const uint8_t*>(bytes.data()) + header.begin + row_bytes * static_cast<size_t>(y);
+    const auto* row = reinterpret_cast<const uint8_t*>(bytes.data()) + header.begin +
+                      row_bytes * static_cast<size_t>(y);
     uint8_t* const to = image->row(header.from_top ? y : info.height - 1 - y);
     if (header.has_palette()) {
       ReadPaletteRow(row, header.bits, palette, info.width, to);

@@ -1,7 +1,9 @@
-// EXIF orientation: TIFF tag 0x0112 of the first directory in a JPEG's APP1 segment (CIPA DC-008, JEITA CP-3451).
+// SPDX-License-Identifier: Apache-2.0
+// EXIF orientation: TIFF tag 0x0112 of the first directory in a JPEG's APP1 segment (CIPA DC-008,
+// JEITA CP-3451).
 #include <cstddef>
 
-#include "mxtrain/io/image_codecs.h"
+#include "mxtrain/io/internal/image_codecs.h"
 
 namespace mxtrain::io {
 namespace {
@@ -54,7 +56,8 @@ int ExifOrientation(std::string_view jpeg) {
     const size_t length = reader.Read(at + 2, 2);
     if (length < 2 || jpeg.size() - at - 2 < length) break;
     const std::string_view segment = jpeg.substr(at + 4, length - 2);
-    if (marker == 0xe1 && segment.starts_with(std::string_view("Exif\0\0", 6))) return OrientationOfTiff(segment.substr(6));
+    if (marker == 0xe1 && segment.starts_with(std::string_view("Exif\0\0", 6)))
+      return OrientationOfTiff(segment.substr(6));
     at += 2 + length;
   }
   return 1;
@@ -66,13 +69,16 @@ void ApplyOrientation(int orientation, Image* image) {
   const bool swaps = orientation >= 5;
   const int last_y = stored.height - 1, last_x = stored.width - 1;
   *image = Image();
-  image->Resize(swaps ? stored.width : stored.height, swaps ? stored.height : stored.width, stored.channels);
+  image->Resize(swaps ? stored.width : stored.height, swaps ? stored.height : stored.width,
+                stored.channels);
   for (int y = 0; y < image->height; ++y) {
     uint8_t* out = image->row(y);
     for (int x = 0; x < image->width; ++x) {
       int from_y = swaps ? x : y, from_x = swaps ? y : x;
-      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) from_y = last_y - from_y;
-      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8) from_x = last_x - from_x;
+      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
+        from_y = last_y - from_y;
+      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+        from_x = last_x - from_x;
       const uint8_t* pixel = stored.row(from_y) + from_x * stored.channels;
       for (int c = 0; c < stored.channels; ++c) *out++ = pixel[c];
     }

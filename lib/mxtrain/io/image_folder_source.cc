@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/image_folder_source.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 #include <set>
 
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/io/image_files.h"
+#include "mxtrain/io/internal/image_files.h"
 
 namespace mxtrain::io {
 namespace {
@@ -18,7 +19,8 @@ bool IsHidden(const fs::path& path) {
 
 std::string Ending(const fs::path& path) {
   std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return ending;
 }
 
@@ -29,8 +31,9 @@ bool IsImage(const fs::path& path) {
 
 // Image formats of cameras and of the web that are not supported.
 bool IsOtherImage(const fs::path& path) {
-  static const std::set<std::string> endings = {".heic", ".heif", ".avif", ".webp", ".gif", ".tif", ".tiff",
-                                                ".jp2",  ".jxl",  ".dng",  ".cr2",  ".cr3", ".nef", ".arw"};
+  static const std::set<std::string> endings = {".heic", ".heif", ".avif", ".webp", ".gif",
+                                                ".tif",  ".tiff", ".jp2",  ".jxl",  ".dng",
+                                                ".cr2",  ".cr3",  ".nef",  ".arw"};
   return endings.contains(Ending(path));
 }
 
@@ -42,7 +45,7 @@ bool LeadsToFolder(const fs::directory_entry& entry) {
 
 // Files found in a folder.
 struct Found {
-  std::vector<std::string> images;    // sorted
+  std::vector<std::string> images;  // sorted
   // Number of files of other kinds, and the first one.
   struct Others {
     int64_t count = 0;
@@ -62,7 +65,8 @@ void Walk(const fs::path& folder, bool recursive, Found* found) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (IsHidden(entry.path())) continue;
     if (LeadsToFolder(entry)) {
-      if (recursive && !entry.is_symlink()) Walk(entry.path(), true, found);  // a link may lead back up
+      if (recursive && !entry.is_symlink())
+        Walk(entry.path(), true, found);  // a link may lead back up
     } else if (IsImage(entry.path())) {
       found->images.push_back(entry.path().string());
     } else {
@@ -76,7 +80,8 @@ Found FindImages(const fs::path& folder, bool recursive) {
   try {
     Walk(folder, recursive, &found);
   } catch (const fs::filesystem_error& error) {
-    Throw(ErrorKind::kFileSystem, "cannot read the folder {}: {}", error.path1().string(), error.code().message());
+    Throw(ErrorKind::kFileSystem, "cannot read the folder {}: {}", error.path1().string(),
+          error.code().message());
   }
   std::sort(found.images.begin(), found.images.end());
   return found;
@@ -86,23 +91,28 @@ void Tell(const Found& found, ImageTable* table) {
   const auto& [unread_count, first_unread] = found.unread;
   const auto& [count, first] = found.others;
   if (unread_count > 0) {
-    table->losses.push_back(format("{} image{} of an unsupported format skipped: convert to JPEG or PNG (first: {})", unread_count,
-                                   unread_count == 1 ? "" : "s", first_unread));
+    table->losses.push_back(
+        format("{} image{} of an unsupported format skipped: convert to JPEG or PNG (first: {})",
+               unread_count, unread_count == 1 ? "" : "s", first_unread));
   }
   if (count > 0) {
-    table->warnings.push_back(format("{} file{} skipped, not named like a JPEG, PNG or BMP (first: {})", count, count == 1 ? "" : "s", first));
+    table->warnings.push_back(
+        format("{} file{} skipped, not named like a JPEG, PNG or BMP (first: {})", count,
+               count == 1 ? "" : "s", first));
   }
 }
 
 void RequireFolder(const std::string& path) {
   if (fs::is_directory(path)) return;
-  Throw(ErrorKind::kFileSystem, "{} {}", path, fs::exists(path) ? "is not a folder" : "does not exist");
+  Throw(ErrorKind::kFileSystem, "{} {}", path,
+        fs::exists(path) ? "is not a folder" : "does not exist");
 }
 
 std::vector<std::string> ClassFolders(const std::string& path) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-    if (LeadsToFolder(entry) && !IsHidden(entry.path())) names.push_back(entry.path().filename().string());
+    if (LeadsToFolder(entry) && !IsHidden(entry.path()))
+      names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   if (names.empty()) {
@@ -111,11 +121,12 @@ std::vector<std::string> ClassFolders(const std::string& path) {
   return names;
 }
 
-void CheckFolders(const std::string& path, const std::vector<std::string>& folders, const std::vector<std::string>& classes) {
+void CheckFolders(const std::string& path, const std::vector<std::string>& folders,
+                  const std::vector<std::string>& classes) {
   for (const std::string& folder : folders) {
     if (std::find(classes.begin(), classes.end(), folder) != classes.end()) continue;
-    Throw(ErrorKind::kData, "the folder '{}' in {} is not one of the {} classes ({}){}", folder, path, classes.size(),
-          join(classes, ", "), DidYouMean(folder, classes));
+    Throw(ErrorKind::kData, "the folder '{}' in {} is not one of the {} classes ({}){}", folder,
+          path, classes.size(), join(classes, ", "), DidYouMean(folder, classes));
   }
 }
 
@@ -134,22 +145,27 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
     const fs::path folder = fs::path(param.path) / table.classes[c];
     const Found found = fs::is_directory(folder) ? FindImages(folder, true) : Found();
     if (found.images.empty() && !given) {
-      Throw(ErrorKind::kData, "the class folder {} holds no images (.jpg .jpeg .png .bmp); fill it or remove it",
+      Throw(ErrorKind::kData,
+            "the class folder {} holds no images (.jpg .jpeg .png .bmp); fill it or remove it",
             folder.string());
     }
-    if (found.images.empty()) table.warnings.push_back(format("no images of class '{}' ({})", table.classes[c], folder.string()));
+    if (found.images.empty())
+      table.warnings.push_back(
+          format("no images of class '{}' ({})", table.classes[c], folder.string()));
     table.paths.insert(table.paths.end(), found.images.begin(), found.images.end());
     table.labels.insert(table.labels.end(), found.images.size(), static_cast<float>(c));
     all.unread.Add(found.unread);
     all.others.Add(found.others);
   }
   Tell(all, &table);
-  if (table.paths.empty()) Throw(ErrorKind::kData, "no images (.jpg .jpeg .png .bmp) in {}", param.path);
+  if (table.paths.empty())
+    Throw(ErrorKind::kData, "no images (.jpg .jpeg .png .bmp) in {}", param.path);
   return NewImageFiles(std::move(table));
 }
 
 std::unique_ptr<Source> NewImageListSource(const ImageListParam& param) {
-  if (param.path.empty() == param.files.empty()) Throw(ErrorKind::kConfig, "image_list needs either 'path' or 'files'");
+  if (param.path.empty() == param.files.empty())
+    Throw(ErrorKind::kConfig, "image_list needs either 'path' or 'files'");
   ImageTable table;
   table.paths = param.files;
   if (!param.path.empty() && fs::is_regular_file(param.path)) {

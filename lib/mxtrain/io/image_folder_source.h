@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Images in folders. An image is a file whose name ends in .jpg, .jpeg, .png or .bmp, in any case;
 // hidden files and folders (leading dot) are ignored silently, other files with a warning. Ordered
@@ -13,7 +14,9 @@ struct ImageFolderParam : Parameter<ImageFolderParam> {
   std::string path;
   std::vector<std::string> classes;
   static void Declare(Fields<ImageFolderParam>& f) {
-    f.Add("path", &ImageFolderParam::path).Required().Help("folder with one subfolder of images per class");
+    f.Add("path", &ImageFolderParam::path)
+        .Required()
+        .Help("folder with one subfolder of images per class");
     f.Add("classes", &ImageFolderParam::classes)
         .Default({})
         .Help("class names in order of their numbers; default: the folders' names, sorted");
@@ -32,8 +35,12 @@ struct ImageListParam : Parameter<ImageListParam> {
   bool recursive;
   static void Declare(Fields<ImageListParam>& f) {
     f.Add("path", &ImageListParam::path).Default("").Help("a folder of images, or one image");
-    f.Add("files", &ImageListParam::files).Default({}).Help("instead of path: the images, in this order");
-    f.Add("recursive", &ImageListParam::recursive).Default(false).Help("with path: include subfolders");
+    f.Add("files", &ImageListParam::files)
+        .Default({})
+        .Help("instead of path: the images, in this order");
+    f.Add("recursive", &ImageListParam::recursive)
+        .Default(false)
+        .Help("with path: include subfolders");
   }
 };
 

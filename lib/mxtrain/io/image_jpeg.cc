@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libjpeg reports errors through a function that must not return: it jumps back to Guarded, over
 // code without destructors.
 #include <csetjmp>
@@ -11,7 +12,7 @@
 #include <cstdlib>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/io/image_codecs.h"
+#include "mxtrain/io/internal/image_codecs.h"
 
 namespace mxtrain::io {
 namespace {
@@ -81,9 +82,12 @@ void CmykToRgb(const uint8_t* cmyk, int width, uint8_t* rgb) {
 // The part of the reduced image that must be decoded for `box` of the whole one.
 Box ReducedBox(const Box& box, double scale, int height, int width) {
   const auto first = [scale](int at) { return static_cast<int>(std::floor(at * scale)); };
-  const auto last = [scale](int at, int most) { return std::min(most, static_cast<int>(std::ceil(at * scale))); };
+  const auto last = [scale](int at, int most) {
+    return std::min(most, static_cast<int>(std::ceil(at * scale)));
+  };
   const int y = first(box.y), x = std::max(0, first(box.x) - kReach);
-  return {y, x, last(box.y + box.height, height) - y, std::min(width, last(box.x + box.width, width) + kReach) - x};
+  return {y, x, last(box.y + box.height, height) - y,
+          std::min(width, last(box.x + box.width, width) + kReach) - x};
 }
 
 }  // namespace
@@ -134,17 +138,21 @@ Expected<ImageInfo, Refusal> JpegCodec::Probe(std::string_view bytes) {
   ImageInfo info;
   info.width = static_cast<int>(jpeg.image_width);
   info.height = static_cast<int>(jpeg.image_height);
-  info.channels = IsCmyk(jpeg.jpeg_color_space) ? 4 : jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
+  info.channels = IsCmyk(jpeg.jpeg_color_space)            ? 4
+                  : jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1
+                                                           : 3;
   info.orientation = ExifOrientation(bytes);
   if (info.orientation >= 5) std::swap(info.height, info.width);
   return info;
 }
 
-std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo& info, const DecodeOptions& options, Image* image,
-                                         Frame* frame) {
+std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo& info,
+                                         const DecodeOptions& options, Image* image, Frame* frame) {
   jpeg_decompress_struct& jpeg = state_->info;
-  const bool cmyk = info.channels == 4, gray = options.channels == 1 || (options.channels == 0 && info.channels == 1);
-  const DecodeOptions::Part part = options.part ? options.part(info.height, info.width) : DecodeOptions::Part{frame->covers, 1};
+  const bool cmyk = info.channels == 4,
+             gray = options.channels == 1 || (options.channels == 0 && info.channels == 1);
+  const DecodeOptions::Part part =
+      options.part ? options.part(info.height, info.width) : DecodeOptions::Part{frame->covers, 1};
   const int eighths = options.exact ? 8 : EighthsFor(part.min_scale);
   frame->scale = eighths / 8.0;
   Box box;
@@ -154,8 +162,10 @@ std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo
     jpeg.scale_num = static_cast<unsigned>(eighths);
     jpeg.scale_denom = 8;
     jpeg_start_decompress(&jpeg);
-    const int height = static_cast<int>(jpeg.output_height), width = static_cast<int>(jpeg.output_width);
-    box = info.orientation == 1 ? ReducedBox(part.box, frame->scale, height, width) : Box{0, 0, height, width};
+    const int height = static_cast<int>(jpeg.output_height),
+              width = static_cast<int>(jpeg.output_width);
+    box = info.orientation == 1 ? ReducedBox(part.box, frame->scale, height, width)
+                                : Box{0, 0, height, width};
     if (box.width == width) return;
     auto x = static_cast<JDIMENSION>(box.x), columns = static_cast<JDIMENSION>(box.width);
     jpeg_crop_scanline(&jpeg, &x, &columns);  // from the beginning of a block
@@ -165,7 +175,8 @@ std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo
   if (!good) return Damage();
 
   image->Resize(box.height, box.width, gray && !cmyk ? 1 : 3);
-  const size_t stride = static_cast<size_t>(box.width) * static_cast<size_t>(jpeg.output_components);
+  const size_t stride =
+      static_cast<size_t>(box.width) * static_cast<size_t>(jpeg.output_components);
   if (cmyk) state_->inks.resize(stride);
   const bool whole = static_cast<int>(jpeg.output_height) == box.y + box.height;
   const bool read_on = !whole && (options.exact || !bytes.ends_with("\xff\xd9"));
@@ -185,7 +196,8 @@ std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo
   good = good && Guarded([&] {
            JSAMPROW row = spare.data();
            if (read_on) jpeg_read_scanlines(&jpeg, &row, 1);
-           whole || read_on ? static_cast<void>(jpeg_finish_decompress(&jpeg)) : jpeg_abort_decompress(&jpeg);
+           whole || read_on ? static_cast<void>(jpeg_finish_decompress(&jpeg))
+                            : jpeg_abort_decompress(&jpeg);
          });
   if (!good || state_->errors.text[0] != '\0') return Damage();
   if (info.orientation == 1) frame->covers = {box.y, box.x, box.height, box.width};
@@ -193,7 +205,9 @@ std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo
 }
 
 std::string EncodeJpeg(const Image& image, int quality) {
-  if (image.pixels.empty()) Throw(ErrorKind::kData, "cannot write an empty image of {}x{} pixels as JPEG", image.width, image.height);
+  if (image.pixels.empty())
+    Throw(ErrorKind::kData, "cannot write an empty image of {}x{} pixels as JPEG", image.width,
+          image.height);
   ErrorState errors;
   Prepare(&errors);
   jpeg_compress_struct jpeg{};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libpng's push reader: it receives the file, delivers row after row and holds two besides the
 // image; data that would unpack to more than the header says costs nothing. It checks every chunk's
 // CRC, the compressed data's Adler-32 and the header. Like libjpeg, it reports errors through a
@@ -12,7 +13,7 @@
 #include <iterator>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/io/image_codecs.h"
+#include "mxtrain/io/internal/image_codecs.h"
 
 namespace mxtrain::io {
 namespace {
@@ -57,7 +58,9 @@ class PngReader {
   static void Free(png_structp, png_voidp memory) { std::free(memory); }
   static void OnHeader(png_structp png, png_infop);
   static void OnRow(png_structp png, png_bytep row, png_uint_32 y, int pass);
-  static void OnEnd(png_structp png, png_infop) { static_cast<PngReader*>(png_get_progressive_ptr(png))->ended_ = true; }
+  static void OnEnd(png_structp png, png_infop) {
+    static_cast<PngReader*>(png_get_progressive_ptr(png))->ended_ = true;
+  }
 
   void Keep(const char* text) {
     if (text_[0] == '\0') std::strncpy(text_, text, sizeof text_ - 1);
@@ -112,18 +115,21 @@ std::optional<Refusal> PngReader::Give(std::string_view bytes) {
 // libpng does not report compressed data that end before the last row.
 bool PngReader::HasAllRows() const {
   constexpr int kPasses = 7;  // of an interlaced image
-  if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_ADAM7) return png_get_current_pass_number(png_) == kPasses;
+  if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_ADAM7)
+    return png_get_current_pass_number(png_) == kPasses;
   return png_get_current_row_number(png_) == png_get_image_height(png_, info_);
 }
 
 std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
   const bool good = Guarded([&] {
-    png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, OnError, OnWarning, this, Allocate, Free);
+    png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, OnError, OnWarning, this, Allocate,
+                                    Free);
     info_ = png_ ? png_create_info_struct(png_) : nullptr;
     if (!info_) return;
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);  // metadata: comments, profiles, ...
-    png_set_user_limits(png_, INT_MAX, INT_MAX);                             // DecodeOptions has the limits
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr,
+                                -1);              // metadata: comments, profiles, ...
+    png_set_user_limits(png_, INT_MAX, INT_MAX);  // DecodeOptions has the limits
     png_set_chunk_malloc_max(png_, 0);
     png_set_progressive_read_fn(png_, this, OnHeader, OnRow, OnEnd);
   });
@@ -131,7 +137,8 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
   image_ = image;
   if (auto refusal = Give(bytes)) return refusal;
   if (left_ > 0) {
-    image->Resize(static_cast<int>(png_get_image_height(png_, info_)), static_cast<int>(png_get_image_width(png_, info_)),
+    image->Resize(static_cast<int>(png_get_image_height(png_, info_)),
+                  static_cast<int>(png_get_image_width(png_, info_)),
                   png_get_channels(png_, info_));
     if (auto refusal = Give(bytes.substr(bytes.size() - left_))) return refusal;
   }
@@ -149,7 +156,8 @@ Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes) {
   const uint32_t width = BigEndian32(bytes, 16), height = BigEndian32(bytes, 20);
   const auto type = static_cast<unsigned char>(bytes[25]);
   const int channels = type < std::size(kChannels) ? kChannels[type] : 0;
-  if (width == 0 || height == 0 || width > INT_MAX || height > INT_MAX || channels == 0) return Damaged("impossible header");
+  if (width == 0 || height == 0 || width > INT_MAX || height > INT_MAX || channels == 0)
+    return Damaged("impossible header");
   return ImageInfo{ImageFormat::kPng, static_cast<int>(height), static_cast<int>(width), channels};
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/image.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +16,8 @@ namespace {
 Image Pattern(int height, int width, int channels) {
   Image image;
   image.Resize(height, width, channels);
-  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * 37 + i / 7);
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<uint8_t>(i * 37 + i / 7);
   return image;
 }
 
@@ -25,7 +27,8 @@ Image Gradient(int height, int width, int channels) {
   image.Resize(height, width, channels);
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width * channels; ++x) {
-      image.row(y)[x] = static_cast<uint8_t>(20 + 200 * (y + x / channels) / (height + width) + 10 * (x % channels));
+      image.row(y)[x] = static_cast<uint8_t>(20 + 200 * (y + x / channels) / (height + width) +
+                                             10 * (x % channels));
     }
   }
   return image;
@@ -34,36 +37,45 @@ Image Gradient(int height, int width, int channels) {
 int LargestDifference(const Image& a, const Image& b) {
   REQUIRE(a.pixels.size() == b.pixels.size());
   int most = 0;
-  for (size_t i = 0; i < a.pixels.size(); ++i) most = std::max(most, std::abs(a.pixels[i] - b.pixels[i]));
+  for (size_t i = 0; i < a.pixels.size(); ++i)
+    most = std::max(most, std::abs(a.pixels[i] - b.pixels[i]));
   return most;
 }
 
 std::string Number(uint32_t value, int bytes, bool big_endian) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * (big_endian ? bytes - 1 - i : i) & 0xff);
+  for (int i = 0; i < bytes; ++i)
+    text += static_cast<char>(value >> 8 * (big_endian ? bytes - 1 - i : i) & 0xff);
   return text;
 }
 
 std::string PngChunk(const std::string& type, const std::string& data) {
   const std::string body = type + data;
-  const auto sum = crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return Number(static_cast<uint32_t>(data.size()), 4, true) + body + Number(static_cast<uint32_t>(sum), 4, true);
+  const auto sum =
+      crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  return Number(static_cast<uint32_t>(data.size()), 4, true) + body +
+         Number(static_cast<uint32_t>(sum), 4, true);
 }
 
 std::string Packed(const std::string& rows) {
   std::string packed(compressBound(rows.size()), '\0');
   uLongf size = packed.size();
-  compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(rows.data()), rows.size());
+  compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+           reinterpret_cast<const Bytef*>(rows.data()), rows.size());
   packed.resize(size);
   return packed;
 }
 
 // A PNG written by its specification: `rows` holds each row with its filter byte, 0, pass by pass
 // if interlaced.
-std::string Png(uint32_t width, uint32_t height, int bits, int colour_type, const std::string& rows, bool interlaced = false) {
-  const std::string header = Number(width, 4, true) + Number(height, 4, true) + Number(static_cast<uint32_t>(bits), 1, true) +
-                             Number(static_cast<uint32_t>(colour_type), 1, true) + std::string(2, '\0') + Number(interlaced, 1, true);
-  return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", Packed(rows)) + PngChunk("IEND", "");
+std::string Png(uint32_t width, uint32_t height, int bits, int colour_type, const std::string& rows,
+                bool interlaced = false) {
+  const std::string header = Number(width, 4, true) + Number(height, 4, true) +
+                             Number(static_cast<uint32_t>(bits), 1, true) +
+                             Number(static_cast<uint32_t>(colour_type), 1, true) +
+                             std::string(2, '\0') + Number(interlaced, 1, true);
+  return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", Packed(rows)) +
+         PngChunk("IEND", "");
 }
 
 // 24 bits per pixel, rows from the bottom, or from the top when `down`.
@@ -77,16 +89,20 @@ std::string Bmp(const Image& image, bool down = false) {
     rows.append(static_cast<size_t>((4 - image.width * 3 % 4) % 4), '\0');
   }
   const auto little = [](int64_t v, int n) { return Number(static_cast<uint32_t>(v), n, false); };
-  return "BM" + little(static_cast<int64_t>(54 + rows.size()), 4) + little(0, 4) + little(54, 4) + little(40, 4) + little(image.width, 4) +
-         little(down ? -image.height : image.height, 4) + little(1, 2) + little(24, 2) + std::string(24, '\0') + rows;
+  return "BM" + little(static_cast<int64_t>(54 + rows.size()), 4) + little(0, 4) + little(54, 4) +
+         little(40, 4) + little(image.width, 4) + little(down ? -image.height : image.height, 4) +
+         little(1, 2) + little(24, 2) + std::string(24, '\0') + rows;
 }
 
 std::string WithOrientation(const std::string& jpeg, int orientation, bool big_endian) {
-  const auto n = [big_endian](int v, int bytes) { return Number(static_cast<uint32_t>(v), bytes, big_endian); };
-  const std::string tiff = std::string(big_endian ? "MM" : "II") + n(42, 2) + n(8, 4) + n(1, 2) + n(0x0112, 2) + n(3, 2) + n(1, 4) +
-                           n(orientation, 2) + n(0, 2) + n(0, 4);
+  const auto n = [big_endian](int v, int bytes) {
+    return Number(static_cast<uint32_t>(v), bytes, big_endian);
+  };
+  const std::string tiff = std::string(big_endian ? "MM" : "II") + n(42, 2) + n(8, 4) + n(1, 2) +
+                           n(0x0112, 2) + n(3, 2) + n(1, 4) + n(orientation, 2) + n(0, 2) + n(0, 4);
   const std::string segment = std::string("Exif\0\0", 6) + tiff;
-  return jpeg.substr(0, 2) + "\xff\xe1" + Number(static_cast<uint32_t>(segment.size() + 2), 2, true) + segment + jpeg.substr(2);
+  return jpeg.substr(0, 2) + "\xff\xe1" +
+         Number(static_cast<uint32_t>(segment.size() + 2), 2, true) + segment + jpeg.substr(2);
 }
 
 std::string WhyNot(const std::string& bytes, const DecodeOptions& options = {}) {
@@ -109,10 +125,13 @@ TEST_CASE("data after a PNG's last row are ignored, however much they unpack to"
 }
 
 // stb_image gave no reason for the first, and then that of an earlier file.
-TEST_CASE("a PNG is rejected for data that describe no code, for a wrong Adler-32, and for rows that are missing") {
+TEST_CASE(
+    "a PNG is rejected for data that describe no code, for a wrong Adler-32, and for rows that are "
+    "missing") {
   const std::string header("\0\0\0\x11\0\0\0\x09\x08\x02\0\0\0", 13), rows(9 * 52, '\0');
   const auto png = [&](const std::string& packed) {
-    return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", packed) + PngChunk("IEND", "");
+    return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", header) + PngChunk("IDAT", packed) +
+           PngChunk("IEND", "");
   };
   CHECK(Has(WhyNot(png(std::string("\x78\x9c\x07\0\0\0\0\0", 8))), "damaged or unsupported PNG: "));
   std::string packed = Packed(rows);
@@ -126,7 +145,8 @@ TEST_CASE("a PNG is rejected for data that describe no code, for a wrong Adler-3
 
 TEST_CASE("a PNG of an impossible colour type or depth is rejected") {
   const std::string rows(3 * 64, '\0');
-  for (const auto& [bits, type] : {std::pair{3, 0}, {16, 3}, {4, 2}, {2, 4}, {1, 6}, {8, 1}, {8, 7}}) {
+  for (const auto& [bits, type] :
+       {std::pair{3, 0}, {16, 3}, {4, 2}, {2, 4}, {1, 6}, {8, 1}, {8, 7}}) {
     CAPTURE(bits);
     CHECK(Has(WhyNot(Png(3, 3, bits, type, rows)), "damaged or unsupported PNG"));
   }
@@ -135,21 +155,24 @@ TEST_CASE("a PNG of an impossible colour type or depth is rejected") {
 TEST_CASE("an interlaced PNG has the pixels of a plain one") {
   constexpr struct {
     int x, y, dx, dy;
-  } kPasses[] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
+  } kPasses[] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
+                 {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
   for (const auto& [height, width] : {std::pair{1, 1}, {2, 3}, {13, 11}}) {
     const Image image = Pattern(height, width, 3);
     std::string rows;
     for (const auto& pass : kPasses) {
       for (int y = pass.y; y < height && pass.x < width; y += pass.dy) {
         rows += '\0';
-        for (int x = pass.x; x < width; x += pass.dx) rows.append(reinterpret_cast<const char*>(image.row(y)) + 3 * x, 3);
+        for (int x = pass.x; x < width; x += pass.dx)
+          rows.append(reinterpret_cast<const char*>(image.row(y)) + 3 * x, 3);
       }
     }
     const auto [h, w] = std::pair(static_cast<uint32_t>(height), static_cast<uint32_t>(width));
     const auto decoded = DecodeImage(Png(w, h, 8, 2, rows, true));
     REQUIRE(decoded.has_value());
     CHECK(decoded->pixels == image.pixels);
-    CHECK(WhyNot(Png(w, h, 8, 2, rows.substr(0, rows.size() - 3 * w - 1), true)) == "damaged or unsupported PNG: rows are missing");
+    CHECK(WhyNot(Png(w, h, 8, 2, rows.substr(0, rows.size() - 3 * w - 1), true)) ==
+          "damaged or unsupported PNG: rows are missing");
   }
 }
 
@@ -160,9 +183,10 @@ struct SmallBmp {
   std::string bytes() const {
     const auto n = [](uint32_t value, int size) { return Number(value, size, false); };
     const uint32_t begin = 14 + header + static_cast<uint32_t>(extra.size());
-    const std::string fields = header == 12 ? n(12, 4) + n(2, 2) + n(2, 2) + n(planes, 2) + n(bits, 2)
-                                            : n(header, 4) + n(2, 4) + n(2, 4) + n(planes, 2) + n(bits, 2) + n(compression, 4) +
-                                                  std::string(12, '\0') + n(colours, 4) + n(0, 4);
+    const std::string fields =
+        header == 12 ? n(12, 4) + n(2, 2) + n(2, 2) + n(planes, 2) + n(bits, 2)
+                     : n(header, 4) + n(2, 4) + n(2, 4) + n(planes, 2) + n(bits, 2) +
+                           n(compression, 4) + std::string(12, '\0') + n(colours, 4) + n(0, 4);
     return "BM" + n(0, 4) + n(0, 4) + n(begin, 4) + fields + extra + rows;
   }
 };
@@ -175,41 +199,76 @@ std::string Masks(std::initializer_list<uint32_t> masks) {
 
 TEST_CASE("a BMP with a palette or with channel masks") {
   using Pixels = std::vector<uint8_t>;
-  const std::string two("\x01\x02\x03\x00\x0a\x0b\x0c\x00", 8), two_old("\x01\x02\x03\x0a\x0b\x0c", 6);
+  const std::string two("\x01\x02\x03\x00\x0a\x0b\x0c\x00", 8),
+      two_old("\x01\x02\x03\x0a\x0b\x0c", 6);
   const Pixels corners{3, 2, 1, 12, 11, 10, 12, 11, 10, 3, 2, 1};  // rows are stored bottom-up
-  CHECK(DecodeImage(SmallBmp{.bits = 1, .extra = two, .rows = std::string("\x80\0\0\0\x40\0\0\0", 8)}.bytes())->pixels == corners);
-  CHECK(DecodeImage(SmallBmp{.bits = 4, .colours = 2, .extra = two, .rows = std::string("\x10\0\0\0\x01\0\0\0", 8)}.bytes())->pixels == corners);
-  CHECK(DecodeImage(SmallBmp{.bits = 8, .extra = two, .rows = std::string("\1\0\0\0\0\1\0\0", 8)}.bytes())->pixels == corners);
-  CHECK(DecodeImage(SmallBmp{.bits = 8, .header = 12, .extra = two_old, .rows = std::string("\1\0\0\0\0\1\0\0", 8)}.bytes())->pixels == corners);
+  CHECK(
+      DecodeImage(
+          SmallBmp{.bits = 1, .extra = two, .rows = std::string("\x80\0\0\0\x40\0\0\0", 8)}.bytes())
+          ->pixels == corners);
+  CHECK(DecodeImage(SmallBmp{.bits = 4,
+                             .colours = 2,
+                             .extra = two,
+                             .rows = std::string("\x10\0\0\0\x01\0\0\0", 8)}
+                        .bytes())
+            ->pixels == corners);
+  CHECK(DecodeImage(
+            SmallBmp{.bits = 8, .extra = two, .rows = std::string("\1\0\0\0\0\1\0\0", 8)}.bytes())
+            ->pixels == corners);
+  CHECK(DecodeImage(SmallBmp{.bits = 8,
+                             .header = 12,
+                             .extra = two_old,
+                             .rows = std::string("\1\0\0\0\0\1\0\0", 8)}
+                        .bytes())
+            ->pixels == corners);
   // 5 bits 0x10 become 0x84, 6 bits 0x20 become 0x82.
   const std::string rows16("\x10\x42\0\0\0\0\xff\x7f", 8), rows565("\x10\x84\0\0\0\0\xff\xff", 8);
-  const Pixels grays{0, 0, 0, 255, 255, 255, 132, 132, 132, 0, 0, 0}, grays565{0, 0, 0, 255, 255, 255, 132, 130, 132, 0, 0, 0};
+  const Pixels grays{0, 0, 0, 255, 255, 255, 132, 132, 132, 0, 0, 0},
+      grays565{0, 0, 0, 255, 255, 255, 132, 130, 132, 0, 0, 0};
   CHECK(DecodeImage(SmallBmp{.bits = 16, .rows = rows16}.bytes())->pixels == grays);
-  CHECK(DecodeImage(SmallBmp{.bits = 16, .compression = 3, .extra = Masks({0xf800, 0x7e0, 0x1f}), .rows = rows565}.bytes())->pixels == grays565);
+  CHECK(DecodeImage(SmallBmp{.bits = 16,
+                             .compression = 3,
+                             .extra = Masks({0xf800, 0x7e0, 0x1f}),
+                             .rows = rows565}
+                        .bytes())
+            ->pixels == grays565);
   const std::string rows32("\1\2\3\0\4\5\6\0\7\x8\x9\0\xa\xb\xc\0", 16);
   const Pixels numbers{9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4};
   CHECK(DecodeImage(SmallBmp{.bits = 32, .rows = rows32}.bytes())->pixels == numbers);
-  CHECK(DecodeImage(SmallBmp{.bits = 32, .compression = 3, .extra = Masks({0xff0000, 0xff00, 0xff}), .rows = rows32}.bytes())->pixels == numbers);
+  CHECK(DecodeImage(SmallBmp{.bits = 32,
+                             .compression = 3,
+                             .extra = Masks({0xff0000, 0xff00, 0xff}),
+                             .rows = rows32}
+                        .bytes())
+            ->pixels == numbers);
   std::string half = rows32;
   half[3] = '\x80';  // now the fourth byte is alpha
-  CHECK(DecodeImage(SmallBmp{.bits = 32, .rows = half}.bytes())->pixels == Pixels{255, 255, 255, 255, 255, 255, 129, 128, 128, 255, 255, 255});
+  CHECK(DecodeImage(SmallBmp{.bits = 32, .rows = half}.bytes())->pixels ==
+        Pixels{255, 255, 255, 255, 255, 255, 129, 128, 128, 255, 255, 255});
 }
 
 TEST_CASE("a BMP with an inconsistent header is rejected") {
   const std::string rows(16, '\0'), palette(8, '\0');
   const auto why = [](const SmallBmp& bmp) { return WhyNot(bmp.bytes()); };
   REQUIRE(DecodeImage(SmallBmp{.rows = rows}.bytes()).has_value());
-  CHECK(why({.bits = 8, .colours = 257, .extra = palette, .rows = rows}) == "damaged or unsupported BMP: a palette of 257 colours for 8 bits per pixel");
+  CHECK(why({.bits = 8, .colours = 257, .extra = palette, .rows = rows}) ==
+        "damaged or unsupported BMP: a palette of 257 colours for 8 bits per pixel");
   CHECK(why({.bits = 8, .rows = rows}) == "damaged or unsupported BMP: no palette");
-  CHECK(why({.bits = 8, .compression = 1, .extra = palette, .rows = rows}) == "damaged or unsupported BMP: compression 1 of 8 bits per pixel");
-  CHECK(why({.compression = 0xff000000, .rows = rows}) == "damaged or unsupported BMP: compression 4278190080 of 24 bits per pixel");
+  CHECK(why({.bits = 8, .compression = 1, .extra = palette, .rows = rows}) ==
+        "damaged or unsupported BMP: compression 1 of 8 bits per pixel");
+  CHECK(why({.compression = 0xff000000, .rows = rows}) ==
+        "damaged or unsupported BMP: compression 4278190080 of 24 bits per pixel");
   CHECK(why({.bits = 2, .rows = rows}) == "damaged or unsupported BMP: 2 bits per pixel");
   CHECK(why({.planes = 3, .rows = rows}) == "damaged or unsupported BMP: 3 planes");
-  CHECK(why({.bits = 32, .compression = 3, .rows = rows}) == "damaged or unsupported BMP: the pixels begin within the header");
-  for (const std::string& masks : {Masks({0, 0, 0}), Masks({0xf800, 0x7c0, 0x1f}), Masks({0xf800, 0x7e0, 0x3f}), Masks({0x1f0000, 0x7e0, 0x1f})}) {
+  CHECK(why({.bits = 32, .compression = 3, .rows = rows}) ==
+        "damaged or unsupported BMP: the pixels begin within the header");
+  for (const std::string& masks : {Masks({0, 0, 0}), Masks({0xf800, 0x7c0, 0x1f}),
+                                   Masks({0xf800, 0x7e0, 0x3f}), Masks({0x1f0000, 0x7e0, 0x1f})}) {
     CHECK(Has(why({.bits = 16, .compression = 3, .extra = masks, .rows = rows}), "channel masks"));
   }
-  CHECK(Has(why({.bits = 32, .compression = 3, .extra = Masks({0xff0000, 0xff00, 0x7f}), .rows = rows}), "channel masks"));
+  CHECK(Has(
+      why({.bits = 32, .compression = 3, .extra = Masks({0xff0000, 0xff00, 0x7f}), .rows = rows}),
+      "channel masks"));
   std::string odd = SmallBmp{.rows = rows}.bytes();
   odd[14] = 41;
   CHECK(WhyNot(odd) == "damaged or unsupported BMP: a header of 41 bytes");
@@ -246,17 +305,21 @@ TEST_CASE("channels are converted as requested") {
   Image image;
   image.Resize(1, 3, 3);
   image.pixels = {255, 0, 0, 0, 255, 0, 0, 0, 255};
-  CHECK(DecodeImage(EncodePng(image), {.channels = 1})->pixels == std::vector<uint8_t>{76, 150, 29});  // .299, .587, .114 of 255
+  CHECK(DecodeImage(EncodePng(image), {.channels = 1})->pixels ==
+        std::vector<uint8_t>{76, 150, 29});  // .299, .587, .114 of 255
   image.Resize(1, 2, 1);
   image.pixels = {7, 200};
-  CHECK(DecodeImage(EncodePng(image), {.channels = 3})->pixels == std::vector<uint8_t>{7, 7, 7, 200, 200, 200});
+  CHECK(DecodeImage(EncodePng(image), {.channels = 3})->pixels ==
+        std::vector<uint8_t>{7, 7, 7, 200, 200, 200});
   CHECK(DecodeImage(EncodeJpeg(Gradient(8, 8, 3)), {.channels = 1})->channels == 1);
   CHECK(DecodeImage(EncodeJpeg(Gradient(8, 8, 1)), {.channels = 3})->channels == 3);
 }
 
 TEST_CASE("alpha is composed over white, 16 bits become 8, palettes are expanded") {
-  const std::string rgba{'\0', 100, '\0', '\0', '\xff', 100, '\0', '\0', '\0', 100, '\0', '\0', '\x80'};
-  CHECK(DecodeImage(Png(3, 1, 8, 6, rgba))->pixels == std::vector<uint8_t>{100, 0, 0, 255, 255, 255, 177, 127, 127});
+  const std::string rgba{'\0', 100,  '\0', '\0', '\xff', 100,   '\0',
+                         '\0', '\0', 100,  '\0', '\0',   '\x80'};
+  CHECK(DecodeImage(Png(3, 1, 8, 6, rgba))->pixels ==
+        std::vector<uint8_t>{100, 0, 0, 255, 255, 255, 177, 127, 127});
   const std::string gray16{'\0', '\x12', '\xff', '\xfe', '\x01'};
   CHECK(DecodeImage(Png(2, 1, 16, 0, gray16))->pixels == std::vector<uint8_t>{0x12, 0xfe});
   const std::string gray_alpha{'\0', 10, '\0'};
@@ -268,7 +331,8 @@ TEST_CASE("a CMYK JPEG becomes RGB") {
   unsigned char* buffer = nullptr;
   unsigned long size = 0;
   tjhandle handle = tjInitCompress();
-  REQUIRE(tjCompress2(handle, inks.data(), 16, 0, 16, TJPF_CMYK, &buffer, &size, TJSAMP_444, 95, 0) == 0);
+  REQUIRE(tjCompress2(handle, inks.data(), 16, 0, 16, TJPF_CMYK, &buffer, &size, TJSAMP_444, 95,
+                      0) == 0);
   const auto image = DecodeImage(std::string(reinterpret_cast<char*>(buffer), size));
   tjFree(buffer);
   tjDestroy(handle);
@@ -287,8 +351,9 @@ TEST_CASE("EXIF orientation is applied") {
   const struct {
     int orientation, height, width;
     bool bottom, right;
-  } cases[] = {{1, 16, 32, false, false}, {2, 16, 32, false, true}, {3, 16, 32, true, true}, {4, 16, 32, true, false},
-               {5, 32, 16, false, false}, {6, 32, 16, false, true}, {7, 32, 16, true, true}, {8, 32, 16, true, false}};
+  } cases[] = {{1, 16, 32, false, false}, {2, 16, 32, false, true},  {3, 16, 32, true, true},
+               {4, 16, 32, true, false},  {5, 32, 16, false, false}, {6, 32, 16, false, true},
+               {7, 32, 16, true, true},   {8, 32, 16, true, false}};
   for (const auto& c : cases) {
     for (const bool big_endian : {false, true}) {
       CAPTURE(c.orientation);
@@ -319,8 +384,9 @@ TEST_CASE("the exact orientation of every pixel") {
     for (int x = 0; x < 24; ++x) stored.row(y)[x] = static_cast<uint8_t>(40 * (y / 8 * 3 + x / 8));
   }
   const std::string jpeg = EncodeJpeg(stored, 100);
-  const std::vector<std::vector<int>> shown = {{0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3}, {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2},
-                                               {0, 3, 1, 4, 2, 5}, {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
+  const std::vector<std::vector<int>> shown = {
+      {0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3}, {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2},
+      {0, 3, 1, 4, 2, 5}, {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const auto image = DecodeImage(WithOrientation(jpeg, orientation, false));
     std::vector<int> blocks;
@@ -337,18 +403,21 @@ TEST_CASE("a JPEG is reduced while decoding if allowed") {
   DecodeOptions options{.exact = false, .part = [](int height, int width) {
                           return DecodeOptions::Part{{0, 0, height, width}, 31.0 / height};
                         }};
-  CHECK(DecodeImage(jpeg, options)->height == 60);  // 1/2 is the smallest step that is not below 31/120
+  CHECK(DecodeImage(jpeg, options)->height ==
+        60);  // 1/2 is the smallest step that is not below 31/120
   options.exact = true;
   CHECK(DecodeImage(jpeg, options)->height == 120);
 }
 
 TEST_CASE("a file that is not an image is rejected with a reason") {
   CHECK(WhyNot("") == "the file is empty");
-  CHECK(WhyNot("hello\nworld, this is text") == "not a JPEG, PNG or BMP (begins with 'hello\\x0aworld,')");
+  CHECK(WhyNot("hello\nworld, this is text") ==
+        "not a JPEG, PNG or BMP (begins with 'hello\\x0aworld,')");
   CHECK(Has(WhyNot("\xff\xd8"), "damaged or unsupported JPEG"));
   CHECK(Has(WhyNot("BM"), "damaged or unsupported BMP"));
   CHECK(Has(WhyNot("\x89PNG\r\n\x1a\n"), "damaged or unsupported PNG"));
-  const std::string jpeg = EncodeJpeg(Pattern(64, 64, 3)), png = EncodePng(Pattern(64, 64, 3)), bmp = Bmp(Pattern(9, 9, 3));
+  const std::string jpeg = EncodeJpeg(Pattern(64, 64, 3)), png = EncodePng(Pattern(64, 64, 3)),
+                    bmp = Bmp(Pattern(9, 9, 3));
   CHECK(Has(WhyNot(jpeg.substr(0, jpeg.size() / 2)), "Premature end of JPEG file"));
   CHECK(Has(WhyNot(png.substr(0, png.size() / 2)), "the file ends early"));
   CHECK(Has(WhyNot(bmp.substr(0, bmp.size() - 5)), "the file ends early"));
@@ -360,7 +429,8 @@ TEST_CASE("a file that is not an image is rejected with a reason") {
 TEST_CASE("every truncated file is rejected, none crashes") {
   const Image image = Pattern(16, 16, 3);
   for (const std::string& bytes : {EncodeJpeg(image), EncodePng(image), Bmp(image)}) {
-    for (size_t size = 0; size + 2 < bytes.size(); size += 1 + size / 64) CHECK_FALSE(DecodeImage(bytes.substr(0, size)).has_value());
+    for (size_t size = 0; size + 2 < bytes.size(); size += 1 + size / 64)
+      CHECK_FALSE(DecodeImage(bytes.substr(0, size)).has_value());
   }
 }
 
@@ -380,6 +450,8 @@ TEST_CASE("a truncated file does no harm to a decoder used before") {
 TEST_CASE("a huge header is rejected before memory is allocated") {
   const std::string png = Png(60000, 60000, 8, 2, "");
   CHECK(WhyNot(png) == "60000x60000 pixels are more than the limit of 100000000");
-  CHECK(WhyNot(Png(16777216, 1, 8, 0, "")) == "16777216x1 pixels: the longer edge is more than the limit of 65535");
-  CHECK(WhyNot(EncodeJpeg(Pattern(20, 20, 3)), {.max_pixels = 399}) == "20x20 pixels are more than the limit of 399");
+  CHECK(WhyNot(Png(16777216, 1, 8, 0, "")) ==
+        "16777216x1 pixels: the longer edge is more than the limit of 65535");
+  CHECK(WhyNot(EncodeJpeg(Pattern(20, 20, 3)), {.max_pixels = 399}) ==
+        "20x20 pixels are more than the limit of 399");
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists, tables of images, CIFAR's files, and holdouts.
 #include <doctest/doctest.h>
 
@@ -8,9 +9,9 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/class_counts.h"
-#include "mxtrain/io/epoch_order.h"
-#include "mxtrain/io/holdout_source.h"
 #include "mxtrain/io/image.h"
+#include "mxtrain/io/internal/epoch_order.h"
+#include "mxtrain/io/internal/holdout_source.h"
 #include "mxtrain/io/source_factory.h"
 #include "tests/support/temp_dir.h"
 
@@ -73,7 +74,8 @@ Strings Names(const Source& source) {
 TEST_CASE("list: spaces, tabs or commas, class names or numbers, a root") {
   const TempDir folder;
   folder.Write("photos/x.png", "xx");
-  folder.Write("words.txt", "# comment\nphotos/x.png cat\n\nphotos/y z.png\tdog\r\nphotos/w.png, cat\n");
+  folder.Write("words.txt",
+               "# comment\nphotos/x.png cat\n\nphotos/y z.png\tdog\r\nphotos/w.png, cat\n");
   const auto words = MakeSource("list", {{"path", folder.path("words.txt")}});
   CHECK(words->class_names() == Strings{"cat", "dog"});
   CHECK(Classes(*words) == std::vector<int>{0, 1, 0});
@@ -83,7 +85,8 @@ TEST_CASE("list: spaces, tabs or commas, class names or numbers, a root") {
   CHECK(sample.data[0].encoded == "xx");
   CHECK_THROWS_AS(words->Read(1, &sample), Error);
 
-  const auto other = MakeSource("list", {{"path", folder.path("words.txt")}, {"classes", "(dog, cat)"}, {"root", "/images"}});
+  const auto other = MakeSource(
+      "list", {{"path", folder.path("words.txt")}, {"classes", "(dog, cat)"}, {"root", "/images"}});
   CHECK(Classes(*other) == std::vector<int>{1, 0, 1});
   CHECK(other->Name(2) == "/images/photos/w.png");
 
@@ -91,7 +94,8 @@ TEST_CASE("list: spaces, tabs or commas, class names or numbers, a root") {
   const auto numbers = MakeSource("list", {{"path", folder.path("numbers.csv")}});
   CHECK(numbers->class_names() == Strings{"0", "1", "2"});
   CHECK(Classes(*numbers) == std::vector<int>{2, 0});
-  const auto named = MakeSource("list", {{"path", folder.path("numbers.csv")}, {"classes", "(x, y, z)"}});
+  const auto named =
+      MakeSource("list", {{"path", folder.path("numbers.csv")}, {"classes", "(x, y, z)"}});
   CHECK(named->class_names() == Strings{"x", "y", "z"});
 }
 
@@ -121,22 +125,34 @@ TEST_CASE("labels that hold any number of classes") {
   CHECK(Label(*tags, 2) == std::vector<float>{1, 1, 0});
   CHECK(!tags->ClassOf(0));
   folder.Write("spaces.txt", "x.png\tcat dog\ny.png\tdog\n");
-  CHECK(Label(*MakeSource("list", {{"path", folder.path("spaces.txt")}, {"label_delim", " "}, {"classes", "(dog, cat, cow)"}}), 0) ==
-        std::vector<float>{1, 1, 0});
+  CHECK(Label(*MakeSource("list", {{"path", folder.path("spaces.txt")},
+                                   {"label_delim", " "},
+                                   {"classes", "(dog, cat, cow)"}}),
+              0) == std::vector<float>{1, 1, 0});
   folder.Write("numbers.txt", "x.png 0|2\ny.png 1\n");
-  CHECK(Label(*MakeSource("list", {{"path", folder.path("numbers.txt")}, {"label_delim", "|"}}), 0) == std::vector<float>{1, 0, 1});
+  CHECK(Label(*MakeSource("list", {{"path", folder.path("numbers.txt")}, {"label_delim", "|"}}),
+              0) == std::vector<float>{1, 0, 1});
   folder.Write("one.txt", "x.png cat\n");  // a single class is a row of one, too
-  CHECK(MakeSource("list", {{"path", folder.path("one.txt")}, {"label_delim", ";"}})->label_fields()[0].shape == TShape{1});
-  CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")}, {"label_delim", ";"}, {"classes", "(cat, dogs, bird)"}}),
-           "tags.csv:1: the label 'dog' is not one of the 3 classes (cat, dogs, bird); did you mean 'dogs'?");
+  CHECK(MakeSource("list", {{"path", folder.path("one.txt")}, {"label_delim", ";"}})
+            ->label_fields()[0]
+            .shape == TShape{1});
+  CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")},
+                           {"label_delim", ";"},
+                           {"classes", "(cat, dogs, bird)"}}),
+           "tags.csv:1: the label 'dog' is not one of the 3 classes (cat, dogs, bird); did you "
+           "mean 'dogs'?");
   CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")}}), "tags.csv:2: expected PATH LABEL");
   folder.Write("commas.csv", "x.png,cat,dog\n");
   CheckHas(WhyNot("list", {{"path", folder.path("commas.csv")}, {"label_delim", ","}}),
            "put a tab or a comma between path and label");
   folder.Write("empty.csv", "x.png,\ny.png,\n");
-  CheckHas(WhyNot("list", {{"path", folder.path("empty.csv")}, {"label_delim", ";"}}), "no label names a class");
+  CheckHas(WhyNot("list", {{"path", folder.path("empty.csv")}, {"label_delim", ";"}}),
+           "no label names a class");
   // Held out without strata: there are no single classes.
-  CHECK(MakeSource("list", {{"path", folder.path("tags.csv")}, {"label_delim", ";"}, {"holdout_folds", "3"}, {"holdout_side", "held_out"}})
+  CHECK(MakeSource("list", {{"path", folder.path("tags.csv")},
+                            {"label_delim", ";"},
+                            {"holdout_folds", "3"},
+                            {"holdout_side", "held_out"}})
             ->size() == 1);
 }
 
@@ -147,21 +163,26 @@ TEST_CASE("labels by sets that would need far more memory than the list are reje
   for (int i = 0; i < 5000; ++i) words += format("{}.png\tclass{}\n", i, i);
   folder.Write("number.txt", number);
   folder.Write("words.txt", words);
-  CheckHas(WhyNot("list", {{"path", folder.path("number.txt")}, {"label_delim", ";"}}), "number.txt:1: the label 999999 makes 1000000 classes for 100 labels; is it a class number?");
-  CheckHas(WhyNot("list", {{"path", folder.path("words.txt")}, {"label_delim", ";"}}), "5000 classes for 5000 examples with 5000 labels in all");
+  CheckHas(
+      WhyNot("list", {{"path", folder.path("number.txt")}, {"label_delim", ";"}}),
+      "number.txt:1: the label 999999 makes 1000000 classes for 100 labels; is it a class number?");
+  CheckHas(WhyNot("list", {{"path", folder.path("words.txt")}, {"label_delim", ";"}}),
+           "5000 classes for 5000 examples with 5000 labels in all");
 }
 
 TEST_CASE("csv: labels that hold any number of classes, and numbers") {
   const TempDir folder;
   folder.Write("table.csv", "a,b,tags,size\n1,2,cat dog,5\n3,4,,6\n");
-  const auto source = MakeSource(
-      "csv",
-      {{"path", folder.path("table.csv")}, {"data_fields", "(x=a, x=b)"}, {"label_fields", "(y=tags, z=size)"}, {"label_delim", " "}});
+  const auto source = MakeSource("csv", {{"path", folder.path("table.csv")},
+                                         {"data_fields", "(x=a, x=b)"},
+                                         {"label_fields", "(y=tags, z=size)"},
+                                         {"label_delim", " "}});
   CHECK(source->class_names() == Strings{"cat", "dog"});
   CHECK(source->label_fields()[0].shape == TShape{2});
   Sample sample;
   source->Read(1, &sample);
-  CHECK(std::vector<float>(sample.labels[0].values.begin(), sample.labels[0].values.end()) == std::vector<float>{0, 0});
+  CHECK(std::vector<float>(sample.labels[0].values.begin(), sample.labels[0].values.end()) ==
+        std::vector<float>{0, 0});
   CHECK(sample.labels[1].values[0] == 6);
   CHECK(sample.data[0].values[1] == 4);
   CHECK(Label(*source, 0) == std::vector<float>{1, 1});
@@ -172,13 +193,21 @@ TEST_CASE("classes are counted by name, or by the numbers of a label") {
   const TempDir folder;
   CHECK(CountClasses(*Uneven(folder, {}), "", 4) == std::vector<int64_t>{60, 30, 11, 0});
   folder.Write("points.csv", "a,y,z\n1,0,2\n2,1,2\n3,1,0\n");
-  const auto points = MakeSource("csv", {{"path", folder.path("points.csv")}, {"data_fields", "(x=a)"}, {"label_fields", "(y=y, z=z)"}});
+  const auto points = MakeSource("csv", {{"path", folder.path("points.csv")},
+                                         {"data_fields", "(x=a)"},
+                                         {"label_fields", "(y=y, z=z)"}});
   CHECK(CountClasses(*points, "y", 2) == std::vector<int64_t>{1, 2});
   CHECK(CountClasses(*points, "z", 3) == std::vector<int64_t>{1, 0, 2});
-  CHECK_THROWS_WITH_AS(CountClasses(*points, "z", 2), doctest::Contains("points.csv:2: the label 2 is not one of the 2 classes"), Error);
+  CHECK_THROWS_WITH_AS(CountClasses(*points, "z", 2),
+                       doctest::Contains("points.csv:2: the label 2 is not one of the 2 classes"),
+                       Error);
   folder.Write("halves.csv", "a,y\n1,0\n2,0.5\n");
-  const auto halves = MakeSource("csv", {{"path", folder.path("halves.csv")}, {"data_fields", "(x=a)"}, {"label_fields", "(y=y)"}});
-  CHECK_THROWS_WITH_AS(CountClasses(*halves, "y", 2), doctest::Contains("halves.csv:3: the label 0.5 is not one of the 2 classes"), Error);
+  const auto halves = MakeSource(
+      "csv",
+      {{"path", folder.path("halves.csv")}, {"data_fields", "(x=a)"}, {"label_fields", "(y=y)"}});
+  CHECK_THROWS_WITH_AS(CountClasses(*halves, "y", 2),
+                       doctest::Contains("halves.csv:3: the label 0.5 is not one of the 2 classes"),
+                       Error);
   CHECK_THROWS_WITH_AS(CountClasses(*points, "w", 2), "the data have no classes to count", Error);
 }
 
@@ -192,7 +221,8 @@ TEST_CASE("list: labels are found among many classes") {
     classes += format("{}class {}", i ? ", " : "(", kClasses - 1 - i);
   }
   folder.Write("list.txt", lines);
-  const auto source = MakeSource("list", {{"path", folder.path("list.txt")}, {"classes", classes + ")"}});
+  const auto source =
+      MakeSource("list", {{"path", folder.path("list.txt")}, {"classes", classes + ")"}});
   CHECK(source->ClassOf(0) == kClasses - 1);
   CHECK(source->ClassOf(kClasses - 1) == 0);
 }
@@ -203,7 +233,8 @@ TEST_CASE("list: words that differ on almost every line are not class names") {
   std::string lines;
   for (int i = 0; i < 20'000; ++i) lines += format("{}.png\tname{}\n", i, i);
   folder.Write("list.txt", lines);
-  CheckHas(WhyNot("list", {{"path", folder.path("list.txt")}}), "list.txt:1: the label 'name0' and the others make 20000 classes for 20000 labels");
+  CheckHas(WhyNot("list", {{"path", folder.path("list.txt")}}),
+           "list.txt:1: the label 'name0' and the others make 20000 classes for 20000 labels");
   folder.Write("list.txt", lines + lines);
   CHECK(MakeSource("list", {{"path", folder.path("list.txt")}})->num_classes() == 20'000);
 }
@@ -218,11 +249,14 @@ TEST_CASE("list says what is wrong and where") {
   };
   CheckHas(why("a.png 1\nb.png\n"), "list.txt:2: expected PATH LABEL, got 'b.png'");
   CheckHas(why("a.png 1\nmy b.png 1\n"), "list.txt:2: 2 labels, but the lines before have 1");
-  CheckHas(why("a.png 1 x\nb.png 1 2\n"), "list.txt:1: 'x' is not a number; several labels per line are numbers");
+  CheckHas(why("a.png 1 x\nb.png 1 2\n"),
+           "list.txt:1: 'x' is not a number; several labels per line are numbers");
   CheckHas(why("# nothing\n"), "names no images");
-  CheckHas(why("a.png 0\nb.png 7\n", {{"classes", "(x, y)"}}), "list.txt:2: the label 7 is outside the 2 classes (0 .. 1)");
+  CheckHas(why("a.png 0\nb.png 7\n", {{"classes", "(x, y)"}}),
+           "list.txt:2: the label 7 is outside the 2 classes (0 .. 1)");
   CheckHas(why("a.png -1\n"), "list.txt:1: the label -1 is outside");
-  CheckHas(why("a.png xx\nb.png cot\n", {{"classes", "(cat, dog)"}}), "list.txt:1: the label 'xx' is not one of the 2 classes (cat, dog)");
+  CheckHas(why("a.png xx\nb.png cot\n", {{"classes", "(cat, dog)"}}),
+           "list.txt:1: the label 'xx' is not one of the 2 classes (cat, dog)");
   CheckHas(why("b.png cot\n", {{"classes", "(cat, dog)"}}), "did you mean 'cat'");
   CheckHas(WhyNot("list", {{"path", folder.path("none.txt")}}), "none.txt");
 }
@@ -254,11 +288,14 @@ TEST_CASE("csv: images in columns, classes by name or number") {
   with_classes.emplace_back("classes", "(dog, cat)");
   CHECK(Classes(*MakeSource("csv", with_classes)) == std::vector<int>{0, 1});
   with_classes.back().second = "(dog, fish)";
-  CheckHas(WhyNot("csv", with_classes), "pairs.csv:3: the label 'cat' is not one of the 2 classes (dog, fish)");
+  CheckHas(WhyNot("csv", with_classes),
+           "pairs.csv:3: the label 'cat' is not one of the 2 classes (dog, fish)");
 
   folder.Write("numbers.csv", "a.png,3\nb.png,4\n");  // no header: columns by number
-  const Kwargs numbers{
-      {"path", folder.path("numbers.csv")}, {"data_fields", "(x=0,)"}, {"label_fields", "(y=1,)"}, {"picture_fields", "(x,)"}};
+  const Kwargs numbers{{"path", folder.path("numbers.csv")},
+                       {"data_fields", "(x=0,)"},
+                       {"label_fields", "(y=1,)"},
+                       {"picture_fields", "(x,)"}};
   CHECK(Label(*MakeSource("csv", numbers), 1) == std::vector<float>{4});
   CHECK(MakeSource("csv", numbers)->num_classes() == 0);
   Kwargs outside = numbers;
@@ -279,7 +316,8 @@ TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the adjac
     return labels;
   };
   for (int i = 1; i <= 5; ++i)
-    folder.Write(format("data_batch_{}.bin", i), record({static_cast<char>(i)}, i) + record({static_cast<char>(9)}, 20 + i));
+    folder.Write(format("data_batch_{}.bin", i),
+                 record({static_cast<char>(i)}, i) + record({static_cast<char>(9)}, 20 + i));
   folder.Write("test_batch.bin", record({'\0'}, 90));
   const auto train = MakeSource("cifar10", {{"path", folder.path()}});
   CHECK(train->size() == 10);
@@ -291,11 +329,13 @@ TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the adjac
   CHECK(sample.labels[0].values[0] == 9);
   bool same = true;
   for (size_t i = 0; i < 1024; ++i) {
-    for (size_t c = 0; c < 3; ++c) same = same && sample.data[0].pixels[3 * i + c] == 22 + c * 50 + i % 7;
+    for (size_t c = 0; c < 3; ++c)
+      same = same && sample.data[0].pixels[3 * i + c] == 22 + c * 50 + i % 7;
   }
   CHECK(same);
   CHECK(train->class_names()[9] == "9");
-  folder.Write("batches.meta.txt", "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n");
+  folder.Write("batches.meta.txt",
+               "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n");
   const auto test = MakeSource("cifar10", {{"path", folder.path()}, {"split", "test"}});
   CHECK(test->size() == 1);
   CHECK(test->class_names()[9] == "truck");
@@ -305,12 +345,15 @@ TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the adjac
   CHECK(Classes(*hundred) == std::vector<int>{99, 7});
   CheckHas(WhyNot("cifar100", {{"path", folder.path()}, {"split", "test"}}), "has no test.bin");
   folder.Write("train.bin", record("\x03\x64", 1));
-  CheckHas(WhyNot("cifar100", {{"path", folder.path()}}), "the label 100 of its image 0 is outside the 100 classes");
+  CheckHas(WhyNot("cifar100", {{"path", folder.path()}}),
+           "the label 100 of its image 0 is outside the 100 classes");
   folder.Write("test_batch.bin", record({'\0'}, 90) + "x");
-  CheckHas(WhyNot("cifar10", {{"path", folder.path()}, {"split", "test"}}), "its 3074 bytes are not a multiple of the record size 3073");
+  CheckHas(WhyNot("cifar10", {{"path", folder.path()}, {"split", "test"}}),
+           "its 3074 bytes are not a multiple of the record size 3073");
 }
 
-TEST_CASE("a holdout splits a source: disjoint, whole, each class in proportion, the same each time") {
+TEST_CASE(
+    "a holdout splits a source: disjoint, whole, each class in proportion, the same each time") {
   const TempDir folder;
   const auto all = Names(*Uneven(folder, {}));
   for (const char* part : {"0.1", "0.25", "0.5", "0.009"}) {
@@ -329,27 +372,34 @@ TEST_CASE("a holdout splits a source: disjoint, whole, each class in proportion,
       const int64_t sizes[] = {60, 30, 11};
       for (int c = 0; c < 3; ++c) {
         const double exact = std::stod(part) * static_cast<double>(sizes[c]);
-        CHECK(std::abs(static_cast<double>(std::count(classes.begin(), classes.end(), c)) - exact) < 1);
+        CHECK(std::abs(static_cast<double>(std::count(classes.begin(), classes.end(), c)) - exact) <
+              1);
       }
       CHECK(val->class_names() == Strings{"a", "b", "c"});
     }
   }
   const auto seed0 = Names(*Uneven(folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}}));
-  const auto seed1 = Names(*Uneven(folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}, {"holdout_seed", "1"}}));
+  const auto seed1 = Names(
+      *Uneven(folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}, {"holdout_seed", "1"}}));
   CHECK(seed0 != seed1);
-  const auto plain = Names(*Uneven(folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}, {"holdout_stratified", "False"}}));
+  const auto plain = Names(*Uneven(
+      folder, {{"holdout", "0.3"}, {"holdout_side", "held_out"}, {"holdout_stratified", "False"}}));
   CHECK(plain.size() == 30);
   CHECK(plain != seed0);
 }
 
-TEST_CASE("folds: every example is held out once, each class in proportion, and never trained on in that fold") {
+TEST_CASE(
+    "folds: every example is held out once, each class in proportion, and never trained on in that "
+    "fold") {
   const TempDir folder;
   const auto all = Names(*Uneven(folder, {}));
   for (const int folds : {2, 5, 10, 101}) {
     Strings held;
     std::set<int64_t> sizes;
     for (int fold = 0; fold < folds; ++fold) {
-      const Kwargs part{{"holdout_folds", std::to_string(folds)}, {"holdout_fold", std::to_string(fold)}, {"holdout_seed", "3"}};
+      const Kwargs part{{"holdout_folds", std::to_string(folds)},
+                        {"holdout_fold", std::to_string(fold)},
+                        {"holdout_seed", "3"}};
       Kwargs side = part;
       side.emplace_back("holdout_side", "held_out");
       const auto train = Uneven(folder, part), val = Uneven(folder, side);
@@ -371,7 +421,8 @@ TEST_CASE("folds: every example is held out once, each class in proportion, and 
     CHECK(held == all);
     CHECK(*sizes.rbegin() - *sizes.begin() <= 1);
   }
-  CHECK(Names(*Uneven(folder, {{"holdout_folds", "5"}, {"holdout_seed", "1"}})) != Names(*Uneven(folder, {{"holdout_folds", "5"}})));
+  CHECK(Names(*Uneven(folder, {{"holdout_folds", "5"}, {"holdout_seed", "1"}})) !=
+        Names(*Uneven(folder, {{"holdout_folds", "5"}})));
   const auto why_not = [&](const char* folds, const char* fold) {
     try {
       Uneven(folder, {{"holdout_folds", folds}, {"holdout_fold", fold}});
@@ -390,13 +441,17 @@ TEST_CASE("a holdout shards like any source, and reports an empty side") {
   const auto train = Uneven(folder, {{"holdout", "0.2"}});
   std::set<int64_t> seen;
   for (int part = 0; part < 3; ++part) {
-    for (const int64_t i : EpochOrder(train->size(), {5, true, part, 3}, 1)) CHECK(seen.insert(i).second);
+    for (const int64_t i : EpochOrder(train->size(), {5, true, part, 3}, 1))
+      CHECK(seen.insert(i).second);
   }
   CHECK(static_cast<int64_t>(seen.size()) == train->size());
   const TempDir one;
   one.Write("list.txt", "a.png 0\n");
-  CheckHas(WhyNot("list", {{"path", one.path("list.txt")}, {"holdout", "0.5"}}), "leaves nothing on one side");
-  one.Write("list.txt", "a.png 0\nb.png 1\n");  // the only one of its class stays in training
-  CheckHas(WhyNot("list", {{"path", one.path("list.txt")}, {"holdout", "0.5"}, {"holdout_side", "held_out"}}),
+  CheckHas(WhyNot("list", {{"path", one.path("list.txt")}, {"holdout", "0.5"}}),
            "leaves nothing on one side");
+  one.Write("list.txt", "a.png 0\nb.png 1\n");  // the only one of its class stays in training
+  CheckHas(
+      WhyNot("list",
+             {{"path", one.path("list.txt")}, {"holdout", "0.5"}, {"holdout_side", "held_out"}}),
+      "leaves nothing on one side");
 }

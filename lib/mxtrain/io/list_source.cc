@@ -1,4 +1,5 @@
-#include "mxtrain/io/list_source.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/list_source.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,8 +9,8 @@
 #include <set>
 
 #include "mxtrain/base/file.h"
-#include "mxtrain/io/image_files.h"
-#include "mxtrain/io/text_columns.h"
+#include "mxtrain/io/internal/image_files.h"
+#include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
@@ -25,49 +26,60 @@ struct Line {
 // "17<tab>3.000000<tab>cats/a.jpg": MXNet's order.
 bool IsNumberedLine(const std::vector<std::string_view>& cells) {
   float ignored = 0;
-  return cells.size() >= 3 && std::all_of(cells.begin(), cells.end() - 1, [&](std::string_view c) { return ParseNumber(c, &ignored); }) &&
+  return cells.size() >= 3 &&
+         std::all_of(cells.begin(), cells.end() - 1,
+                     [&](std::string_view c) { return ParseNumber(c, &ignored); }) &&
          !ParseNumber(cells.back(), &ignored);
 }
 
 // "3.000000" is class 3.
 std::string WholeNumber(std::string_view text) {
   const size_t point = text.find('.');
-  const bool whole = point != std::string_view::npos && point > 0 && text.find_first_not_of('0', point + 1) == std::string_view::npos;
+  const bool whole = point != std::string_view::npos && point > 0 &&
+                     text.find_first_not_of('0', point + 1) == std::string_view::npos;
   return std::string(whole ? text.substr(0, point) : text);
 }
 
 // `sets`: a label may be missing, and is kept as text.
 Line Parse(std::string_view text, int64_t number, const std::string& file, bool sets) {
-  const char separator = text.find('\t') != std::string_view::npos ? '\t' : text.find(',') != std::string_view::npos ? ',' : ' ';
+  const char separator = text.find('\t') != std::string_view::npos  ? '\t'
+                         : text.find(',') != std::string_view::npos ? ','
+                                                                    : ' ';
   std::vector<std::string_view> cells = SplitCells(text, separator);
   std::erase(cells, std::string_view());
   if (sets && cells.size() == 1) cells.emplace_back();
-  if (cells.size() < 2) Throw(ErrorKind::kData, "{}:{}: expected PATH LABEL, got '{}'", file, number, text.substr(0, 60));
+  if (cells.size() < 2)
+    Throw(ErrorKind::kData, "{}:{}: expected PATH LABEL, got '{}'", file, number,
+          text.substr(0, 60));
   if (separator == '\t' && IsNumberedLine(cells)) {
     std::rotate(cells.begin(), cells.end() - 1, cells.end());
     cells.erase(cells.begin() + 1);
   }
   Line line{number, std::string(cells[0]), {}};
-  for (size_t i = 1; i < cells.size(); ++i) line.labels.push_back(sets ? std::string(cells[i]) : WholeNumber(cells[i]));
+  for (size_t i = 1; i < cells.size(); ++i)
+    line.labels.push_back(sets ? std::string(cells[i]) : WholeNumber(cells[i]));
   return line;
 }
 
 std::vector<Line> ReadLines(const std::string& file, bool sets) {
   std::vector<Line> lines;
-  ForEachLine(ReadMaybeGzip(file, kMaxBytes, Readable::kFileOrPipe), [&](std::string_view text, int64_t number) {
+  ForEachLine(ReadMaybeGzip(file, kMaxBytes, Readable::kFileOrPipe), [&](std::string_view text,
+                                                                         int64_t number) {
     if (text.starts_with('#')) return;
     lines.push_back(Parse(text, number, file, sets));
     const size_t wanted = lines[0].labels.size();
     if (lines.back().labels.size() == wanted) return;
-    Throw(ErrorKind::kData, "{}:{}: {} labels, but the lines before have {}; a path with spaces needs tabs or commas", file, number,
-          lines.back().labels.size(), wanted);
+    Throw(ErrorKind::kData,
+          "{}:{}: {} labels, but the lines before have {}; a path with spaces needs tabs or commas",
+          file, number, lines.back().labels.size(), wanted);
   });
   if (lines.empty()) Throw(ErrorKind::kData, "list: {} names no images", file);
   return lines;
 }
 
 // Mostly distinct labels with fractions are not classes.
-void RefuseValues(const std::vector<std::string>& words, const std::function<std::string(size_t)>& place) {
+void RefuseValues(const std::vector<std::string>& words,
+                  const std::function<std::string(size_t)>& place) {
   constexpr size_t kMostClasses = 20;
   const auto is_value = [](const std::string& word) {
     float ignored = 0;
@@ -76,9 +88,13 @@ void RefuseValues(const std::vector<std::string>& words, const std::function<std
   std::set<std::string> values;
   std::copy_if(words.begin(), words.end(), std::inserter(values, values.end()), is_value);
   if (values.size() <= std::max(kMostClasses, words.size() / 4)) return;
-  const auto first = static_cast<size_t>(std::find_if(words.begin(), words.end(), is_value) - words.begin());
-  Throw(ErrorKind::kData, "{}: the label {} is a value, but a list names classes; for values use a table with a header line: source: csv, columns: "
-        "{{data: FILE, LABEL: VALUE}}", place(first), words[first]);
+  const auto first =
+      static_cast<size_t>(std::find_if(words.begin(), words.end(), is_value) - words.begin());
+  Throw(ErrorKind::kData,
+        "{}: the label {} is a value, but a list names classes; for values use a table with a "
+        "header line: source: csv, columns: "
+        "{{data: FILE, LABEL: VALUE}}",
+        place(first), words[first]);
 }
 
 }  // namespace
@@ -86,8 +102,9 @@ void RefuseValues(const std::vector<std::string>& words, const std::function<std
 std::unique_ptr<Source> NewListSource(const ListParam& param) {
   const bool sets = !param.label_delim.empty();
   const std::vector<Line> lines = ReadLines(param.path, sets);
-  const std::filesystem::path root =
-      param.root.empty() ? std::filesystem::path(param.path).parent_path() : std::filesystem::path(param.root);
+  const std::filesystem::path root = param.root.empty()
+                                         ? std::filesystem::path(param.path).parent_path()
+                                         : std::filesystem::path(param.root);
   const auto place = [&](size_t i) { return format("{}:{}", param.path, lines[i].number); };
   ImageTable table;
   table.label_width = static_cast<int64_t>(lines[0].labels.size());
@@ -98,7 +115,8 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
   }
   if (sets && table.label_width != 1) {
     Throw(ErrorKind::kData,
-          "{}: {} labels, separated like path and label; with label_delim = '{}' expected one: put a tab or a comma "
+          "{}: {} labels, separated like path and label; with label_delim = '{}' expected one: put "
+          "a tab or a comma "
           "between path and label",
           place(0), table.label_width, param.label_delim);
   }
@@ -120,7 +138,8 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
   for (size_t i = 0; i < lines.size(); ++i) {
     for (const std::string& label : lines[i].labels) {
       if (!ParseNumber(label, &table.labels.emplace_back()))
-        Throw(ErrorKind::kData, "{}: '{}' is not a number; several labels per line are numbers", place(i), label);
+        Throw(ErrorKind::kData, "{}: '{}' is not a number; several labels per line are numbers",
+              place(i), label);
     }
   }
   return NewImageFiles(std::move(table));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/pipeline.h"
 
 #include <algorithm>
@@ -8,15 +9,17 @@
 #include "mxtrain/base/thread.h"
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
-#include "mxtrain/io/batch_mixer.h"
-#include "mxtrain/io/batch_ring.h"
-#include "mxtrain/io/epoch_order.h"
+#include "mxtrain/io/internal/batch_mixer.h"
+#include "mxtrain/io/internal/batch_ring.h"
+#include "mxtrain/io/internal/epoch_order.h"
 
 namespace mxtrain::io {
 namespace {
 
 int64_t Nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 int WorkerCount(int asked) {
@@ -35,20 +38,27 @@ bool Mixes(const PipelineParam& param) {
 
 void CheckParam(const PipelineParam& param, const Source& source) {
   if (param.part_index >= param.num_parts) {
-    Throw(ErrorKind::kConfig, "part_index = {} must be less than num_parts = {}", param.part_index, param.num_parts);
+    Throw(ErrorKind::kConfig, "part_index = {} must be less than num_parts = {}", param.part_index,
+          param.num_parts);
   }
-  if (param.channels == 2) Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
+  if (param.channels == 2)
+    Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
   if ((Mixes(param) || param.label_smoothing > 0) && param.soft_labels == 0) {
-    Throw(ErrorKind::kConfig, "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
+    Throw(
+        ErrorKind::kConfig,
+        "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
   }
-  if (Mixes(param) && param.mode != PipelineParam::kTraining) Throw(ErrorKind::kConfig, "mixup and cutmix are for training");
+  if (Mixes(param) && param.mode != PipelineParam::kTraining)
+    Throw(ErrorKind::kConfig, "mixup and cutmix are for training");
   if (param.balanced && (source.class_names().empty() || !param.shuffle)) {
-    Throw(ErrorKind::kConfig, "balanced: {}", param.shuffle ? "the data have no classes" : "set shuffle too");
+    Throw(ErrorKind::kConfig, "balanced: {}",
+          param.shuffle ? "the data have no classes" : "set shuffle too");
   }
   if (source.size() == 0) Throw(ErrorKind::kData, "the data source holds no examples");
 }
 
-std::vector<DataDesc> Describe(const std::vector<FieldSpec>& fields, const std::vector<TShape>& shapes, int64_t batch_size,
+std::vector<DataDesc> Describe(const std::vector<FieldSpec>& fields,
+                               const std::vector<TShape>& shapes, int64_t batch_size,
                                const std::string& name) {
   std::vector<DataDesc> descs;
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -93,8 +103,8 @@ class Ticket {
 
 class Pipeline final : public DataIter {
  public:
-  Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
-           const PipelineParam& param);
+  Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
+           const std::vector<TransformSpec>& transforms, const PipelineParam& param);
   ~Pipeline() override;
 
   std::vector<DataDesc> provide_data() const override { return data_; }
@@ -143,8 +153,8 @@ class Pipeline final : public DataIter {
   ThreadGroup workers_{[this] { ring_->Stop(); }};
 };
 
-Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
-                   const PipelineParam& param)
+Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
+                   const std::vector<TransformSpec>& transforms, const PipelineParam& param)
     : runtime_(runtime),
       param_((CheckParam(param, *source), param)),
       loader_(std::move(source), transforms,
@@ -154,16 +164,19 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source, const
                CacheBytes(param),
                {param.soft_labels, param.label_smoothing},
                param.pixels && !Mixes(param)}),
-      mixer_({param.mixup, param.mixup_epochs}, {param.cutmix, param.cutmix_epochs}, static_cast<uint64_t>(param.seed)),
+      mixer_({param.mixup, param.mixup_epochs}, {param.cutmix, param.cutmix_epochs},
+             static_cast<uint64_t>(param.seed)),
       classes_(param.balanced ? ClassesOf(loader_.source()) : std::vector<int>()),
       ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
   const int64_t size = loader_.source().size();
   examples_ = (size - param_.part_index + param_.num_parts - 1) / param_.num_parts;
   batches_ = CountBatches();
   allowed_bad_ = static_cast<int64_t>(param_.max_bad * static_cast<double>(examples_));
-  data_ = Describe(loader_.source().data_fields(), loader_.data_shapes(), param_.batch_size, param_.data_name);
+  data_ = Describe(loader_.source().data_fields(), loader_.data_shapes(), param_.batch_size,
+                   param_.data_name);
   for (size_t i = 0; i < data_.size(); ++i) data_[i].pixels = loader_.left_to_do(i);
-  label_ = Describe(loader_.source().label_fields(), loader_.label_shapes(), param_.batch_size, param_.label_name);
+  label_ = Describe(loader_.source().label_fields(), loader_.label_shapes(), param_.batch_size,
+                    param_.label_name);
   for (int i = 0; i < param_.prefetch + 1; ++i) AddSlot();
   for (int i = 0; i < WorkerCount(param_.workers); ++i) workers_.Start([this, i] { Work(i); });
 }
@@ -181,7 +194,8 @@ int64_t Pipeline::CountBatches() const {
   if (size < parts) Throw(ErrorKind::kConfig, "{} examples are too few for {} parts", size, parts);
   if (param_.keep_remainder) return ((size + parts - 1) / parts + batch - 1) / batch;
   if (size / parts < batch) {
-    Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples; use a smaller one", batch, size / parts);
+    Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples; use a smaller one",
+          batch, size / parts);
   }
   return size / parts / batch;
 }
@@ -189,9 +203,11 @@ int64_t Pipeline::CountBatches() const {
 void Pipeline::AddSlot() {
   auto slot = std::make_unique<Slot>();
   for (const DataDesc& desc : data_)
-    slot->data.emplace_back(runtime_, desc.array_shape(), desc.array_type(), param_.memory, Layout(), "batch " + desc.name);
+    slot->data.emplace_back(runtime_, desc.array_shape(), desc.array_type(), param_.memory,
+                            Layout(), "batch " + desc.name);
   for (const DataDesc& desc : label_)
-    slot->label.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(), "batch " + desc.name);
+    slot->label.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(),
+                             "batch " + desc.name);
   ring_->AddSlot(std::move(slot));
 }
 
@@ -208,14 +224,17 @@ void Pipeline::Push(Slot* slot) {
 
 void Pipeline::Reset(int64_t epoch, int64_t first_batch) {
   if (epoch < 0 || first_batch < 0 || first_batch > batches_) {
-    Throw(ErrorKind::kUsage, "there is no batch {} of epoch {}; an epoch has {} batches", first_batch, epoch, batches_);
+    Throw(ErrorKind::kUsage, "there is no batch {} of epoch {}; an epoch has {} batches",
+          first_batch, epoch, batches_);
   }
   auto plan = std::make_shared<EpochPlan>();
   plan->epoch = epoch;
   plan->batch_size = param_.batch_size;
   plan->batches = batches_;
-  const OrderOptions order{static_cast<uint64_t>(param_.seed), param_.shuffle, param_.part_index, param_.num_parts};
-  plan->order = classes_.empty() ? EpochOrder(loader_.source().size(), order, epoch) : BalancedOrder(classes_, order, epoch);
+  const OrderOptions order{static_cast<uint64_t>(param_.seed), param_.shuffle, param_.part_index,
+                           param_.num_parts};
+  plan->order = classes_.empty() ? EpochOrder(loader_.source().size(), order, epoch)
+                                 : BalancedOrder(classes_, order, epoch);
   ring_->Restart(std::move(plan), first_batch);
 }
 
@@ -282,7 +301,8 @@ void Pipeline::Deliver(Slot* slot, DataBatch* batch) {
   batch->count = static_cast<int64_t>(slot->index.size());
   batch->epoch = plan->epoch;
   batch->batch = slot->batch;
-  std::sort(slot->bad.begin(), slot->bad.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(slot->bad.begin(), slot->bad.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   std::lock_guard lock(stats_mutex_);
   stats_.examples += batch->count;
   for (auto& [row, bad] : slot->bad) {
@@ -295,16 +315,20 @@ void Pipeline::CheckBad() const {
   std::lock_guard lock(stats_mutex_);
   if (static_cast<int64_t>(bad_.size()) <= allowed_bad_) return;
   const auto& [name, reason] = stats_.bad.back();
-  Throw(ErrorKind::kData, "{} of {} examples are unreadable, more than max_bad = {} (data.max_bad) allows; the last is {}: {}; `mxtrain check` lists them all: "
-        "repair or remove them, or allow more", bad_.size(), examples_, param_.max_bad, name, reason);
+  Throw(ErrorKind::kData,
+        "{} of {} examples are unreadable, more than max_bad = {} (data.max_bad) allows; the last "
+        "is {}: {}; `mxtrain check` lists them all: "
+        "repair or remove them, or allow more",
+        bad_.size(), examples_, param_.max_bad, name, reason);
 }
 
 void Pipeline::ReportFullCache() {
   const ExampleCache* cache = loader_.cache();
   if (reported_full_ || !cache || !cache->full()) return;
   reported_full_ = true;
-  runtime_.log().Warning("the cache is full: {} of {} examples take {} MiB; the others are decoded each time", cache->count(),
-                         loader_.source().size(), cache->bytes() >> 20);
+  runtime_.log().Warning(
+      "the cache is full: {} of {} examples take {} MiB; the others are decoded each time",
+      cache->count(), loader_.source().size(), cache->bytes() >> 20);
 }
 
 DataIter::Stats Pipeline::stats() const {
@@ -328,14 +352,16 @@ void Pipeline::Work(int worker) {
       error = std::current_exception();
     }
     bytes_.fetch_add(std::exchange(scratch.bytes, 0), std::memory_order_relaxed);
-    runtime_.engine().ProfileSpan(lane, format("decode {}:{}", claim.plan->epoch, claim.batch), begin, Nanoseconds());
+    runtime_.engine().ProfileSpan(lane, format("decode {}:{}", claim.plan->epoch, claim.batch),
+                                  begin, Nanoseconds());
     if (!ring_->Give(claim, std::move(bad), error)) continue;
     Seal(*claim.plan, claim.slot);
     ring_->Finish(claim.slot);
   }
 }
 
-void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, RowReports* bad) const {
+void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch,
+                       RowReports* bad) const {
   const EpochPlan& plan = *claim.plan;
   Slot& slot = *claim.slot;
   const bool real = row < plan.count(claim.batch);
@@ -347,11 +373,13 @@ void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, 
       if (real) slot.index[static_cast<size_t>(row)] = index;
       return;
     }
-    if (real) bad->emplace_back(row, BadExample{index, loader_.source().Name(index), refusal->reason});
+    if (real)
+      bad->emplace_back(row, BadExample{index, loader_.source().Name(index), refusal->reason});
   }
   if (training() && real && attempts == plan.examples()) {
     const BadExample& last = bad->back().second;
-    Throw(ErrorKind::kData, "none of the {} examples can be read; the last is {}: {}", attempts, last.name, last.reason);
+    Throw(ErrorKind::kData, "none of the {} examples can be read; the last is {}: {}", attempts,
+          last.name, last.reason);
   }
   loader_.Clear(row, slot.rows);  // in training, CheckBad now finds too many bad examples
 }
@@ -377,7 +405,8 @@ void PipelineParam::Feed(Context device) {
   pixels = true;
 }
 
-std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
+std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source,
+                                      const std::vector<TransformSpec>& transforms,
                                       const PipelineParam& param) {
   return std::make_unique<Pipeline>(runtime, std::move(source), transforms, param);
 }

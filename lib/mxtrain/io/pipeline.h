@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The input pipeline: read -> decode -> augment -> batch -> prefetch, on its own threads, with a
 // bounded ring of batches.
@@ -33,7 +34,8 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   double max_bad, label_smoothing, mixup, cutmix;
   std::string data_name, label_name;
   // Not configuration keys: set from the device.
-  Context memory = Context::cpu();  // memory of the batches; pinned for a GPU, for asynchronous copies
+  Context memory =
+      Context::cpu();  // memory of the batches; pinned for a GPU, for asynchronous copies
   // Batches hold images as 8-bit pixels, which the device normalizes (DataDesc::pixels). Batches
   // with mixed examples are float32 nevertheless.
   bool pixels = false;
@@ -50,41 +52,87 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
     f.Add("shuffle", &P::shuffle).Default(false).Help("a new order each epoch");
     f.Add("balanced", &P::balanced)
         .Default(false)
-        .Help("training: each class equally often in an epoch of the same length, examples of small classes several times; needs shuffle");
+        .Help(
+            "training: each class equally often in an epoch of the same length, examples of small "
+            "classes several times; needs shuffle");
     f.Add("soft_labels", &P::soft_labels)
         .Default(0)
         .Range(0)
-        .Help("number of classes over which labels (class numbers) become distributions; 0: they stay numbers");
-    f.Add("label_smoothing", &P::label_smoothing).Default(0).Range(0, 1).Help("with soft_labels: fraction of a label shared by the other classes");
-    f.Add("mixup", &P::mixup).Default(0).Range(0).Help("training, with soft_labels: alpha of mixup; 0: off");
-    f.Add("mixup_epochs", &P::mixup_epochs).Default(-1).Help("epochs with mixup, from the first; negative: all");
-    f.Add("cutmix", &P::cutmix).Default(0).Range(0).Help("training, with soft_labels: alpha of cutmix; 0: off");
-    f.Add("cutmix_epochs", &P::cutmix_epochs).Default(-1).Help("epochs with cutmix, from the first; negative: all");
+        .Help(
+            "number of classes over which labels (class numbers) become distributions; 0: they "
+            "stay numbers");
+    f.Add("label_smoothing", &P::label_smoothing)
+        .Default(0)
+        .Range(0, 1)
+        .Help("with soft_labels: fraction of a label shared by the other classes");
+    f.Add("mixup", &P::mixup)
+        .Default(0)
+        .Range(0)
+        .Help("training, with soft_labels: alpha of mixup; 0: off");
+    f.Add("mixup_epochs", &P::mixup_epochs)
+        .Default(-1)
+        .Help("epochs with mixup, from the first; negative: all");
+    f.Add("cutmix", &P::cutmix)
+        .Default(0)
+        .Range(0)
+        .Help("training, with soft_labels: alpha of cutmix; 0: off");
+    f.Add("cutmix_epochs", &P::cutmix_epochs)
+        .Default(-1)
+        .Help("epochs with cutmix, from the first; negative: all");
     f.Add("seed", &P::seed).Default(0).Help("seed of order and augmentation");
-    f.Add("part_index", &P::part_index).Default(0).Range(0).Help("which part of the examples, of num_parts");
+    f.Add("part_index", &P::part_index)
+        .Default(0)
+        .Range(0)
+        .Help("which part of the examples, of num_parts");
     f.Add("num_parts", &P::num_parts).Default(1).Range(1).Help("parts that share the examples");
-    f.Add("workers", &P::workers).Default(0).Range(0, 256).Help("decode threads; 0: half of the cores, at least one");
-    f.Add("prefetch", &P::prefetch).Default(3).Range(1, 64).Help("batches prepared ahead of the one in use");
-    f.Add("keep_remainder", &P::keep_remainder).Default(false).Help("training: keep an epoch's incomplete last batch, padded");
-    f.Add("max_bad", &P::max_bad).Default(0.01).Range(0, 1).Help("training: maximum fraction of unreadable examples tolerated");
-    f.Add("channels", &P::channels).Default(0).Range(0, 3).Help("of images: 1 gray, 3 RGB, 0 as the source (files: 3)");
-    f.Add("exact_decode", &P::exact_decode).Default(false).Help("JPEG at full size and to its end, slower");
+    f.Add("workers", &P::workers)
+        .Default(0)
+        .Range(0, 256)
+        .Help("decode threads; 0: half of the cores, at least one");
+    f.Add("prefetch", &P::prefetch)
+        .Default(3)
+        .Range(1, 64)
+        .Help("batches prepared ahead of the one in use");
+    f.Add("keep_remainder", &P::keep_remainder)
+        .Default(false)
+        .Help("training: keep an epoch's incomplete last batch, padded");
+    f.Add("max_bad", &P::max_bad)
+        .Default(0.01)
+        .Range(0, 1)
+        .Help("training: maximum fraction of unreadable examples tolerated");
+    f.Add("channels", &P::channels)
+        .Default(0)
+        .Range(0, 3)
+        .Help("of images: 1 gray, 3 RGB, 0 as the source (files: 3)");
+    f.Add("exact_decode", &P::exact_decode)
+        .Default(false)
+        .Help("JPEG at full size and to its end, slower");
     f.Add("cache", &P::cache)
         .Enum({{"none", kNone}, {"ram", kRam}})
         .Default(kNone)
         .Help(
-            "ram: images are kept decoded, after the leading transforms that are not random; these alone "
+            "ram: images are kept decoded, after the leading transforms that are not random; these "
+            "alone "
             "decide the reduced size at which images are decoded, cached or not");
-    f.Add("cache_bytes", &P::cache_bytes).Default(0).Range(0).Help("memory limit of the cache; 0: half of the free memory at the start");
-    f.Add("data_name", &P::data_name).Default("").Help("name of the data, if there is one; default: the source's");
-    f.Add("label_name", &P::label_name).Default("").Help("name of the label, if there is one; default: the source's");
+    f.Add("cache_bytes", &P::cache_bytes)
+        .Default(0)
+        .Range(0)
+        .Help("memory limit of the cache; 0: half of the free memory at the start");
+    f.Add("data_name", &P::data_name)
+        .Default("")
+        .Help("name of the data, if there is one; default: the source's");
+    f.Add("label_name", &P::label_name)
+        .Default("")
+        .Help("name of the label, if there is one; default: the source's");
   }
 };
 
 // Throws kConfig for parameters or transforms that do not match the source. Threads start here,
 // work starts with the first Reset or Next. It may be destroyed in the middle of an epoch: examples
 // being loaded are finished, the rest is discarded.
-MXTRAIN_API std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source,
-                                                  const std::vector<TransformSpec>& transforms, const PipelineParam& param);
+MXTRAIN_API std::unique_ptr<DataIter> NewPipeline(Runtime& runtime,
+                                                  std::shared_ptr<const Source> source,
+                                                  const std::vector<TransformSpec>& transforms,
+                                                  const PipelineParam& param);
 
 }  // namespace mxtrain::io

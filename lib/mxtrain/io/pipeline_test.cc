@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/pipeline.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +12,7 @@
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/philox.h"
-#include "mxtrain/io/epoch_order.h"
+#include "mxtrain/io/internal/epoch_order.h"
 #include "mxtrain/io/source_factory.h"
 #include "tests/support/data_dir.h"
 #include "tests/support/temp_dir.h"
@@ -34,7 +35,8 @@ Image Numbered(int i) {
   Image image;
   image.Resize(24 + i % 5, 30 + i % 7, 3);
   for (int y = 0; y < image.height; ++y) {
-    for (int x = 0; x < 3 * image.width; ++x) image.row(y)[x] = static_cast<uint8_t>(7 * i + 3 * y + x);
+    for (int x = 0; x < 3 * image.width; ++x)
+      image.row(y)[x] = static_cast<uint8_t>(7 * i + 3 * y + x);
   }
   return image;
 }
@@ -42,12 +44,15 @@ Image Numbered(int i) {
 void WriteImages(const TempDir& dir, int count) {
   for (int i = 0; i < count; ++i) {
     const std::string name = format("{}/{:03}", i % 2 ? "odd" : "even", i);
-    i % 3 ? dir.Write(name + ".png", EncodePng(Numbered(i))) : dir.Write(name + ".jpg", EncodeJpeg(Numbered(i)));
+    i % 3 ? dir.Write(name + ".png", EncodePng(Numbered(i)))
+          : dir.Write(name + ".jpg", EncodeJpeg(Numbered(i)));
   }
 }
 
 const std::vector<TransformSpec> kRandomTransforms = {
-    {"random_resized_crop", {{"", "16"}, {"area", "0.3, 1"}}}, {"flip", {}}, {"normalize", {{"mean", "0.5"}, {"std", "0.25"}}}};
+    {"random_resized_crop", {{"", "16"}, {"area", "0.3, 1"}}},
+    {"flip", {}},
+    {"normalize", {{"mean", "0.5"}, {"std", "0.25"}}}};
 const std::vector<TransformSpec> kPlainTransforms = {{"resize", {{"", "(8, 8)"}}}};
 
 PipelineParam Param(Kwargs kwargs) {
@@ -86,7 +91,8 @@ class Counting final : public Source {
  private:
   std::vector<float> values_;
   std::vector<std::string> none_;
-  std::vector<FieldSpec> data_ = {{"data", FieldKind::kValues, TShape{1}}}, label_ = {{"label", FieldKind::kValues, TShape{1}}};
+  std::vector<FieldSpec> data_ = {{"data", FieldKind::kValues, TShape{1}}},
+                         label_ = {{"label", FieldKind::kValues, TShape{1}}};
 };
 
 // A batch's contents, copied out.
@@ -98,7 +104,9 @@ struct Copied {
 };
 
 Copied CopyOf(const DataBatch& batch) {
-  return {batch.data[0].ToVector(), batch.label.empty() ? std::vector<float>() : batch.label[0].ToVector(), batch.index, batch.count};
+  return {batch.data[0].ToVector(),
+          batch.label.empty() ? std::vector<float>() : batch.label[0].ToVector(), batch.index,
+          batch.count};
 }
 
 std::vector<Copied> RunOut(DataIter& iter) {
@@ -133,13 +141,17 @@ TEST_CASE("batches do not depend on the number of threads, nor on the engine") {
   const TempDir dir;
   WriteImages(dir, 23);
   std::vector<Copied> reference;
-  for (const auto& [engine, workers] : {std::pair{"naive", "1"}, {"threaded", "1"}, {"threaded", "2"}, {"threaded", "4"}}) {
+  for (const auto& [engine, workers] :
+       {std::pair{"naive", "1"}, {"threaded", "1"}, {"threaded", "2"}, {"threaded", "4"}}) {
     CAPTURE(engine);
     CAPTURE(workers);
     Runtime runtime = MakeRuntime(engine);
-    const auto iter =
-        NewPipeline(runtime, Folder(dir), kRandomTransforms,
-                    Param({{"batch_size", "4"}, {"shuffle", "True"}, {"seed", "5"}, {"workers", workers}, {"prefetch", "2"}}));
+    const auto iter = NewPipeline(runtime, Folder(dir), kRandomTransforms,
+                                  Param({{"batch_size", "4"},
+                                         {"shuffle", "True"},
+                                         {"seed", "5"},
+                                         {"workers", workers},
+                                         {"prefetch", "2"}}));
     CHECK(iter->provide_data()[0].shape == TShape{4, 3, 16, 16});
     CHECK(iter->provide_label()[0].name == "softmax_label");
     CHECK(iter->provide_label()[0].shape == TShape{4});
@@ -189,7 +201,8 @@ TEST_CASE("an order is a permutation, parts share it") {
       const std::vector<int64_t> whole = EpochOrder(size, {9, true, 0, 1}, 4);
       for (int part = 0; part < parts; ++part) {
         const std::vector<int64_t> order = EpochOrder(size, {9, true, part, parts}, 4);
-        for (size_t i = 0; i < order.size(); ++i) CHECK(order[i] == whole[i * static_cast<size_t>(parts) + static_cast<size_t>(part)]);
+        for (size_t i = 0; i < order.size(); ++i)
+          CHECK(order[i] == whole[i * static_cast<size_t>(parts) + static_cast<size_t>(part)]);
         all.insert(all.end(), order.begin(), order.end());
       }
       std::sort(all.begin(), all.end());
@@ -199,7 +212,8 @@ TEST_CASE("an order is a permutation, parts share it") {
   }
   // Every position is about equally likely for every example.
   std::vector<int> first(10);
-  for (int64_t epoch = 0; epoch < 5000; ++epoch) ++first[static_cast<size_t>(EpochOrder(10, {3, true, 0, 1}, epoch)[0])];
+  for (int64_t epoch = 0; epoch < 5000; ++epoch)
+    ++first[static_cast<size_t>(EpochOrder(10, {3, true, 0, 1}, epoch)[0])];
   CHECK(*std::min_element(first.begin(), first.end()) > 400);
   CHECK(*std::max_element(first.begin(), first.end()) < 600);
 }
@@ -209,7 +223,11 @@ TEST_CASE("the batches of two parts are together the batch of one worker") {
   const auto source = std::make_shared<Counting>(21);
   const auto iter = [&](const char* batch, const char* part, const char* parts) {
     return NewPipeline(runtime, source, {},
-                       Param({{"batch_size", batch}, {"shuffle", "True"}, {"part_index", part}, {"num_parts", parts}, {"workers", "2"}}));
+                       Param({{"batch_size", batch},
+                              {"shuffle", "True"},
+                              {"part_index", part},
+                              {"num_parts", parts},
+                              {"workers", "2"}}));
   };
   const auto whole = iter("6", "0", "1"), left = iter("3", "0", "2"), right = iter("3", "1", "2");
   CHECK(left->batches_per_epoch() == right->batches_per_epoch());
@@ -231,7 +249,8 @@ TEST_CASE("training drops the remainder or keeps it, evaluation pads") {
     return RunOut(*NewPipeline(runtime, source, {}, Param(kwargs)));
   };
   CHECK(run({}).size() == 2);
-  for (const Kwargs& kwargs : {Kwargs{{"keep_remainder", "True"}}, Kwargs{{"mode", "evaluation"}}}) {
+  for (const Kwargs& kwargs :
+       {Kwargs{{"keep_remainder", "True"}}, Kwargs{{"mode", "evaluation"}}}) {
     const auto batches = run(kwargs);
     REQUIRE(batches.size() == 3);
     CHECK(batches[1].count == 4);
@@ -242,7 +261,8 @@ TEST_CASE("training drops the remainder or keeps it, evaluation pads") {
   CHECK(WhyNot([&] {
           NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}}));
         }) == "batch_size = 11 is more than the 10 examples; use a smaller one");
-  CHECK(NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}, {"mode", "evaluation"}}))->batches_per_epoch() == 1);
+  CHECK(NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}, {"mode", "evaluation"}}))
+            ->batches_per_epoch() == 1);
 }
 
 TEST_CASE("a bad example is replaced by the next good one, named and counted") {
@@ -250,7 +270,9 @@ TEST_CASE("a bad example is replaced by the next good one, named and counted") {
   const auto source = std::make_shared<Counting>(12);
   source->broken = {4, 5, 11};
   for (const char* workers : {"1", "3"}) {
-    const auto iter = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "0.25"}, {"workers", workers}}));
+    const auto iter =
+        NewPipeline(runtime, source, {},
+                    Param({{"batch_size", "4"}, {"max_bad", "0.25"}, {"workers", workers}}));
     const auto batches = RunOut(*iter);
     CHECK(Indices(batches) == std::vector<int64_t>{0, 1, 2, 3, 6, 6, 6, 7, 8, 9, 10, 0});
     CHECK(batches[1].data == std::vector<float>{6, 6, 6, 7});
@@ -267,16 +289,20 @@ TEST_CASE("too many bad examples end training, with a name") {
   Runtime runtime = MakeRuntime();
   const auto source = std::make_shared<Counting>(12);
   source->broken = {4, 5, 11};
-  const auto iter = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "0.2"}, {"workers", "2"}}));
+  const auto iter = NewPipeline(runtime, source, {},
+                                Param({{"batch_size", "4"}, {"max_bad", "0.2"}, {"workers", "2"}}));
   DataBatch batch;
   CHECK(iter->Next(&batch));
   CHECK(iter->Next(&batch));
   CHECK(WhyNot([&] { iter->Next(&batch); }) ==
-        "3 of 12 examples are unreadable, more than max_bad = 0.2 (data.max_bad) allows; the last is number 11: broken; `mxtrain check` lists them all: "
+        "3 of 12 examples are unreadable, more than max_bad = 0.2 (data.max_bad) allows; the last "
+        "is number 11: broken; `mxtrain check` lists them all: "
         "repair or remove them, or allow more");
   for (int64_t i = 0; i < 12; ++i) source->broken.insert(i);
-  const auto hopeless = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "1"}}));
-  CHECK(WhyNot([&] { hopeless->Next(&batch); }).find("none of the 12 examples can be read") != std::string::npos);
+  const auto hopeless =
+      NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "1"}}));
+  CHECK(WhyNot([&] { hopeless->Next(&batch); }).find("none of the 12 examples can be read") !=
+        std::string::npos);
 }
 
 TEST_CASE("evaluation reports a bad image and continues") {
@@ -286,18 +312,21 @@ TEST_CASE("evaluation reports a bad image and continues") {
   dir.Write("even/000.jpg", EncodeJpeg(Numbered(0)).substr(0, 300));
   Runtime runtime = MakeRuntime();
   const auto iter =
-      NewPipeline(runtime, Folder(dir), kPlainTransforms, Param({{"batch_size", "4"}, {"mode", "evaluation"}, {"workers", "2"}}));
+      NewPipeline(runtime, Folder(dir), kPlainTransforms,
+                  Param({{"batch_size", "4"}, {"mode", "evaluation"}, {"workers", "2"}}));
   DataBatch batch;
   REQUIRE(iter->Next(&batch));
   REQUIRE(batch.bad.size() == 1);
   CHECK(batch.bad[0].name == dir.path("even/000.jpg"));
   CHECK(batch.bad[0].reason.find("JPEG") != std::string::npos);
   CHECK(batch.count == 3);
-  CHECK(batch.index == std::vector<int64_t>{1, 2, 3});  // sorted by class: even/002, even/004, odd/001
+  CHECK(batch.index ==
+        std::vector<int64_t>{1, 2, 3});  // sorted by class: even/002, even/004, odd/001
   const std::vector<float> data = batch.data[0].ToVector(), label = batch.label[0].ToVector();
   CHECK(std::vector<float>(label.begin(), label.begin() + 3) == std::vector<float>{0, 0, 1});
-  const auto alone = NewPipeline(runtime, MakeSource("image_list", {{"path", dir.path("even/002.png")}}), kPlainTransforms,
-                                 Param({{"batch_size", "1"}, {"mode", "evaluation"}}));
+  const auto alone =
+      NewPipeline(runtime, MakeSource("image_list", {{"path", dir.path("even/002.png")}}),
+                  kPlainTransforms, Param({{"batch_size", "1"}, {"mode", "evaluation"}}));
   DataBatch single;
   REQUIRE(alone->Next(&single));
   CHECK(single.data[0].ToVector() == std::vector<float>(data.begin(), data.begin() + 3 * 64));
@@ -313,7 +342,8 @@ TEST_CASE("a failure that is not a bad example reaches the caller") {
   Runtime runtime = MakeRuntime();
   const auto source = std::make_shared<Counting>(12);
   source->bug = 5;
-  const auto iter = NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"workers", "2"}}));
+  const auto iter =
+      NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"workers", "2"}}));
   DataBatch batch;
   CHECK(iter->Next(&batch));
   CHECK(WhyNot([&] { iter->Next(&batch); }) == "a bug at 5");
@@ -329,7 +359,8 @@ TEST_CASE("an iterator may be abandoned at any moment") {
     DataBatch kept;
     std::vector<float> before;
     {
-      const auto iter = NewPipeline(runtime, Folder(dir), kRandomTransforms, Param({{"batch_size", "2"}, {"workers", "2"}}));
+      const auto iter = NewPipeline(runtime, Folder(dir), kRandomTransforms,
+                                    Param({{"batch_size", "2"}, {"workers", "2"}}));
       if (round % 2) iter->Reset(round);
       for (int i = 0; i < round / 2; ++i) CHECK(iter->Next(&kept));
       if (round > 8) iter->Reset(0, 3);
@@ -342,8 +373,8 @@ TEST_CASE("an iterator may be abandoned at any moment") {
 
 TEST_CASE("a batch is overwritten only when it was dropped and its readers have finished") {
   Runtime runtime = MakeRuntime();
-  const auto iter =
-      NewPipeline(runtime, std::make_shared<Counting>(200), {}, Param({{"batch_size", "4"}, {"prefetch", "1"}, {"workers", "2"}}));
+  const auto iter = NewPipeline(runtime, std::make_shared<Counting>(200), {},
+                                Param({{"batch_size", "4"}, {"prefetch", "1"}, {"workers", "2"}}));
   std::vector<float> seen(50, -1);
   std::vector<DataBatch> held;
   DataBatch batch;
@@ -361,19 +392,23 @@ TEST_CASE("a batch is overwritten only when it was dropped and its readers have 
   }
   runtime.engine().WaitForAll();
   for (size_t b = 0; b < 50; ++b) CHECK(seen[b] == static_cast<float>(4 * b + 3));
-  for (size_t i = 0; i < held.size(); ++i) CHECK(held[i].data[0].ToVector()[0] == static_cast<float>(20 * i));
+  for (size_t i = 0; i < held.size(); ++i)
+    CHECK(held[i].data[0].ToVector()[0] == static_cast<float>(20 * i));
 }
 
-TEST_CASE("the engine never waits for the caller, and an error of a batch's array is passed on once") {
+TEST_CASE(
+    "the engine never waits for the caller, and an error of a batch's array is passed on once") {
   Runtime runtime = MakeRuntime();
-  const auto iter = NewPipeline(runtime, std::make_shared<Counting>(40), {}, Param({{"batch_size", "4"}, {"prefetch", "1"}}));
+  const auto iter = NewPipeline(runtime, std::make_shared<Counting>(40), {},
+                                Param({{"batch_size", "4"}, {"prefetch", "1"}}));
   DataBatch batch;
   REQUIRE(iter->Next(&batch));
   runtime.engine().WaitForAll();  // with open and delivered slots
   const engine::VarHandle writes[] = {batch.data[0].var()};
   engine::PushOptions options;
   options.name = "scale";
-  runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no luck"); }, {}, writes, options);
+  runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no luck"); }, {}, writes,
+                            options);
   int errors = 0, batches = 1;
   for (bool more = true; more && errors < 10;) {
     const std::string why = WhyNot([&] { more = iter->Next(&batch); });
@@ -391,7 +426,8 @@ TEST_CASE("the engine never waits for the caller, and an error of a batch's arra
 TEST_CASE("decoding shows in a trace") {
   const TempDir dir;
   Runtime runtime = MakeRuntime();
-  const auto iter = NewPipeline(runtime, std::make_shared<Counting>(40), {}, Param({{"batch_size", "4"}, {"workers", "1"}}));
+  const auto iter = NewPipeline(runtime, std::make_shared<Counting>(40), {},
+                                Param({{"batch_size", "4"}, {"workers", "1"}}));
   runtime.engine().StartProfile();
   RunOut(*iter);
   runtime.engine().StopProfile(dir.path("trace.json"));
@@ -402,19 +438,26 @@ TEST_CASE("images without labels, names of fields, channels") {
   const TempDir dir;
   WriteImages(dir, 4);
   Runtime runtime = MakeRuntime();
-  const std::shared_ptr<const Source> list = MakeSource("image_list", {{"path", dir.path()}, {"recursive", "True"}});
-  const auto iter = NewPipeline(runtime, list, kPlainTransforms,
-                                Param({{"batch_size", "4"}, {"mode", "evaluation"}, {"channels", "1"}, {"data_name", "left"}}));
+  const std::shared_ptr<const Source> list =
+      MakeSource("image_list", {{"path", dir.path()}, {"recursive", "True"}});
+  const auto iter = NewPipeline(
+      runtime, list, kPlainTransforms,
+      Param(
+          {{"batch_size", "4"}, {"mode", "evaluation"}, {"channels", "1"}, {"data_name", "left"}}));
   CHECK(iter->provide_label().empty());
   CHECK(iter->provide_data()[0].name == "left");
   CHECK(iter->provide_data()[0].shape == TShape{4, 1, 8, 8});
   CHECK(RunOut(*iter).size() == 1);
   CHECK(WhyNot([&] {
-          NewPipeline(runtime, std::make_shared<Counting>(4), kPlainTransforms, Param({{"batch_size", "1"}}));
+          NewPipeline(runtime, std::make_shared<Counting>(4), kPlainTransforms,
+                      Param({{"batch_size", "1"}}));
         }) == "transforms work on images, but the data are numbers: remove 'resize'");
-  CHECK(WhyNot([&] { NewPipeline(runtime, list, {}, Param({{"batch_size", "1"}})); }).find("different sizes") != std::string::npos);
   CHECK(WhyNot([&] {
-          NewPipeline(runtime, list, kPlainTransforms, Param({{"batch_size", "1"}, {"part_index", "2"}}));
+          NewPipeline(runtime, list, {}, Param({{"batch_size", "1"}}));
+        }).find("different sizes") != std::string::npos);
+  CHECK(WhyNot([&] {
+          NewPipeline(runtime, list, kPlainTransforms,
+                      Param({{"batch_size", "1"}, {"part_index", "2"}}));
         }) == "part_index = 2 must be less than num_parts = 1");
 }
 
@@ -424,10 +467,18 @@ TEST_CASE("pixels normalized on the device give the numbers of float32 batches")
   WriteImages(dir, 13);
   dir.Write("even/broken.png", "no image");
   Runtime runtime = MakeRuntime();
-  const std::vector<TransformSpec> whole_steps = {{"resize", {{"", "20"}}}, {"random_crop", {{"", "16"}}}, {"rotate", {{"", "10"}}}, {"flip", {}}};
+  const std::vector<TransformSpec> whole_steps = {{"resize", {{"", "20"}}},
+                                                  {"random_crop", {{"", "16"}}},
+                                                  {"rotate", {{"", "10"}}},
+                                                  {"flip", {}}};
   for (const auto& transforms : {kRandomTransforms, kPlainTransforms, whole_steps}) {
-    for (const Kwargs& more : {Kwargs{}, Kwargs{{"cache", "ram"}}, Kwargs{{"channels", "1"}}, Kwargs{{"mode", "training"}, {"max_bad", "0.5"}}}) {
-      PipelineParam param = Param({{"batch_size", "4"}, {"mode", "evaluation"}, {"shuffle", "True"}, {"seed", "3"}, {"workers", "2"}});
+    for (const Kwargs& more : {Kwargs{}, Kwargs{{"cache", "ram"}}, Kwargs{{"channels", "1"}},
+                               Kwargs{{"mode", "training"}, {"max_bad", "0.5"}}}) {
+      PipelineParam param = Param({{"batch_size", "4"},
+                                   {"mode", "evaluation"},
+                                   {"shuffle", "True"},
+                                   {"seed", "3"},
+                                   {"workers", "2"}});
       Kwargs kwargs = param.ToKwargs();
       kwargs.insert(kwargs.end(), more.begin(), more.end());
       param = Param(kwargs);
@@ -446,8 +497,10 @@ TEST_CASE("pixels normalized on the device give the numbers of float32 batches")
         CHECK(b.data[0].shape() == TShape{4, shape[2], shape[3], shape[1]});
         CHECK(b.index == a.index);
         CHECK(b.label[0].ToVector() == a.label[0].ToVector());
-        const std::vector<float> expected = InputValues(as_numbers, a.data[0]), values = InputValues(as_pixels, b.data[0]);
-        const auto real = static_cast<ptrdiff_t>(a.count * shape.Size() / shape[0]);  // the rest is padding
+        const std::vector<float> expected = InputValues(as_numbers, a.data[0]),
+                                 values = InputValues(as_pixels, b.data[0]);
+        const auto real =
+            static_cast<ptrdiff_t>(a.count * shape.Size() / shape[0]);  // the rest is padding
         CHECK(std::equal(expected.begin(), expected.begin() + real, values.begin()));
       }
       CHECK(batches == numbers->batches_per_epoch());
@@ -470,10 +523,14 @@ TEST_CASE("a cache changes no pixel and reads no file twice") {
   WriteImages(dir, 12);
   dir.Write("even/broken.png", "no image");
   Runtime runtime = MakeRuntime();
-  const std::vector<TransformSpec> chain = {
-      {"resize", {{"", "20"}}}, {"random_crop", {{"", "16"}}}, {"rotate", {{"", "10"}}}, {"flip", {}}, {"normalize", {{"mean", "0.5"}}}};
+  const std::vector<TransformSpec> chain = {{"resize", {{"", "20"}}},
+                                            {"random_crop", {{"", "16"}}},
+                                            {"rotate", {{"", "10"}}},
+                                            {"flip", {}},
+                                            {"normalize", {{"mean", "0.5"}}}};
   const auto make = [&](const std::vector<TransformSpec>& transforms, const Kwargs& more) {
-    Kwargs kwargs{{"batch_size", "4"}, {"shuffle", "True"}, {"seed", "3"}, {"max_bad", "0.5"}, {"workers", "2"}, {"exact_decode", "True"}};
+    Kwargs kwargs{{"batch_size", "4"}, {"shuffle", "True"}, {"seed", "3"},
+                  {"max_bad", "0.5"},  {"workers", "2"},    {"exact_decode", "True"}};
     kwargs.insert(kwargs.end(), more.begin(), more.end());
     return NewPipeline(runtime, Folder(dir), transforms, Param(kwargs));
   };
@@ -494,7 +551,9 @@ TEST_CASE("a cache changes no pixel and reads no file twice") {
   }
 }
 
-TEST_CASE("neither what fits into a cache nor which thread is first changes a pixel of a JPEG that may be decoded reduced") {
+TEST_CASE(
+    "neither what fits into a cache nor which thread is first changes a pixel of a JPEG that may "
+    "be decoded reduced") {
   const TempDir dir;
   for (int i = 0; i < 8; ++i) {
     Image image;
@@ -504,15 +563,21 @@ TEST_CASE("neither what fits into a cache nor which thread is first changes a pi
     dir.Write(format("all/{}.jpg", i), EncodeJpeg(image));
   }
   Runtime runtime = MakeRuntime();
-  const std::vector<TransformSpec> cut = {{"random_resized_crop", {{"size", "20"}, {"area", "[0.9, 1]"}}}},
-                                   reduced = {{"resize", {{"", "64"}}}, {"random_crop", {{"", "20"}}}};
+  const std::vector<TransformSpec> cut = {{"random_resized_crop",
+                                           {{"size", "20"}, {"area", "[0.9, 1]"}}}},
+                                   reduced = {{"resize", {{"", "64"}}},
+                                              {"random_crop", {{"", "20"}}}};
   for (const auto& transforms : {cut, reduced}) {
     std::vector<std::vector<Copied>> reference;
-    for (const char* bytes : {"100000000", "1", "250000", "30000"}) {  // all, none, and some of the images
+    for (const char* bytes :
+         {"100000000", "1", "250000", "30000"}) {  // all, none, and some of the images
       for (const char* workers : {"1", "3"}) {
-        const auto iter =
-            NewPipeline(runtime, Folder(dir), transforms,
-                        Param({{"batch_size", "4"}, {"shuffle", "True"}, {"cache", "ram"}, {"cache_bytes", bytes}, {"workers", workers}}));
+        const auto iter = NewPipeline(runtime, Folder(dir), transforms,
+                                      Param({{"batch_size", "4"},
+                                             {"shuffle", "True"},
+                                             {"cache", "ram"},
+                                             {"cache_bytes", bytes},
+                                             {"workers", workers}}));
         std::vector<std::vector<Copied>> epochs;
         for (int64_t epoch = 0; epoch < 3; ++epoch) {
           iter->Reset(epoch);
@@ -534,15 +599,17 @@ TEST_CASE("a full cache is reported once, with figures") {
     if (level == LogLevel::kWarning) warnings.emplace_back(text);
   });
   Runtime runtime(options, nullptr);
-  const auto iter = NewPipeline(runtime, Folder(dir), kPlainTransforms,
-                                Param({{"batch_size", "4"}, {"cache", "ram"}, {"cache_bytes", "1500"}, {"workers", "1"}}));
+  const auto iter = NewPipeline(
+      runtime, Folder(dir), kPlainTransforms,
+      Param({{"batch_size", "4"}, {"cache", "ram"}, {"cache_bytes", "1500"}, {"workers", "1"}}));
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
     iter->Reset(epoch);
     RunOut(*iter);
   }
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("the cache is full: ") == 0);
-  CHECK(warnings[0].find(" of 12 examples take 0 MiB; the others are decoded each time") != std::string::npos);
+  CHECK(warnings[0].find(" of 12 examples take 0 MiB; the others are decoded each time") !=
+        std::string::npos);
 }
 
 TEST_CASE("MNIST comes as pixel / 255") {
@@ -552,8 +619,11 @@ TEST_CASE("MNIST comes as pixel / 255") {
     return;
   }
   Runtime runtime = MakeRuntime();
-  const std::shared_ptr<const Source> source = MakeSource("mnist", {{"path", *folder}, {"split", "test"}});
-  const auto iter = NewPipeline(runtime, source, {}, Param({{"batch_size", "64"}, {"shuffle", "True"}, {"mode", "evaluation"}}));
+  const std::shared_ptr<const Source> source =
+      MakeSource("mnist", {{"path", *folder}, {"split", "test"}});
+  const auto iter =
+      NewPipeline(runtime, source, {},
+                  Param({{"batch_size", "64"}, {"shuffle", "True"}, {"mode", "evaluation"}}));
   CHECK(iter->provide_data()[0].shape == TShape{64, 1, 28, 28});
   CHECK(iter->batches_per_epoch() == 157);
   std::vector<bool> seen(10000);
@@ -567,7 +637,8 @@ TEST_CASE("MNIST comes as pixel / 255") {
       source->Read(index, &sample);
       REQUIRE(label[static_cast<size_t>(row)] == sample.labels[0].values[0]);
       for (const size_t pixel : {size_t{210}, size_t{405}, size_t{600}}) {
-        REQUIRE(data[static_cast<size_t>(row) * 784 + pixel] == static_cast<float>(sample.data[0].pixels[pixel] / 255.0));
+        REQUIRE(data[static_cast<size_t>(row) * 784 + pixel] ==
+                static_cast<float>(sample.data[0].pixels[pixel] / 255.0));
       }
     }
   }
@@ -577,13 +648,16 @@ TEST_CASE("MNIST comes as pixel / 255") {
 TEST_CASE("the real photographs can all be read") {
   const auto folder = test::DataDir("clothing/validation");
   if (!folder) {
-    MESSAGE("skipped: no clothing photographs; set MXTRAIN_DATA_DIR to the folder that holds clothing/");
+    MESSAGE(
+        "skipped: no clothing photographs; set MXTRAIN_DATA_DIR to the folder that holds "
+        "clothing/");
     return;
   }
   Runtime runtime = MakeRuntime();
   const std::shared_ptr<const Source> source = MakeSource("image_folder", {{"path", *folder}});
-  const auto iter = NewPipeline(runtime, source, {{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}},
-                                Param({{"batch_size", "32"}, {"mode", "evaluation"}, {"workers", "2"}}));
+  const auto iter =
+      NewPipeline(runtime, source, {{"resize", {{"", "144"}}}, {"center_crop", {{"", "128"}}}},
+                  Param({{"batch_size", "32"}, {"mode", "evaluation"}, {"workers", "2"}}));
   CHECK(iter->examples() == 341);
   RunOut(*iter);
   CHECK(iter->stats().bad.empty());
@@ -601,11 +675,20 @@ TEST_CASE("files of one size need no resize; of two, both are named with their s
   write("b/1.png", 12, 16);
   dir.Write("a/2.png", "no image");
   const PipelineParam batches = Param({{"batch_size", "1"}});
-  CHECK(NewPipeline(runtime, Folder(dir), {}, batches)->provide_data()[0].shape == TShape{1, 3, 12, 16});
-  CHECK(NewPipeline(runtime, Folder(dir), {{"resize", {{"", "6"}}}}, batches)->provide_data()[0].shape == TShape{1, 3, 6, 8});
+  CHECK(NewPipeline(runtime, Folder(dir), {}, batches)->provide_data()[0].shape ==
+        TShape{1, 3, 12, 16});
+  CHECK(NewPipeline(runtime, Folder(dir), {{"resize", {{"", "6"}}}}, batches)
+            ->provide_data()[0]
+            .shape == TShape{1, 3, 6, 8});
   write("b/3.png", 16, 12);
-  const std::string why = WhyNot([&] { NewPipeline(runtime, Folder(dir), {{"flip", {}}}, batches); });
-  CHECK(why == "the transforms produce images of different sizes: " + dir.path() + "/a/0.png has 16x12 pixels, " + dir.path() +
-                   "/b/3.png has 12x16; end the transforms with a fixed one: resize: [height, width], center_crop, random_crop or random_resized_crop");
-  CHECK(NewPipeline(runtime, Folder(dir), {{"center_crop", {{"fraction", "0.5"}}}}, batches)->provide_data()[0].shape == TShape{1, 3, 6, 6});
+  const std::string why = WhyNot([&] {
+    NewPipeline(runtime, Folder(dir), {{"flip", {}}}, batches);
+  });
+  CHECK(why == "the transforms produce images of different sizes: " + dir.path() +
+                   "/a/0.png has 16x12 pixels, " + dir.path() +
+                   "/b/3.png has 12x16; end the transforms with a fixed one: resize: [height, "
+                   "width], center_crop, random_crop or random_resized_crop");
+  CHECK(NewPipeline(runtime, Folder(dir), {{"center_crop", {{"fraction", "0.5"}}}}, batches)
+            ->provide_data()[0]
+            .shape == TShape{1, 3, 6, 6});
 }

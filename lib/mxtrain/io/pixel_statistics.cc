@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/pixel_statistics.h"
 
 #include <algorithm>
@@ -11,14 +12,16 @@ namespace {
 
 bool IsAuto(const TransformSpec& spec) {
   if (spec.name != "normalize") return false;
-  return std::any_of(spec.kwargs.begin(), spec.kwargs.end(),
-                     [](const auto& item) { return (item.first.empty() || item.first == "from") && item.second == "auto"; });
+  return std::any_of(spec.kwargs.begin(), spec.kwargs.end(), [](const auto& item) {
+    return (item.first.empty() || item.first == "from") && item.second == "auto";
+  });
 }
 
 // Exact counts, independent of order.
 class Histogram {
  public:
-  explicit Histogram(int channels) : counts_(static_cast<size_t>(channels), std::vector<int64_t>(256)) {}
+  explicit Histogram(int channels)
+      : counts_(static_cast<size_t>(channels), std::vector<int64_t>(256)) {}
   void Add(std::span<const uint8_t> pixels) {
     for (size_t i = 0; i < pixels.size(); i += counts_.size()) {
       for (size_t c = 0; c < counts_.size(); ++c) ++counts_[c][pixels[i + c]];
@@ -50,7 +53,8 @@ bool WantsStatistics(const std::vector<TransformSpec>& specs) {
 
 PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) {
   const std::vector<FieldSpec>& fields = source.data_fields();
-  if (std::none_of(fields.begin(), fields.end(), [](const FieldSpec& f) { return f.kind == FieldKind::kImage; })) {
+  if (std::none_of(fields.begin(), fields.end(),
+                   [](const FieldSpec& f) { return f.kind == FieldKind::kImage; })) {
     Throw(ErrorKind::kConfig, "normalize: auto measures images, but the data are numbers");
   }
   Histogram histogram(channels);
@@ -74,7 +78,8 @@ PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) 
       if (fields[k].kind != FieldKind::kImage) continue;
       const FieldValue& value = sample.data[k];
       if (!value.pixels.empty()) {
-        image.Resize(static_cast<int>(fields[k].shape[1]), static_cast<int>(fields[k].shape[2]), static_cast<int>(fields[k].shape[0]));
+        image.Resize(static_cast<int>(fields[k].shape[1]), static_cast<int>(fields[k].shape[2]),
+                     static_cast<int>(fields[k].shape[0]));
         std::copy(value.pixels.begin(), value.pixels.end(), image.pixels.begin());
         ConvertChannels(channels, &image);
       } else if (auto refusal = decoder.Decode(value.encoded, options, &image)) {
@@ -85,11 +90,14 @@ PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) 
       ++images;
     }
   }
-  if (images == 0) Throw(ErrorKind::kData, "normalize: auto: none of {} images can be read; the last: {}", count, last);
+  if (images == 0)
+    Throw(ErrorKind::kData, "normalize: auto: none of {} images can be read; the last: {}", count,
+          last);
   return histogram.Statistics(images);
 }
 
-std::vector<TransformSpec> WithStatistics(std::vector<TransformSpec> specs, const PixelStatistics& statistics) {
+std::vector<TransformSpec> WithStatistics(std::vector<TransformSpec> specs,
+                                          const PixelStatistics& statistics) {
   if (!WantsStatistics(specs)) return specs;
   std::vector<double> std = statistics.std;
   std::replace_if(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The statistics behind `normalize: auto`.
 #include <vector>
@@ -20,6 +21,7 @@ MXTRAIN_API bool WantsStatistics(const std::vector<TransformSpec>& specs);
 // the source has none.
 MXTRAIN_API PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most = 1000);
 // Replaces `auto` by the numbers. A constant channel gets std 1.
-MXTRAIN_API std::vector<TransformSpec> WithStatistics(std::vector<TransformSpec> specs, const PixelStatistics& statistics);
+MXTRAIN_API std::vector<TransformSpec> WithStatistics(std::vector<TransformSpec> specs,
+                                                      const PixelStatistics& statistics);
 
 }  // namespace mxtrain::io

@@ -1,4 +1,5 @@
-#include "mxtrain/io/pixels.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/pixels.h"
 
 #include <algorithm>
 #include <array>
@@ -35,7 +36,8 @@ void LookUpByChannel(F&& table_of, Image* image) {
     Histogram counts{};
     for (size_t i = c; i < image->pixels.size(); i += channels) ++counts[image->pixels[i]];
     const Table table = table_of(counts);
-    for (size_t i = c; i < image->pixels.size(); i += channels) image->pixels[i] = table[image->pixels[i]];
+    for (size_t i = c; i < image->pixels.size(); i += channels)
+      image->pixels[i] = table[image->pixels[i]];
   }
 }
 
@@ -75,7 +77,8 @@ void ScaleSaturation(double factor, Image* image) {
   if (image->channels != 3) return;
   float m[3][4] = {};
   for (int c = 0; c < 3; ++c) {
-    for (int k = 0; k < 3; ++k) m[c][k] = static_cast<float>((1 - factor) * kLuma[k] + (c == k ? factor : 0));
+    for (int k = 0; k < 3; ++k)
+      m[c][k] = static_cast<float>((1 - factor) * kLuma[k] + (c == k ? factor : 0));
   }
   MixChannels(m, image);
 }
@@ -108,9 +111,12 @@ void AutoContrast(Image* image) {
   const auto stretched = [](const Histogram& counts) {
     const auto present = [](int64_t count) { return count > 0; };
     const auto low = std::find_if(counts.begin(), counts.end(), present) - counts.begin();
-    const auto high = 255 - (std::find_if(counts.rbegin(), counts.rend(), present) - counts.rbegin());
+    const auto high =
+        255 - (std::find_if(counts.rbegin(), counts.rend(), present) - counts.rbegin());
     if (high <= low) return MakeTable(Same);
-    return MakeTable([=](int v) { return Rounded(255.0 * static_cast<double>(v - low) / static_cast<double>(high - low)); });
+    return MakeTable([=](int v) {
+      return Rounded(255.0 * static_cast<double>(v - low) / static_cast<double>(high - low));
+    });
   };
   LookUpByChannel(stretched, image);
 }

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on pixels against independently written definitions, and the two transforms that draw
 // from them.
-#include "mxtrain/io/pixels.h"
+#include "mxtrain/io/internal/pixels.h"
 
 #include <doctest/doctest.h>
 
@@ -20,7 +21,8 @@ Image Noise(int height, int width, int channels, int low = 0, int high = 255) {
   Image image;
   image.Resize(height, width, channels);
   for (size_t i = 0; i < image.pixels.size(); ++i) {
-    image.pixels[i] = static_cast<uint8_t>(low + static_cast<int>(PhiloxAt(5, 6, 8, i) % static_cast<uint32_t>(high - low + 1)));
+    image.pixels[i] = static_cast<uint8_t>(
+        low + static_cast<int>(PhiloxAt(5, 6, 8, i) % static_cast<uint32_t>(high - low + 1)));
   }
   return image;
 }
@@ -28,8 +30,10 @@ Image Noise(int height, int width, int channels, int low = 0, int high = 255) {
 Image Run(const TransformSpec& spec, const Image& image, int64_t index) {
   const Augmenter augmenter({spec}, image.channels);
   Image result, scratch;
-  const auto steps = augmenter.Begin(image.height, image.width, RandomStream(3, 0, index), 0, augmenter.size());
-  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
+  const auto steps =
+      augmenter.Begin(image.height, image.width, RandomStream(3, 0, index), 0, augmenter.size());
+  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1},
+                    &result, &scratch);
   return result;
 }
 
@@ -46,11 +50,13 @@ TEST_CASE("posterize keeps upper bits, solarize inverts bright values") {
       Image got = from;
       Posterize(bits, &got);
       const int step = 1 << (8 - bits);
-      for (size_t i = 0; i < from.pixels.size(); ++i) CHECK(got.pixels[i] == from.pixels[i] / step * step);
+      for (size_t i = 0; i < from.pixels.size(); ++i)
+        CHECK(got.pixels[i] == from.pixels[i] / step * step);
     }
     Image got = from;
     Solarize(100, &got);
-    for (size_t i = 0; i < from.pixels.size(); ++i) CHECK(got.pixels[i] == (from.pixels[i] >= 100 ? 255 - from.pixels[i] : from.pixels[i]));
+    for (size_t i = 0; i < from.pixels.size(); ++i)
+      CHECK(got.pixels[i] == (from.pixels[i] >= 100 ? 255 - from.pixels[i] : from.pixels[i]));
   }
 }
 
@@ -60,7 +66,8 @@ TEST_CASE("auto-contrast stretches each channel to the whole range") {
   AutoContrast(&got);
   for (size_t c = 0; c < 3; ++c) {
     int low = 255, high = 0;
-    for (size_t i = c; i < from.pixels.size(); i += 3) low = std::min<int>(low, from.pixels[i]), high = std::max<int>(high, from.pixels[i]);
+    for (size_t i = c; i < from.pixels.size(); i += 3)
+      low = std::min<int>(low, from.pixels[i]), high = std::max<int>(high, from.pixels[i]);
     for (size_t i = c; i < from.pixels.size(); i += 3)
       CHECK(std::abs(got.pixels[i] - 255.0 * (from.pixels[i] - low) / (high - low)) <= 0.5);
   }
@@ -69,14 +76,16 @@ TEST_CASE("auto-contrast stretches each channel to the whole range") {
   CHECK(flat.pixels[3] == 9);
 }
 
-// A pixel's new value is the count of darker pixels of its channel, and half a step, by the step of PIL.
+// A pixel's new value is the count of darker pixels of its channel, and half a step, by the step of
+// PIL.
 TEST_CASE("equalize spreads the values of each channel evenly") {
   Image got = Noise(64, 64, 3, 20, 90);
   const Image from = got;
   Equalize(&got);
   for (size_t c = 0; c < 3; ++c) {
     int64_t brightest = 0, highest = 0;
-    for (size_t i = c; i < from.pixels.size(); i += 3) highest = std::max<int64_t>(highest, from.pixels[i]);
+    for (size_t i = c; i < from.pixels.size(); i += 3)
+      highest = std::max<int64_t>(highest, from.pixels[i]);
     for (size_t i = c; i < from.pixels.size(); i += 3) brightest += from.pixels[i] == highest;
     const int64_t step = (64 * 64 - brightest) / 255;
     for (size_t i = c; i < from.pixels.size(); i += 3 * 97) {
@@ -99,7 +108,8 @@ TEST_CASE("sharpness goes away from a blur or towards it, except at the border")
       for (int x = 0; x < from.width; ++x) {
         for (int c = 0; c < 3; ++c) {
           const auto at = [&](int dy, int dx) {
-            return static_cast<double>(from.pixels[static_cast<size_t>(((y + dy) * from.width + x + dx) * 3 + c)]);
+            return static_cast<double>(
+                from.pixels[static_cast<size_t>(((y + dy) * from.width + x + dx) * 3 + c)]);
           };
           double expected = at(0, 0);
           if (y > 0 && x > 0 && y < from.height - 1 && x < from.width - 1) {
@@ -109,16 +119,20 @@ TEST_CASE("sharpness goes away from a blur or towards it, except at the border")
             }
             expected = std::clamp(blur / 13 + factor * (at(0, 0) - blur / 13), 0.0, 255.0);
           }
-          CHECK(std::abs(got.pixels[static_cast<size_t>((y * from.width + x) * 3 + c)] - expected) <= 0.5 + 1e-9);
+          CHECK(std::abs(got.pixels[static_cast<size_t>((y * from.width + x) * 3 + c)] -
+                         expected) <= 0.5 + 1e-9);
         }
       }
     }
   }
 }
 
-TEST_CASE("trivial_augment and rand_augment draw many different images, the same from the same numbers, of the same size") {
+TEST_CASE(
+    "trivial_augment and rand_augment draw many different images, the same from the same numbers, "
+    "of the same size") {
   for (const TransformSpec& spec :
-       {TransformSpec{"trivial_augment", {}}, TransformSpec{"rand_augment", {{"n", "2"}, {"magnitude", "9"}}}}) {
+       {TransformSpec{"trivial_augment", {}},
+        TransformSpec{"rand_augment", {{"n", "2"}, {"magnitude", "9"}}}}) {
     for (const int channels : {1, 3}) {
       const Image from = Noise(20, 24, channels, 30, 200);
       std::set<std::vector<uint8_t>> different;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pillow's arithmetic (src/libImaging/Resample.c): weights with 22 fractional bits, summed in 32
 // bits. Compiled once per instruction set, like crop_resize.cc.
 #undef HWY_TARGET_INCLUDE
@@ -19,27 +20,33 @@ constexpr int kFraction = 22;  // fractional bits of a weight
 // Sums taps * weights and rounds; the taps' pixels are `stride` bytes apart. Reads a vector of
 // bytes at each.
 template <typename D>
-hn::Vec<hn::Rebind<uint8_t, D>> SumTaps(D d, const uint8_t* from, size_t stride, const int32_t* weights, int taps) {
+hn::Vec<hn::Rebind<uint8_t, D>> SumTaps(D d, const uint8_t* from, size_t stride,
+                                        const int32_t* weights, int taps) {
   const hn::Rebind<uint8_t, D> d8;
   auto sum = hn::Set(d, 1 << (kFraction - 1));
-  for (int t = 0; t < taps; ++t, from += stride) sum = hn::Add(sum, hn::Mul(hn::PromoteTo(d, hn::LoadU(d8, from)), hn::Set(d, weights[t])));
+  for (int t = 0; t < taps; ++t, from += stride)
+    sum = hn::Add(sum, hn::Mul(hn::PromoteTo(d, hn::LoadU(d8, from)), hn::Set(d, weights[t])));
   return hn::DemoteTo(d8, hn::ShiftRight<kFraction>(sum));
 }
 
 // A line of n bytes from the `taps` lines starting at `from`, `stride` bytes apart. May access one
 // vector beyond the end of each.
-void SumLines(const uint8_t* from, size_t stride, const int32_t* weights, int taps, size_t n, uint8_t* to) {
+void SumLines(const uint8_t* from, size_t stride, const int32_t* weights, int taps, size_t n,
+              uint8_t* to) {
   const hn::ScalableTag<int32_t> d;
   const hn::Rebind<uint8_t, decltype(d)> d8;
-  for (size_t i = 0; i < n; i += hn::Lanes(d)) hn::StoreU(SumTaps(d, from + i, stride, weights, taps), d8, to + i);
+  for (size_t i = 0; i < n; i += hn::Lanes(d))
+    hn::StoreU(SumTaps(d, from + i, stride, weights, taps), d8, to + i);
 }
 
 // `width` pixels of three channels from a line; may access one byte beyond the end of each.
-void SumPixelsRgb(const uint8_t* from, const int* first, const int32_t* weights, int taps, int width, uint8_t* to) {
+void SumPixelsRgb(const uint8_t* from, const int* first, const int32_t* weights, int taps,
+                  int width, uint8_t* to) {
   const hn::CappedTag<int32_t, 4> d;
   const hn::Rebind<uint8_t, decltype(d)> d8;
   for (int x = 0; x < width; ++x, weights += taps, to += 3) {
-    for (size_t c = 0; c < 3; c += hn::Lanes(d)) hn::StoreU(SumTaps(d, from + 3 * first[x] + c, 3, weights, taps), d8, to + c);
+    for (size_t c = 0; c < 3; c += hn::Lanes(d))
+      hn::StoreU(SumTaps(d, from + 3 * first[x] + c, 3, weights, taps), d8, to + c);
   }
 }
 
@@ -54,7 +61,7 @@ HWY_AFTER_NAMESPACE();
 #include <cstring>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/io/resample.h"
+#include "mxtrain/io/internal/resample.h"
 
 namespace mxtrain::io {
 HWY_EXPORT(SumLines);
@@ -63,7 +70,8 @@ HWY_EXPORT(SumPixelsRgb);
 namespace {
 
 constexpr int kFraction = 22;
-constexpr size_t kSpare = 64;  // bytes that a vector of any instruction set may access beyond an end
+constexpr size_t kSpare =
+    64;  // bytes that a vector of any instruction set may access beyond an end
 
 double Triangle(double x) {
   return std::max(0.0, 1 - std::abs(x));
@@ -88,9 +96,9 @@ Filter FilterOf(int interpolation) {
 
 // The input pixels of each result pixel in a line, with their weights.
 struct Taps {
-  int low = 0, high = 0;   // the decoded pixels used
-  int count = 0;           // of each
-  std::vector<int> first;  // [n], counted from `low`
+  int low = 0, high = 0;         // the decoded pixels used
+  int count = 0;                 // of each
+  std::vector<int> first;        // [n], counted from `low`
   std::vector<int32_t> weights;  // [n, count]
 };
 
@@ -103,55 +111,69 @@ struct Side {
 };
 
 // The pixels from `begin` on for one new pixel; their weights sum to 1.
-void Weigh(const Side& side, const Filter& filter, int at, int* begin, std::vector<double>* weights) {
-  const double step = side.size / side.grid, reduction = std::max(1.0, step), support = filter.support * reduction;
+void Weigh(const Side& side, const Filter& filter, int at, int* begin,
+           std::vector<double>* weights) {
+  const double step = side.size / side.grid, reduction = std::max(1.0, step),
+               support = filter.support * reduction;
   const double centre = side.begin - side.least + (at + 0.5) * step;
   *begin = std::max(0, static_cast<int>(centre - support + 0.5));
   const int end = std::min(side.most - side.least, static_cast<int>(centre + support + 0.5));
   weights->clear();
   double sum = 0;
-  for (int i = *begin; i < end; ++i) sum += weights->emplace_back(filter.weight((i - centre + 0.5) / reduction));
+  for (int i = *begin; i < end; ++i)
+    sum += weights->emplace_back(filter.weight((i - centre + 0.5) / reduction));
   for (double& weight : *weights) weight /= sum;
 }
 
 void MakeTaps(const Side& side, const Filter& filter, Taps* taps) {
   const double reduction = std::max(1.0, side.size / side.grid);
   const int available = side.most - side.least;
-  taps->count = std::min(available, 2 * static_cast<int>(std::ceil(filter.support * reduction)) + 1);
+  taps->count =
+      std::min(available, 2 * static_cast<int>(std::ceil(filter.support * reduction)) + 1);
   taps->first.resize(static_cast<size_t>(side.window_size));
   taps->weights.assign(taps->first.size() * static_cast<size_t>(taps->count), 0);
   std::vector<double> weights;
   for (int i = 0; i < side.window_size; ++i) {
     int begin = 0;
-    Weigh(side, filter, side.window_begin + (side.reversed ? side.window_size - 1 - i : i), &begin, &weights);
+    Weigh(side, filter, side.window_begin + (side.reversed ? side.window_size - 1 - i : i), &begin,
+          &weights);
     const int first = std::min(begin, available - taps->count);
     taps->first[static_cast<size_t>(i)] = first;
     int32_t* const to = taps->weights.data() + i * taps->count + begin - first;
-    std::transform(weights.begin(), weights.end(), to, [](double w) { return static_cast<int32_t>(std::lround(w * (1 << kFraction))); });
+    std::transform(weights.begin(), weights.end(), to, [](double w) {
+      return static_cast<int32_t>(std::lround(w * (1 << kFraction)));
+    });
   }
-  const int low = std::min(taps->first.front(), taps->first.back()), high = std::max(taps->first.front(), taps->first.back());
+  const int low = std::min(taps->first.front(), taps->first.back()),
+            high = std::max(taps->first.front(), taps->first.back());
   taps->low = side.least + low;
   taps->high = side.least + high + taps->count;
   for (int& first : taps->first) first -= low;
 }
 
 // `covered_end`: of the decoded pixels.
-Side SideOf(int box_begin, int box_size, int grid, int window_begin, int window_size, bool reversed, double scale, int covered_end) {
+Side SideOf(int box_begin, int box_size, int grid, int window_begin, int window_size, bool reversed,
+            double scale, int covered_end) {
   const double begin = box_begin * scale, size = box_size * scale;
-  const int least = static_cast<int>(std::floor(begin + 1e-6)), most = static_cast<int>(std::ceil(begin + size - 1e-6));
-  return {begin, size, least, std::min(most, covered_end), grid, window_begin, window_size, reversed};
+  const int least = static_cast<int>(std::floor(begin + 1e-6)),
+            most = static_cast<int>(std::ceil(begin + size - 1e-6));
+  return {begin, size,         least,       std::min(most, covered_end),
+          grid,  window_begin, window_size, reversed};
 }
 
 // Reusable memory of a thread.
 struct Workspace {
   Taps rows, columns;
-  std::vector<uint8_t> narrow;  // the required rows, of the result's width, with room behind the last
-  std::vector<uint8_t> line;    // a row with room behind it
+  std::vector<uint8_t>
+      narrow;                 // the required rows, of the result's width, with room behind the last
+  std::vector<uint8_t> line;  // a row with room behind it
 };
 
 void SumPixels(const uint8_t* from, int channels, const Taps& taps, uint8_t* to) {
   const auto width = static_cast<int>(taps.first.size());
-  if (channels == 3) return HWY_DYNAMIC_DISPATCH(SumPixelsRgb)(from, taps.first.data(), taps.weights.data(), taps.count, width, to);
+  if (channels == 3)
+    return HWY_DYNAMIC_DISPATCH(SumPixelsRgb)(from, taps.first.data(), taps.weights.data(),
+                                              taps.count, width, to);
   const int32_t* weights = taps.weights.data();
   for (int x = 0; x < width; ++x, weights += taps.count) {
     const uint8_t* at = from + taps.first[static_cast<size_t>(x)];
@@ -167,12 +189,15 @@ void Resample(const CropResize& crop, const Image& from, const Frame& frame, uin
   static thread_local Workspace work;
   const Filter filter = FilterOf(crop.how.interpolation);
   const Box &box = crop.box, &window = crop.window, &covers = frame.covers;
-  MakeTaps(SideOf(box.y, box.height, crop.grid_height, window.y, window.height, crop.upside_down, frame.scale, covers.y + covers.height), filter,
-           &work.rows);
-  MakeTaps(SideOf(box.x, box.width, crop.grid_width, window.x, window.width, crop.mirrored, frame.scale, covers.x + covers.width), filter,
-           &work.columns);
+  MakeTaps(SideOf(box.y, box.height, crop.grid_height, window.y, window.height, crop.upside_down,
+                  frame.scale, covers.y + covers.height),
+           filter, &work.rows);
+  MakeTaps(SideOf(box.x, box.width, crop.grid_width, window.x, window.width, crop.mirrored,
+                  frame.scale, covers.x + covers.width),
+           filter, &work.columns);
 
-  const auto channels = static_cast<size_t>(from.channels), width = channels * static_cast<size_t>(window.width);
+  const auto channels = static_cast<size_t>(from.channels),
+             width = channels * static_cast<size_t>(window.width);
   const size_t n = channels * static_cast<size_t>(work.columns.high - work.columns.low);
   work.narrow.resize(width * static_cast<size_t>(work.rows.high - work.rows.low) + kSpare);
   work.line.resize(std::max(n, width) + kSpare);
@@ -180,12 +205,14 @@ void Resample(const CropResize& crop, const Image& from, const Frame& frame, uin
   uint8_t* narrow = work.narrow.data();
   for (int y = work.rows.low; y < work.rows.high; ++y, narrow += width) {
     const uint8_t* row = from.row(y - covers.y) + (work.columns.low - covers.x) * from.channels;
-    if (static_cast<size_t>(end - row) < n + kSpare) row = static_cast<const uint8_t*>(std::memcpy(work.line.data(), row, n));
+    if (static_cast<size_t>(end - row) < n + kSpare)
+      row = static_cast<const uint8_t*>(std::memcpy(work.line.data(), row, n));
     SumPixels(row, from.channels, work.columns, narrow);
   }
   const int32_t* weights = work.rows.weights.data();
   for (int y = 0; y < window.height; ++y, weights += work.rows.count) {
-    const uint8_t* first = work.narrow.data() + width * static_cast<size_t>(work.rows.first[static_cast<size_t>(y)]);
+    const uint8_t* first =
+        work.narrow.data() + width * static_cast<size_t>(work.rows.first[static_cast<size_t>(y)]);
     HWY_DYNAMIC_DISPATCH(SumLines)(first, width, weights, work.rows.count, width, work.line.data());
     std::memcpy(pixels + width * static_cast<size_t>(y), work.line.data(), width);
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A data source: a numbered collection of records, each with one value per data field and one per
 // label field.
@@ -15,23 +16,25 @@
 namespace mxtrain::io {
 
 enum class FieldKind {
-  kImage,  // becomes [channels, height, width] after decoding and transforms
-  kValues,   // float32 of a fixed shape, used as is
+  kImage,   // becomes [channels, height, width] after decoding and transforms
+  kValues,  // float32 of a fixed shape, used as is
 };
 
 struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::kValues;
-  TShape shape;  // of one example: () for a scalar; [C, H, W] of an image, of unknown rank if images differ
+  TShape shape;  // of one example: () for a scalar; [C, H, W] of an image, of unknown rank if
+                 // images differ
   std::optional<Standardization> units = std::nullopt;  // kValues: set if standardized
 };
 
 // The value of one field of a record: exactly one of these. Views point into the source and are
 // valid as long as it.
 struct FieldValue {
-  std::string encoded;              // kImage: the bytes of a JPEG, PNG or BMP
-  std::span<const uint8_t> pixels;  // kImage: a decoded image of the field's shape, channels interleaved (HWC)
-  std::span<const float> values;    // kValues
+  std::string encoded;  // kImage: the bytes of a JPEG, PNG or BMP
+  std::span<const uint8_t>
+      pixels;  // kImage: a decoded image of the field's shape, channels interleaved (HWC)
+  std::span<const float> values;  // kValues
 };
 
 struct Sample {

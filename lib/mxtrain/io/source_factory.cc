@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/source_factory.h"
 
 #include <algorithm>
 
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/io/cifar_source.h"
-#include "mxtrain/io/csv_source.h"
-#include "mxtrain/io/holdout_source.h"
 #include "mxtrain/io/image_folder_source.h"
-#include "mxtrain/io/list_source.h"
-#include "mxtrain/io/mnist_source.h"
+#include "mxtrain/io/internal/cifar_source.h"
+#include "mxtrain/io/internal/csv_source.h"
+#include "mxtrain/io/internal/holdout_source.h"
+#include "mxtrain/io/internal/list_source.h"
+#include "mxtrain/io/internal/mnist_source.h"
 
 namespace mxtrain::io {
 namespace {
@@ -33,9 +34,11 @@ const std::vector<Entry>& Entries() {
   static const std::vector<Entry> entries = {
       MakeEntry<MnistParam, NewMnistSource>("mnist", "IDX files of MNIST and its relatives"),
       MakeEntry<CifarParam, NewCifar10Source>("cifar10", "binary files of CIFAR-10"),
-      MakeEntry<CifarParam, NewCifar100Source>("cifar100", "binary files of CIFAR-100, fine labels"),
+      MakeEntry<CifarParam, NewCifar100Source>("cifar100",
+                                               "binary files of CIFAR-100, fine labels"),
       MakeEntry<CsvParam, NewCsvSource>("csv", "numbers and image paths in text files"),
-      MakeEntry<ImageFolderParam, NewImageFolderSource>("image_folder", "images, one folder per class"),
+      MakeEntry<ImageFolderParam, NewImageFolderSource>("image_folder",
+                                                        "images, one folder per class"),
       MakeEntry<ListParam, NewListSource>("list", "a text file that lists images and labels"),
       MakeEntry<ImageListParam, NewImageListSource>("image_list", "images without labels"),
   };
@@ -44,8 +47,9 @@ const std::vector<Entry>& Entries() {
 
 // Removes the holdout parameters from `kwargs`.
 HoldoutParam TakeHoldout(Kwargs* kwargs) {
-  const auto ours =
-      std::stable_partition(kwargs->begin(), kwargs->end(), [](const auto& item) { return !item.first.starts_with("holdout"); });
+  const auto ours = std::stable_partition(kwargs->begin(), kwargs->end(), [](const auto& item) {
+    return !item.first.starts_with("holdout");
+  });
   HoldoutParam param;
   param.Init(Kwargs(ours, kwargs->end()), "data");
   kwargs->erase(ours, kwargs->end());
@@ -72,7 +76,8 @@ std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) 
     std::vector<int64_t> indices = HoldoutIndices(*whole, holdout);
     return NewSubset(std::move(whole), std::move(indices));
   }
-  Throw(ErrorKind::kConfig, "there is no data source '{}'{}; known are {}", kind, DidYouMean(kind, names), join(names, ", "));
+  Throw(ErrorKind::kConfig, "there is no data source '{}'{}; known are {}", kind,
+        DidYouMean(kind, names), join(names, ", "));
 }
 
 }  // namespace mxtrain::io

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/source.h"
 
 #include <doctest/doctest.h>
@@ -8,10 +9,10 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/philox.h"
 #include "mxtrain/io/column_statistics.h"
-#include "mxtrain/io/csv_source.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/image_folder_source.h"
-#include "mxtrain/io/mnist_source.h"
+#include "mxtrain/io/internal/csv_source.h"
+#include "mxtrain/io/internal/mnist_source.h"
 #include "mxtrain/io/source_factory.h"
 #include "tests/support/allocation_count.h"
 #include "tests/support/data_dir.h"
@@ -90,7 +91,8 @@ TEST_CASE("mnist reads plain and packed files") {
   CHECK(source->num_classes() == 10);
   Sample sample;
   source->Read(2, &sample);
-  CHECK(std::vector<int>(sample.data[0].pixels.begin(), sample.data[0].pixels.end()) == std::vector<int>{252, 253, 254, 255});
+  CHECK(std::vector<int>(sample.data[0].pixels.begin(), sample.data[0].pixels.end()) ==
+        std::vector<int>{252, 253, 254, 255});
   CHECK(sample.labels[0].values[0] == 9.0f);
   CHECK(source->ClassOf(0) == 5);
 }
@@ -104,7 +106,8 @@ TEST_CASE("mnist reads packed files whose contents did not compress") {
   const auto source = MakeSource("mnist", {{"path", dir.path()}});
   Sample sample;
   source->Read(299, &sample);
-  CHECK(std::string(sample.data[0].pixels.begin(), sample.data[0].pixels.end()) == noise.substr(299'000));
+  CHECK(std::string(sample.data[0].pixels.begin(), sample.data[0].pixels.end()) ==
+        noise.substr(299'000));
 }
 
 TEST_CASE("mnist says what is wrong with a file") {
@@ -118,7 +121,8 @@ TEST_CASE("mnist says what is wrong with a file") {
     return WhyNot("mnist", kwargs);
   };
   Has(with_images(""), "less than the header");
-  Has(with_images(images.substr(0, images.size() - 1)), "its header promises [3, 2, 2] bytes, 11 follow");
+  Has(with_images(images.substr(0, images.size() - 1)),
+      "its header promises [3, 2, 2] bytes, 11 follow");
   Has(with_images(images + "x"), "its header promises [3, 2, 2] bytes, more follow");
   Has(with_images(labels + std::string(16, '\0')), "it begins with 0x00000801, not 0x00000803");
   Has(with_images(Idx({4294967295, 4294967295, 4294967295}, "")), "the limit is 4294967296");
@@ -131,12 +135,15 @@ TEST_CASE("mnist says what is wrong with a file") {
 // A file of a few KiB once took 4 GiB before its header was looked at.
 TEST_CASE("mnist decompresses no more than a file's header promises") {
   const TempDir dir;
-  const std::string images = Idx({3, 2, 2}, kThreeImages), zeros = Gzip(std::string(size_t{64} << 20, '\0'));
+  const std::string images = Idx({3, 2, 2}, kThreeImages),
+                    zeros = Gzip(std::string(size_t{64} << 20, '\0'));
   dir.Write("train-labels-idx1-ubyte", Idx({3}, "abc"));
-  for (const std::string& bytes : {Gzip(images) + zeros, Gzip(images + std::string(size_t{64} << 20, '\0')), zeros}) {
+  for (const std::string& bytes :
+       {Gzip(images) + zeros, Gzip(images + std::string(size_t{64} << 20, '\0')), zeros}) {
     dir.Write("train-images-idx3-ubyte.gz", bytes);
     test::PeakBytes peak;
-    Has(WhyNot("mnist", {{"path", dir.path()}}), bytes == zeros ? "is not an IDX file" : "its header promises [3, 2, 2] bytes, more follow");
+    Has(WhyNot("mnist", {{"path", dir.path()}}),
+        bytes == zeros ? "is not an IDX file" : "its header promises [3, 2, 2] bytes, more follow");
     CHECK(peak.value() < 4 << 20);
   }
 }
@@ -177,8 +184,10 @@ TEST_CASE("csv: data and labels apart, with shapes") {
   const TempDir dir;
   dir.Write("d.csv", "1,2,3,4\n5,6,7,8");
   dir.Write("l.csv", "0\n1\n");
-  const auto source = MakeSource(
-      "csv", {{"data_csv", dir.path("d.csv")}, {"label_csv", dir.path("l.csv")}, {"data_shape", "(1,2,2)"}, {"label_shape", "(1,)"}});
+  const auto source = MakeSource("csv", {{"data_csv", dir.path("d.csv")},
+                                         {"label_csv", dir.path("l.csv")},
+                                         {"data_shape", "(1,2,2)"},
+                                         {"label_shape", "(1,)"}});
   CHECK(source->data_fields()[0].shape == TShape{1, 2, 2});
   CHECK(source->label_fields()[0].shape == TShape{1});
   CHECK(MakeSource("csv", {{"data_csv", dir.path("d.csv")}})->label_fields().empty());
@@ -217,7 +226,9 @@ TEST_CASE("csv: separators, quotes and unused columns") {
   const TempDir dir;
   const auto rows = [&](const std::string& text, Kwargs more = {}) {
     dir.Write("t.csv", text);
-    more.insert(more.end(), {{"path", dir.path("t.csv")}, {"data_fields", "(x=a, x=b)"}, {"label_fields", "y=y"}});
+    more.insert(
+        more.end(),
+        {{"path", dir.path("t.csv")}, {"data_fields", "(x=a, x=b)"}, {"label_fields", "y=y"}});
     const auto source = MakeSource("csv", more);
     std::vector<std::vector<float>> all;
     Sample sample;
@@ -232,7 +243,8 @@ TEST_CASE("csv: separators, quotes and unused columns") {
   CHECK(rows("name,a,b,y\nfirst,1,2,3\n\"second, and last\",-4,5.5,6\n") == expected);
   CHECK(rows("y;note;b;a\r\n3;x;2;1\r\n6;;5.5;-4\r\n") == expected);
   CHECK(rows("y\ta\tb\tz\n3\t1\t2\t\n6\t-4\t5.5\t\n") == expected);
-  CHECK(rows("\xef\xbb\xbf\"a\", \"b\" ,\"y\"\n\"1\",\"2\",\"3\"\n\"-4\" , 5.5,\"6\"\n") == expected);
+  CHECK(rows("\xef\xbb\xbf\"a\", \"b\" ,\"y\"\n\"1\",\"2\",\"3\"\n\"-4\" , 5.5,\"6\"\n") ==
+        expected);
   CHECK(rows("text|a|b|y\n\"he said \"\"a|b\"\",\nand left\"|1|2|3\n|-4|5.5|6") == expected);
   CHECK(rows("a:b:y:u,v,w,z\n1:2:3:0\n-4:5.5:6:0\n", {{"delimiter", ":"}}) == expected);
 }
@@ -264,21 +276,25 @@ TEST_CASE("csv: text labels, each with its own classes") {
   Has(WhyNot("csv", again), "u.csv:2: the label 'green' is not one of the 2 classes (blue, red)");
   // A column of numbers with a typo is not a column of classes.
   dir.Write("v.csv", "a,y\n1,10\n2,12\n3,1o\n");
-  Has(WhyNot("csv", {{"path", dir.path("v.csv")}, {"data_fields", "x=a"}, {"label_fields", "y=y"}}), "v.csv:4: column 'y': '1o' is not a number");
+  Has(WhyNot("csv", {{"path", dir.path("v.csv")}, {"data_fields", "x=a"}, {"label_fields", "y=y"}}),
+      "v.csv:4: column 'y': '1o' is not a number");
 }
 
 TEST_CASE("csv: missing cells, means and standard deviations") {
   const TempDir dir;
   dir.Write("t.csv", "id,a,b,y\nr1,1,10,0\nr2,,20,1\nr3,3,NA,2\nr4,5,30,\n");
   const auto open = [&](Kwargs more) {
-    more.insert(more.end(), {{"path", dir.path("t.csv")}, {"data_fields", "(x=a, x=b)"}, {"label_fields", "y=y"}});
+    more.insert(
+        more.end(),
+        {{"path", dir.path("t.csv")}, {"data_fields", "(x=a, x=b)"}, {"label_fields", "y=y"}});
     return MakeSource("csv", more);
   };
   Sample sample;
   const auto dropped = open({{"missing", "drop"}, {"key", "id"}});
   REQUIRE(dropped->size() == 1);
   CHECK(dropped->Name(0) == "r1");
-  Has(dropped->warnings().at(0), "3 of 4 rows have an empty cell and are skipped (first: " + dir.path("t.csv") + ":3)");
+  Has(dropped->warnings().at(0),
+      "3 of 4 rows have an empty cell and are skipped (first: " + dir.path("t.csv") + ":3)");
 
   const auto filled = open({{"missing", "mean"}, {"field_means", "(x=3, x=20)"}, {"key", "#"}});
   REQUIRE(filled->size() == 3);
@@ -287,9 +303,12 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
   filled->Read(2, &sample);
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
-  Has(filled->warnings().at(0), "2 empty cells are replaced by the mean of their column: 1 of column 'a', 1 of column 'b'");
+  Has(filled->warnings().at(0),
+      "2 empty cells are replaced by the mean of their column: 1 of column 'a', 1 of column 'b'");
 
-  const auto scaled = open({{"missing", "drop"}, {"field_means", "(x=3, x=20, y=1)"}, {"field_stds", "(x=2, x=5, y=0.5)"}});
+  const auto scaled = open({{"missing", "drop"},
+                            {"field_means", "(x=3, x=20, y=1)"},
+                            {"field_stds", "(x=2, x=5, y=0.5)"}});
   scaled->Read(0, &sample);
   CHECK(Values(sample.data[0].values) == std::vector<float>{-1, -2});
   CHECK(Values(sample.labels[0].values) == std::vector<float>{-2});
@@ -309,8 +328,11 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
 TEST_CASE("csv: a repeated name is refused for a column that is read, and told of otherwise") {
   const TempDir dir;
   dir.Write("r.csv", "a,a,b,y\n1,2,3,0\n");
-  const auto params = [&](const char* column) { return Kwargs{{"path", dir.path("r.csv")}, {"data_fields", column}, {"label_fields", "y=y"}}; };
-  Has(WhyNot("csv", params("x=a")), "r.csv has two columns 'a': 0 and 1, counted from 0; rename one of them");
+  const auto params = [&](const char* column) {
+    return Kwargs{{"path", dir.path("r.csv")}, {"data_fields", column}, {"label_fields", "y=y"}};
+  };
+  Has(WhyNot("csv", params("x=a")),
+      "r.csv has two columns 'a': 0 and 1, counted from 0; rename one of them");
   const auto source = MakeSource("csv", params("x=b"));
   REQUIRE(source->warnings().size() == 1);
   Has(source->warnings()[0], "r.csv: several columns have the same name: a");
@@ -324,17 +346,24 @@ TEST_CASE("csv says what is wrong and where") {
     return WhyNot("csv", more);
   };
   Has(with("1,2\n3,x\n"), "b.csv:2: column 1 (counted from 0): 'x' is not a number");
-  Has(with("1,2\n3,\n"), "b.csv:2: column 1 (counted from 0): the cell is empty; missing: mean replaces such cells");
+  Has(with("1,2\n3,\n"),
+      "b.csv:2: column 1 (counted from 0): the cell is empty; missing: mean replaces such cells");
   Has(with("a,b\n1,2\n3,NaN\n"), "b.csv:3: column 'b': 'NaN' is not a number; missing: mean");
   Has(with("1,2\n3,1e39\n"), "b.csv:2: column 1 (counted from 0): '1e39' is too large for float32");
-  Has(with("1,2\n3,-1e999\n"), "b.csv:2: column 1 (counted from 0): '-1e999' is too large for float32");
-  Has(with("1,2\n3,1e-60\n"), "b.csv:2: column 1 (counted from 0): '1e-60' is too small for float32; write 0");
-  Has(with(std::string("1,2\n3,4\0x\n", 10)), "b.csv:2: column 1 (counted from 0): '4\\x00x' is not a number");
+  Has(with("1,2\n3,-1e999\n"),
+      "b.csv:2: column 1 (counted from 0): '-1e999' is too large for float32");
+  Has(with("1,2\n3,1e-60\n"),
+      "b.csv:2: column 1 (counted from 0): '1e-60' is too small for float32; write 0");
+  Has(with(std::string("1,2\n3,4\0x\n", 10)),
+      "b.csv:2: column 1 (counted from 0): '4\\x00x' is not a number");
   Has(with("1,2\n3,inf\n"), "b.csv:2: column 1 (counted from 0): 'inf' is not a finite number");
-  Has(with("1;2\n3;2,5\n"), "b.csv:2: column 1 (counted from 0): '2,5' is not a number; decimals are written with a point");
+  Has(with("1;2\n3;2,5\n"),
+      "b.csv:2: column 1 (counted from 0): '2,5' is not a number; decimals are written with a "
+      "point");
   Has(with("a,b\n\"1,2\n"), "b.csv:2: a quote is opened and never closed");
   Has(with("a,b\n\"1\"2,3\n"), "b.csv:2: text follows the quote that ends a cell");
-  Has(with("1,2\n", {{"delimiter", "xy"}}), "delimiter = 'xy': expected one character, tab or auto");
+  Has(with("1,2\n", {{"delimiter", "xy"}}),
+      "delimiter = 'xy': expected one character, tab or auto");
   Has(with("1,\n", {{"missing", "drop"}}), "every row has an empty cell");
   Has(with("1,2\n\n3\n"), "b.csv:3: 1 columns, but the lines before have 2");
   Has(with(""), "holds no line of numbers");
@@ -349,13 +378,15 @@ TEST_CASE("csv says what is wrong and where") {
   Has(with("1\n", {{"data_csv", "x"}}), "either 'path' or 'data_csv'");
   dir.Write("l.csv", "1\n2\n");
   dir.Write("d.csv", "1\n");
-  Has(WhyNot("csv", {{"data_csv", dir.path("d.csv")}, {"label_csv", dir.path("l.csv")}}), "holds 1 lines, but");
+  Has(WhyNot("csv", {{"data_csv", dir.path("d.csv")}, {"label_csv", dir.path("l.csv")}}),
+      "holds 1 lines, but");
   Has(WhyNot("csv", {{"path", dir.path("none.csv")}}), "none.csv");
 }
 
 TEST_CASE("image_folder: classes and files in order, whatever the case of their extensions") {
   const TempDir dir;
-  for (const char* name : {"dog/b.PNG", "dog/a.jpg", "dog/deep/c.Bmp", "cat/1.jpeg", "cat/.hidden.png", ".git/x.png"})
+  for (const char* name :
+       {"dog/b.PNG", "dog/a.jpg", "dog/deep/c.Bmp", "cat/1.jpeg", "cat/.hidden.png", ".git/x.png"})
     dir.Write(name, EncodedImage());
   dir.Write("cat/notes.txt", "hello");
   dir.Write("readme.md", "beside the classes");
@@ -378,13 +409,15 @@ TEST_CASE("image_folder: validation uses the classes of training") {
   dir.Write("b/1.png", EncodedImage());
   dir.Write("c/1.png", EncodedImage());
   dir.MakeFolder("a");
-  Has(WhyNot("image_folder", {{"path", dir.path()}}), "holds no images (.jpg .jpeg .png .bmp); fill it or remove it");
+  Has(WhyNot("image_folder", {{"path", dir.path()}}),
+      "holds no images (.jpg .jpeg .png .bmp); fill it or remove it");
   const auto source = MakeSource("image_folder", {{"path", dir.path()}, {"classes", "c,b,a,z"}});
   CHECK(source->ClassOf(0) == 0);
   CHECK(source->Name(0) == dir.path("c/1.png"));
   CHECK(source->warnings().size() == 2);
   Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}), "the folder 'c' in");
-  Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}), "is not one of the 2 classes (b, a)");
+  Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}),
+      "is not one of the 2 classes (b, a)");
   Has(WhyNot("image_folder", {{"path", dir.path("none")}}), "does not exist");
   Has(WhyNot("image_folder", {{"path", dir.path("b")}}), "one folder per class is expected");
 }
@@ -411,7 +444,8 @@ TEST_CASE("image_list: a folder, a file, a list") {
 
 TEST_CASE("an unknown source or parameter gets the nearest known one") {
   Has(WhyNot("minst", {}),
-      "there is no data source 'minst'; did you mean 'mnist'?; known are mnist, cifar10, cifar100, csv, image_folder, list, image_list");
+      "there is no data source 'minst'; did you mean 'mnist'?; known are mnist, cifar10, cifar100, "
+      "csv, image_folder, list, image_list");
   Has(WhyNot("mnist", {{"pth", "x"}}), "did you mean 'path'?");
   Has(WhyNot("mnist", {}), "mnist needs the parameter 'path'");
   CHECK(ListSources().size() == 7);

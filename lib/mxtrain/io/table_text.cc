@@ -1,10 +1,11 @@
-#include "mxtrain/io/table_text.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/table_text.h"
 
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/io/text_columns.h"
+#include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
@@ -22,7 +23,8 @@ char FindDelimiter(std::string_view text) {
     seen = seen || (c != '\n' && c != '\r' && c != ' ');
     if (const size_t k = kDelimiters.find(c); !quoted && k != std::string_view::npos) ++counts[k];
   }
-  return kDelimiters[static_cast<size_t>(std::max_element(std::begin(counts), std::end(counts)) - std::begin(counts))];
+  return kDelimiters[static_cast<size_t>(std::max_element(std::begin(counts), std::end(counts)) -
+                                         std::begin(counts))];
 }
 
 char DelimiterOf(const std::string& asked, std::string_view text) {
@@ -34,7 +36,8 @@ char DelimiterOf(const std::string& asked, std::string_view text) {
 
 }  // namespace
 
-TableText::TableText(const std::string& path, const std::string& delimiter) : path_(path), text_(ReadMaybeGzip(path, kMostBytes, Readable::kFileOrPipe)) {
+TableText::TableText(const std::string& path, const std::string& delimiter)
+    : path_(path), text_(ReadMaybeGzip(path, kMostBytes, Readable::kFileOrPipe)) {
   if (text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
   delimiter_ = DelimiterOf(delimiter, text_);
 }
@@ -46,7 +49,8 @@ std::string_view TableText::TakeQuoted(size_t* at, int64_t* line) {
   const size_t begin = ++*at;
   bool escaped = false;
   for (;; ++*at) {
-    if (*at >= text_.size()) Throw(ErrorKind::kData, "{}:{}: a quote is opened and never closed", path_, opened);
+    if (*at >= text_.size())
+      Throw(ErrorKind::kData, "{}:{}: a quote is opened and never closed", path_, opened);
     if (text_[*at] == '\n') ++*line;
     if (text_[*at] != '"') continue;
     if (*at + 1 >= text_.size() || text_[*at + 1] != '"') break;
@@ -55,9 +59,13 @@ std::string_view TableText::TakeQuoted(size_t* at, int64_t* line) {
   }
   std::string_view cell = std::string_view(text_).substr(begin, *at - begin);
   ++*at;
-  while (*at < text_.size() && text_[*at] != delimiter_ && (text_[*at] == ' ' || text_[*at] == '\t' || text_[*at] == '\r')) ++*at;
+  while (*at < text_.size() && text_[*at] != delimiter_ &&
+         (text_[*at] == ' ' || text_[*at] == '\t' || text_[*at] == '\r'))
+    ++*at;
   if (*at < text_.size() && text_[*at] != delimiter_ && text_[*at] != '\n') {
-    Throw(ErrorKind::kData, "{}:{}: text follows the quote that ends a cell; a quote inside quotes is written twice", path_, *line);
+    Throw(ErrorKind::kData,
+          "{}:{}: text follows the quote that ends a cell; a quote inside quotes is written twice",
+          path_, *line);
   }
   if (!escaped) return cell;
   std::string& plain = unescaped_.emplace_back();

@@ -1,4 +1,5 @@
-#include "mxtrain/io/text_columns.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/text_columns.h"
 
 #include <algorithm>
 #include <charconv>
@@ -35,7 +36,8 @@ std::vector<std::string_view> SplitCells(std::string_view line, char separator) 
   }
 }
 
-void ForEachLine(std::string_view text, const std::function<void(std::string_view line, int64_t number)>& visit) {
+void ForEachLine(std::string_view text,
+                 const std::function<void(std::string_view line, int64_t number)>& visit) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   for (int64_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());

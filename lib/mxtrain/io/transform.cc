@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/transform.h"
 
 #include <utility>
@@ -13,8 +14,8 @@ void CropResizeTransform::Apply(Image* image, Image* scratch, RandomStream* rand
   std::swap(*image, *scratch);
 }
 
-NumberRange ParseRange(const std::vector<double>& given, const char* owner, const char* parameter, double low, double high,
-                       NumberRange (*one)(double)) {
+NumberRange ParseRange(const std::vector<double>& given, const char* owner, const char* parameter,
+                       double low, double high, NumberRange (*one)(double)) {
   NumberRange range;
   if (given.size() == 1 && one) {
     range = one(given[0]);
@@ -23,8 +24,9 @@ NumberRange ParseRange(const std::vector<double>& given, const char* owner, cons
   }
   const bool counted = given.size() == 2 || (given.size() == 1 && one);
   if (counted && range.low >= low && range.low <= range.high && range.high <= high) return range;
-  Throw(ErrorKind::kConfig, "{}: {} = {}: expected {}two numbers, minimum and maximum, within {} .. {}", owner, parameter,
-        params::Print(given), one ? "one number, or " : "", low, high);
+  Throw(ErrorKind::kConfig,
+        "{}: {} = {}: expected {}two numbers, minimum and maximum, within {} .. {}", owner,
+        parameter, params::Print(given), one ? "one number, or " : "", low, high);
 }
 
 }  // namespace mxtrain::io::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One step on an image's pixels: a pure function of the image and of the example's random numbers.
 #include <memory>
@@ -70,12 +71,13 @@ std::vector<TransformEntry> ErasingTransforms();  // random_erasing
 struct NumberRange {
   double low = 0, high = 0;
 };
-NumberRange ParseRange(const std::vector<double>& given, const char* owner, const char* parameter, double low, double high,
-                       NumberRange (*one)(double) = nullptr);
+NumberRange ParseRange(const std::vector<double>& given, const char* owner, const char* parameter,
+                       double low, double high, NumberRange (*one)(double) = nullptr);
 
 template <typename T, typename Param>
 TransformEntry MakeTransformEntry(const char* name, const char* help) {
-  return {{name, help, Param::Describe()}, [](const Kwargs& kwargs, std::string_view owner) -> std::unique_ptr<Transform> {
+  return {{name, help, Param::Describe()},
+          [](const Kwargs& kwargs, std::string_view owner) -> std::unique_ptr<Transform> {
             Param param;
             param.Init(kwargs, owner);
             return std::make_unique<T>(param);

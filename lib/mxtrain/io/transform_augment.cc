@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trivial_augment (Mueller and Hutter, arXiv 2103.10158) and rand_augment (Cubuk et al., arXiv
 // 1909.13719): operations drawn from one list, with magnitudes in 31 bins. The lists are
 // torchvision's: TrivialAugmentWide and RandAugment.
@@ -5,8 +6,8 @@
 #include <numbers>
 #include <utility>
 
-#include "mxtrain/io/geometry.h"
-#include "mxtrain/io/pixels.h"
+#include "mxtrain/io/internal/geometry.h"
+#include "mxtrain/io/internal/pixels.h"
 #include "mxtrain/io/transform.h"
 
 namespace mxtrain::io {
@@ -39,7 +40,8 @@ struct Entry {
 };
 using List = Entry[14];
 
-// Translations in pixels, rotations in degrees; factors of brightness and the like are 1 + magnitude.
+// Translations in pixels, rotations in degrees; factors of brightness and the like are 1 +
+// magnitude.
 constexpr List kTrivial = {{Operation::kIdentity},
                            {Operation::kShearX, 0, 0.99, true},
                            {Operation::kShearY, 0, 0.99, true},
@@ -76,7 +78,8 @@ struct Filling {
   bool nearest;
 };
 
-void Perform(Operation operation, double magnitude, const Filling& filling, Image* image, Image* scratch) {
+void Perform(Operation operation, double magnitude, const Filling& filling, Image* image,
+             Image* scratch) {
   const auto warp = [&](const Affine& affine) {
     Warp(affine, filling.nearest, {Outside::kConstant, filling.value}, *image, scratch);
     std::swap(*image, *scratch);
@@ -94,7 +97,8 @@ void Perform(Operation operation, double magnitude, const Filling& filling, Imag
     case Operation::kTranslateY:
       return warp({{{1, 0}, {0, 1}}, {0, -magnitude}});
     case Operation::kRotate:
-      return warp({{{std::cos(angle), -std::sin(angle)}, {std::sin(angle), std::cos(angle)}}, {0, 0}});
+      return warp(
+          {{{std::cos(angle), -std::sin(angle)}, {std::sin(angle), std::cos(angle)}}, {0, 0}});
     case Operation::kBrightness:
       return Stretch(1 + magnitude, 0, image);
     case Operation::kSaturation:
@@ -131,8 +135,14 @@ struct TrivialAugmentParam : Parameter<TrivialAugmentParam> {
 struct RandAugmentParam : Parameter<RandAugmentParam> {
   int n, magnitude, fill, interpolation;
   static void Declare(Fields<RandAugmentParam>& f) {
-    f.Add("n", &RandAugmentParam::n).Default(2).Range(1, 16).Help("number of operations, applied in sequence");
-    f.Add("magnitude", &RandAugmentParam::magnitude).Default(9).Range(0, kBins - 1).Help("strength of each, as a bin");
+    f.Add("n", &RandAugmentParam::n)
+        .Default(2)
+        .Range(1, 16)
+        .Help("number of operations, applied in sequence");
+    f.Add("magnitude", &RandAugmentParam::magnitude)
+        .Default(9)
+        .Range(0, kBins - 1)
+        .Help("strength of each, as a bin");
     DeclareFilling(f);
   }
 };
@@ -172,7 +182,9 @@ class TrivialAugment final : public Augment {
 class RandAugment final : public Augment {
  public:
   explicit RandAugment(const RandAugmentParam& param)
-      : Augment({static_cast<uint8_t>(param.fill), param.interpolation == kNearest}), n_(param.n), bin_(param.magnitude) {}
+      : Augment({static_cast<uint8_t>(param.fill), param.interpolation == kNearest}),
+        n_(param.n),
+        bin_(param.magnitude) {}
   void Apply(Image* image, Image* scratch, RandomStream* random) const override {
     for (int i = 0; i < n_; ++i) {
       Drawn drawn = Draw(kRandom, bin_, random);
@@ -189,9 +201,10 @@ class RandAugment final : public Augment {
 }  // namespace
 
 std::vector<detail::TransformEntry> detail::AugmentTransforms() {
-  return {MakeTransformEntry<TrivialAugment, TrivialAugmentParam>("trivial_augment",
-                                                                  "one operation of 14 at a random strength (TrivialAugmentWide)"),
-          MakeTransformEntry<RandAugment, RandAugmentParam>("rand_augment", "several of 14 operations at one strength (RandAugment)")};
+  return {MakeTransformEntry<TrivialAugment, TrivialAugmentParam>(
+              "trivial_augment", "one operation of 14 at a random strength (TrivialAugmentWide)"),
+          MakeTransformEntry<RandAugment, RandAugmentParam>(
+              "rand_augment", "several of 14 operations at one strength (RandAugment)")};
 }
 
 }  // namespace mxtrain::io

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // random_erasing (Zhong et al., "Random erasing data augmentation", AAAI 2020).
 #include <algorithm>
 #include <cmath>
@@ -14,8 +15,12 @@ struct ErasingParam : Parameter<ErasingParam> {
   bool noise;
   static void Declare(Fields<ErasingParam>& f) {
     f.Add("p", &ErasingParam::p).Default(0.5).Range(0, 1).Help("probability");
-    f.Add("area", &ErasingParam::area).Default({0.02, 1.0 / 3}).Help("minimum and maximum fraction of the image's area");
-    f.Add("aspect", &ErasingParam::aspect).Default({0.3, 1 / 0.3}).Help("minimum and maximum height / width of that part");
+    f.Add("area", &ErasingParam::area)
+        .Default({0.02, 1.0 / 3})
+        .Help("minimum and maximum fraction of the image's area");
+    f.Add("aspect", &ErasingParam::aspect)
+        .Default({0.3, 1 / 0.3})
+        .Help("minimum and maximum height / width of that part");
     f.Add("fill", &ErasingParam::fill).Default(0).Range(0, 255).Help("value of the erased pixels");
     f.Add("noise", &ErasingParam::noise).Default(false).Help("random values instead of fill");
   }
@@ -34,10 +39,13 @@ class RandomErasing final : public Transform {
     constexpr int kTries = 10;
     for (int i = 0; i < kTries; ++i) {
       const double area = random->Uniform(area_.low, area_.high) * image->height * image->width;
-      const double aspect = std::exp(random->Uniform(std::log(aspect_.low), std::log(aspect_.high)));
-      const auto h = static_cast<int>(std::lround(std::sqrt(area * aspect))), w = static_cast<int>(std::lround(std::sqrt(area / aspect)));
+      const double aspect =
+          std::exp(random->Uniform(std::log(aspect_.low), std::log(aspect_.high)));
+      const auto h = static_cast<int>(std::lround(std::sqrt(area * aspect))),
+                 w = static_cast<int>(std::lround(std::sqrt(area / aspect)));
       if (h < 1 || w < 1 || h > image->height || w > image->width) continue;
-      const auto y = static_cast<int>(random->Below(image->height - h + 1)), x = static_cast<int>(random->Below(image->width - w + 1));
+      const auto y = static_cast<int>(random->Below(image->height - h + 1)),
+                 x = static_cast<int>(random->Below(image->width - w + 1));
       return Erase({y, x, h, w}, image, random);
     }
   }

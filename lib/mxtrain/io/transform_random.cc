@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // flip, random_crop and random_resized_crop.
 #include <algorithm>
 #include <cmath>
 
-#include "mxtrain/io/geometry.h"
+#include "mxtrain/io/internal/geometry.h"
 #include "mxtrain/io/transform.h"
 
 namespace mxtrain::io {
@@ -41,15 +42,24 @@ struct RandomCropParam : Parameter<RandomCropParam> {
   TShape size;
   int pad, fill;
   static void Declare(Fields<RandomCropParam>& f) {
-    f.Add("size", &RandomCropParam::size).Required().Help("side of a square, or (height, width); a smaller image is enlarged first");
-    f.Add("pad", &RandomCropParam::pad).Default(0).Range(0, 65535).Help("pixels added on each side before");
-    f.Add("fill", &RandomCropParam::fill).Default(0).Range(0, 255).Help("value of the added pixels");
+    f.Add("size", &RandomCropParam::size)
+        .Required()
+        .Help("side of a square, or (height, width); a smaller image is enlarged first");
+    f.Add("pad", &RandomCropParam::pad)
+        .Default(0)
+        .Range(0, 65535)
+        .Help("pixels added on each side before");
+    f.Add("fill", &RandomCropParam::fill)
+        .Default(0)
+        .Range(0, 255)
+        .Help("value of the added pixels");
   }
 };
 
 class RandomCrop final : public detail::CropResizeTransform {
  public:
-  explicit RandomCrop(const RandomCropParam& param) : size_(ParseSize(param.size, "random_crop")), pad_(param.pad), fill_(param.fill) {}
+  explicit RandomCrop(const RandomCropParam& param)
+      : size_(ParseSize(param.size, "random_crop")), pad_(param.pad), fill_(param.fill) {}
 
   bool draws() const override { return true; }
   // Position relative to the image inside the padding, which is not part of the crop.
@@ -66,7 +76,8 @@ class RandomCrop final : public detail::CropResizeTransform {
       io::Apply(crop, *image, {image->height, image->width, crop.box, 1}, scratch);
       std::swap(*image, *scratch);
     }
-    CopyBox(*image, Place(image->height, image->width, random), static_cast<uint8_t>(fill_), scratch);
+    CopyBox(*image, Place(image->height, image->width, random), static_cast<uint8_t>(fill_),
+            scratch);
     std::swap(*image, *scratch);
   }
   ImageSize OutputSize(ImageSize) const override { return {size_.height, size_.width}; }
@@ -88,9 +99,15 @@ struct RandomResizedCropParam : Parameter<RandomResizedCropParam> {
   int interpolation;
   bool antialias;
   static void Declare(Fields<RandomResizedCropParam>& f) {
-    f.Add("size", &RandomResizedCropParam::size).Required().Help("side of a square, or (height, width)");
-    f.Add("area", &RandomResizedCropParam::area).Default({0.08, 1}).Help("minimum and maximum fraction of the image's area");
-    f.Add("aspect", &RandomResizedCropParam::aspect).Default({0.75, 4.0 / 3}).Help("minimum and maximum width / height of that part");
+    f.Add("size", &RandomResizedCropParam::size)
+        .Required()
+        .Help("side of a square, or (height, width)");
+    f.Add("area", &RandomResizedCropParam::area)
+        .Default({0.08, 1})
+        .Help("minimum and maximum fraction of the image's area");
+    f.Add("aspect", &RandomResizedCropParam::aspect)
+        .Default({0.75, 4.0 / 3})
+        .Help("minimum and maximum width / height of that part");
     DeclareResampling(f);
   }
 };
@@ -103,7 +120,8 @@ class RandomResizedCrop final : public detail::CropResizeTransform {
   explicit RandomResizedCrop(const RandomResizedCropParam& param)
       : param_(param),
         size_(ParseSize(param.size, "random_resized_crop")),
-        resampling_(CheckResampling({param.interpolation, param.antialias}, "random_resized_crop")) {
+        resampling_(
+            CheckResampling({param.interpolation, param.antialias}, "random_resized_crop")) {
     CheckRange(param.area, "area", 1);
     CheckRange(param.aspect, "aspect", 1e3);
   }
@@ -120,7 +138,9 @@ class RandomResizedCrop final : public detail::CropResizeTransform {
  private:
   static void CheckRange(const std::vector<double>& range, const char* name, double most) {
     if (range.size() == 2 && range[0] > 0 && range[0] <= range[1] && range[1] <= most) return;
-    Throw(ErrorKind::kConfig, "random_resized_crop: {} = {}: expected two numbers, minimum and maximum, above 0 and at most {}",
+    Throw(ErrorKind::kConfig,
+          "random_resized_crop: {} = {}: expected two numbers, minimum and maximum, above 0 and at "
+          "most {}",
           name, params::Print(range), most);
   }
 
@@ -128,10 +148,13 @@ class RandomResizedCrop final : public detail::CropResizeTransform {
     constexpr int kTries = 10;
     for (int i = 0; i < kTries; ++i) {
       const double area = random->Uniform(param_.area[0], param_.area[1]) * height * width;
-      const double aspect = std::exp(random->Uniform(std::log(param_.aspect[0]), std::log(param_.aspect[1])));
-      const auto h = static_cast<int>(std::lround(std::sqrt(area / aspect))), w = static_cast<int>(std::lround(std::sqrt(area * aspect)));
+      const double aspect =
+          std::exp(random->Uniform(std::log(param_.aspect[0]), std::log(param_.aspect[1])));
+      const auto h = static_cast<int>(std::lround(std::sqrt(area / aspect))),
+                 w = static_cast<int>(std::lround(std::sqrt(area * aspect)));
       if (h < 1 || w < 1 || h > height || w > width) continue;
-      const auto y = static_cast<int>(random->Below(height - h + 1)), x = static_cast<int>(random->Below(width - w + 1));
+      const auto y = static_cast<int>(random->Below(height - h + 1)),
+                 x = static_cast<int>(random->Below(width - w + 1));
       return {y, x, h, w};
     }
     const double aspect = std::clamp(double(width) / height, param_.aspect[0], param_.aspect[1]);
@@ -148,9 +171,11 @@ class RandomResizedCrop final : public detail::CropResizeTransform {
 }  // namespace
 
 std::vector<detail::TransformEntry> detail::RandomTransforms() {
-  return {MakeTransformEntry<Flip, FlipParam>("flip", "mirrors the image, or not"),
-          MakeTransformEntry<RandomCrop, RandomCropParam>("random_crop", "a crop at a random position"),
-          MakeTransformEntry<RandomResizedCrop, RandomResizedCropParam>("random_resized_crop", "a random crop, resized")};
+  return {
+      MakeTransformEntry<Flip, FlipParam>("flip", "mirrors the image, or not"),
+      MakeTransformEntry<RandomCrop, RandomCropParam>("random_crop", "a crop at a random position"),
+      MakeTransformEntry<RandomResizedCrop, RandomResizedCropParam>("random_resized_crop",
+                                                                    "a random crop, resized")};
 }
 
 }  // namespace mxtrain::io

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // resize and center_crop.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "mxtrain/io/geometry.h"
+#include "mxtrain/io/internal/geometry.h"
 #include "mxtrain/io/transform.h"
 
 namespace mxtrain::io {
@@ -14,12 +15,15 @@ struct ResizeParam : Parameter<ResizeParam> {
   int interpolation, rounding;
   bool antialias;
   static void Declare(Fields<ResizeParam>& f) {
-    f.Add("size", &ResizeParam::size).Required().Help("length of the shorter edge (aspect ratio kept), or (height, width)");
+    f.Add("size", &ResizeParam::size)
+        .Required()
+        .Help("length of the shorter edge (aspect ratio kept), or (height, width)");
     DeclareResampling(f);
     f.Add("rounding", &ResizeParam::rounding)
         .Enum({{"torchvision", kTorchvision}, {"earlier", kEarlier}})
         .Default(kTorchvision)
-        .Help("rounding of the longer edge: down; earlier: to the nearest, as in older checkpoints");
+        .Help(
+            "rounding of the longer edge: down; earlier: to the nearest, as in older checkpoints");
   }
 };
 
@@ -43,8 +47,10 @@ class Resize final : public detail::CropResizeTransform {
  private:
   ImageSize SizeFor(int height, int width) const {
     if (!size_.single) return {size_.height, size_.width};
-    const int64_t shorter = size_.height, longer = Longer(std::min(height, width), std::max(height, width));
-    const auto [new_height, new_width] = height <= width ? std::pair(shorter, longer) : std::pair(longer, shorter);
+    const int64_t shorter = size_.height,
+                  longer = Longer(std::min(height, width), std::max(height, width));
+    const auto [new_height, new_width] =
+        height <= width ? std::pair(shorter, longer) : std::pair(longer, shorter);
     CheckPixels(new_height, new_width, "resize");
     return {static_cast<int>(new_height), static_cast<int>(new_width)};
   }
@@ -63,20 +69,30 @@ struct CenterCropParam : Parameter<CenterCropParam> {
   double fraction;
   int rounding;
   static void Declare(Fields<CenterCropParam>& f) {
-    f.Add("size", &CenterCropParam::size).Default(TShape(std::span<const int64_t>{})).Help("side of a square, or (height, width); a smaller image is enlarged first");
-    f.Add("fraction", &CenterCropParam::fraction).Default(0).Range(0, 1).Help("instead of size: a square of this fraction of the shorter edge");
+    f.Add("size", &CenterCropParam::size)
+        .Default(TShape(std::span<const int64_t>{}))
+        .Help("side of a square, or (height, width); a smaller image is enlarged first");
+    f.Add("fraction", &CenterCropParam::fraction)
+        .Default(0)
+        .Range(0, 1)
+        .Help("instead of size: a square of this fraction of the shorter edge");
     f.Add("rounding", &CenterCropParam::rounding)
         .Enum({{"torchvision", kTorchvision}, {"earlier", kEarlier}})
         .Default(kTorchvision)
-        .Help("rounding of a position at half a pixel: to even; earlier: down, as in older checkpoints");
+        .Help(
+            "rounding of a position at half a pixel: to even; earlier: down, as in older "
+            "checkpoints");
   }
 };
 
 class CenterCrop final : public detail::CropResizeTransform {
  public:
-  explicit CenterCrop(const CenterCropParam& param) : fraction_(param.fraction), rounding_(param.rounding) {
+  explicit CenterCrop(const CenterCropParam& param)
+      : fraction_(param.fraction), rounding_(param.rounding) {
     if ((param.fraction > 0) == (param.size.ndim() > 0)) {
-      Throw(ErrorKind::kConfig, "center_crop: expected either a size or a fraction of the shorter edge: center_crop: 224, center_crop: {{fraction: 0.875}}");
+      Throw(ErrorKind::kConfig,
+            "center_crop: expected either a size or a fraction of the shorter edge: center_crop: "
+            "224, center_crop: {{fraction: 0.875}}");
     }
     if (fraction_ == 0) size_ = ParseSize(param.size, "center_crop");
   }
@@ -85,7 +101,8 @@ class CenterCrop final : public detail::CropResizeTransform {
   bool Fold(CropResize* crop, RandomStream*) const override {
     const SizePair size = SizeFor(crop->height(), crop->width());
     if (!CoverAtLeast(size.height, size.width, "center_crop", crop)) return false;
-    crop->Crop({Begin(crop->height() - size.height), Begin(crop->width() - size.width), size.height, size.width});
+    crop->Crop({Begin(crop->height() - size.height), Begin(crop->width() - size.width), size.height,
+                size.width});
     return true;
   }
   ImageSize OutputSize(ImageSize input) const override {
@@ -97,11 +114,13 @@ class CenterCrop final : public detail::CropResizeTransform {
  private:
   SizePair SizeFor(int height, int width) const {
     if (fraction_ == 0) return size_;
-    const int edge = std::max(1, static_cast<int>(std::lround(fraction_ * std::min(height, width))));
+    const int edge =
+        std::max(1, static_cast<int>(std::lround(fraction_ * std::min(height, width))));
     return {edge, edge, true};
   }
   int Begin(int spare) const {
-    return rounding_ == kTorchvision ? static_cast<int>(std::nearbyint(spare / 2.0)) : spare / 2;  // nearbyint: half to even
+    return rounding_ == kTorchvision ? static_cast<int>(std::nearbyint(spare / 2.0))
+                                     : spare / 2;  // nearbyint: half to even
   }
 
   SizePair size_;

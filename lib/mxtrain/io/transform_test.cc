@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Warping, colour and erasing against independent formulas in double, with the numbers that the
 // stream must have drawn.
 #include "mxtrain/io/transform.h"
@@ -25,7 +26,8 @@ constexpr uint64_t kSeed = 11;
 Image Noise(int height, int width, int channels) {
   Image image;
   image.Resize(height, width, channels);
-  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(PhiloxAt(5, 6, 7, i) >> 24);
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<uint8_t>(PhiloxAt(5, 6, 7, i) >> 24);
   return image;
 }
 
@@ -34,16 +36,20 @@ Image Slope(int height, int width) {
   Image image;
   image.Resize(height, width, 3);
   for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < 3 * width; ++x) image.row(y)[x] = static_cast<uint8_t>(20 + 2 * (x / 3) + y);
+    for (int x = 0; x < 3 * width; ++x)
+      image.row(y)[x] = static_cast<uint8_t>(20 + 2 * (x / 3) + y);
   }
   return image;
 }
 
-Image Run(const std::vector<TransformSpec>& specs, const Image& image, int64_t index = 0, int64_t epoch = 0, uint64_t seed = kSeed) {
+Image Run(const std::vector<TransformSpec>& specs, const Image& image, int64_t index = 0,
+          int64_t epoch = 0, uint64_t seed = kSeed) {
   const Augmenter augmenter(specs, image.channels);
   Image result, scratch;
-  const auto steps = augmenter.Begin(image.height, image.width, RandomStream(seed, epoch, index), 0, augmenter.size());
-  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1}, &result, &scratch);
+  const auto steps = augmenter.Begin(image.height, image.width, RandomStream(seed, epoch, index), 0,
+                                     augmenter.size());
+  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1},
+                    &result, &scratch);
   return result;
 }
 
@@ -59,8 +65,10 @@ double Worst(const Image& got, const Image& from, Map&& map) {
   REQUIRE(got.pixels.size() == from.pixels.size());
   double worst = 0;
   for (size_t i = 0; i < from.pixels.size(); i += 3) {
-    const Colour expected = map(Colour{double(from.pixels[i]), double(from.pixels[i + 1]), double(from.pixels[i + 2])});
-    for (size_t c = 0; c < 3; ++c) worst = std::max(worst, std::abs(got.pixels[i + c] - std::clamp(expected[c], 0.0, 255.0)));
+    const Colour expected =
+        map(Colour{double(from.pixels[i]), double(from.pixels[i + 1]), double(from.pixels[i + 2])});
+    for (size_t c = 0; c < 3; ++c)
+      worst = std::max(worst, std::abs(got.pixels[i + c] - std::clamp(expected[c], 0.0, 255.0)));
   }
   return worst;
 }
@@ -100,43 +108,57 @@ TEST_CASE("rotate, shear, scale and aspect map coordinates about the center") {
     RandomStream random(kSeed, 0, i);
     random.Uniform();  // the chance
     const RandomStream drawn = random;
-    const auto number = [&](double low, double high) { return RandomStream(drawn).Uniform(low, high); };
+    const auto number = [&](double low, double high) {
+      return RandomStream(drawn).Uniform(low, high);
+    };
     const double turn = number(-30, 30) * kDegree;
     // Counter-clockwise as displayed: points right of the center move up.
-    CHECK(WorstOfWarp(Run({{"rotate", {{"", "30"}}}}, slope, i), slope, std::cos(turn), -std::sin(turn), std::sin(turn), std::cos(turn)) <
-          1.1);
+    CHECK(WorstOfWarp(Run({{"rotate", {{"", "30"}}}}, slope, i), slope, std::cos(turn),
+                      -std::sin(turn), std::sin(turn), std::cos(turn)) < 1.1);
     const double shear = number(5, 15) * kDegree;
-    CHECK(WorstOfWarp(Run({{"shear", {{"", "5, 15"}}}}, slope, i), slope, 1, -std::tan(shear), 0, 1) < 1.1);
+    CHECK(WorstOfWarp(Run({{"shear", {{"", "5, 15"}}}}, slope, i), slope, 1, -std::tan(shear), 0,
+                      1) < 1.1);
     const double factor = std::exp(number(std::log(0.8), std::log(1.5)));
-    CHECK(WorstOfWarp(Run({{"scale", {{"", "0.8, 1.5"}}}}, slope, i), slope, 1 / factor, 0, 0, 1 / factor) < 1.1);
+    CHECK(WorstOfWarp(Run({{"scale", {{"", "0.8, 1.5"}}}}, slope, i), slope, 1 / factor, 0, 0,
+                      1 / factor) < 1.1);
     const double wide = std::sqrt(std::exp(number(std::log(0.8), std::log(1.5))));
-    CHECK(WorstOfWarp(Run({{"aspect", {{"", "0.8, 1.5"}}}}, slope, i), slope, 1 / wide, 0, 0, wide) < 1.1);
+    CHECK(WorstOfWarp(Run({{"aspect", {{"", "0.8, 1.5"}}}}, slope, i), slope, 1 / wide, 0, 0,
+                      wide) < 1.1);
   }
   CHECK(Run({{"rotate", {{"", "30"}, {"p", "0"}}}}, slope).pixels == slope.pixels);
   // Half a turn is a flip both ways, to the pixel.
   const Image noise = Noise(9, 12, 3);
   CHECK(Run({{"rotate", {{"", "180, 180"}, {"interpolation", "nearest"}}}}, noise).pixels ==
-        Run({{"flip", {{"p", "1"}}}, {"flip", {{"p", "1"}, {"direction", "vertical"}}}}, noise).pixels);
+        Run({{"flip", {{"p", "1"}}}, {"flip", {{"p", "1"}, {"direction", "vertical"}}}}, noise)
+            .pixels);
   const Image corner = Run({{"rotate", {{"", "45, 45"}, {"fill", "99"}}}}, noise);
   CHECK(corner.pixels[0] == 99);
 }
 
 TEST_CASE("pixels from outside a rotated image are the edge, or the image mirrored at it") {
   const Image noise = Noise(14, 19, 3);
-  const double cx = (noise.width - 1) / 2.0, cy = (noise.height - 1) / 2.0, angle = 40 * std::numbers::pi / 180;
-  const auto mirrored = [](int i, int size) { return i < 0 ? -i - 1 : i >= size ? 2 * size - 1 - i : i; };
+  const double cx = (noise.width - 1) / 2.0, cy = (noise.height - 1) / 2.0,
+               angle = 40 * std::numbers::pi / 180;
+  const auto mirrored = [](int i, int size) {
+    return i < 0 ? -i - 1 : i >= size ? 2 * size - 1 - i : i;
+  };
   const auto nearest = [](int i, int size) { return std::clamp(i, 0, size - 1); };
   const auto compare = [&](const char* mode, const auto& inside) {
-    const Image got = Run({{"rotate", {{"", "40, 40"}, {"interpolation", "nearest"}, {"fill_mode", mode}}}}, noise);
+    const Image got = Run(
+        {{"rotate", {{"", "40, 40"}, {"interpolation", "nearest"}, {"fill_mode", mode}}}}, noise);
     int outside = 0;
     for (int y = 0; y < got.height; ++y) {
       for (int x = 0; x < got.width; ++x) {
-        const double sx = std::cos(angle) * (x - cx) - std::sin(angle) * (y - cy) + cx, sy = std::sin(angle) * (x - cx) + std::cos(angle) * (y - cy) + cy;
-        const bool tie = std::abs(sx - std::floor(sx) - 0.5) < 0.05 || std::abs(sy - std::floor(sy) - 0.5) < 0.05;
+        const double sx = std::cos(angle) * (x - cx) - std::sin(angle) * (y - cy) + cx,
+                     sy = std::sin(angle) * (x - cx) + std::cos(angle) * (y - cy) + cy;
+        const bool tie = std::abs(sx - std::floor(sx) - 0.5) < 0.05 ||
+                         std::abs(sy - std::floor(sy) - 0.5) < 0.05;
         if (tie) continue;  // rounded either way
-        const int column = static_cast<int>(std::lround(sx)), row = static_cast<int>(std::lround(sy));
+        const int column = static_cast<int>(std::lround(sx)),
+                  row = static_cast<int>(std::lround(sy));
         outside += column < 0 || row < 0 || column >= noise.width || row >= noise.height;
-        CHECK(got.row(y)[3 * x] == noise.row(inside(row, noise.height))[3 * inside(column, noise.width)]);
+        CHECK(got.row(y)[3 * x] ==
+              noise.row(inside(row, noise.height))[3 * inside(column, noise.width)]);
       }
     }
     CHECK(outside > 20);
@@ -145,7 +167,9 @@ TEST_CASE("pixels from outside a rotated image are the edge, or the image mirror
   compare("edge", nearest);
 }
 
-TEST_CASE("brightness, contrast and saturation multiply distances from black, from the mean luma, from each pixel's luma") {
+TEST_CASE(
+    "brightness, contrast and saturation multiply distances from black, from the mean luma, from "
+    "each pixel's luma") {
   const Image image = Noise(20, 31, 3);
   double mean = 0;
   Worst(image, image, [&](Colour c) { return mean += Luma(c) / (20 * 31), c; });
@@ -165,11 +189,14 @@ TEST_CASE("brightness, contrast and saturation multiply distances from black, fr
           }) < 0.51);
   }
   const double f = RandomStream(kSeed, 0, 0).Uniform(0, 4);  // never below 0
-  CHECK(Worst(Run({{"brightness", {{"", "3"}}}}, image), image, [&](Colour c) { return Colour{f * c[0], f * c[1], f * c[2]}; }) < 0.51);
+  CHECK(Worst(Run({{"brightness", {{"", "3"}}}}, image), image, [&](Colour c) {
+          return Colour{f * c[0], f * c[1], f * c[2]};
+        }) < 0.51);
   const Image gray = Noise(5, 7, 1);
   const Image brighter = Run({{"brightness", {{"", "0.4"}}}}, gray);
   const double g = RandomStream(kSeed, 0, 0).Uniform(0.6, 1.4);
-  for (size_t i = 0; i < gray.pixels.size(); ++i) CHECK(std::abs(brighter.pixels[i] - std::min(255.0, g * gray.pixels[i])) < 0.51);
+  for (size_t i = 0; i < gray.pixels.size(); ++i)
+    CHECK(std::abs(brighter.pixels[i] - std::min(255.0, g * gray.pixels[i])) < 0.51);
   CHECK(Run({{"saturation", {{"", "0.4"}}}, {"hue", {{"", "0.4"}}}}, gray).pixels == gray.pixels);
 }
 
@@ -184,7 +211,8 @@ TEST_CASE("hue rotates the chroma plane of YIQ and keeps luma") {
             const double quadrature = 0.2115 * c[0] - 0.5227 * c[1] + 0.3112 * c[2];
             const double p = std::cos(angle) * in_phase - std::sin(angle) * quadrature;
             const double q = std::sin(angle) * in_phase + std::cos(angle) * quadrature;
-            return Colour{y + 0.956 * p + 0.619 * q, y - 0.272 * p - 0.647 * q, y - 1.106 * p + 1.703 * q};
+            return Colour{y + 0.956 * p + 0.619 * q, y - 0.272 * p - 0.647 * q,
+                          y - 1.106 * p + 1.703 * q};
           }) < 1.5);
   }
   CHECK(Worst(Run({{"hue", {{"", "0"}}}}, image), image, [](Colour c) { return c; }) <= 1);
@@ -194,7 +222,8 @@ TEST_CASE("lighting adds a combination of AlexNet's eigenvectors, normal in each
   Image image = Noise(4, 4, 3);
   for (uint8_t& v : image.pixels) v = static_cast<uint8_t>(100 + v / 8);
   const double values[3] = {55.46, 4.794, 1.148};
-  const double vectors[3][3] = {{-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}};
+  const double vectors[3][3] = {
+      {-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}};
   double sum = 0, squares = 0;
   constexpr int kTimes = 2000;
   for (int64_t i = 0; i < kTimes; ++i) {
@@ -215,21 +244,25 @@ TEST_CASE("lighting adds a combination of AlexNet's eigenvectors, normal in each
   CHECK(squares / (3 * kTimes) == doctest::Approx(1).epsilon(0.06));
 }
 
-TEST_CASE("random_erasing covers one box of the given area and aspect ratio, in part of the images") {
+TEST_CASE(
+    "random_erasing covers one box of the given area and aspect ratio, in part of the images") {
   Image image;
   image.Resize(60, 80, 3);
   std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{7});
   int erased = 0;
   double least = 1, most = 0;
   for (int64_t i = 0; i < 1000; ++i) {
-    const Image result = Run({{"random_erasing", {{"area", "0.05, 0.2"}, {"aspect", "0.5, 2"}, {"fill", "200"}}}}, image, i);
+    const Image result =
+        Run({{"random_erasing", {{"area", "0.05, 0.2"}, {"aspect", "0.5, 2"}, {"fill", "200"}}}},
+            image, i);
     int top = 99, left = 99, bottom = -1, right = -1, count = 0;
     for (int y = 0; y < 60; ++y) {
       for (int x = 0; x < 80; ++x) {
         if (result.row(y)[3 * x] == 7) continue;
         REQUIRE(result.row(y)[3 * x + 2] == 200);
         ++count;
-        top = std::min(top, y), left = std::min(left, x), bottom = std::max(bottom, y), right = std::max(right, x);
+        top = std::min(top, y), left = std::min(left, x), bottom = std::max(bottom, y),
+        right = std::max(right, x);
       }
     }
     if (count == 0) continue;
@@ -247,7 +280,10 @@ TEST_CASE("random_erasing covers one box of the given area and aspect ratio, in 
   CHECK(least > 0.045);
   CHECK(most > 0.19);
   CHECK(most < 0.21);
-  const Image noisy = Run({{"random_erasing", {{"", "1"}, {"noise", "True"}, {"area", "1, 1"}, {"aspect", "0.75, 0.75"}}}}, image);
+  const Image noisy =
+      Run({{"random_erasing",
+            {{"", "1"}, {"noise", "True"}, {"area", "1, 1"}, {"aspect", "0.75, 0.75"}}}},
+          image);
   CHECK(std::count(noisy.pixels.begin(), noisy.pixels.end(), 7) < 200);
 }
 
@@ -288,7 +324,8 @@ TEST_CASE("parameters of transforms have ranges, named in errors") {
     CHECK(text.find(part) != std::string::npos);
   };
   has(WhyNot({"rotate", {{"", "400"}}}), "rotate: degrees = ");
-  has(WhyNot({"rotate", {{"", "5, 1"}}}), "expected one number, or two numbers, minimum and maximum, within -360 .. 360");
+  has(WhyNot({"rotate", {{"", "5, 1"}}}),
+      "expected one number, or two numbers, minimum and maximum, within -360 .. 360");
   has(WhyNot({"scale", {{"", "0.5"}}}), "scale: factor = ");
   has(WhyNot({"hue", {{"", "0.6"}}}), "out of range (0 .. 0.5)");
   has(WhyNot({"brightness", {}}), "brightness needs the parameter 'amount'");
@@ -317,11 +354,13 @@ TEST_CASE("normalize: auto takes mean and deviation of the pixels of the readabl
   for (size_t c = 0; c < 3; ++c) {
     const double mean = sum[c] / n;
     CHECK(measured.mean[c] == doctest::Approx(mean).epsilon(1e-9));
-    CHECK(measured.std[c] == doctest::Approx(std::sqrt(squares[c] / n - mean * mean)).epsilon(1e-9));
+    CHECK(measured.std[c] ==
+          doctest::Approx(std::sqrt(squares[c] / n - mean * mean)).epsilon(1e-9));
   }
   CHECK(MeasurePixels(*source, 3, 3).images == 3);
   CHECK(MeasurePixels(*source, 1).mean.size() == 1);
-  const std::vector<TransformSpec> specs = {{"resize", {{"", "(4, 4)"}}}, {"normalize", {{"from", "auto"}}}};
+  const std::vector<TransformSpec> specs = {{"resize", {{"", "(4, 4)"}}},
+                                            {"normalize", {{"from", "auto"}}}};
   CHECK(WantsStatistics(specs));
   const std::vector<TransformSpec> resolved = WithStatistics(specs, measured);
   CHECK_FALSE(WantsStatistics(resolved));
@@ -329,5 +368,6 @@ TEST_CASE("normalize: auto takes mean and deviation of the pixels of the readabl
   const uint8_t pixel[3] = {10, 20, 30};
   Augmenter(resolved, 3).ToPlanes(pixel, numbers);
   for (size_t c = 0; c < 3; ++c)
-    CHECK(numbers[c] == doctest::Approx((pixel[c] / 255.0 - measured.mean[c]) / measured.std[c]).epsilon(1e-5));
+    CHECK(numbers[c] ==
+          doctest::Approx((pixel[c] / 255.0 - measured.mean[c]) / measured.std[c]).epsilon(1e-5));
 }

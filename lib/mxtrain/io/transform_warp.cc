@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // rotate, scale, aspect and shear: about the center, keeping the image's size.
 #include <cmath>
 #include <numbers>
 
-#include "mxtrain/io/geometry.h"
+#include "mxtrain/io/internal/geometry.h"
 #include "mxtrain/io/transform.h"
 
 namespace mxtrain::io {
@@ -13,9 +14,14 @@ using detail::NumberRange;
 template <typename Param>
 void DeclareCommon(Fields<Param>& f) {
   f.Add("p", &Param::p).Default(1).Range(0, 1).Help("probability");
-  f.Add("fill", &Param::fill).Default(0).Range(0, 255).Help("value of pixels outside the image, with fill_mode constant");
+  f.Add("fill", &Param::fill)
+      .Default(0)
+      .Range(0, 255)
+      .Help("value of pixels outside the image, with fill_mode constant");
   f.Add("fill_mode", &Param::fill_mode)
-      .Enum({{"constant", Outside::kConstant}, {"edge", Outside::kEdge}, {"reflect", Outside::kReflect}})
+      .Enum({{"constant", Outside::kConstant},
+             {"edge", Outside::kEdge},
+             {"reflect", Outside::kReflect}})
       .Default(Outside::kConstant)
       .Help("pixels outside the image: the value of fill, the edge pixels, or the image mirrored");
   f.Add("interpolation", &Param::interpolation)
@@ -29,7 +35,9 @@ struct AngleParam : Parameter<AngleParam> {
   double p;
   int fill, fill_mode, interpolation;
   static void Declare(Fields<AngleParam>& f) {
-    f.Add("degrees", &AngleParam::degrees).Required().Help("minimum and maximum angle; one number a: -a .. a");
+    f.Add("degrees", &AngleParam::degrees)
+        .Required()
+        .Help("minimum and maximum angle; one number a: -a .. a");
     DeclareCommon(f);
   }
 };
@@ -39,7 +47,9 @@ struct FactorParam : Parameter<FactorParam> {
   double p;
   int fill, fill_mode, interpolation;
   static void Declare(Fields<FactorParam>& f) {
-    f.Add("factor", &FactorParam::factor).Required().Help("minimum and maximum factor, drawn log-uniformly");
+    f.Add("factor", &FactorParam::factor)
+        .Required()
+        .Help("minimum and maximum factor, drawn log-uniformly");
     DeclareCommon(f);
   }
 };
@@ -77,7 +87,8 @@ class Warping final : public Transform {
 
 NumberRange Angles(const AngleParam& param, const char* owner, double most) {
   const auto around_zero = [](double a) { return NumberRange{-a, a}; };
-  const NumberRange degrees = detail::ParseRange(param.degrees, owner, "degrees", -most, most, around_zero);
+  const NumberRange degrees =
+      detail::ParseRange(param.degrees, owner, "degrees", -most, most, around_zero);
   return {degrees.low * std::numbers::pi / 180, degrees.high * std::numbers::pi / 180};
 }
 
@@ -93,7 +104,9 @@ void SetMatrix(Matrix& m, double a, double b, double c, double d) {
 // Counter-clockwise as displayed (y grows downwards).
 struct Rotate {
   static NumberRange Range(const AngleParam& param) { return Angles(param, "rotate", 360); }
-  static void Fill(double angle, Matrix& m) { SetMatrix(m, std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle)); }
+  static void Fill(double angle, Matrix& m) {
+    SetMatrix(m, std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle));
+  }
 };
 
 struct Shear {
@@ -109,16 +122,22 @@ struct Scale {
 // Width by the root of the factor, height by its inverse: the area is unchanged.
 struct Aspect {
   static NumberRange Range(const FactorParam& param) { return Logarithms(param, "aspect"); }
-  static void Fill(double log, Matrix& m) { SetMatrix(m, std::exp(-log / 2), 0, 0, std::exp(log / 2)); }
+  static void Fill(double log, Matrix& m) {
+    SetMatrix(m, std::exp(-log / 2), 0, 0, std::exp(log / 2));
+  }
 };
 
 }  // namespace
 
 std::vector<detail::TransformEntry> detail::WarpTransforms() {
-  return {MakeTransformEntry<Warping<AngleParam, Rotate>, AngleParam>("rotate", "rotates the image about its center, counter-clockwise"),
-          MakeTransformEntry<Warping<FactorParam, Scale>, FactorParam>("scale", "enlarges (above 1) or shrinks the content"),
-          MakeTransformEntry<Warping<FactorParam, Aspect>, FactorParam>("aspect", "changes width / height of the content"),
-          MakeTransformEntry<Warping<AngleParam, Shear>, AngleParam>("shear", "moves rows sideways, by their distance from the center")};
+  return {MakeTransformEntry<Warping<AngleParam, Rotate>, AngleParam>(
+              "rotate", "rotates the image about its center, counter-clockwise"),
+          MakeTransformEntry<Warping<FactorParam, Scale>, FactorParam>(
+              "scale", "enlarges (above 1) or shrinks the content"),
+          MakeTransformEntry<Warping<FactorParam, Aspect>, FactorParam>(
+              "aspect", "changes width / height of the content"),
+          MakeTransformEntry<Warping<AngleParam, Shear>, AngleParam>(
+              "shear", "moves rows sideways, by their distance from the center")};
 }
 
 }  // namespace mxtrain::io

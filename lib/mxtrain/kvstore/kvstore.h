@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Stores parameters by key and updates them: workers push gradients, which are summed, and pull
 // values. Every call pushes engine operations and returns; priorities order ready operations (early
@@ -30,7 +31,8 @@ class MXTRAIN_API KVStore {
   // "local" or "device"; for the latter `workers` are distinct GPUs. MXNet's other types
   // (dist_sync, dist_device_sync, dist_async) are rejected. Throws kDevice if the GPUs cannot
   // all-reduce. Empty `new_communicator`: NewGpuCommunicator.
-  static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type, std::span<const Context> workers = {},
+  static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type,
+                                         std::span<const Context> workers = {},
                                          const CommunicatorFactory& new_communicator = {});
   virtual ~KVStore() = default;
 
@@ -89,7 +91,8 @@ class MXTRAIN_API OptimizerUpdater {
     std::vector<NDArray> weights;  // one per device, in the same order for all keys
     Multipliers multipliers;
   };
-  OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys, double rescale_grad);
+  OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys,
+                   double rescale_grad);
   ~OptimizerUpdater();
 
   // Sets this step's values for all keys; call before the step's pushes. `lr`: the scheduled rate.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // KVStore `device`: every GPU keeps the values and updates them itself, identically. Gradients are
 // all-reduced between the GPUs, in place, by a communicator.
 //
@@ -7,25 +8,31 @@
 #include <set>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/kvstore/process_store.h"
+#include "mxtrain/kvstore/internal/process_store.h"
 
 namespace mxtrain {
 namespace {
 
 class KVStoreDevice final : public ProcessStore {
  public:
-  KVStoreDevice(Runtime& runtime, std::span<const Context> devices, std::shared_ptr<Communicator> communicator)
-      : ProcessStore(runtime), devices_(devices.begin(), devices.end()), communicator_(std::move(communicator)) {}
+  KVStoreDevice(Runtime& runtime, std::span<const Context> devices,
+                std::shared_ptr<Communicator> communicator)
+      : ProcessStore(runtime),
+        devices_(devices.begin(), devices.end()),
+        communicator_(std::move(communicator)) {}
   ~KVStoreDevice() override {
-    for (auto& [key, collective] : collectives_) runtime_.engine().DeleteOperator(collective.all_reduce);
+    for (auto& [key, collective] : collectives_)
+      runtime_.engine().DeleteOperator(collective.all_reduce);
   }
 
   void Init(int key, std::span<const NDArray> values, bool share) override {
     CheckPlaces(key, values);
     for (const NDArray& value : values) {
       if (value.spec() == values[0].spec()) continue;
-      Throw(ErrorKind::kConfig, "'{}' has different layouts on {} and {}: use kvstore.type=local, or GPUs of the same kind", value.who(),
-            devices_[0].ToString(), value.ctx().ToString());
+      Throw(ErrorKind::kConfig,
+            "'{}' has different layouts on {} and {}: use kvstore.type=local, or GPUs of the same "
+            "kind",
+            value.who(), devices_[0].ToString(), value.ctx().ToString());
     }
     Keep(key, values, share);
   }
@@ -57,9 +64,12 @@ class KVStoreDevice final : public ProcessStore {
   };
 
   void CheckPlaces(int key, std::span<const NDArray> values) const {
-    const bool fits = std::equal(values.begin(), values.end(), devices_.begin(), devices_.end(),
-                                 [](const NDArray& value, Context device) { return value.ctx() == device; });
-    if (!fits) Throw(ErrorKind::kBug, "key {} needs one array on each of the store's {} devices, in order", key, devices_.size());
+    const bool fits =
+        std::equal(values.begin(), values.end(), devices_.begin(), devices_.end(),
+                   [](const NDArray& value, Context device) { return value.ctx() == device; });
+    if (!fits)
+      Throw(ErrorKind::kBug, "key {} needs one array on each of the store's {} devices, in order",
+            key, devices_.size());
   }
 
   Collective NewCollective(std::span<const NDArray> values) {
@@ -74,11 +84,13 @@ class KVStoreDevice final : public ProcessStore {
     const int64_t n = spec.Bytes() / SizeOf(spec.type);
     Collective collective{{values.begin(), values.end()}, nullptr};
     collective.all_reduce = runtime_.engine().NewOperator(
-        [communicator = communicator_, data = std::move(data), type = spec.type, n](RunContext ctx, engine::Callback done) {
+        [communicator = communicator_, data = std::move(data), type = spec.type, n](
+            RunContext ctx, engine::Callback done) {
           communicator->AllReduce(ctx, type, data, n);
           done();
         },
-        {}, writes, {.ctx = devices_[0], .property = engine::FnProperty::kComm, .name = "all_reduce"});
+        {}, writes,
+        {.ctx = devices_[0], .property = engine::FnProperty::kComm, .name = "all_reduce"});
     return collective;
   }
 
@@ -89,14 +101,17 @@ class KVStoreDevice final : public ProcessStore {
 
 }  // namespace
 
-std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers, const CommunicatorFactory& new_communicator) {
+std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers,
+                                          const CommunicatorFactory& new_communicator) {
   const std::set<Context> distinct(workers.begin(), workers.end());
-  const bool on_gpus = std::all_of(workers.begin(), workers.end(), [](Context worker) { return worker.type == DeviceType::kGPU; });
+  const bool on_gpus = std::all_of(workers.begin(), workers.end(),
+                                   [](Context worker) { return worker.type == DeviceType::kGPU; });
   if (workers.empty() || !on_gpus || distinct.size() != workers.size()) {
     Throw(ErrorKind::kConfig, "KVStore 'device' needs one GPU per worker; use local");
   }
   std::shared_ptr<Communicator> communicator;
-  if (workers.size() > 1) communicator = new_communicator ? new_communicator(workers) : NewGpuCommunicator(workers);
+  if (workers.size() > 1)
+    communicator = new_communicator ? new_communicator(workers) : NewGpuCommunicator(workers);
   return std::make_unique<KVStoreDevice>(runtime, workers, std::move(communicator));
 }
 

@@ -1,4 +1,6 @@
-// KVStore `device` on fake GPUs: sums, values and updates on each, the order of collectives, failures.
+// SPDX-License-Identifier: Apache-2.0
+// KVStore `device` on fake GPUs: sums, values and updates on each, the order of collectives,
+// failures.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,10 +19,12 @@ namespace {
 const std::vector<Context> kGpus{Context::gpu(0), Context::gpu(1)};
 
 // The same numbers on each of some devices.
-std::vector<NDArray> OnEach(Runtime& runtime, const std::vector<Context>& devices, const std::vector<float>& values) {
+std::vector<NDArray> OnEach(Runtime& runtime, const std::vector<Context>& devices,
+                            const std::vector<float>& values) {
   std::vector<NDArray> arrays;
   for (const Context device : devices) {
-    arrays.push_back(NDArray::FromVector(runtime, TShape{static_cast<int64_t>(values.size())}, values, device));
+    arrays.push_back(
+        NDArray::FromVector(runtime, TShape{static_cast<int64_t>(values.size())}, values, device));
   }
   return arrays;
 }
@@ -38,14 +42,17 @@ TEST_CASE("gradients of two GPUs are summed on both, and every GPU keeps the val
     const std::vector<float> sum{11, 20.5, 30.25};
     store->Push(5, grads, 0);  // without an updater the sum becomes the value
     for (const NDArray& value : values) CHECK(value.ToVector() == sum);
-    const std::vector<NDArray> out = OnEach(*runtime, {kGpus[1], Context::cpu(), kGpus[0]}, {0, 0, 0});
+    const std::vector<NDArray> out =
+        OnEach(*runtime, {kGpus[1], Context::cpu(), kGpus[0]}, {0, 0, 0});
     store->Pull(5, out, 0);
     for (const NDArray& array : out) CHECK(array.ToVector() == sum);
     CHECK(store->num_workers() == 1);
   }
 }
 
-TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` does the one of the first") {
+TEST_CASE(
+    "an optimizer updates every GPU's weights, and all alike, as `local` does the one of the "
+    "first") {
   const Kwargs params{{"momentum", "0.9"}, {"weight_decay", "0.01"}};
   std::vector<std::vector<float>> results;
   for (const char* type : {"local", "device"}) {
@@ -60,7 +67,8 @@ TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` d
       keys.push_back({format("key {}", key), {kept.begin(), kept.end()}, {}});
     }
     OptimizerUpdater updater(*runtime, Optimizer::Create("sgd", params), keys, 0.125);
-    store->SetUpdater([&](std::span<const KVStore::KeyUpdate> updates) { updater.Update(updates); });
+    store->SetUpdater(
+        [&](std::span<const KVStore::KeyUpdate> updates) { updater.Update(updates); });
     for (int step = 0; step < 5; ++step) {
       updater.BeginStep(step, 0.1 / (step + 1));
       std::vector<std::vector<NDArray>> grads(3);
@@ -68,7 +76,8 @@ TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` d
       for (int key = 0; key < 3; ++key) {
         const auto f = static_cast<float>(key + step);
         std::vector<NDArray>& of_key = grads[static_cast<size_t>(key)];
-        of_key = {NDArray::FromVector(*runtime, {3}, {f, 1, 0.3f}, kGpus[0]), NDArray::FromVector(*runtime, {3}, {0.1f, f, -2}, kGpus[1])};
+        of_key = {NDArray::FromVector(*runtime, {3}, {f, 1, 0.3f}, kGpus[0]),
+                  NDArray::FromVector(*runtime, {3}, {0.1f, f, -2}, kGpus[1])};
         sums.push_back({key, store->Sum(key, of_key, 0), 0});
       }
       updater.ClipGlobalNorm(sums, 0.5);
@@ -82,7 +91,8 @@ TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` d
       result.insert(result.end(), first.begin(), first.end());
     }
     for (int device = 0; device < updater.num_devices(); ++device) {
-      for (const auto& [name, state] : updater.StatesOn(device)) CHECK(state.ToVector() == updater.States().at(name).ToVector());
+      for (const auto& [name, state] : updater.StatesOn(device))
+        CHECK(state.ToVector() == updater.States().at(name).ToVector());
     }
   }
   CHECK(results[0] == results[1]);
@@ -90,18 +100,24 @@ TEST_CASE("an optimizer updates every GPU's weights, and all alike, as `local` d
 
 // Weights of several shapes on a GPU after five steps that push all keys in one update, or each
 // separately; then the states.
-std::vector<std::vector<float>> Updated(const std::string& optimizer, const std::vector<DType>& types, bool together) {
+std::vector<std::vector<float>> Updated(const std::string& optimizer,
+                                        const std::vector<DType>& types, bool together) {
   const auto runtime = test::NewFakeGpuRuntime();
   const std::vector<TShape> shapes = {{5}, {2, 3}, {0}, {7, 2}};
   const auto array = [&](size_t key, int step) {
     std::vector<float> values(static_cast<size_t>(shapes[key].Size()));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 7 + key * 5 + static_cast<size_t>(step) * 3) % 11) / 8 - 0.6f;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] =
+          static_cast<float>((i * 7 + key * 5 + static_cast<size_t>(step) * 3) % 11) / 8 - 0.6f;
     const NDArray numbers = NDArray::FromVector(*runtime, shapes[key], values, kGpus[0]);
     return Invoke("Cast", {&numbers, 1}, {{"dtype", NameOf(types[key])}})[0];
   };
   std::vector<OptimizerUpdater::Key> keys;
-  for (size_t key = 0; key < shapes.size(); ++key) keys.push_back({format("key {}", key), {array(key, 0)}, {1.0 / static_cast<double>(key + 1), 1}});
-  OptimizerUpdater updater(*runtime, Optimizer::Create(optimizer, {{"weight_decay", "0.01"}}), keys, 0.5);
+  for (size_t key = 0; key < shapes.size(); ++key)
+    keys.push_back(
+        {format("key {}", key), {array(key, 0)}, {1.0 / static_cast<double>(key + 1), 1}});
+  OptimizerUpdater updater(*runtime, Optimizer::Create(optimizer, {{"weight_decay", "0.01"}}), keys,
+                           0.5);
   for (int step = 0; step < 5; ++step) {
     std::vector<NDArray> grads;
     std::vector<KVStore::KeySums> sums;
@@ -128,8 +144,9 @@ std::vector<std::vector<float>> Updated(const std::string& optimizer, const std:
 TEST_CASE("all keys in one update get the bits of an update each, also where their types differ") {
   for (const std::string& optimizer : Optimizer::Names()) {
     CAPTURE(optimizer);
-    for (const std::vector<DType>& types : {std::vector<DType>(4, DType::kFloat32),
-                                            {DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kBfloat16}}) {
+    for (const std::vector<DType>& types :
+         {std::vector<DType>(4, DType::kFloat32),
+          {DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kBfloat16}}) {
       const auto together = Updated(optimizer, types, true);
       CHECK(together == Updated(optimizer, types, false));
     }
@@ -142,7 +159,8 @@ class Watched final : public Communicator {
   struct Seen {
     int64_t fails_at = -1;
     std::function<void()> on_call = {};
-    std::vector<int64_t> sizes = {};  // written by the one worker that makes collectives, read after a wait
+    std::vector<int64_t> sizes =
+        {};  // written by the one worker that makes collectives, read after a wait
   };
   explicit Watched(Seen* seen) : seen_(seen) {}
   void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
@@ -161,7 +179,9 @@ class Watched final : public Communicator {
 TEST_CASE("each push is one collective of all GPUs, run when all gradients are ready") {
   const auto runtime = test::NewFakeGpuRuntime();
   Watched::Seen seen;
-  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
+  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) {
+    return std::make_unique<Watched>(&seen);
+  });
   std::vector<int64_t> order;
   for (int round = 0; round < 20; ++round) {
     for (int key = 7; key >= 0; --key) {
@@ -177,7 +197,8 @@ TEST_CASE("each push is one collective of all GPUs, run when all gradients are r
   std::sort(seen.sizes.begin(), seen.sizes.end());
   CHECK(seen.sizes == order);
   for (int key = 0; key < 8; ++key) {
-    for (const NDArray& value : store->Values(key)) CHECK(value.ToVector() == std::vector<float>(static_cast<size_t>(key) + 1, 2.f));
+    for (const NDArray& value : store->Values(key))
+      CHECK(value.ToVector() == std::vector<float>(static_cast<size_t>(key) + 1, 2.f));
   }
 }
 
@@ -187,8 +208,11 @@ TEST_CASE("a sum is computed while the step that gave its gradient continues") {
   engine::Engine& engine = runtime->engine();
   std::promise<void> called;
   Watched::Seen seen{.on_call = [&] { called.set_value(); }};
-  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
-  const std::vector<NDArray> value = OnEach(*runtime, kGpus, {0}), grads = OnEach(*runtime, kGpus, {1});
+  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) {
+    return std::make_unique<Watched>(&seen);
+  });
+  const std::vector<NDArray> value = OnEach(*runtime, kGpus, {0}),
+                             grads = OnEach(*runtime, kGpus, {1});
   const NDArray other = NDArray::Zeros(*runtime, {1}, DType::kFloat32, kGpus[0]);
   store->Init(0, value, /*share=*/true);
   bool in_time = false;
@@ -198,7 +222,9 @@ TEST_CASE("a sum is computed while the step that gave its gradient continues") {
   ops[0].fn = [](RunContext) {};
   ops[0].writes = {0};
   ops[1].name = "first layer";
-  ops[1].fn = [&](RunContext) { in_time = called.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready; };
+  ops[1].fn = [&](RunContext) {
+    in_time = called.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready;
+  };
   ops[1].after = {0};
   ops[1].writes = {1};
   const engine::SequenceHandle step = engine.NewSequence(std::move(ops), 2);
@@ -213,20 +239,27 @@ TEST_CASE("a sum is computed while the step that gave its gradient continues") {
 TEST_CASE("a failure of a collective, or of a GPU, reaches the waiter; the rest continues") {
   const auto runtime = test::NewFakeGpuRuntime();
   Watched::Seen seen{.fails_at = 2};
-  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); });
-  const std::vector<NDArray> one = OnEach(*runtime, kGpus, {1}), two = OnEach(*runtime, kGpus, {1, 2});
+  const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) {
+    return std::make_unique<Watched>(&seen);
+  });
+  const std::vector<NDArray> one = OnEach(*runtime, kGpus, {1}),
+                             two = OnEach(*runtime, kGpus, {1, 2});
   store->Init(1, one, /*share=*/true);
   store->Init(2, two, /*share=*/true);
-  const std::vector<NDArray> ones = OnEach(*runtime, kGpus, {3}), twos = OnEach(*runtime, kGpus, {3, 3});
+  const std::vector<NDArray> ones = OnEach(*runtime, kGpus, {3}),
+                             twos = OnEach(*runtime, kGpus, {3, 3});
   store->Push(2, twos, 0);
   store->Push(1, ones, 0);
   CHECK_THROWS_WITH_AS(two[1].ToVector(), doctest::Contains("all_reduce: the link is down"), Error);
   CHECK(one[1].ToVector() == std::vector<float>{6});
 
-  runtime->engine().PushSync([](RunContext ctx) { static_cast<test::FakeStream*>(ctx.stream)->Break("gone"); }, {}, {},
-                             {.ctx = kGpus[1], .name = "break"});
-  const std::vector<NDArray> more = {NDArray::FromVector(*runtime, {1}, {1}, kGpus[0]), NDArray(*runtime, {1}, DType::kFloat32, kGpus[1])};
-  runtime->engine().PushSync([](RunContext) {}, {}, std::vector{more[1].var()}, {.ctx = kGpus[1], .name = "gradient"});
+  runtime->engine().PushSync(
+      [](RunContext ctx) { static_cast<test::FakeStream*>(ctx.stream)->Break("gone"); }, {}, {},
+      {.ctx = kGpus[1], .name = "break"});
+  const std::vector<NDArray> more = {NDArray::FromVector(*runtime, {1}, {1}, kGpus[0]),
+                                     NDArray(*runtime, {1}, DType::kFloat32, kGpus[1])};
+  runtime->engine().PushSync([](RunContext) {}, {}, std::vector{more[1].var()},
+                             {.ctx = kGpus[1], .name = "gradient"});
   store->Push(1, more, 0);
   CHECK_THROWS_WITH_AS(one[0].ToVector(), doctest::Contains("gone"), Error);
   CHECK_THROWS_AS(store->Barrier(), Error);  // what else depended on that GPU
@@ -283,25 +316,33 @@ TEST_CASE("random programs give the bits of the naive engine") {
 
 TEST_CASE("what the store cannot do is rejected") {
   const auto runtime = test::NewFakeGpuRuntime();
-  const auto create = [&](const std::vector<Context>& workers) { KVStore::Create(*runtime, "device", workers, test::NewFakeCommunicator); };
-  for (const std::vector<Context>& workers :
-       {std::vector<Context>{}, {Context::cpu()}, {Context::gpu(0), Context::gpu(0)}, {Context::gpu(0), Context::cpu()}}) {
+  const auto create = [&](const std::vector<Context>& workers) {
+    KVStore::Create(*runtime, "device", workers, test::NewFakeCommunicator);
+  };
+  for (const std::vector<Context>& workers : {std::vector<Context>{},
+                                              {Context::cpu()},
+                                              {Context::gpu(0), Context::gpu(0)},
+                                              {Context::gpu(0), Context::cpu()}}) {
     CHECK_THROWS_WITH_AS(create(workers), doctest::Contains("one GPU per worker"), Error);
   }
   const auto store = KVStore::Create(*runtime, "device", kGpus, test::NewFakeCommunicator);
   const std::vector<NDArray> value = OnEach(*runtime, kGpus, {1}), swapped{value[1], value[0]};
   CHECK_THROWS_WITH_AS(store->Init(0, swapped, true), doctest::Contains("in order"), Error);
   const std::vector<NDArray> unlike{value[0], NDArray(*runtime, {1}, DType::kFloat64, kGpus[1])};
-  CHECK_THROWS_WITH_AS(store->Init(0, unlike, true), doctest::Contains("has different layouts on gpu(0) and gpu(1)"), Error);
+  CHECK_THROWS_WITH_AS(store->Init(0, unlike, true),
+                       doctest::Contains("has different layouts on gpu(0) and gpu(1)"), Error);
   store->Init(0, value, true);
-  CHECK_THROWS_WITH_AS(store->Push(0, {&value[0], 1}, 0), doctest::Contains("one array on each"), Error);
+  CHECK_THROWS_WITH_AS(store->Push(0, {&value[0], 1}, 0), doctest::Contains("one array on each"),
+                       Error);
   CHECK_THROWS_WITH_AS(store->Push(1, value, 0), doctest::Contains("key 1"), Error);
   // One GPU needs no communicator.
   const std::vector<Context> one{Context::gpu(1)};
-  const auto alone = KVStore::Create(*runtime, "device", one, [](std::span<const Context>) -> std::unique_ptr<Communicator> {
-    Throw(ErrorKind::kDevice, "nobody asked for it");
-  });
-  const std::vector<NDArray> single = OnEach(*runtime, one, {4}), gradient = OnEach(*runtime, one, {2});
+  const auto alone = KVStore::Create(*runtime, "device", one,
+                                     [](std::span<const Context>) -> std::unique_ptr<Communicator> {
+                                       Throw(ErrorKind::kDevice, "nobody asked for it");
+                                     });
+  const std::vector<NDArray> single = OnEach(*runtime, one, {4}),
+                             gradient = OnEach(*runtime, one, {2});
   alone->Init(0, single, true);
   alone->Push(0, gradient, 0);
   CHECK(single[0].ToVector() == std::vector<float>{2});

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // KVStore `local`: the first worker's device keeps the value and sums gradients, in worker order.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/kvstore/process_store.h"
+#include "mxtrain/kvstore/internal/process_store.h"
 #include "mxtrain/operator/imperative.h"
 
 namespace mxtrain {
@@ -12,7 +13,9 @@ class KVStoreLocal final : public ProcessStore {
  public:
   using ProcessStore::ProcessStore;
 
-  void Init(int key, std::span<const NDArray> values, bool share) override { Keep(key, values.first(1), share); }
+  void Init(int key, std::span<const NDArray> values, bool share) override {
+    Keep(key, values.first(1), share);
+  }
 
   std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) override {
     Values(key);  // throws for an unknown key
@@ -20,11 +23,14 @@ class KVStoreLocal final : public ProcessStore {
     if (values.size() == 1) return values;
     Merge& merge = merges_[key];
     const NDArray& first = values[0];
-    if (merge.sum.empty()) merge.sum = NDArray(runtime_, first.shape(), first.dtype(), first.ctx(), first.layout(), format("sum of key {}", key));
+    if (merge.sum.empty())
+      merge.sum = NDArray(runtime_, first.shape(), first.dtype(), first.ctx(), first.layout(),
+                          format("sum of key {}", key));
     Gather(key, values, priority, &merge.parts);
     if (!merge.add || !merge.add->Takes(merge.parts)) {
-      merge.add.emplace("ElementWiseSum", merge.parts, std::span(&merge.sum, 1), OpReqType::kWriteTo,
-                        Kwargs{{"num_args", std::to_string(values.size())}}, std::span<const NDArray>());
+      merge.add.emplace("ElementWiseSum", merge.parts, std::span(&merge.sum, 1),
+                        OpReqType::kWriteTo, Kwargs{{"num_args", std::to_string(values.size())}},
+                        std::span<const NDArray>());
     }
     merge.add->Push(priority);
     return {&merge.sum, 1};
@@ -47,7 +53,9 @@ class KVStoreLocal final : public ProcessStore {
         part = values[i];
         continue;
       }
-      if (part.empty()) part = NDArray(runtime_, first.shape(), first.dtype(), first.ctx(), first.layout(), format("part of key {}", key));
+      if (part.empty())
+        part = NDArray(runtime_, first.shape(), first.dtype(), first.ctx(), first.layout(),
+                       format("part of key {}", key));
       part.CopyFrom(values[i], priority);
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/kvstore/kvstore.h"
 
 #include <doctest/doctest.h>
@@ -26,14 +27,16 @@ TEST_CASE_FIXTURE(Fixture, "pushes of several workers are summed, and pulled by 
   store->Push(5, grads, 0);
   const NDArray out[] = {Array({0, 0, 0}), Array({9, 9, 9})};
   store->Pull(5, out, 0);
-  for (const NDArray& array : out) CHECK(array.ToVector() == std::vector<float>{11.5f, 21.25f, 31.125f});
+  for (const NDArray& array : out)
+    CHECK(array.ToVector() == std::vector<float>{11.5f, 21.25f, 31.125f});
   CHECK(value.ToVector() == std::vector<float>{1, 2, 3});  // the store has its own
   store->Barrier();
   CHECK(store->rank() == 0);
   CHECK(store->num_workers() == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "an updater gets the sum and the value; a shared value is the caller's own array") {
+TEST_CASE_FIXTURE(
+    Fixture, "an updater gets the sum and the value; a shared value is the caller's own array") {
   const auto store = KVStore::Create(runtime, "local");
   const NDArray value = Array({1, 2});
   store->Init(0, {&value, 1}, /*share=*/true);
@@ -74,13 +77,15 @@ TEST_CASE_FIXTURE(Fixture, "pulls run in order of priority") {
   runtime.engine().WaitForAll();
 
   std::promise<void> go;
-  runtime.engine().PushSync([&go](RunContext) { go.get_future().wait(); }, {}, {}, {.priority = 1000, .name = "gate"});
+  runtime.engine().PushSync([&go](RunContext) { go.get_future().wait(); }, {}, {},
+                            {.priority = 1000, .name = "gate"});
   std::vector<int> arrived;  // written by the one worker, read after a wait
   store->Pull(0, {&out[0], 1}, 0);
   store->Pull(1, {&out[1], 1}, 1);
   for (int key : {0, 1}) {
     const engine::VarHandle reads[] = {out[key].var()};
-    runtime.engine().PushSync([&arrived, key](RunContext) { arrived.push_back(key); }, reads, {}, {.priority = 100, .name = "arrived"});
+    runtime.engine().PushSync([&arrived, key](RunContext) { arrived.push_back(key); }, reads, {},
+                              {.priority = 100, .name = "arrived"});
   }
   go.set_value();
   runtime.engine().WaitForAll();
@@ -127,13 +132,14 @@ struct Rule {
 TEST_CASE_FIXTURE(Fixture, "ten updates follow each rule in double") {
   const Kwargs decay{{"weight_decay", "0.1"}};
   const Kwargs momentum{{"weight_decay", "0.1"}, {"momentum", "0.9"}};
-  for (const Rule& rule :
-       {Rule{"sgd", decay, 0}, Rule{"sgd", momentum, 0.9}, Rule{"nag", momentum, 0.9}, Rule{"adam", decay}, Rule{"adamw", decay}}) {
+  for (const Rule& rule : {Rule{"sgd", decay, 0}, Rule{"sgd", momentum, 0.9},
+                           Rule{"nag", momentum, 0.9}, Rule{"adam", decay}, Rule{"adamw", decay}}) {
     CAPTURE(rule.name);
     const std::vector<float> start{0.5f, -2, 3};
     const NDArray weight = Array(start), bias = Array({1});
     OptimizerUpdater updater(runtime, Optimizer::Create(rule.name, rule.params),
-                             {{"fc_weight", {weight}, {1, 1}}, {"fc_bias", {bias}, {0.5, 0}}}, /*rescale_grad=*/0.25);
+                             {{"fc_weight", {weight}, {1, 1}}, {"fc_bias", {bias}, {0.5, 0}}},
+                             /*rescale_grad=*/0.25);
     std::vector<Rule> elements(4, rule);
     for (size_t i = 0; i < 3; ++i) {
       elements[i].w = start[i];
@@ -141,7 +147,8 @@ TEST_CASE_FIXTURE(Fixture, "ten updates follow each rule in double") {
     }
     elements[3].w = 1;
     for (int step = 0; step < 10; ++step) {
-      const std::vector<float> g{static_cast<float>(step) - 4, 8.f / static_cast<float>(step + 1), static_cast<float>(step % 3)};
+      const std::vector<float> g{static_cast<float>(step) - 4, 8.f / static_cast<float>(step + 1),
+                                 static_cast<float>(step % 3)};
       const double lr = 0.1 / (step + 1);
       updater.BeginStep(step, lr);
       const NDArray grads[] = {Array(g), Array({g[0]})};
@@ -157,11 +164,14 @@ TEST_CASE_FIXTURE(Fixture, "ten updates follow each rule in double") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "clipping by global norm scales all gradients alike, and does not change small ones") {
+TEST_CASE_FIXTURE(
+    Fixture, "clipping by global norm scales all gradients alike, and does not change small ones") {
   const NDArray a = Array({1, 1}), b = Array({1});
-  OptimizerUpdater updater(runtime, Optimizer::Create("sgd", {}), {{"a_weight", {a}, {}}, {"b_weight", {b}, {}}}, /*rescale_grad=*/0.5);
+  OptimizerUpdater updater(runtime, Optimizer::Create("sgd", {}),
+                           {{"a_weight", {a}, {}}, {"b_weight", {b}, {}}}, /*rescale_grad=*/0.5);
   const NDArray grads[] = {Array({6, 0}), Array({8})};  // of norm 10, scaled 5
-  const KVStore::KeySums sums[] = {{0, std::span(&grads[0], 1), 0}, {1, std::span(&grads[1], 1), 0}};
+  const KVStore::KeySums sums[] = {{0, std::span(&grads[0], 1), 0},
+                                   {1, std::span(&grads[1], 1), 0}};
   const KVStore::KeyUpdate updates[] = {{0, grads[0], a, 0}, {1, grads[1], b, 0}};
   const auto step = [&](double max_norm) {
     NDArray(a).Fill(1);

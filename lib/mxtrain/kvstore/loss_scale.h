@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Dynamic loss scaling for training in float16 (operator/loss_scale.h): the state on each device
 // that keeps weights, and the arrays that executors read. All devices compute the same state from
@@ -10,9 +11,9 @@ namespace mxtrain {
 
 struct LossScaleState {
   double scale = 1;
-  int64_t good_steps = 0;      // since the scale changed or a step was skipped
+  int64_t good_steps = 0;     // since the scale changed or a step was skipped
   int64_t steps_skipped = 0;  // in all
-  int64_t at_lowest = 0;       // of these, at the lowest scale
+  int64_t at_lowest = 0;      // of these, at the lowest scale
   bool operator==(const LossScaleState&) const = default;
 };
 
@@ -20,7 +21,8 @@ class MXTRAIN_API LossScale {
  public:
   // `devices`: those of OptimizerUpdater; `of_workers`: each worker's Executor::loss_scale(), at
   // least one on each of `devices`; others follow the first device.
-  LossScale(Runtime& runtime, const std::vector<Context>& devices, const std::vector<NDArray>& of_workers, const LossScaleState& first);
+  LossScale(Runtime& runtime, const std::vector<Context>& devices,
+            const std::vector<NDArray>& of_workers, const LossScaleState& first);
 
   // Initial scale, a power of two: the usual 2^16 for gradients of means, less for sums, which
   // `rescale_grad` (1 / batch) turns into means.
@@ -36,7 +38,8 @@ class MXTRAIN_API LossScale {
  private:
   struct Device {
     NDArray state;                // of the operator
-    std::vector<NDArray> scales;  // of the workers served by this device; the operator writes the first, the rest are copies
+    std::vector<NDArray> scales;  // of the workers served by this device; the operator writes the
+                                  // first, the rest are copies
     std::optional<PreparedCall> update;
   };
   std::vector<Device> devices_;

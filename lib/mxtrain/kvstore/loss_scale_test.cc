@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -18,7 +19,9 @@ TEST_CASE("the first scale is a power of two, smaller if losses give sums over a
 
 TEST_CASE("workers of one device share its scale, which a step changes and a checkpoint sets") {
   const auto runtime = NewRuntime();
-  const auto array = [&](const TShape& shape, DType type = DType::kFloat32) { return NDArray(*runtime, shape, type); };
+  const auto array = [&](const TShape& shape, DType type = DType::kFloat32) {
+    return NDArray(*runtime, shape, type);
+  };
   const std::vector<NDArray> workers = {array({1}), array({1}), array({1})};
   LossScale scale(*runtime, {Context::cpu()}, workers, {64, 5, 2, 0});
   for (const NDArray& worker : workers) CHECK(worker.ToVector() == std::vector<float>{64});

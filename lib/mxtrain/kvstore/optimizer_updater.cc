@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -5,13 +6,18 @@
 
 namespace mxtrain {
 
-OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys, double rescale_grad)
-    : runtime_(runtime), optimizer_(std::move(optimizer)), keys_(std::move(keys)), rescale_grad_(rescale_grad) {
+OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer,
+                                   std::vector<Key> keys, double rescale_grad)
+    : runtime_(runtime),
+      optimizer_(std::move(optimizer)),
+      keys_(std::move(keys)),
+      rescale_grad_(rescale_grad) {
   if (keys_.empty()) return;
   std::vector<Context> contexts;
   for (const NDArray& weight : keys_[0].weights) contexts.push_back(weight.ctx());
   const int64_t width = optimizer_->NumScalars();
-  all_scalars_ = StagedArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width}, DType::kFloat32, contexts, "optimizer scalars");
+  all_scalars_ = StagedArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width},
+                             DType::kFloat32, contexts, "optimizer scalars");
   for (size_t d = 0; d < contexts.size(); ++d) {
     Device& device = devices_.emplace_back();
     device.ctx = contexts[d];
@@ -21,7 +27,8 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
       const NDArray& weight = keys_[k].weights[d];
       std::vector<NDArray>& states = device.states.emplace_back();
       for (int s = 0; s < optimizer_->NumStates(); ++s) {
-        states.push_back(NDArray::Zeros(runtime, weight.shape(), weight.dtype(), device.ctx, weight.layout()));
+        states.push_back(
+            NDArray::Zeros(runtime, weight.shape(), weight.dtype(), device.ctx, weight.layout()));
       }
       const auto row = static_cast<int64_t>(k);
       device.rows.push_back(device.scalars.Slice(row, row + 1).Reshape(TShape{width}));
@@ -37,7 +44,8 @@ OptimizerUpdater::Device& OptimizerUpdater::DeviceOf(const NDArray& weight) {
   for (Device& device : devices_) {
     if (device.ctx == weight.ctx()) return device;
   }
-  Throw(ErrorKind::kBug, "an update on {}, where the updater has no weights", weight.ctx().ToString());
+  Throw(ErrorKind::kBug, "an update on {}, where the updater has no weights",
+        weight.ctx().ToString());
 }
 
 std::vector<Context> OptimizerUpdater::devices() const {
@@ -62,7 +70,8 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
   const engine::VarHandle writes[] = {all_scalars_.host().var()};
   runtime_.engine().PushSync(
       [this, scalars = std::move(scalars)](RunContext) {
-        std::copy(scalars->values.begin(), scalars->values.end(), all_scalars_.host().data().dptr<float>());
+        std::copy(scalars->values.begin(), scalars->values.end(),
+                  all_scalars_.host().data().dptr<float>());
       },
       {}, writes, {.name = "optimizer_scalars", .renews = writes});
   all_scalars_.Upload();
@@ -77,8 +86,12 @@ const NDArray& OptimizerUpdater::SumSquares(size_t device, std::span<const KVSto
   arrays_.clear();
   for (const KVStore::KeySums& key : keys) arrays_.push_back(key.sums[device]);
   if (!squares || !squares->call.Takes(arrays_)) {
-    const NDArray result(runtime_, TShape{static_cast<int64_t>(arrays_.size())}, DType::kFloat64, devices_[device].ctx, {}, "squares of gradients");
-    squares = Device::Squares{result, PreparedCall("multi_sum_sq", arrays_, std::span(&result, 1), OpReqType::kWriteTo, {}, {}), false};
+    const NDArray result(runtime_, TShape{static_cast<int64_t>(arrays_.size())}, DType::kFloat64,
+                         devices_[device].ctx, {}, "squares of gradients");
+    squares = Device::Squares{
+        result,
+        PreparedCall("multi_sum_sq", arrays_, std::span(&result, 1), OpReqType::kWriteTo, {}, {}),
+        false};
   }
   arrays_.clear();
   if (!squares->known) squares->call.Push(/*priority=*/0);
@@ -87,7 +100,8 @@ const NDArray& OptimizerUpdater::SumSquares(size_t device, std::span<const KVSto
 }
 
 void OptimizerUpdater::TakeOutScale(std::span<const KVStore::KeySums> keys, LossScale* scale) {
-  for (size_t d = 0; d < devices_.size(); ++d) scale->Update(d, SumSquares(d, keys), devices_[d].scalars);
+  for (size_t d = 0; d < devices_.size(); ++d)
+    scale->Update(d, SumSquares(d, keys), devices_[d].scalars);
 }
 
 void OptimizerUpdater::ClipGlobalNorm(std::span<const KVStore::KeySums> keys, double max_norm) {
@@ -96,8 +110,10 @@ void OptimizerUpdater::ClipGlobalNorm(std::span<const KVStore::KeySums> keys, do
     const NDArray& scalars = devices_[d].scalars;
     const NDArray in[] = {SumSquares(d, keys), scalars};
     if (!clipping || clipping->max_norm != max_norm || !clipping->call.Takes(in)) {
-      clipping = Device::Clipping{max_norm, PreparedCall("clip_global_norm", in, std::span(&scalars, 1), OpReqType::kWriteInplace,
-                                                         {{"max_norm", params::Print(max_norm)}}, {})};
+      clipping =
+          Device::Clipping{max_norm, PreparedCall("clip_global_norm", in, std::span(&scalars, 1),
+                                                  OpReqType::kWriteInplace,
+                                                  {{"max_norm", params::Print(max_norm)}}, {})};
     }
     clipping->call.Push(/*priority=*/0);
   }
@@ -111,9 +127,13 @@ void OptimizerUpdater::Update(std::span<const KVStore::KeyUpdate> keys) {
 }
 
 // All keys, since each has its row of scalars.
-bool OptimizerUpdater::GoTogether(const Device& device, std::span<const KVStore::KeyUpdate> keys) const {
-  if (device.ctx.type != DeviceType::kGPU || keys.size() != keys_.size() || keys.size() == 1) return false;
-  return std::all_of(keys.begin(), keys.end(), [&](const KVStore::KeyUpdate& key) { return key.local.dtype() == keys[0].local.dtype(); });
+bool OptimizerUpdater::GoTogether(const Device& device,
+                                  std::span<const KVStore::KeyUpdate> keys) const {
+  if (device.ctx.type != DeviceType::kGPU || keys.size() != keys_.size() || keys.size() == 1)
+    return false;
+  return std::all_of(keys.begin(), keys.end(), [&](const KVStore::KeyUpdate& key) {
+    return key.local.dtype() == keys[0].local.dtype();
+  });
 }
 
 void OptimizerUpdater::UpdateTogether(Device& device, std::span<const KVStore::KeyUpdate> keys) {
@@ -128,10 +148,13 @@ void OptimizerUpdater::UpdateTogether(Device& device, std::span<const KVStore::K
   arrays_.back() = device.scalars;
   if (!device.joint_update || !device.joint_update->Takes(arrays_)) {
     std::vector<NDArray> states;
-    for (const std::vector<NDArray>& of_key : device.states) states.insert(states.end(), of_key.begin(), of_key.end());
+    for (const std::vector<NDArray>& of_key : device.states)
+      states.insert(states.end(), of_key.begin(), of_key.end());
     Kwargs params = optimizer_->UpdateParams();
     params.emplace_back("num_weights", std::to_string(count));
-    device.joint_update.emplace(optimizer_->UpdateOperator(), arrays_, std::span(arrays_).first(count), OpReqType::kWriteInplace, params, states);
+    device.joint_update.emplace(optimizer_->UpdateOperator(), arrays_,
+                                std::span(arrays_).first(count), OpReqType::kWriteInplace, params,
+                                states);
   }
   arrays_.clear();
   device.joint_update->Push(priority);
@@ -142,8 +165,8 @@ void OptimizerUpdater::UpdateOne(Device& device, const KVStore::KeyUpdate& key) 
   const NDArray in[] = {key.local, key.received, device.rows[k]};
   std::optional<PreparedCall>& update = device.updates[k];
   if (!update || !update->Takes(in)) {
-    update.emplace(optimizer_->UpdateOperator(), in, std::span(&key.local, 1), OpReqType::kWriteInplace, optimizer_->UpdateParams(),
-                   device.states[k]);
+    update.emplace(optimizer_->UpdateOperator(), in, std::span(&key.local, 1),
+                   OpReqType::kWriteInplace, optimizer_->UpdateParams(), device.states[k]);
   }
   update->Push(key.priority);
 }
@@ -152,7 +175,8 @@ std::map<std::string, NDArray> OptimizerUpdater::StatesOn(int device) const {
   std::map<std::string, NDArray> states;
   for (size_t k = 0; k < keys_.size(); ++k) {
     const std::vector<NDArray>& of_key = devices_[static_cast<size_t>(device)].states[k];
-    for (size_t s = 0; s < of_key.size(); ++s) states[format("{}/{}", keys_[k].name, s)] = of_key[s];
+    for (size_t s = 0; s < of_key.size(); ++s)
+      states[format("{}/{}", keys_[k].name, s)] = of_key[s];
   }
   return states;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several steps of each optimizer with its default parameters, against its formula in double.
 #include <doctest/doctest.h>
 
@@ -58,7 +59,10 @@ struct Known {
 
 std::vector<Known> AllKnown() {
   return {
-      {"sgd", {{"momentum", "0.9"}}, 0.01, Each([](const Step& t, double w, double g, double* m, double*, double*) {
+      {"sgd",
+       {{"momentum", "0.9"}},
+       0.01,
+       Each([](const Step& t, double w, double g, double* m, double*, double*) {
          *m = 0.9 * *m - t.lr * (g + kDecay * w);
          return w + *m;
        })},
@@ -70,12 +74,18 @@ std::vector<Known> AllKnown() {
          const Values d = AdamDirection(t, 1e-8);
          for (size_t i = 0; i < d.size(); ++i) t->w[i] -= t->lr * d[i];
        }},
-      {"rmsprop", {}, 0.001, Each([](const Step& t, double w, double g, double* n, double*, double*) {
+      {"rmsprop",
+       {},
+       0.001,
+       Each([](const Step& t, double w, double g, double* n, double*, double*) {
          g += kDecay * w;
          *n = 0.9 * *n + 0.1 * g * g;
          return w - t.lr * g / std::sqrt(*n + 1e-8);
        })},
-      {"rmsprop", {{"momentum", "0.9"}}, 0.001, Each([](const Step& t, double w, double g, double* n, double* delta, double*) {
+      {"rmsprop",
+       {{"momentum", "0.9"}},
+       0.001,
+       Each([](const Step& t, double w, double g, double* n, double* delta, double*) {
          g += kDecay * w;
          *n = 0.9 * *n + 0.1 * g * g;
          *delta = 0.9 * *delta - t.lr * g / std::sqrt(*n + 1e-8);
@@ -91,11 +101,17 @@ std::vector<Known> AllKnown() {
          *delta = 0.9 * *delta - t.lr * g / std::sqrt(*n - *mean * *mean + 1e-4);
          return w + *delta;
        })},
-      {"adagrad", {}, 0.01, Each([](const Step& t, double w, double g, double* h, double*, double*) {
+      {"adagrad",
+       {},
+       0.01,
+       Each([](const Step& t, double w, double g, double* h, double*, double*) {
          *h += g * g;
          return w - t.lr * (g / std::sqrt(*h + 1e-7) + kDecay * w);
        })},
-      {"adadelta", {}, 1, Each([](const Step& t, double w, double g, double* a, double* d, double*) {
+      {"adadelta",
+       {},
+       1,
+       Each([](const Step& t, double w, double g, double* a, double* d, double*) {
          *a = 0.9 * *a + 0.1 * g * g;
          const double delta = g * std::sqrt(*d + 1e-5) / std::sqrt(*a + 1e-5);
          *d = 0.9 * *d + 0.1 * delta * delta;
@@ -139,8 +155,10 @@ TEST_CASE("six steps of each optimizer follow its formula") {
     kwargs.emplace_back("weight_decay", format("{}", kDecay));
     auto optimizer = Optimizer::Create(known.name, kwargs);
     CHECK(optimizer->base_lr() == known.lr);
-    NDArray weight = NDArray::FromVector(runtime, TShape{4}, first), grad = NDArray::Zeros(runtime, TShape{4});
-    OptimizerUpdater updater(runtime, std::move(optimizer), {{"fc_weight", {weight}, {1, 1}}}, kScale);
+    NDArray weight = NDArray::FromVector(runtime, TShape{4}, first),
+            grad = NDArray::Zeros(runtime, TShape{4});
+    OptimizerUpdater updater(runtime, std::move(optimizer), {{"fc_weight", {weight}, {1, 1}}},
+                             kScale);
     Step step;
     step.w.assign(first.begin(), first.end());
     step.s.assign(3, Values(4, 0));
@@ -157,7 +175,8 @@ TEST_CASE("six steps of each optimizer follow its formula") {
       updater.Update({&update, 1});
       known.rule(&step);
       const std::vector<float> now = weight.ToVector();
-      for (size_t i = 0; i < now.size(); ++i) CHECK(static_cast<double>(now[i]) == doctest::Approx(step.w[i]).epsilon(2e-5));
+      for (size_t i = 0; i < now.size(); ++i)
+        CHECK(static_cast<double>(now[i]) == doctest::Approx(step.w[i]).epsilon(2e-5));
     }
   }
 }

@@ -1,4 +1,5 @@
-#include "mxtrain/kvstore/process_store.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/kvstore/internal/process_store.h"
 
 #include <algorithm>
 
@@ -9,12 +10,14 @@ namespace mxtrain {
 void ProcessStore::Keep(int key, std::span<const NDArray> values, bool share) {
   const auto [kept, fresh] = values_.try_emplace(key);
   if (!fresh) Throw(ErrorKind::kBug, "key {} of the store was initialised twice", key);
-  for (const NDArray& value : values) kept->second.push_back(share ? value : value.Copy(value.ctx()));
+  for (const NDArray& value : values)
+    kept->second.push_back(share ? value : value.Copy(value.ctx()));
 }
 
 std::span<const NDArray> ProcessStore::Values(int key) const {
   const auto found = values_.find(key);
-  if (found == values_.end()) Throw(ErrorKind::kBug, "key {} of the store was never initialised", key);
+  if (found == values_.end())
+    Throw(ErrorKind::kBug, "key {} of the store was never initialised", key);
   return found->second;
 }
 
@@ -23,16 +26,19 @@ void ProcessStore::Update(std::span<const KeySums> keys) {
   const size_t devices = Values(keys[0].key).size();
   for (const auto& [key, sums, priority] : keys) {
     if (sums.size() != devices || Values(key).size() != devices) {
-      Throw(ErrorKind::kBug, "{} sums for the {} arrays of key {}", sums.size(), Values(key).size(), key);
+      Throw(ErrorKind::kBug, "{} sums for the {} arrays of key {}", sums.size(), Values(key).size(),
+            key);
     }
   }
   for (size_t d = 0; d < devices; ++d) {
     updates_.clear();
-    for (const auto& [key, sums, priority] : keys) updates_.push_back({key, sums[d], Values(key)[d], priority});
+    for (const auto& [key, sums, priority] : keys)
+      updates_.push_back({key, sums[d], Values(key)[d], priority});
     if (updater_) {
       updater_(updates_);
     } else {
-      for (const KeyUpdate& update : updates_) NDArray(update.local).CopyFrom(update.received, update.priority);
+      for (const KeyUpdate& update : updates_)
+        NDArray(update.local).CopyFrom(update.received, update.priority);
     }
   }
 }
@@ -40,8 +46,11 @@ void ProcessStore::Update(std::span<const KeySums> keys) {
 void ProcessStore::Pull(int key, std::span<const NDArray> out, int priority) {
   const std::span<const NDArray> values = Values(key);
   for (NDArray target : out) {
-    const auto same_device = std::find_if(values.begin(), values.end(), [&](const NDArray& value) { return value.ctx() == target.ctx(); });
-    target.CopyFrom(same_device == values.end() ? values[0] : *same_device, priority);  // no-op if the target is the value itself
+    const auto same_device = std::find_if(values.begin(), values.end(), [&](const NDArray& value) {
+      return value.ctx() == target.ctx();
+    });
+    target.CopyFrom(same_device == values.end() ? values[0] : *same_device,
+                    priority);  // no-op if the target is the value itself
   }
 }
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/metric/metrics.h"
+#include "mxtrain/metric/internal/metrics.h"
 
 namespace mxtrain {
 namespace {
@@ -36,7 +37,8 @@ class Auc final : public Metric {
     const bool each = label.Size() == pred.Size();  // one label per score
     if (pred.shape.ndim() > 2 || (!each && label.Size() != pred.shape[0])) {
       Throw(ErrorKind::kConfig,
-            "metric auc: labels {} do not fit an output {}; it takes class indices (N), or labels of the output's shape",
+            "metric auc: labels {} do not fit an output {}; it takes class indices (N), or labels "
+            "of the output's shape",
             label.shape.ToString(), pred.shape.ToString());
     }
     const int64_t first = !each && width == 2 ? 1 : 0;  // class 1 gives the same as class 0
@@ -46,23 +48,27 @@ class Auc final : public Metric {
       for (int64_t j = first; j < width; ++j) {
         const float score = p[i * width + j];
         const bool positive = each ? y[i * width + j] > 0.5f : y[i] == static_cast<float>(j);
-        columns_[static_cast<size_t>(j - first)].push_back({std::isnan(score) ? -std::numeric_limits<float>::infinity() : score, positive});
+        columns_[static_cast<size_t>(j - first)].push_back(
+            {std::isnan(score) ? -std::numeric_limits<float>::infinity() : score, positive});
       }
     }
   }
   std::vector<double> Sums() const override {
     std::vector<double> sums = {static_cast<double>(columns_.size())};
     for (const Column& column : columns_) {
-      for (const auto& [score, positive] : column) sums.insert(sums.end(), {static_cast<double>(score), positive ? 1.0 : 0.0});
+      for (const auto& [score, positive] : column)
+        sums.insert(sums.end(), {static_cast<double>(score), positive ? 1.0 : 0.0});
     }
     return sums;
   }
   bool SetSums(const std::vector<double>& sums) override {
     const size_t columns = sums.empty() || !(sums[0] >= 0) ? 0 : static_cast<size_t>(sums[0]);
-    if (sums.empty() || (columns > 0 ? (sums.size() - 1) % (2 * columns) : sums.size() - 1) != 0) return false;
+    if (sums.empty() || (columns > 0 ? (sums.size() - 1) % (2 * columns) : sums.size() - 1) != 0)
+      return false;
     columns_.assign(columns, {});
     const size_t rows = columns > 0 ? (sums.size() - 1) / (2 * columns) : 0;
-    for (size_t i = 0; i < columns * rows; ++i) columns_[i / rows].push_back({static_cast<float>(sums[1 + 2 * i]), sums[2 + 2 * i] > 0});
+    for (size_t i = 0; i < columns * rows; ++i)
+      columns_[i / rows].push_back({static_cast<float>(sums[1 + 2 * i]), sums[2 + 2 * i] > 0});
     return true;
   }
 
@@ -78,7 +84,8 @@ class Auc final : public Metric {
     for (size_t i = 0; i < column.size();) {
       size_t end = i;
       double here = 0;
-      for (; end < column.size() && column[end].first == column[i].first; ++end) here += column[end].second ? 1 : 0;
+      for (; end < column.size() && column[end].first == column[i].first; ++end)
+        here += column[end].second ? 1 : 0;
       rank_sum += here * static_cast<double>(i + 1 + end) / 2;
       positives += here;
       i = end;

@@ -1,5 +1,6 @@
-#include "mxtrain/metric/classes.h"
-#include "mxtrain/metric/metrics.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/metric/internal/classes.h"
+#include "mxtrain/metric/internal/metrics.h"
 
 namespace mxtrain {
 namespace {
@@ -8,22 +9,29 @@ struct CrossEntropyParam : Parameter<CrossEntropyParam> {
   double eps;
   std::optional<int> ignore_label;
   static void Declare(Fields<CrossEntropyParam>& f) {
-    f.Add("eps", &CrossEntropyParam::eps).Default(1e-12).Range(0).Help("added to the probability to keep its logarithm finite");
-    f.Add("ignore_label", &CrossEntropyParam::ignore_label).Default(std::nullopt).Help("examples with this label do not count");
+    f.Add("eps", &CrossEntropyParam::eps)
+        .Default(1e-12)
+        .Range(0)
+        .Help("added to the probability to keep its logarithm finite");
+    f.Add("ignore_label", &CrossEntropyParam::ignore_label)
+        .Default(std::nullopt)
+        .Help("examples with this label do not count");
   }
 };
 
 // Mean of -ln(p[label] + eps) over probabilities p.
 class CrossEntropy : public MeanMetric {
  public:
-  explicit CrossEntropy(const CrossEntropyParam& param, std::string name = "cross_entropy") : MeanMetric(std::move(name)), param_(param) {}
+  explicit CrossEntropy(const CrossEntropyParam& param, std::string name = "cross_entropy")
+      : MeanMetric(std::move(name)), param_(param) {}
   bool higher_is_better() const override { return false; }
 
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
-    const int64_t seen = ForEachPosition(name(), label, pred, count, param_.ignore_label, [&](const Scores& p, int64_t wanted) {
-      sum_ -= std::log(static_cast<double>(p[wanted]) + param_.eps);
-    });
+    const int64_t seen = ForEachPosition(
+        name(), label, pred, count, param_.ignore_label, [&](const Scores& p, int64_t wanted) {
+          sum_ -= std::log(static_cast<double>(p[wanted]) + param_.eps);
+        });
     weight_ += static_cast<double>(seen);
   }
 

@@ -1,5 +1,6 @@
-#include "mxtrain/metric/classes.h"
-#include "mxtrain/metric/metrics.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/metric/internal/classes.h"
+#include "mxtrain/metric/internal/metrics.h"
 
 namespace mxtrain {
 namespace {
@@ -13,7 +14,9 @@ struct F1Param : Parameter<F1Param> {
         .Enum({{"macro", kMacro}, {"binary", kBinary}})
         .Default(kMacro)
         .Help("macro: the mean over classes; binary: class 1 of two");
-    f.Add("ignore_label", &F1Param::ignore_label).Default(std::nullopt).Help("examples with this label do not count");
+    f.Add("ignore_label", &F1Param::ignore_label)
+        .Default(std::nullopt)
+        .Help("examples with this label do not count");
   }
 };
 
@@ -38,16 +41,19 @@ class F1 final : public ClassCountMetric {
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
     if (pred.shape.ndim() > 1) counts_.resize(static_cast<size_t>(pred.shape[1]));
     if (param_.average == F1Param::kBinary && counts_.size() != 2) {
-      Throw(ErrorKind::kConfig, "metric f1: average = binary needs two classes, but the output is {}; use macro", pred.shape.ToString());
+      Throw(ErrorKind::kConfig,
+            "metric f1: average = binary needs two classes, but the output is {}; use macro",
+            pred.shape.ToString());
     }
-    ForEachPosition(name(), label, pred, count, param_.ignore_label, [&](const Scores& scores, int64_t wanted) {
-      counts_[static_cast<size_t>(wanted)].labelled += 1;
-      for (int64_t j = 0; j < scores.classes; ++j) {
-        if (RankOf(scores, j) != 0) continue;
-        counts_[static_cast<size_t>(j)].guessed += 1;
-        if (j == wanted) counts_[static_cast<size_t>(j)].right += 1;
-      }
-    });
+    ForEachPosition(name(), label, pred, count, param_.ignore_label,
+                    [&](const Scores& scores, int64_t wanted) {
+                      counts_[static_cast<size_t>(wanted)].labelled += 1;
+                      for (int64_t j = 0; j < scores.classes; ++j) {
+                        if (RankOf(scores, j) != 0) continue;
+                        counts_[static_cast<size_t>(j)].guessed += 1;
+                        if (j == wanted) counts_[static_cast<size_t>(j)].right += 1;
+                      }
+                    });
   }
 
  private:

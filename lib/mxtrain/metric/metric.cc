@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/metric/metric.h"
 
 #include <cstdlib>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/metric/metrics.h"
+#include "mxtrain/metric/internal/metrics.h"
 #include "mxtrain/ndarray/as_float32.h"
 
 namespace mxtrain {
@@ -18,18 +19,19 @@ struct Entry {
 };
 
 const std::vector<Entry>& Entries() {
-  static const std::vector<Entry> entries = {{"accuracy", {"acc"}, NewAccuracy, DescribeAccuracy},
-                                             {"top_k", {"top_k_accuracy", "top_k_acc"}, NewTopK, DescribeTopK},
-                                             {"cross_entropy", {"ce", "cross-entropy"}, NewCrossEntropy, DescribeCrossEntropy},
-                                             {"perplexity", {}, NewPerplexity, DescribeCrossEntropy},
-                                             {"f1", {}, NewF1, DescribeF1},
-                                             {"multilabel_accuracy", {}, NewMultilabelAccuracy, DescribeMultilabelAccuracy},
-                                             {"multilabel_f1", {}, NewMultilabelF1, DescribeMultilabelF1},
-                                             {"auc", {}, NewAuc, NoParam::Describe},
-                                             {"mse", {}, NewMse, NoParam::Describe},
-                                             {"rmse", {}, NewRmse, NoParam::Describe},
-                                             {"mae", {}, NewMae, NoParam::Describe},
-                                             {"r2", {}, NewR2, NoParam::Describe}};
+  static const std::vector<Entry> entries = {
+      {"accuracy", {"acc"}, NewAccuracy, DescribeAccuracy},
+      {"top_k", {"top_k_accuracy", "top_k_acc"}, NewTopK, DescribeTopK},
+      {"cross_entropy", {"ce", "cross-entropy"}, NewCrossEntropy, DescribeCrossEntropy},
+      {"perplexity", {}, NewPerplexity, DescribeCrossEntropy},
+      {"f1", {}, NewF1, DescribeF1},
+      {"multilabel_accuracy", {}, NewMultilabelAccuracy, DescribeMultilabelAccuracy},
+      {"multilabel_f1", {}, NewMultilabelF1, DescribeMultilabelF1},
+      {"auc", {}, NewAuc, NoParam::Describe},
+      {"mse", {}, NewMse, NoParam::Describe},
+      {"rmse", {}, NewRmse, NoParam::Describe},
+      {"mae", {}, NewMae, NoParam::Describe},
+      {"r2", {}, NewR2, NoParam::Describe}};
   return entries;
 }
 
@@ -42,7 +44,8 @@ const Entry& Find(std::string_view name) {
   }
   const std::vector<std::string> names = Metric::Names();
   const std::string nearest = DidYouMean(name, names);
-  Throw(ErrorKind::kConfig, "there is no metric '{}'{}", name, nearest.empty() ? format("; use {}", join(names, ", ")) : nearest);
+  Throw(ErrorKind::kConfig, "there is no metric '{}'{}", name,
+        nearest.empty() ? format("; use {}", join(names, ", ")) : nearest);
 }
 
 }  // namespace
@@ -62,10 +65,11 @@ std::vector<FieldInfo> Metric::Describe(std::string_view name) {
 void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
   for (const TBlob* blob : {&label, &pred}) RequireHostFloat32(*blob, "metric", name_);
   if (label.shape.ndim() < 1 || pred.shape.ndim() < 1 || label.shape[0] != pred.shape[0]) {
-    Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} have different batch sizes", name_, label.shape.ToString(),
-          pred.shape.ToString());
+    Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} have different batch sizes",
+          name_, label.shape.ToString(), pred.shape.ToString());
   }
-  if (count < 0 || count > pred.shape[0]) Throw(ErrorKind::kBug, "metric {}: {} rows of a batch of {}", name_, count, pred.shape[0]);
+  if (count < 0 || count > pred.shape[0])
+    Throw(ErrorKind::kBug, "metric {}: {} rows of a batch of {}", name_, count, pred.shape[0]);
   Add(label, pred, count);
 }
 
@@ -76,7 +80,9 @@ std::string Metric::SaveState() const {
 }
 
 void Metric::RestoreState(const std::string& text) {
-  const auto refuse = [&] { Throw(ErrorKind::kData, "'{}' is not a saved state of metric {}", text.substr(0, 80), name_); };
+  const auto refuse = [&] {
+    Throw(ErrorKind::kData, "'{}' is not a saved state of metric {}", text.substr(0, 80), name_);
+  };
   if (text != name_ && !text.starts_with(name_ + " ")) refuse();
   std::vector<double> sums;
   for (const char* at = text.c_str() + name_.size(); *at != '\0';) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Metrics of a net's predictions over the examples of an epoch, mostly means. Where MXNet averages
 // per batch (mse, mae), this library averages over examples, so a short last batch does not weigh

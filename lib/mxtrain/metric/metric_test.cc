@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/metric/metric.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +13,9 @@ namespace {
 
 struct Host {
   Host(const TShape& shape, std::vector<float> values) : shape(shape), values(std::move(values)) {}
-  operator TBlob() const { return {const_cast<float*>(values.data()), shape, DType::kFloat32, {}, Context::cpu()}; }
+  operator TBlob() const {
+    return {const_cast<float*>(values.data()), shape, DType::kFloat32, {}, Context::cpu()};
+  }
   TShape shape;
   std::vector<float> values;
 };
@@ -35,8 +38,10 @@ TEST_CASE("accuracy and top k") {
   CHECK(ValueOf(*top2, labels, kScores, 4) == 0.75);
   CHECK(ValueOf(*accuracy, labels, kScores, 3) == 2.0 / 3);  // the last row is padding
   CHECK(ValueOf(*accuracy, Host({4, 1}, labels.values), kScores, 4) == 0.5);
-  CHECK(ValueOf(*Metric::Create("acc", {{"ignore_label", "2"}}), labels, kScores, 4) == 0.5);                            // rows 0 and 3
-  CHECK(ValueOf(*Metric::Create("acc"), Host({2, 2}, {0, 1, 1, 0}), Host({2, 2}, {0.2f, 0.8f, 0.3f, 0.7f}), 2) == 0.5);  // one-hot labels
+  CHECK(ValueOf(*Metric::Create("acc", {{"ignore_label", "2"}}), labels, kScores, 4) ==
+        0.5);  // rows 0 and 3
+  CHECK(ValueOf(*Metric::Create("acc"), Host({2, 2}, {0, 1, 1, 0}),
+                Host({2, 2}, {0.2f, 0.8f, 0.3f, 0.7f}), 2) == 0.5);  // one-hot labels
   CHECK(accuracy->higher_is_better());
   CHECK(top2->name() == "top_2_accuracy");
 }
@@ -45,7 +50,8 @@ TEST_CASE("ties go to the first class, and NaN is never right") {
   const auto accuracy = Metric::Create("accuracy"), top5 = Metric::Create("top_k");
   CHECK(ValueOf(*accuracy, Host({2}, {0, 1}), Host({2, 2}, {0.5f, 0.5f, 0.5f, 0.5f}), 2) == 0.5);
   const float nan = std::nanf("");
-  CHECK(ValueOf(*accuracy, Host({3}, {0, 0, 1}), Host({3, 2}, {nan, nan, nan, 0.5f, nan, 0.5f}), 3) == 0);
+  CHECK(ValueOf(*accuracy, Host({3}, {0, 0, 1}), Host({3, 2}, {nan, nan, nan, 0.5f, nan, 0.5f}),
+                3) == 0);
   CHECK(ValueOf(*top5, Host({1}, {0}), Host({1, 2}, {nan, nan}), 1) == 0);
 }
 
@@ -53,15 +59,18 @@ TEST_CASE("a class at every position") {
   // (N, classes, width) = (1, 2, 3): the winners are 1, 0, 1.
   const Host scores({1, 2, 3}, {0.1f, 0.6f, 0.2f, 0.9f, 0.4f, 0.8f});
   CHECK(ValueOf(*Metric::Create("accuracy"), Host({1, 3}, {1, 1, 1}), scores, 1) == 2.0 / 3);
-  const double expected = -(std::log(double(0.9f)) + std::log(double(0.4f)) + std::log(double(0.8f))) / 3;
-  CHECK(ValueOf(*Metric::Create("ce"), Host({1, 3}, {1, 1, 1}), scores, 1) == doctest::Approx(expected).epsilon(1e-9));
+  const double expected =
+      -(std::log(double(0.9f)) + std::log(double(0.4f)) + std::log(double(0.8f))) / 3;
+  CHECK(ValueOf(*Metric::Create("ce"), Host({1, 3}, {1, 1, 1}), scores, 1) ==
+        doctest::Approx(expected).epsilon(1e-9));
 }
 
 TEST_CASE("cross entropy, squares and absolute differences") {
   const auto entropy = Metric::Create("cross_entropy");
   CHECK(ValueOf(*entropy, Host({2}, {1, 0}), Host({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f}), 2) ==
         doctest::Approx(-(std::log(0.75) + std::log(0.5)) / 2).epsilon(1e-9));
-  CHECK(ValueOf(*entropy, Host({1}, {1}), Host({1, 2}, {1, 0}), 1) == doctest::Approx(-std::log(1e-12)));
+  CHECK(ValueOf(*entropy, Host({1}, {1}), Host({1, 2}, {1, 0}), 1) ==
+        doctest::Approx(-std::log(1e-12)));
   const Host label({3, 2}, {1, 2, 3, 4, 100, 100}), pred({3, 2}, {1, 0, 6, 4, 0, 0});
   CHECK(ValueOf(*Metric::Create("mse"), label, pred, 2) == (4.0 / 2 + 9.0 / 2) / 2);
   CHECK(ValueOf(*Metric::Create("mae"), label, pred, 2) == (2.0 / 2 + 3.0 / 2) / 2);
@@ -103,11 +112,12 @@ double ValueInParts(Metric& metric, const Host& label, const Host& pred, int row
     const int64_t width = host.shape.Size() / rows;
     TShape shape = host.shape;
     shape[0] = end - begin;
-    return Host(shape, std::vector<float>(host.values.begin() + begin * width, host.values.begin() + end * width));
+    return Host(shape, std::vector<float>(host.values.begin() + begin * width,
+                                          host.values.begin() + end * width));
   };
   const int half = rows / 2;
-  const Host label1 = rows_of(label, 0, half), pred1 = rows_of(pred, 0, half), label2 = rows_of(label, half, rows),
-             pred2 = rows_of(pred, half, rows);
+  const Host label1 = rows_of(label, 0, half), pred1 = rows_of(pred, 0, half),
+             label2 = rows_of(label, half, rows), pred2 = rows_of(pred, half, rows);
   metric.Update(TBlob(label1), TBlob(pred1), half);
   const auto state = metric.SaveState();
   metric.Reset();
@@ -119,7 +129,8 @@ double ValueInParts(Metric& metric, const Host& label, const Host& pred, int row
 
 TEST_CASE("f1 is that of brute force over all pairs of label and guess") {
   constexpr int kRows = 60, kClasses = 4, kCounted = kRows - 3;
-  const Host label({kRows}, Labels(kRows, kClasses - 1, 1.7)), pred({kRows, kClasses}, Numbers(kRows * kClasses, 2.3));
+  const Host label({kRows}, Labels(kRows, kClasses - 1, 1.7)),
+      pred({kRows, kClasses}, Numbers(kRows * kClasses, 2.3));
   double sum = 0, present = 0;
   for (int c = 0; c < kClasses; ++c) {
     double tp = 0, fp = 0, fn = 0;
@@ -141,7 +152,8 @@ TEST_CASE("f1 is that of brute force over all pairs of label and guess") {
   CHECK(f1->higher_is_better());
   // Two classes: 2 right of 3 guesses and 3 labels.
   const Host two({5, 2}, {0.1f, 0.9f, 0.2f, 0.8f, 0.3f, 0.7f, 0.6f, 0.4f, 0.9f, 0.1f});
-  CHECK(ValueOf(*Metric::Create("f1", {{"average", "binary"}}), Host({5}, {1, 1, 0, 1, 0}), two, 5) == doctest::Approx(2.0 / 3));
+  CHECK(ValueOf(*Metric::Create("f1", {{"average", "binary"}}), Host({5}, {1, 1, 0, 1, 0}), two,
+                5) == doctest::Approx(2.0 / 3));
   CHECK_THROWS_AS(ValueOf(*Metric::Create("f1", {{"average", "binary"}}), label, pred, 3), Error);
   CHECK(f1->value() > 0);
 }
@@ -169,22 +181,31 @@ TEST_CASE("metrics of examples with any number of classes") {
                              0, 0, 0,  //
                              1, 1, 0});
   // Class 0: 2 right, 2 labelled, 3 predicted; class 1: 1, 1, 1; class 2: 0, 0, 1.
-  CHECK(ValueOf(*Metric::Create("multilabel_accuracy"), labels, scores, 3) == doctest::Approx(7.0 / 9));
-  CHECK(ValueOf(*Metric::Create("multilabel_accuracy"), labels, scores, 2) == doctest::Approx(4.0 / 6));
-  CHECK(ValueOf(*Metric::Create("multilabel_accuracy", {{"threshold", "0.65"}}), labels, scores, 3) == 1);
-  CHECK(ValueOf(*Metric::Create("multilabel_f1"), labels, scores, 3) == doctest::Approx((0.8 + 1 + 0) / 3));
-  CHECK(ValueOf(*Metric::Create("multilabel_f1", {{"average", "micro"}}), labels, scores, 3) == doctest::Approx(2 * 3.0 / (3 + 5)));
+  CHECK(ValueOf(*Metric::Create("multilabel_accuracy"), labels, scores, 3) ==
+        doctest::Approx(7.0 / 9));
+  CHECK(ValueOf(*Metric::Create("multilabel_accuracy"), labels, scores, 2) ==
+        doctest::Approx(4.0 / 6));
+  CHECK(ValueOf(*Metric::Create("multilabel_accuracy", {{"threshold", "0.65"}}), labels, scores,
+                3) == 1);
+  CHECK(ValueOf(*Metric::Create("multilabel_f1"), labels, scores, 3) ==
+        doctest::Approx((0.8 + 1 + 0) / 3));
+  CHECK(ValueOf(*Metric::Create("multilabel_f1", {{"average", "micro"}}), labels, scores, 3) ==
+        doctest::Approx(2 * 3.0 / (3 + 5)));
   // A class that is neither labelled nor predicted does not count.
   CHECK(ValueOf(*Metric::Create("multilabel_f1", {{"threshold", "0.65"}}), labels, scores, 3) == 1);
-  CHECK(ValueOf(*Metric::Create("multilabel_f1"), Host({1, 2}, {0, 0}), Host({1, 2}, {0.1f, std::nanf("")}), 1) == 0);
+  CHECK(ValueOf(*Metric::Create("multilabel_f1"), Host({1, 2}, {0, 0}),
+                Host({1, 2}, {0.1f, std::nanf("")}), 1) == 0);
   CHECK_THROWS_WITH_AS(ValueOf(*Metric::Create("multilabel_f1"), Host({3}, {0, 1, 2}), scores, 3),
-                       "metric multilabel_f1: labels [3] do not fit an output [3, 3]; it takes a label of 0 or 1 for each score", Error);
+                       "metric multilabel_f1: labels [3] do not fit an output [3, 3]; it takes a "
+                       "label of 0 or 1 for each score",
+                       Error);
 }
 
 TEST_CASE("auc is that of brute force over all pairs of examples") {
   constexpr int kRows = 50, kCounted = kRows - 3;
   for (const int classes : {2, 3}) {
-    const Host label({kRows}, Labels(kRows, classes, 0.7)), pred({kRows, classes}, Numbers(kRows * classes, 1.1));
+    const Host label({kRows}, Labels(kRows, classes, 0.7)),
+        pred({kRows, classes}, Numbers(kRows * classes, 1.1));
     double sum = 0;
     for (int c = classes == 2 ? 1 : 0; c < classes; ++c) {
       std::vector<float> scores;
@@ -195,22 +216,30 @@ TEST_CASE("auc is that of brute force over all pairs of examples") {
       }
       sum += PairArea(scores, positive);
     }
-    CHECK(ValueInParts(*Metric::Create("auc"), label, pred, kRows) == doctest::Approx(classes == 2 ? sum : sum / classes).epsilon(1e-12));
+    CHECK(ValueInParts(*Metric::Create("auc"), label, pred, kRows) ==
+          doctest::Approx(classes == 2 ? sum : sum / classes).epsilon(1e-12));
   }
   const auto auc = Metric::Create("auc");
-  CHECK(ValueOf(*auc, Host({4}, {0, 1, 0, 1}), Host({4, 1}, {0.1f, 0.4f, 0.4f, 0.8f}), 4) == 0.875);                      // one output
-  CHECK(ValueOf(*auc, Host({3, 2}, {1, 0, 0, 0, 1, 1}), Host({3, 2}, {0.9f, 0.1f, 0.5f, 0.2f, 0.2f, 0.3f}), 3) == 0.75);  // several labels
-  CHECK(ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2) == 0);  // only one class
+  CHECK(ValueOf(*auc, Host({4}, {0, 1, 0, 1}), Host({4, 1}, {0.1f, 0.4f, 0.4f, 0.8f}), 4) ==
+        0.875);  // one output
+  CHECK(ValueOf(*auc, Host({3, 2}, {1, 0, 0, 0, 1, 1}),
+                Host({3, 2}, {0.9f, 0.1f, 0.5f, 0.2f, 0.2f, 0.3f}), 3) == 0.75);  // several labels
+  CHECK(ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2) == 0);    // only one class
 }
 
 TEST_CASE("r2, rmse and perplexity are their formulas") {
   constexpr int kRows = 40, kWidth = 2, kCounted = kRows - 3;
-  const Host label({kRows, kWidth}, Numbers(kRows * kWidth, 3.1)), pred({kRows, kWidth}, Numbers(kRows * kWidth, 0.9));
+  const Host label({kRows, kWidth}, Numbers(kRows * kWidth, 3.1)),
+      pred({kRows, kWidth}, Numbers(kRows * kWidth, 0.9));
   double r2 = 0, squares = 0;
   for (int c = 0; c < kWidth; ++c) {
     double mean = 0, spread = 0, error = 0;
-    const auto y = [&](int i) { return static_cast<double>(label.values[static_cast<size_t>(i * kWidth + c)]); };
-    const auto p = [&](int i) { return static_cast<double>(pred.values[static_cast<size_t>(i * kWidth + c)]); };
+    const auto y = [&](int i) {
+      return static_cast<double>(label.values[static_cast<size_t>(i * kWidth + c)]);
+    };
+    const auto p = [&](int i) {
+      return static_cast<double>(pred.values[static_cast<size_t>(i * kWidth + c)]);
+    };
     for (int i = 0; i < kCounted; ++i) mean += y(i) / kCounted;
     for (int i = 0; i < kCounted; ++i) {
       spread += (y(i) - mean) * (y(i) - mean);
@@ -219,11 +248,13 @@ TEST_CASE("r2, rmse and perplexity are their formulas") {
     r2 += (1 - error / spread) / kWidth;
     squares += error;
   }
-  CHECK(ValueInParts(*Metric::Create("r2"), label, pred, kRows) == doctest::Approx(r2).epsilon(1e-12));
+  CHECK(ValueInParts(*Metric::Create("r2"), label, pred, kRows) ==
+        doctest::Approx(r2).epsilon(1e-12));
   CHECK(ValueInParts(*Metric::Create("rmse"), label, pred, kRows) ==
         doctest::Approx(std::sqrt(squares / kWidth / kCounted)).epsilon(1e-12));
-  CHECK(ValueOf(*Metric::Create("perplexity"), Host({2}, {1, 0}), Host({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f}), 2) ==
-        doctest::Approx(1 / std::sqrt(0.75 * 0.5)).epsilon(1e-9));
+  CHECK(ValueOf(*Metric::Create("perplexity"), Host({2}, {1, 0}),
+                Host({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f}),
+                2) == doctest::Approx(1 / std::sqrt(0.75 * 0.5)).epsilon(1e-9));
   // Constant labels.
   CHECK(ValueOf(*Metric::Create("r2"), Host({2}, {1, 1}), Host({2}, {0, 1}), 2) == 0);
 }
@@ -237,7 +268,8 @@ TEST_CASE("the state round-trips bit for bit") {
   after->RestoreState(before->SaveState());
   CHECK(after->value() == before->value());
   CHECK(after->SaveState() == before->SaveState());
-  for (const char* text : {"", "mae", "mse 0x1p+0 1", "mae 0x1p+0", "mae 0x1p+0 1 2", "mae x 0x1p+0", "mae 0x1p+0 -0x1p+0"}) {
+  for (const char* text : {"", "mae", "mse 0x1p+0 1", "mae 0x1p+0", "mae 0x1p+0 1 2",
+                           "mae x 0x1p+0", "mae 0x1p+0 -0x1p+0"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(after->RestoreState(text), Error);
   }
@@ -245,8 +277,9 @@ TEST_CASE("the state round-trips bit for bit") {
 
 TEST_CASE("errors say what was expected") {
   const auto accuracy = Metric::Create("accuracy");
-  CHECK_THROWS_WITH_AS(ValueOf(*accuracy, Host({4}, {0, 1, 3, 0}), kScores, 4),
-                       "metric accuracy: label 3 in row 2 is out of range for the 3 classes of the output", Error);
+  CHECK_THROWS_WITH_AS(
+      ValueOf(*accuracy, Host({4}, {0, 1, 3, 0}), kScores, 4),
+      "metric accuracy: label 3 in row 2 is out of range for the 3 classes of the output", Error);
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0.5, 1, 0}), kScores, 4), Error);
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, -1, 1, 0}), kScores, 4), Error);
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4, 2}, std::vector<float>(8)), kScores, 4), Error);
@@ -254,11 +287,15 @@ TEST_CASE("errors say what was expected") {
   CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0, 0, 0}), kScores, 5), Error);
   CHECK_THROWS_AS(ValueOf(*Metric::Create("mse"), Host({4}, {0, 0, 0, 0}), kScores, 4), Error);
   // At least two classes are needed.
-  CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0, 0, 0}), Host({4, 1}, {0, 0, 0, 0}), 4), Error);
-  CHECK_THROWS_AS(accuracy->Update({nullptr, {1}, DType::kInt32, {}, Context::cpu()}, kScores, 1), Error);
-  CHECK_THROWS_WITH_AS(Metric::Create("acuracy"), "there is no metric 'acuracy'; did you mean 'accuracy'?", Error);
+  CHECK_THROWS_AS(ValueOf(*accuracy, Host({4}, {0, 0, 0, 0}), Host({4, 1}, {0, 0, 0, 0}), 4),
+                  Error);
+  CHECK_THROWS_AS(accuracy->Update({nullptr, {1}, DType::kInt32, {}, Context::cpu()}, kScores, 1),
+                  Error);
+  CHECK_THROWS_WITH_AS(Metric::Create("acuracy"),
+                       "there is no metric 'acuracy'; did you mean 'accuracy'?", Error);
   CHECK_THROWS_WITH_AS(Metric::Create("kappa"),
-                       "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, perplexity, f1, multilabel_accuracy, "
+                       "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, "
+                       "perplexity, f1, multilabel_accuracy, "
                        "multilabel_f1, auc, mse, rmse, mae, r2",
                        Error);
   CHECK_THROWS_AS(Metric::Create("top_k", {{"k", "0"}}), Error);

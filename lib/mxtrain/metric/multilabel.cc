@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Metrics for examples with any number of classes: a score and a 0 or 1 label per class.
 #include "mxtrain/base/error.h"
-#include "mxtrain/metric/metrics.h"
+#include "mxtrain/metric/internal/metrics.h"
 
 namespace mxtrain {
 namespace {
@@ -8,7 +9,9 @@ namespace {
 struct MultilabelAccuracyParam : Parameter<MultilabelAccuracyParam> {
   double threshold;
   static void Declare(Fields<MultilabelAccuracyParam>& f) {
-    f.Add("threshold", &MultilabelAccuracyParam::threshold).Default(0.5).Help("least score that predicts the class");
+    f.Add("threshold", &MultilabelAccuracyParam::threshold)
+        .Default(0.5)
+        .Help("least score that predicts the class");
   }
 };
 
@@ -29,29 +32,34 @@ struct MultilabelF1Param : Parameter<MultilabelF1Param> {
 // Calls f(class, guessed, labelled) for every score of the first `count` rows. A NaN score predicts
 // nothing.
 template <typename F>
-void ForEachAnswer(const std::string& metric, const TBlob& label, const TBlob& pred, int64_t count, double threshold, F&& f) {
+void ForEachAnswer(const std::string& metric, const TBlob& label, const TBlob& pred, int64_t count,
+                   double threshold, F&& f) {
   if (label.Size() != pred.Size()) {
-    Throw(ErrorKind::kConfig, "metric {}: labels {} do not fit an output {}; it takes a label of 0 or 1 for each score", metric,
-          label.shape.ToString(), pred.shape.ToString());
+    Throw(ErrorKind::kConfig,
+          "metric {}: labels {} do not fit an output {}; it takes a label of 0 or 1 for each score",
+          metric, label.shape.ToString(), pred.shape.ToString());
   }
   const int64_t classes = pred.shape.Product(1, pred.shape.ndim());
   for (int64_t i = 0; i < count * classes; ++i) {
-    f(static_cast<size_t>(i % classes), static_cast<double>(pred.dptr<float>()[i]) >= threshold, label.dptr<float>()[i] > 0.5f);
+    f(static_cast<size_t>(i % classes), static_cast<double>(pred.dptr<float>()[i]) >= threshold,
+      label.dptr<float>()[i] > 0.5f);
   }
 }
 
 // The fraction of right predictions over all classes of all examples.
 class MultilabelAccuracy final : public MeanMetric {
  public:
-  explicit MultilabelAccuracy(double threshold) : MeanMetric("multilabel_accuracy"), threshold_(threshold) {}
+  explicit MultilabelAccuracy(double threshold)
+      : MeanMetric("multilabel_accuracy"), threshold_(threshold) {}
   bool higher_is_better() const override { return true; }
 
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
-    ForEachAnswer(name(), label, pred, count, threshold_, [this](size_t, bool guessed, bool labelled) {
-      sum_ += guessed == labelled ? 1 : 0;
-      weight_ += 1;
-    });
+    ForEachAnswer(name(), label, pred, count, threshold_,
+                  [this](size_t, bool guessed, bool labelled) {
+                    sum_ += guessed == labelled ? 1 : 0;
+                    weight_ += 1;
+                  });
   }
 
  private:
@@ -62,7 +70,8 @@ class MultilabelAccuracy final : public MeanMetric {
 // mean.
 class MultilabelF1 final : public ClassCountMetric {
  public:
-  explicit MultilabelF1(const MultilabelF1Param& param) : ClassCountMetric("multilabel_f1"), param_(param) {}
+  explicit MultilabelF1(const MultilabelF1Param& param)
+      : ClassCountMetric("multilabel_f1"), param_(param) {}
   double value() const override {
     Counts all;
     double sum = 0;
@@ -74,17 +83,19 @@ class MultilabelF1 final : public ClassCountMetric {
       ++classes;
     }
     if (classes == 0) return 0;
-    return param_.average == MultilabelF1Param::kMicro ? all.F1() : sum / static_cast<double>(classes);
+    return param_.average == MultilabelF1Param::kMicro ? all.F1()
+                                                       : sum / static_cast<double>(classes);
   }
 
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
     counts_.resize(static_cast<size_t>(pred.shape.Product(1, pred.shape.ndim())));
-    ForEachAnswer(name(), label, pred, count, param_.threshold, [this](size_t k, bool guessed, bool labelled) {
-      counts_[k].right += guessed && labelled ? 1 : 0;
-      counts_[k].labelled += labelled ? 1 : 0;
-      counts_[k].guessed += guessed ? 1 : 0;
-    });
+    ForEachAnswer(name(), label, pred, count, param_.threshold,
+                  [this](size_t k, bool guessed, bool labelled) {
+                    counts_[k].right += guessed && labelled ? 1 : 0;
+                    counts_[k].labelled += labelled ? 1 : 0;
+                    counts_[k].guessed += guessed ? 1 : 0;
+                  });
   }
 
  private:

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/metric/metrics.h"
+#include "mxtrain/metric/internal/metrics.h"
 
 namespace mxtrain {
 namespace {
@@ -15,8 +16,8 @@ double Absolute(double difference) {
 
 void CheckSizes(const std::string& metric, const TBlob& label, const TBlob& pred) {
   if (label.Size() == pred.Size()) return;
-  Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} hold different numbers of elements", metric, label.shape.ToString(),
-        pred.shape.ToString());
+  Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} hold different numbers of elements",
+        metric, label.shape.ToString(), pred.shape.ToString());
 }
 
 // Mean over examples of the mean of `Loss` over an example's elements.
@@ -33,7 +34,8 @@ class Regression : public MeanMetric {
     if (width == 0) return;
     double sum = 0;
     for (int64_t i = 0; i < count * width; ++i) {
-      sum += Loss(static_cast<double>(label.dptr<float>()[i]) - static_cast<double>(pred.dptr<float>()[i]));
+      sum += Loss(static_cast<double>(label.dptr<float>()[i]) -
+                  static_cast<double>(pred.dptr<float>()[i]));
     }
     sum_ += sum / static_cast<double>(width);
     weight_ += static_cast<double>(count);
@@ -88,7 +90,8 @@ class R2 final : public Metric {
   bool SetSums(const std::vector<double>& sums) override {
     if (sums.size() % 4 != 0) return false;
     columns_.clear();
-    for (size_t i = 0; i < sums.size(); i += 4) columns_.push_back({sums[i], sums[i + 1], sums[i + 2], sums[i + 3]});
+    for (size_t i = 0; i < sums.size(); i += 4)
+      columns_.push_back({sums[i], sums[i + 1], sums[i + 2], sums[i + 3]});
     return true;
   }
 

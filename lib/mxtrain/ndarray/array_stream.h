@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arrays in the .params format (NamedArrays in ndarray.h), read and written in pieces, without a
 // buffer for the whole file.
@@ -12,7 +13,8 @@
 namespace mxtrain {
 
 using WritePiece = std::function<void(std::string_view)>;
-using ReadPiece = std::function<void(std::span<char>)>;  // fills it from where the last call ended, or throws
+using ReadPiece =
+    std::function<void(std::span<char>)>;  // fills it from where the last call ended, or throws
 
 // Waits for each array. Throws kConfig for more than 65536, the limit of a file.
 MXTRAIN_API void WriteArrays(const NamedArrays& arrays, const WritePiece& write);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Access to arrays of any element type for host code that computes in float32.
 #include <string>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/ndarray/ndarray.h"
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/ndarray/chunk.h"
+#include "mxtrain/ndarray/internal/chunk.h"
 
 namespace mxtrain {
 
@@ -22,7 +23,8 @@ void ArrayMemory::Retire() {
   storage_.Retire(handle_);
 }
 
-NDArray::Chunk::Chunk(Runtime& runtime, Context ctx, int64_t bytes, std::string who) : runtime(runtime) {
+NDArray::Chunk::Chunk(Runtime& runtime, Context ctx, int64_t bytes, std::string who)
+    : runtime(runtime) {
   CheckDevice(runtime.backend(ctx), ctx);
   memory = std::make_unique<ArrayMemory>(runtime.storage(), ctx, bytes, std::move(who));
   var = runtime.engine().NewVar();
@@ -35,32 +37,39 @@ NDArray::Chunk::~Chunk() {
       var, [memory = std::move(memory)](RunContext) mutable { memory.reset(); }, ctx);
 }
 
-NDArray::NDArray(Runtime& runtime, const TShape& shape, DType type, Context ctx, Layout layout, const std::string& who)
+NDArray::NDArray(Runtime& runtime, const TShape& shape, DType type, Context ctx, Layout layout,
+                 const std::string& who)
     : spec_{shape, type, layout} {
   if (!spec_.known())
-    Throw(ErrorKind::kConfig, "array '{}' of shape {} and type {}: both must be known", who, shape.ToString(), NameOf(type));
+    Throw(ErrorKind::kConfig, "array '{}' of shape {} and type {}: both must be known", who,
+          shape.ToString(), NameOf(type));
   chunk_ = std::make_shared<Chunk>(runtime, ctx, spec_.Bytes(), who);
   if (layout.Padded(shape)) PushZeros();
 }
 
-NDArray::NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type, Layout layout)
+NDArray::NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type,
+                 Layout layout)
     : chunk_(owner.chunk_), offset_(owner.offset_ + byte_offset), spec_{shape, type, layout} {
-  if (!spec_.known() || byte_offset < 0 || offset_ + spec_.Bytes() > memory().bytes || offset_ % SizeOf(type) != 0) {
-    Throw(ErrorKind::kBug, "a part of shape {} at byte {} is outside the {} bytes of '{}'", shape.ToString(), offset_,
-          memory().bytes, who());
+  if (!spec_.known() || byte_offset < 0 || offset_ + spec_.Bytes() > memory().bytes ||
+      offset_ % SizeOf(type) != 0) {
+    Throw(ErrorKind::kBug, "a part of shape {} at byte {} is outside the {} bytes of '{}'",
+          shape.ToString(), offset_, memory().bytes, who());
   }
 }
 
-NDArray NDArray::FromVector(Runtime& runtime, const TShape& shape, const std::vector<float>& values, Context ctx) {
+NDArray NDArray::FromVector(Runtime& runtime, const TShape& shape, const std::vector<float>& values,
+                            Context ctx) {
   NDArray array(runtime, shape, DType::kFloat32, ctx);
   if (shape.Size() != static_cast<int64_t>(values.size())) {
-    Throw(ErrorKind::kConfig, "{} values for an array of shape {}", values.size(), shape.ToString());
+    Throw(ErrorKind::kConfig, "{} values for an array of shape {}", values.size(),
+          shape.ToString());
   }
   array.CopyFromHost(values.data(), array.PlainBytes());
   return array;
 }
 
-NDArray NDArray::Zeros(Runtime& runtime, const TShape& shape, DType type, Context ctx, Layout layout) {
+NDArray NDArray::Zeros(Runtime& runtime, const TShape& shape, DType type, Context ctx,
+                       Layout layout) {
   NDArray array(runtime, shape, type, ctx, layout);
   if (!layout.Padded(shape)) array.PushZeros();  // padded ones were zeroed before
   return array;
@@ -92,7 +101,8 @@ int64_t NDArray::PlainBytes() const {
 }
 
 bool NDArray::Overlaps(const NDArray& other) const {
-  return SharesMemory(other) && offset_ < other.offset_ + other.spec_.Bytes() && other.offset_ < offset_ + spec_.Bytes();
+  return SharesMemory(other) && offset_ < other.offset_ + other.spec_.Bytes() &&
+         other.offset_ < offset_ + spec_.Bytes();
 }
 
 bool NDArray::IsWhole() const {
@@ -101,14 +111,16 @@ bool NDArray::IsWhole() const {
 
 void NDArray::RequirePlain(const char* what) const {
   if (layout().plain()) return;
-  Throw(ErrorKind::kConfig, "{} of array '{}': its layout is {}; call ToPlain() first", what, who(), layout().Name());
+  Throw(ErrorKind::kConfig, "{} of array '{}': its layout is {}; call ToPlain() first", what, who(),
+        layout().Name());
 }
 
 NDArray NDArray::Slice(int64_t begin, int64_t end) const {
   RequirePlain("Slice");
   if (shape().ndim() < 1 || begin < 0 || begin > end || end > shape()[0]) {
-    Throw(ErrorKind::kConfig, "Slice [{}, {}) of array '{}' of shape {}: the range must be within the first axis", begin, end, who(),
-          shape().ToString());
+    Throw(ErrorKind::kConfig,
+          "Slice [{}, {}) of array '{}' of shape {}: the range must be within the first axis",
+          begin, end, who(), shape().ToString());
   }
   NDArray part = *this;
   part.offset_ += begin * shape().Product(1, shape().ndim()) * SizeOf(dtype());
@@ -120,8 +132,8 @@ NDArray NDArray::Reshape(const TShape& shape) const {
   RequirePlain("Reshape");
   chunk();
   if (!shape.known() || shape.Size() != spec_.shape.Size()) {
-    Throw(ErrorKind::kConfig, "Reshape of array '{}' from {} to {}: the numbers of elements differ", who(), spec_.shape.ToString(),
-          shape.ToString());
+    Throw(ErrorKind::kConfig, "Reshape of array '{}' from {} to {}: the numbers of elements differ",
+          who(), spec_.shape.ToString(), shape.ToString());
   }
   NDArray view = *this;
   view.spec_.shape = shape;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An asynchronous n-dimensional array: bytes, an engine variable and a layout, shared by all copies
 // of the handle. Calls push work and return; WaitToRead and the host copies wait. Arithmetic is in
@@ -23,14 +24,16 @@ class MXTRAIN_API NDArray {
   // Uninitialized elements (padding of an opaque layout is zeroed). Memory is allocated by the
   // first function that uses it, or by data(), which throws kMemory on failure. `who`: the holder's
   // name in memory reports.
-  NDArray(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(), Layout layout = {},
-          const std::string& who = "array");
+  NDArray(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32,
+          Context ctx = Context::cpu(), Layout layout = {}, const std::string& who = "array");
   // A part of another array's bytes, with that array's variable; used to divide the arena.
-  NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type, Layout layout);
+  NDArray(const NDArray& owner, int64_t byte_offset, const TShape& shape, DType type,
+          Layout layout);
   // From plain host elements, which are copied at once.
-  static NDArray FromVector(Runtime& runtime, const TShape& shape, const std::vector<float>& values, Context ctx = Context::cpu());
-  static NDArray Zeros(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32, Context ctx = Context::cpu(),
-                       Layout layout = {});
+  static NDArray FromVector(Runtime& runtime, const TShape& shape, const std::vector<float>& values,
+                            Context ctx = Context::cpu());
+  static NDArray Zeros(Runtime& runtime, const TShape& shape, DType type = DType::kFloat32,
+                       Context ctx = Context::cpu(), Layout layout = {});
 
   bool empty() const { return chunk_ == nullptr; }
   const TShape& shape() const { return spec_.shape; }
@@ -41,10 +44,14 @@ class MXTRAIN_API NDArray {
   engine::VarHandle var() const;
   Runtime& runtime() const;
   const std::string& who() const;  // holder's name
-  bool SharesMemory(const NDArray& other) const { return chunk_ == other.chunk_; }  // parts of one allocation
-  bool Overlaps(const NDArray& other) const;                                         // at least one common byte
+  bool SharesMemory(const NDArray& other) const {
+    return chunk_ == other.chunk_;
+  }                                           // parts of one allocation
+  bool Overlaps(const NDArray& other) const;  // at least one common byte
   // The same elements: bytes, shape, type and layout.
-  bool SameView(const NDArray& other) const { return chunk_ == other.chunk_ && offset_ == other.offset_ && spec_ == other.spec_; }
+  bool SameView(const NDArray& other) const {
+    return chunk_ == other.chunk_ && offset_ == other.offset_ && spec_ == other.spec_;
+  }
 
   bool IsWhole() const;  // covers its whole allocation: writing all elements renews its variable
 
@@ -52,17 +59,20 @@ class MXTRAIN_API NDArray {
   NDArray Slice(int64_t begin, int64_t end) const;  // along the first axis
   NDArray Reshape(const TShape& shape) const;       // same number of elements
 
-  NDArray ToPlain() const;                                 // the same handle if already plain
+  NDArray ToPlain() const;  // the same handle if already plain
   // Readable by CPU functions: itself, or for a GPU array a plain copy in pinned memory.
   NDArray ToHost() const;
-  NDArray ToLayout(Layout layout) const;                   // the same handle if unchanged
-  NDArray Copy(Context ctx) const;                         // a new array of the same layout; plain on another kind of device
-  // Any layout and device on both sides; equal shape and type, else kConfig. Views of one array may overlap.
+  NDArray ToLayout(Layout layout) const;  // the same handle if unchanged
+  NDArray Copy(
+      Context ctx) const;  // a new array of the same layout; plain on another kind of device
+  // Any layout and device on both sides; equal shape and type, else kConfig. Views of one array may
+  // overlap.
   void CopyFrom(const NDArray& from, int priority = 0);
-  void CopyFromHost(const void* elements, int64_t bytes);  // plain elements; returns once they are copied
-  void CopyToHost(void* elements, int64_t bytes) const;    // plain elements; waits
-  std::vector<float> ToVector() const;                     // plain, converted to float; waits
-  void Fill(double value);                                 // elements; padding stays zero
+  void CopyFromHost(const void* elements,
+                    int64_t bytes);  // plain elements; returns once they are copied
+  void CopyToHost(void* elements, int64_t bytes) const;  // plain elements; waits
+  std::vector<float> ToVector() const;                   // plain, converted to float; waits
+  void Fill(double value);                               // elements; padding stays zero
 
   void WaitToRead() const;   // pending writes
   void WaitToWrite() const;  // pending reads and writes
@@ -81,12 +91,12 @@ class MXTRAIN_API NDArray {
     void* Take() const;  // null if there are no bytes
   };
   Place place() const;
-  Chunk& chunk() const;                       // kBug when empty
+  Chunk& chunk() const;  // kBug when empty
   ArrayMemory& memory() const;
-  void RequirePlain(const char* what) const;  // throws the Error that names ToPlain()
-  int64_t PlainBytes() const;                 // of the elements, without padding
-  void PushZeros();                           // every byte, padding included
-  void PushReorder(const NDArray& from, int priority = 0);   // both on one backend
+  void RequirePlain(const char* what) const;                // throws the Error that names ToPlain()
+  int64_t PlainBytes() const;                               // of the elements, without padding
+  void PushZeros();                                         // every byte, padding included
+  void PushReorder(const NDArray& from, int priority = 0);  // both on one backend
   void PushTransfer(const NDArray& from, int priority = 0);  // both plain, any devices
   std::shared_ptr<Chunk> chunk_;
   int64_t offset_ = 0;  // bytes
@@ -103,7 +113,8 @@ struct NamedArrays {
   std::vector<NDArray> arrays;
 };
 MXTRAIN_API std::string SerializeArrays(const NamedArrays& arrays);  // waits for each
-MXTRAIN_API NamedArrays DeserializeArrays(Runtime& runtime, std::string_view bytes, const std::string& file_name);
+MXTRAIN_API NamedArrays DeserializeArrays(Runtime& runtime, std::string_view bytes,
+                                          const std::string& file_name);
 MXTRAIN_API void SaveArrays(const std::string& path, const NamedArrays& arrays);
 MXTRAIN_API NamedArrays LoadArrays(Runtime& runtime, const std::string& path);
 

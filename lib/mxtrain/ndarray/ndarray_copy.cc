@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies, fills and host access: everything in NDArray that moves elements. Pushed functions hold a
 // Place, not an array: memory is freed through the engine after everything pushed on its variable,
 // so no function can be an array's last owner.
@@ -10,8 +11,8 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/engine/function_scope.h"
-#include "mxtrain/ndarray/chunk.h"
-#include "mxtrain/ndarray/with_type.h"
+#include "mxtrain/ndarray/internal/chunk.h"
+#include "mxtrain/ndarray/internal/with_type.h"
 
 namespace mxtrain {
 namespace {
@@ -22,7 +23,8 @@ template <typename T>
 T FromDouble(double value) {
   if constexpr (std::is_integral_v<T>) {
     constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
-    const double high = std::ldexp(1.0, std::numeric_limits<T>::digits);  // the largest plus one, exact in double
+    const double high =
+        std::ldexp(1.0, std::numeric_limits<T>::digits);  // the largest plus one, exact in double
     if (!(value >= low && value < high)) {
       Throw(ErrorKind::kConfig, "{} is not a value of {}", value, NameOf(DTypeOf<T>::value));
     }
@@ -37,7 +39,9 @@ T FromDouble(double value) {
 template <typename T>
 void FillElements(void* data, int64_t n, T value) {
   T* elements = static_cast<T*>(data);
-  ParallelFor(n, kFillGrain, [=](int64_t begin, int64_t end) { std::fill(elements + begin, elements + end, value); });
+  ParallelFor(n, kFillGrain, [=](int64_t begin, int64_t end) {
+    std::fill(elements + begin, elements + end, value);
+  });
 }
 
 bool OnGpu(Context ctx) {
@@ -45,7 +49,8 @@ bool OnGpu(Context ctx) {
 }
 
 // `renews` for a function that writes all elements of the array and reads none.
-std::span<const engine::VarHandle> RenewedBy(const NDArray& target, std::span<const engine::VarHandle> writes) {
+std::span<const engine::VarHandle> RenewedBy(const NDArray& target,
+                                             std::span<const engine::VarHandle> writes) {
   return target.IsWhole() ? writes : std::span<const engine::VarHandle>();
 }
 
@@ -59,8 +64,11 @@ bool OneDevice(Context a, Context b) {
 void NDArray::PushZeros() {
   Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle writes[] = {var()};
-  runtime().engine().PushSync([backend, place = place(), bytes = spec_.Bytes()](RunContext ctx) { backend->Zero(ctx, place.Take(), bytes); }, {},
-                              writes, {.ctx = ctx(), .name = "NDArray::Zeros", .renews = RenewedBy(*this, writes)});
+  runtime().engine().PushSync(
+      [backend, place = place(), bytes = spec_.Bytes()](RunContext ctx) {
+        backend->Zero(ctx, place.Take(), bytes);
+      },
+      {}, writes, {.ctx = ctx(), .name = "NDArray::Zeros", .renews = RenewedBy(*this, writes)});
 }
 
 void NDArray::Fill(double value) {
@@ -74,8 +82,11 @@ void NDArray::Fill(double value) {
       return;
     }
     const engine::VarHandle writes[] = {var()};
-    runtime().engine().PushSync([place = place(), n = shape().Size(), element](RunContext) { FillElements<T>(place.Take(), n, element); }, {},
-                                writes, {.ctx = ctx(), .name = "NDArray::Fill", .renews = RenewedBy(*this, writes)});
+    runtime().engine().PushSync(
+        [place = place(), n = shape().Size(), element](RunContext) {
+          FillElements<T>(place.Take(), n, element);
+        },
+        {}, writes, {.ctx = ctx(), .name = "NDArray::Fill", .renews = RenewedBy(*this, writes)});
   });
 }
 
@@ -83,13 +94,16 @@ void NDArray::PushReorder(const NDArray& from, int priority) {
   Backend* backend = &runtime().backend(ctx());
   std::vector<engine::VarHandle> reads = {from.var()}, writes = {var()};
   engine::DeduplicateVars(&reads, &writes);
-  runtime().engine().PushSync([backend, source = from.place(), target = place(), source_spec = from.spec_, target_spec = spec_](
-                                  RunContext ctx) { backend->Reorder(ctx, source_spec, source.Take(), target_spec, target.Take()); },
-                              reads, writes,
-                              {.ctx = ctx(),
-                               .priority = priority,
-                               .name = "NDArray::CopyFrom",
-                               .renews = reads.empty() ? std::span<const engine::VarHandle>() : RenewedBy(*this, writes)});
+  runtime().engine().PushSync(
+      [backend, source = from.place(), target = place(), source_spec = from.spec_,
+       target_spec = spec_](RunContext ctx) {
+        backend->Reorder(ctx, source_spec, source.Take(), target_spec, target.Take());
+      },
+      reads, writes,
+      {.ctx = ctx(),
+       .priority = priority,
+       .name = "NDArray::CopyFrom",
+       .renews = reads.empty() ? std::span<const engine::VarHandle>() : RenewedBy(*this, writes)});
 }
 
 void NDArray::PushTransfer(const NDArray& from, int priority) {
@@ -97,26 +111,31 @@ void NDArray::PushTransfer(const NDArray& from, int priority) {
   const Context where = leaves_gpu ? from.ctx() : ctx();
   Backend* backend = &runtime().backend(where);
   const engine::VarHandle reads[] = {from.var()}, writes[] = {var()};
-  runtime().engine().PushSync([backend, source = from.place(), target = place(), bytes = PlainBytes()](RunContext ctx) {
-                                backend->CopyBytes(ctx, source.memory->ctx, source.Take(), target.memory->ctx, target.Take(), bytes);
-                              },
-                              reads, writes,
-                              {.ctx = where,
-                               .property = leaves_gpu ? engine::FnProperty::kCopyFromDevice : engine::FnProperty::kCopyToDevice,
-                               .priority = priority,
-                               .name = "NDArray::CopyFrom",
-                               .renews = RenewedBy(*this, writes)});
+  runtime().engine().PushSync(
+      [backend, source = from.place(), target = place(), bytes = PlainBytes()](RunContext ctx) {
+        backend->CopyBytes(ctx, source.memory->ctx, source.Take(), target.memory->ctx,
+                           target.Take(), bytes);
+      },
+      reads, writes,
+      {.ctx = where,
+       .property =
+           leaves_gpu ? engine::FnProperty::kCopyFromDevice : engine::FnProperty::kCopyToDevice,
+       .priority = priority,
+       .name = "NDArray::CopyFrom",
+       .renews = RenewedBy(*this, writes)});
 }
 
 void NDArray::CopyFrom(const NDArray& from, int priority) {
   if (shape() != from.shape() || dtype() != from.dtype()) {
-    Throw(ErrorKind::kConfig, "copy from '{}' ({} {}) to '{}' ({} {}): shape and type must agree", from.who(), NameOf(from.dtype()),
-          from.shape().ToString(), who(), NameOf(dtype()), shape().ToString());
+    Throw(ErrorKind::kConfig, "copy from '{}' ({} {}) to '{}' ({} {}): shape and type must agree",
+          from.who(), NameOf(from.dtype()), from.shape().ToString(), who(), NameOf(dtype()),
+          shape().ToString());
   }
   if (SameView(from)) return;
   // With different layouts an element could be written before it is read, and a GPU may copy in any
   // order; the CPU moves all bytes at once.
-  if (Overlaps(from) && (layout() != from.layout() || OnGpu(ctx()))) return PushReorder(from.Copy(from.ctx()), priority);
+  if (Overlaps(from) && (layout() != from.layout() || OnGpu(ctx())))
+    return PushReorder(from.Copy(from.ctx()), priority);
   if (OneDevice(ctx(), from.ctx())) return PushReorder(from, priority);
   const NDArray source = from.ToPlain();
   if (layout().plain()) return PushTransfer(source, priority);
@@ -148,8 +167,8 @@ NDArray NDArray::ToHost() const {
 
 void NDArray::CopyFromHost(const void* elements, int64_t bytes) {
   if (bytes != PlainBytes()) {
-    Throw(ErrorKind::kConfig, "{} bytes from the host for array '{}' of {} {}, which holds {}", bytes, who(), NameOf(dtype()),
-          shape().ToString(), PlainBytes());
+    Throw(ErrorKind::kConfig, "{} bytes from the host for array '{}' of {} {}, which holds {}",
+          bytes, who(), NameOf(dtype()), shape().ToString(), PlainBytes());
   }
   engine::RefuseInsideFunction(&runtime().engine(), "CopyFromHost");
   if (!layout().plain()) {
@@ -164,14 +183,17 @@ void NDArray::CopyFromHost(const void* elements, int64_t bytes) {
         backend->CopyBytes(ctx, Context::cpu(), elements, target.memory->ctx, target.Take(), bytes);
       },
       {}, writes,
-      {.ctx = ctx(), .property = engine::FnProperty::kCopyToDevice, .name = "NDArray::CopyFromHost", .renews = RenewedBy(*this, writes)});
+      {.ctx = ctx(),
+       .property = engine::FnProperty::kCopyToDevice,
+       .name = "NDArray::CopyFromHost",
+       .renews = RenewedBy(*this, writes)});
   WaitToRead();
 }
 
 void NDArray::CopyToHost(void* elements, int64_t bytes) const {
   if (bytes != PlainBytes()) {
-    Throw(ErrorKind::kConfig, "{} bytes on the host for array '{}' of {} {}, which holds {}", bytes, who(), NameOf(dtype()),
-          shape().ToString(), PlainBytes());
+    Throw(ErrorKind::kConfig, "{} bytes on the host for array '{}' of {} {}, which holds {}", bytes,
+          who(), NameOf(dtype()), shape().ToString(), PlainBytes());
   }
   WaitToRead();  // first, so an error of the array is thrown and cleared on its own variable
   const NDArray source = ToPlain();
@@ -179,9 +201,14 @@ void NDArray::CopyToHost(void* elements, int64_t bytes) const {
   Backend* backend = &runtime().backend(ctx());
   const engine::VarHandle done = engine.NewVar();
   const engine::VarHandle reads[] = {source.var()}, writes[] = {done};
-  engine.PushSync([backend, elements, source = source.place(),
-                   bytes](RunContext ctx) { backend->CopyBytes(ctx, source.memory->ctx, source.Take(), Context::cpu(), elements, bytes); },
-                  reads, writes, {.ctx = ctx(), .property = engine::FnProperty::kCopyFromDevice, .name = "NDArray::CopyToHost"});
+  engine.PushSync(
+      [backend, elements, source = source.place(), bytes](RunContext ctx) {
+        backend->CopyBytes(ctx, source.memory->ctx, source.Take(), Context::cpu(), elements, bytes);
+      },
+      reads, writes,
+      {.ctx = ctx(),
+       .property = engine::FnProperty::kCopyFromDevice,
+       .name = "NDArray::CopyToHost"});
   std::exception_ptr error;
   try {
     engine.WaitToRead(done);
@@ -201,7 +228,8 @@ std::vector<float> NDArray::ToVector() const {
     } else {
       std::vector<T> elements(values.size());
       CopyToHost(elements.data(), PlainBytes());
-      std::transform(elements.begin(), elements.end(), values.begin(), [](T v) { return static_cast<float>(v); });
+      std::transform(elements.begin(), elements.end(), values.begin(),
+                     [](T v) { return static_cast<float>(v); });
     }
   });
   return values;

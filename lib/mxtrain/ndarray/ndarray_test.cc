@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/ndarray/ndarray.h"
 
 #include <doctest/doctest.h>
@@ -49,7 +50,8 @@ TEST_CASE("host values go in and come out") {
     CHECK(a.shape() == TShape{2, 3});
     CHECK(a.ctx() == kCpu);
     CHECK(NDArray::Zeros(runtime, {3}).ToVector() == std::vector<float>(3));
-    CHECK_THROWS_WITH_AS(NDArray::FromVector(runtime, {2, 3}, Iota(5)), "5 values for an array of shape [2, 3]", Error);
+    CHECK_THROWS_WITH_AS(NDArray::FromVector(runtime, {2, 3}, Iota(5)),
+                         "5 values for an array of shape [2, 3]", Error);
     float one;
     CHECK_THROWS_AS(a.CopyToHost(&one, 4), Error);
   });
@@ -64,11 +66,15 @@ TEST_CASE("slices and reshapes share the bytes") {
     CHECK(middle.ToVector() == std::vector<float>{4, 5, 6, 7, 8, 9});
     middle.Slice(1, 2).Fill(0);
     CHECK(a.ToVector() == std::vector<float>{1, 2, 3, 4, 5, 6, 0, 0, 0, 10, 11, 12});
-    CHECK(a.Reshape({2, 6}).Slice(1, 2).Reshape({2, 3}).ToVector() == std::vector<float>{0, 0, 0, 10, 11, 12});
+    CHECK(a.Reshape({2, 6}).Slice(1, 2).Reshape({2, 3}).ToVector() ==
+          std::vector<float>{0, 0, 0, 10, 11, 12});
     CHECK(a.Slice(4, 4).shape() == TShape{0, 3});
     CHECK(a.Slice(4, 4).ToVector().empty());
-    for (auto [begin, end] : {std::pair{-1, 2}, {3, 2}, {0, 5}}) CHECK_THROWS_AS(a.Slice(begin, end), Error);
-    CHECK_THROWS_WITH_AS(a.Reshape({5, 2}), "Reshape of array 'array' from [4, 3] to [5, 2]: the numbers of elements differ", Error);
+    for (auto [begin, end] : {std::pair{-1, 2}, {3, 2}, {0, 5}})
+      CHECK_THROWS_AS(a.Slice(begin, end), Error);
+    CHECK_THROWS_WITH_AS(
+        a.Reshape({5, 2}),
+        "Reshape of array 'array' from [4, 3] to [5, 2]: the numbers of elements differ", Error);
     CHECK_THROWS_AS(a.Reshape({-1, 12}), Error);
   });
 }
@@ -113,18 +119,24 @@ TEST_CASE("layouts: conversion there and back, padding zero, views rejected") {
     runtime.engine().WaitForAll();
     CHECK(stored_sum(NDArray(runtime, shape, DType::kFloat32, kCpu, layout)) == 0);
 
-    CHECK_THROWS_WITH_AS(blocked.Slice(0, 1), "Slice of array 'array': its layout is aBcd8b; call ToPlain() first", Error);
-    CHECK_THROWS_WITH_AS(blocked.Reshape({330}), "Reshape of array 'array': its layout is aBcd8b; call ToPlain() first", Error);
+    CHECK_THROWS_WITH_AS(blocked.Slice(0, 1),
+                         "Slice of array 'array': its layout is aBcd8b; call ToPlain() first",
+                         Error);
+    CHECK_THROWS_WITH_AS(blocked.Reshape({330}),
+                         "Reshape of array 'array': its layout is aBcd8b; call ToPlain() first",
+                         Error);
   });
 }
 
 TEST_CASE("every element type is filled, copied and read") {
   OnBothEngines([](Runtime& runtime) {
-    for (DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16, DType::kUint8, DType::kInt32, DType::kInt64}) {
+    for (DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16,
+                       DType::kUint8, DType::kInt32, DType::kInt64}) {
       CAPTURE(NameOf(type));
       NDArray a(runtime, {2, 9, 2, 1}, type);
       a.Fill(3);
-      CHECK(a.ToLayout(Blocked(runtime, "aBcd8b")).Copy(kCpu).ToVector() == std::vector<float>(36, 3.0f));
+      CHECK(a.ToLayout(Blocked(runtime, "aBcd8b")).Copy(kCpu).ToVector() ==
+            std::vector<float>(36, 3.0f));
       CHECK(a.data().StoredSize() == 36);
     }
     NDArray bytes(runtime, {1}, DType::kUint8), wide(runtime, {1}, DType::kInt64);
@@ -159,7 +171,9 @@ TEST_CASE("copies check shape and type") {
   Runtime runtime(With("naive"), nullptr);
   NDArray a(runtime, {2, 3}, DType::kFloat32, kCpu, {}, "a");
   const NDArray b = NDArray(runtime, {3, 2}, DType::kFloat32, kCpu, {}, "b");
-  CHECK_THROWS_WITH_AS(a.CopyFrom(b), "copy from 'b' (float32 [3, 2]) to 'a' (float32 [2, 3]): shape and type must agree", Error);
+  CHECK_THROWS_WITH_AS(
+      a.CopyFrom(b),
+      "copy from 'b' (float32 [3, 2]) to 'a' (float32 [2, 3]): shape and type must agree", Error);
   CHECK_THROWS_AS(a.CopyFrom(NDArray(runtime, {2, 3}, DType::kInt32)), Error);
 }
 
@@ -207,8 +221,11 @@ TEST_CASE("views of one array: the same, overlapping, apart") {
 
 TEST_CASE("arrays that no memory can hold are rejected with their shape") {
   Runtime runtime(With("naive"), nullptr);
-  for (const TShape& shape : {TShape{int64_t{1} << 62, 4}, TShape{int64_t{1} << 32, int64_t{1} << 32}, TShape{0, int64_t{1} << 62, 16}}) {
-    CHECK_THROWS_WITH_AS(NDArray(runtime, shape), doctest::Contains(shape.ToString().c_str()), Error);
+  for (const TShape& shape :
+       {TShape{int64_t{1} << 62, 4}, TShape{int64_t{1} << 32, int64_t{1} << 32},
+        TShape{0, int64_t{1} << 62, 16}}) {
+    CHECK_THROWS_WITH_AS(NDArray(runtime, shape), doctest::Contains(shape.ToString().c_str()),
+                         Error);
   }
   const NDArray a(runtime, {4});
   CHECK_THROWS_AS(a.Reshape({int64_t{1} << 62, 4, 4}), Error);
@@ -259,7 +276,8 @@ TEST_CASE("an error reaches any reader of the array, once") {
   OnBothEngines([](Runtime& runtime) {
     NDArray a(runtime, {2}), b(runtime, {2});
     const engine::VarHandle writes[] = {a.var()};
-    runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such image"); }, {}, writes, {.name = "load"});
+    runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "no such image"); }, {},
+                              writes, {.name = "load"});
     b.CopyFrom(a);
     CHECK_THROWS_WITH_AS(b.ToVector(), "load: no such image", Error);
     CHECK_THROWS_AS(a.WaitToRead(), Error);
@@ -269,7 +287,8 @@ TEST_CASE("an error reaches any reader of the array, once") {
   });
 }
 
-TEST_CASE("host values are not copied inside an engine function, and the call leaves nothing behind") {
+TEST_CASE(
+    "host values are not copied inside an engine function, and the call leaves nothing behind") {
   for (const char* engine : {"naive", "threaded"}) {
     CAPTURE(engine);
     Runtime runtime(With(engine), nullptr);
@@ -279,8 +298,11 @@ TEST_CASE("host values are not copied inside an engine function, and the call le
     for (NDArray* target : {&plain, &blocked}) {
       const std::vector<float> before = target->ToVector();
       std::vector<float> values = {7, 8, 9};
-      runtime.engine().PushSync([&](RunContext) { target->CopyFromHost(values.data(), 12); }, {}, {}, {.name = "inside"});
-      CHECK_THROWS_WITH_AS(runtime.engine().WaitForAll(), doctest::Contains("inside: CopyFromHost was called inside an engine function"), Error);
+      runtime.engine().PushSync([&](RunContext) { target->CopyFromHost(values.data(), 12); }, {},
+                                {}, {.name = "inside"});
+      CHECK_THROWS_WITH_AS(
+          runtime.engine().WaitForAll(),
+          doctest::Contains("inside: CopyFromHost was called inside an engine function"), Error);
       CHECK(target->ToVector() == before);
     }
   }
@@ -334,7 +356,8 @@ TEST_CASE("an error that nobody waited for is reported when the runtime ends") {
     RuntimeOptions options = With("threaded");
     options.log = Logger([&](LogLevel, std::string_view text) { said += text; });
     Runtime runtime(std::move(options), nullptr);
-    runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "lost"); }, {}, {}, {.name = "load"});
+    runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "lost"); }, {}, {},
+                              {.name = "load"});
   }
   CHECK(said == "an error that no wait has reported: load: lost");
 }
@@ -350,7 +373,9 @@ TEST_CASE("scratch space is bounded by the request") {
   resource.bytes = sizeof space;
   resource.who = "conv1";
   CHECK(resource.GetSpace<float>(4) == space);
-  CHECK_THROWS_WITH_AS(resource.GetSpace<float>(5), "conv1: 20 bytes of scratch space were taken, but its plan requested 16", Error);
+  CHECK_THROWS_WITH_AS(resource.GetSpace<float>(5),
+                       "conv1: 20 bytes of scratch space were taken, but its plan requested 16",
+                       Error);
   resource.type = ResourceRequest::kRandom;
   CHECK_THROWS_AS(resource.GetSpace<float>(1), Error);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A resource that an operator requests besides its arrays.
 #include "mxtrain/base/philox.h"
@@ -30,12 +31,14 @@ struct MXTRAIN_API Resource {
   void* space = nullptr;
   int64_t bytes = 0;
   const RandomState* random = nullptr;
-  uint64_t stream = 0;    // hash of the drawing node's name: stable under graph rewrites
-  const char* who = "";   // node, for errors
+  uint64_t stream = 0;   // hash of the drawing node's name: stable under graph rewrites
+  const char* who = "";  // node, for errors
 
   // `n` elements of scratch; throws kBug, naming the operator, if more than requested.
   template <typename T>
-  T* GetSpace(int64_t n) const { return static_cast<T*>(Check(n * static_cast<int64_t>(sizeof(T)))); }
+  T* GetSpace(int64_t n) const {
+    return static_cast<T*>(Check(n * static_cast<int64_t>(sizeof(T))));
+  }
   // This node's draws in the current step. Device code must copy them: `random` is host memory.
   RandomDraws Draws() const { return {random->seed, stream, random->step}; }
   float Uniform(uint64_t index) const { return Draws().Uniform(index); }

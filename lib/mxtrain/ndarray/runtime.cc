@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/ndarray/runtime.h"
 
 #include <atomic>
@@ -11,9 +12,13 @@ namespace mxtrain {
 
 // Destroyed in reverse order: the engine, then storage, then the backends.
 struct Runtime::Impl {
-  explicit Impl(RuntimeOptions given) : options(std::move(given)), cpu(NewCpuBackend(options.threads)), gpu(options.new_gpu_backend ? options.new_gpu_backend() : NewGpuBackend()) {
+  explicit Impl(RuntimeOptions given)
+      : options(std::move(given)),
+        cpu(NewCpuBackend(options.threads)),
+        gpu(options.new_gpu_backend ? options.new_gpu_backend() : NewGpuBackend()) {
     // `engine` is null at the end, after the last arrays.
-    storage = Storage::Create([this](Context ctx) -> Backend& { return AllocatorOf(ctx); }, [this] { return engine && engine->AwaitDeletion(); });
+    storage = Storage::Create([this](Context ctx) -> Backend& { return AllocatorOf(ctx); },
+                              [this] { return engine && engine->AwaitDeletion(); });
     engine::EngineOptions engine_options;
     engine_options.type = options.engine;
     engine_options.gpu_count = [this] { return gpu->DeviceCount(); };
@@ -26,7 +31,9 @@ struct Runtime::Impl {
       }
     };
     engine_options.new_stream = [this](Context ctx, engine::FnProperty property) {
-      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal ? 0 : 1);  // copies and collectives have priority
+      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal
+                                               ? 0
+                                               : 1);  // copies and collectives have priority
     };
     engine = engine::Create(std::move(engine_options));
     cpu->EnterThread();
@@ -34,7 +41,9 @@ struct Runtime::Impl {
 
   Backend& BackendOf(Context ctx) { return ctx.type == DeviceType::kGPU ? *gpu : *cpu; }
   // Pinned memory comes from the GPU backend, or is plain host memory without a GPU.
-  Backend& AllocatorOf(Context ctx) { return ctx.type == DeviceType::kCPUPinned && gpu->DeviceCount() > 0 ? *gpu : BackendOf(ctx); }
+  Backend& AllocatorOf(Context ctx) {
+    return ctx.type == DeviceType::kCPUPinned && gpu->DeviceCount() > 0 ? *gpu : BackendOf(ctx);
+  }
 
   // Errors that no wait has thrown are logged, so none is lost.
   void DrainEngine() {
@@ -42,7 +51,8 @@ struct Runtime::Impl {
       try {
         return engine->WaitForAll();
       } catch (...) {
-        options.log.Warning("an error that no wait has reported: {}", WhatOf(std::current_exception()));
+        options.log.Warning("an error that no wait has reported: {}",
+                            WhatOf(std::current_exception()));
       }
     }
   }
@@ -94,9 +104,11 @@ uint64_t Runtime::NextImperativeStep() {
   return impl_->imperative_step.fetch_add(1);
 }
 
-std::shared_ptr<void> Runtime::Extension(const std::string& key, const std::function<std::shared_ptr<void>()>& make) {
+std::shared_ptr<void> Runtime::Extension(const std::string& key,
+                                         const std::function<std::shared_ptr<void>()>& make) {
   const std::lock_guard lock(impl_->extensions_mutex);
-  if (const auto found = impl_->extensions.find(key); found != impl_->extensions.end()) return found->second;
+  if (const auto found = impl_->extensions.find(key); found != impl_->extensions.end())
+    return found->second;
   return impl_->extensions[key] = make();
 }
 

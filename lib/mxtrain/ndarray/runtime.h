@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Owns the shared state of a training process: backends, storage, engine, random state, log; holds
 // the operator registry. There is no global instance: `main` creates it and passes it down, every
@@ -48,7 +49,8 @@ class MXTRAIN_API Runtime {
   uint64_t NextImperativeStep();
   // Per-Runtime state of a higher module (the imperative plan cache): created once by `make` on
   // first use. Destroyed after the engine has stopped, before storage.
-  std::shared_ptr<void> Extension(const std::string& key, const std::function<std::shared_ptr<void>()>& make);
+  std::shared_ptr<void> Extension(const std::string& key,
+                                  const std::function<std::shared_ptr<void>()>& make);
 
  private:
   std::shared_ptr<const OperatorRegistry> operators_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/ndarray/safetensors.h"
 
 #include <algorithm>
@@ -18,8 +19,10 @@ static_assert(std::endian::native == std::endian::little);
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kMostHeaderBytes = 100'000'000;  // limit of the format's own library
 constexpr const char* kMetadata = "__metadata__";
-constexpr std::pair<const char*, DType> kTypes[] = {{"F32", DType::kFloat32}, {"F64", DType::kFloat64},   {"F16", DType::kFloat16}, {"U8", DType::kUint8},
-                                                    {"I32", DType::kInt32},   {"BF16", DType::kBfloat16}, {"I64", DType::kInt64}};
+constexpr std::pair<const char*, DType> kTypes[] = {
+    {"F32", DType::kFloat32}, {"F64", DType::kFloat64}, {"F16", DType::kFloat16},
+    {"U8", DType::kUint8},    {"I32", DType::kInt32},   {"BF16", DType::kBfloat16},
+    {"I64", DType::kInt64}};
 
 struct Entry {
   std::string name;
@@ -30,17 +33,23 @@ struct Entry {
 
 // Fractions and numbers beyond 64 bits would be silently truncated.
 void RequireWhole(const FileJson& numbers) {
-  const bool whole = std::all_of(numbers.begin(), numbers.end(), [](const FileJson& number) { return number.is_number_integer(); });
-  if (numbers.is_array() && !whole) Throw(ErrorKind::kData, "{} should be a list of integers", numbers.dump(-1, ' ', false, FileJson::error_handler_t::replace));
+  const bool whole = std::all_of(numbers.begin(), numbers.end(),
+                                 [](const FileJson& number) { return number.is_number_integer(); });
+  if (numbers.is_array() && !whole)
+    Throw(ErrorKind::kData, "{} should be a list of integers",
+          numbers.dump(-1, ' ', false, FileJson::error_handler_t::replace));
 }
 
 TShape ShapeOf(const FileJson& dims) {
   RequireWhole(dims);
   const auto shape = dims.get<std::vector<int64_t>>();
-  if (shape.size() > TShape::kMaxDims) Throw(ErrorKind::kData, "it has {} dimensions; at most {} are supported", shape.size(), TShape::kMaxDims);
+  if (shape.size() > TShape::kMaxDims)
+    Throw(ErrorKind::kData, "it has {} dimensions; at most {} are supported", shape.size(),
+          TShape::kMaxDims);
   int64_t size = 1;
   for (int64_t dim : shape) {
-    if (dim < 0 || (dim > 0 && size > TShape::kMaxSize / dim)) Throw(ErrorKind::kData, "its shape is {}", dims.dump());
+    if (dim < 0 || (dim > 0 && size > TShape::kMaxSize / dim))
+      Throw(ErrorKind::kData, "its shape is {}", dims.dump());
     size *= std::max<int64_t>(dim, 1);
   }
   return TShape(shape);
@@ -50,7 +59,8 @@ DType TypeOf(const std::string& word) {
   for (const auto& [known, type] : kTypes) {
     if (word == known) return type;
   }
-  Throw(ErrorKind::kData, "its elements are {}, which mxtrain does not support; save it as F32", word);
+  Throw(ErrorKind::kData, "its elements are {}, which mxtrain does not support; save it as F32",
+        word);
 }
 
 Entry EntryOf(const std::string& name, const FileJson& item, std::string_view data) {
@@ -62,7 +72,8 @@ Entry EntryOf(const std::string& name, const FileJson& item, std::string_view da
   }
   const auto wanted = static_cast<uint64_t>(entry.shape.Size() * SizeOf(entry.type));
   if (offsets[1] - offsets[0] != wanted) {
-    Throw(ErrorKind::kData, "{} of type {} takes {} bytes, the file says {}", entry.shape.ToString(), NameOf(entry.type), wanted, offsets[1] - offsets[0]);
+    Throw(ErrorKind::kData, "{} of type {} takes {} bytes, the file says {}",
+          entry.shape.ToString(), NameOf(entry.type), wanted, offsets[1] - offsets[0]);
   }
   entry.bytes = data.substr(offsets[0], wanted);
   return entry;
@@ -88,7 +99,9 @@ class TwiceNamed final : public nlohmann::json_sax<FileJson> {
   bool number_float(double, const std::string&) override { return true; }
   bool string(std::string&) override { return true; }
   bool binary(FileJson::binary_t&) override { return true; }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
 
  private:
   bool Open() {
@@ -108,10 +121,12 @@ class TwiceNamed final : public nlohmann::json_sax<FileJson> {
 // The header, an object without duplicate names.
 FileJson ParseHeader(std::string_view text, const std::string& file) {
   FileJson header = FileJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) Throw(ErrorKind::kData, "{} is not a safetensors file: its header is not a JSON object", file);
+  if (!header.is_object())
+    Throw(ErrorKind::kData, "{} is not a safetensors file: its header is not a JSON object", file);
   TwiceNamed twice;
   FileJson::sax_parse(text, &twice);
-  if (const std::string* name = twice.found()) Throw(ErrorKind::kData, "{}: the header describes '{}' twice", file, *name);
+  if (const std::string* name = twice.found())
+    Throw(ErrorKind::kData, "{}: the header describes '{}' twice", file, *name);
   return header;
 }
 
@@ -121,20 +136,26 @@ void RequireApart(const std::vector<Entry>& entries, const std::string& file) {
   for (const Entry& entry : entries) {
     if (!entry.bytes.empty()) by_place.push_back(&entry);
   }
-  std::sort(by_place.begin(), by_place.end(), [](const Entry* a, const Entry* b) { return a->bytes.data() < b->bytes.data(); });
+  std::sort(by_place.begin(), by_place.end(),
+            [](const Entry* a, const Entry* b) { return a->bytes.data() < b->bytes.data(); });
   for (size_t i = 1; i < by_place.size(); ++i) {
     const Entry &before = *by_place[i - 1], &after = *by_place[i];
     if (before.bytes.data() + before.bytes.size() <= after.bytes.data()) continue;
-    Throw(ErrorKind::kData, "{}: the arrays '{}' and '{}' overlap; every array needs its own bytes", file, before.name, after.name);
+    Throw(ErrorKind::kData, "{}: the arrays '{}' and '{}' overlap; every array needs its own bytes",
+          file, before.name, after.name);
   }
 }
 
 std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) {
   uint64_t length = 0;
-  if (bytes.size() < kLengthBytes) Throw(ErrorKind::kData, "{} is not a safetensors file: it has {} bytes", file, bytes.size());
+  if (bytes.size() < kLengthBytes)
+    Throw(ErrorKind::kData, "{} is not a safetensors file: it has {} bytes", file, bytes.size());
   std::memcpy(&length, bytes.data(), kLengthBytes);
   if (length > std::min<uint64_t>(kMostHeaderBytes, bytes.size() - kLengthBytes)) {
-    Throw(ErrorKind::kData, "{} is not a safetensors file, or is truncated: its first number, {}, is not a header length", file, length);
+    Throw(ErrorKind::kData,
+          "{} is not a safetensors file, or is truncated: its first number, {}, is not a header "
+          "length",
+          file, length);
   }
   const FileJson header = ParseHeader(bytes.substr(kLengthBytes, length), file);
   std::vector<Entry> entries;
@@ -143,12 +164,14 @@ std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) 
     try {
       entries.push_back(EntryOf(name, item, bytes.substr(kLengthBytes + length)));
     } catch (const FileJson::exception&) {
-      Throw(ErrorKind::kData, "{}: the header does not describe '{}' by dtype, shape and data_offsets", file, name);
+      Throw(ErrorKind::kData,
+            "{}: the header does not describe '{}' by dtype, shape and data_offsets", file, name);
     } catch (const Error& e) {
       Throw(ErrorKind::kData, "{}: array '{}': {}", file, name, e.what());
     }
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.name < b.name; });
   RequireApart(entries, file);
   return entries;
 }
@@ -158,7 +181,9 @@ void RequireText(const std::string& name) {
   try {
     Json(name).dump();
   } catch (const Json::exception&) {
-    Throw(ErrorKind::kData, "array '{}' cannot be written to a safetensors file: its name is not UTF-8", EscapedBytes(name));
+    Throw(ErrorKind::kData,
+          "array '{}' cannot be written to a safetensors file: its name is not UTF-8",
+          EscapedBytes(name));
   }
 }
 
@@ -171,17 +196,20 @@ const char* WordOf(DType type) {
 
 }  // namespace
 
-NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes, const std::string& file_name) {
+NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes,
+                                   const std::string& file_name) {
   NamedArrays result;
   for (const Entry& entry : ReadEntries(bytes, file_name)) {
-    NDArray& array = result.arrays.emplace_back(runtime, entry.shape, entry.type, Context::cpu(), Layout(), entry.name);
+    NDArray& array = result.arrays.emplace_back(runtime, entry.shape, entry.type, Context::cpu(),
+                                                Layout(), entry.name);
     array.CopyFromHost(entry.bytes.data(), static_cast<int64_t>(entry.bytes.size()));
     result.names.push_back(entry.name);
   }
   return result;
 }
 
-std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays, const std::map<std::string, std::string>& metadata) {
+std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays,
+                                 const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header[kMetadata] = metadata;
   int64_t end = 0;
@@ -192,8 +220,11 @@ std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays, c
                     {"shape", std::vector<int64_t>(array.shape().begin(), array.shape().end())},
                     {"data_offsets", {begin, end}}};
   }
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);  // metadata may quote a path that is not UTF-8
-  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // arrays start at 8-byte boundaries
+  std::string text =
+      header.dump(-1, ' ', false,
+                  Json::error_handler_t::replace);  // metadata may quote a path that is not UTF-8
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes,
+              ' ');  // arrays start at 8-byte boundaries
   const uint64_t length = text.size();
   std::string out(reinterpret_cast<const char*>(&length), kLengthBytes);
   out += text;

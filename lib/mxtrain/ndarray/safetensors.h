@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Files of named arrays in the safetensors format (github.com/huggingface/safetensors), which
 // contains no executable content:
-//   u64 bytes of the header | header (JSON: name -> {dtype, shape, data_offsets}, and "__metadata__" of strings) | bytes of the arrays;
-//   little-endian, offsets counted from the end of the header.
+//   u64 bytes of the header | header (JSON: name -> {dtype, shape, data_offsets}, and
+//   "__metadata__" of strings) | bytes of the arrays; little-endian, offsets counted from the end
+//   of the header.
 #include <map>
 #include <string>
 #include <string_view>
@@ -14,8 +16,11 @@ namespace mxtrain {
 // Plain arrays on the CPU, in the order of their names. Throws kData with the array's name for a
 // truncated file, a header that is not JSON or contradicts the data, or an unsupported element type
 // (dtype.h), before any array is created.
-MXTRAIN_API NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes, const std::string& file_name);
+MXTRAIN_API NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes,
+                                               const std::string& file_name);
 // Waits for each array. `metadata`: free text. Throws kData for a name that is not UTF-8.
-MXTRAIN_API std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays, const std::map<std::string, std::string>& metadata = {});
+MXTRAIN_API std::string SerializeSafetensors(
+    const std::map<std::string, NDArray>& arrays,
+    const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/ndarray/safetensors.h"
 
 #include <doctest/doctest.h>
@@ -38,12 +39,15 @@ bool Says(const std::string& text, const std::string& part) {
 
 TEST_CASE("safetensors: a file written by hand") {
   Runtime runtime(Naive(), nullptr);
-  // 1.5 and -2 as float32; 0.5 as bfloat16 (3f00) and float16 (3800); 7 as int64; a scalar; an array without elements.
+  // 1.5 and -2 as float32; 0.5 as bfloat16 (3f00) and float16 (3800); 7 as int64; a scalar; an
+  // array without elements.
   const std::string data("\x00\x00\xc0\x3f\x00\x00\x00\xc0\x00\x3f\x00\x38\x07\0\0\0\0\0\0\0", 20);
-  const std::string header = R"({"__metadata__":{"by":"hand"},"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},
+  const std::string header =
+      R"({"__metadata__":{"by":"hand"},"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},
     "b":{"dtype":"BF16","shape":[1],"data_offsets":[8,10]},"h":{"dtype":"F16","shape":[1],"data_offsets":[10,12]},
     "n":{"dtype":"I64","shape":[],"data_offsets":[12,20]},"e":{"dtype":"F32","shape":[0,3],"data_offsets":[20,20]}})";
-  const NamedArrays arrays = DeserializeSafetensors(runtime, FileOf(header, data), "net.safetensors");
+  const NamedArrays arrays =
+      DeserializeSafetensors(runtime, FileOf(header, data), "net.safetensors");
   REQUIRE(arrays.names == std::vector<std::string>{"b", "e", "h", "n", "w"});
   CHECK(arrays.arrays[0].ToVector() == std::vector<float>{0.5f});
   CHECK(arrays.arrays[1].shape() == TShape{0, 3});
@@ -56,8 +60,9 @@ TEST_CASE("safetensors: a file written by hand") {
 
 TEST_CASE("safetensors: what is written is read back") {
   Runtime runtime(Naive(), nullptr);
-  const std::map<std::string, NDArray> arrays = {{"fc_weight", NDArray::FromVector(runtime, {2, 3}, {1, 2, 3, 4, 5, 6})},
-                                                 {"fc_bias", NDArray::FromVector(runtime, {2}, {-1, 0.25f})}};
+  const std::map<std::string, NDArray> arrays = {
+      {"fc_weight", NDArray::FromVector(runtime, {2, 3}, {1, 2, 3, 4, 5, 6})},
+      {"fc_bias", NDArray::FromVector(runtime, {2}, {-1, 0.25f})}};
   const std::string bytes = SerializeSafetensors(arrays, {{"format", "pt"}});
   CHECK(bytes.size() % 8 == 0);
   const NamedArrays back = DeserializeSafetensors(runtime, bytes, "net.safetensors");
@@ -75,50 +80,80 @@ TEST_CASE("safetensors: a name that is not UTF-8 cannot be written, metadata can
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kData);
-    CHECK(std::string(error.what()) == "array 'caf\\xe9' cannot be written to a safetensors file: its name is not UTF-8");
+    CHECK(std::string(error.what()) ==
+          "array 'caf\\xe9' cannot be written to a safetensors file: its name is not UTF-8");
   }
-  const std::string bytes = SerializeSafetensors({{"caf\xc3\xa9", array}}, {{"data", "/photos/caf\xe9"}});
-  CHECK(DeserializeSafetensors(runtime, bytes, "net.safetensors").names == std::vector<std::string>{"caf\xc3\xa9"});
+  const std::string bytes =
+      SerializeSafetensors({{"caf\xc3\xa9", array}}, {{"data", "/photos/caf\xe9"}});
+  CHECK(DeserializeSafetensors(runtime, bytes, "net.safetensors").names ==
+        std::vector<std::string>{"caf\xc3\xa9"});
 }
 
 TEST_CASE("safetensors: bytes that several arrays claim, and duplicate names") {
   Runtime runtime(Naive(), nullptr);
   const std::string data(8, '\0');
-  CHECK(Says(ErrorOf(runtime, FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", data)),
-             "the arrays 'a' and 'b' overlap"));
-  CHECK(Says(ErrorOf(runtime, FileOf(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", data)),
-             "the header describes 'w' twice"));
-  CHECK(ErrorOf(runtime, FileOf(R"({"__metadata__":{"w":"1"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
-    "e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]}})", data)) == "");
+  CHECK(Says(
+      ErrorOf(
+          runtime,
+          FileOf(
+              R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+              data)),
+      "the arrays 'a' and 'b' overlap"));
+  CHECK(Says(
+      ErrorOf(
+          runtime,
+          FileOf(
+              R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+              data)),
+      "the header describes 'w' twice"));
+  CHECK(
+      ErrorOf(
+          runtime,
+          FileOf(R"({"__metadata__":{"w":"1"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
+    "e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]}})",
+                 data)) == "");
 
   // Three thousand arrays over the same MiB are rejected before the first is created.
   std::string header = "{";
-  for (int i = 0; i < 3000; ++i) header += format(R"({}"a{}":{{"dtype":"U8","shape":[1048576],"data_offsets":[0,1048576]}})", i ? "," : "", i);
+  for (int i = 0; i < 3000; ++i)
+    header += format(R"({}"a{}":{{"dtype":"U8","shape":[1048576],"data_offsets":[0,1048576]}})",
+                     i ? "," : "", i);
   const int64_t before = runtime.storage().GetStats(Context::cpu()).allocations;
-  CHECK(Says(ErrorOf(runtime, FileOf(header + "}", std::string(1 << 20, '\0'))), "overlap; every array"));
+  CHECK(Says(ErrorOf(runtime, FileOf(header + "}", std::string(1 << 20, '\0'))),
+             "overlap; every array"));
   CHECK(runtime.storage().GetStats(Context::cpu()).allocations == before);
 }
 
 TEST_CASE("safetensors: damaged files") {
   Runtime runtime(Naive(), nullptr);
   const std::string data(8, '\0');
-  const auto with = [&](const std::string& item) { return ErrorOf(runtime, FileOf("{\"w\":" + item + "}", data)); };
+  const auto with = [&](const std::string& item) {
+    return ErrorOf(runtime, FileOf("{\"w\":" + item + "}", data));
+  };
   CHECK(Says(ErrorOf(runtime, "abc"), "it has 3 bytes"));
   CHECK(Says(ErrorOf(runtime, std::string(8, '\xff')), "not a header length"));
   CHECK(Says(ErrorOf(runtime, FileOf("[1]", data)), "not a JSON object"));
   CHECK(Says(ErrorOf(runtime, FileOf("{\"w\"", data)), "not a JSON object"));
   CHECK(Says(with("7"), "does not describe 'w'"));
   CHECK(Says(with(R"({"dtype":"F32","shape":"2","data_offsets":[0,8]})"), "does not describe 'w'"));
-  CHECK(Says(with(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"), "its elements are F8_E4M3"));
+  CHECK(Says(with(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"),
+             "its elements are F8_E4M3"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})"), "are outside the file"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "are outside the file"));
-  CHECK(Says(with(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"), "takes 12 bytes, the file says 8"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"),
+             "takes 12 bytes, the file says 8"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), "its shape is [-2]"));
-  CHECK(Says(with(R"({"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]})"), "its shape is"));
-  CHECK(Says(with(R"({"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]})"), "dimensions"));
-  const std::string whole = FileOf(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", data);
+  CHECK(Says(with(R"({"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]})"),
+             "its shape is"));
+  CHECK(Says(
+      with(
+          R"({"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]})"),
+      "dimensions"));
+  const std::string whole =
+      FileOf(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", data);
   CHECK(ErrorOf(runtime, whole).empty());
-  for (size_t cut = 0; cut < whole.size(); ++cut) CHECK_FALSE(ErrorOf(runtime, whole.substr(0, cut)).empty());
+  for (size_t cut = 0; cut < whole.size(); ++cut)
+    CHECK_FALSE(ErrorOf(runtime, whole.substr(0, cut)).empty());
 }
 
 }  // namespace

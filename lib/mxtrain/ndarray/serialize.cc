@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The byte format of ".params" files: little-endian, no alignment, no checksums. A file is read in
 // two passes: the first checks that every record is within the file, the second creates the arrays.
 #include <algorithm>
@@ -17,11 +18,14 @@ static_assert(std::endian::native == std::endian::little);
 constexpr uint64_t kMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8, kV2 = 0xF993FAC9, kV3 = 0xF993FACA;
 constexpr uint32_t kMostDims = 32;  // MXNet's limit; a version 0 record that claims more is invalid
-constexpr uint64_t kMostArrays = 1 << 16;  // the smallest record has 4 bytes, but an array takes hundreds
+constexpr uint64_t kMostArrays =
+    1 << 16;  // the smallest record has 4 bytes, but an array takes hundreds
 constexpr int32_t kCpuDevice = 1;
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
-int64_t ElementBytesOf(const NDArray& array) { return array.empty() ? 0 : array.shape().Size() * SizeOf(array.dtype()); }
+int64_t ElementBytesOf(const NDArray& array) {
+  return array.empty() ? 0 : array.shape().Size() * SizeOf(array.dtype());
+}
 
 // Calls work(part, bytes) for consecutive parts of a plain array, in order.
 template <typename Work>
@@ -68,14 +72,16 @@ void PutArray(const WritePiece& write, const NDArray& array) {
 
 uint64_t RecordBytes(const NDArray& array) {
   if (array.empty()) return 3 * sizeof(int32_t);
-  return 6 * sizeof(int32_t) + static_cast<uint64_t>(array.shape().ndim()) * sizeof(int64_t) + static_cast<uint64_t>(ElementBytesOf(array));
+  return 6 * sizeof(int32_t) + static_cast<uint64_t>(array.shape().ndim()) * sizeof(int64_t) +
+         static_cast<uint64_t>(ElementBytesOf(array));
 }
 
 // ---- Reading
 
 class Reader {
  public:
-  Reader(const ReadPiece& read, uint64_t bytes, const std::string& file) : read_(read), bytes_(bytes), file_(file) {}
+  Reader(const ReadPiece& read, uint64_t bytes, const std::string& file)
+      : read_(read), bytes_(bytes), file_(file) {}
 
   uint64_t left() const { return bytes_ - at_; }
   uint64_t at() const { return at_; }
@@ -107,7 +113,8 @@ class Reader {
   }
   template <typename... Args>
   [[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) const {
-    Throw(ErrorKind::kData, "{} cannot be read at byte {}: {}", file_, at_, format(text, std::forward<Args>(args)...));
+    Throw(ErrorKind::kData, "{} cannot be read at byte {}: {}", file_, at_,
+          format(text, std::forward<Args>(args)...));
   }
 
  private:
@@ -126,10 +133,13 @@ DType ReadType(Reader* in) {
   static constexpr int32_t kForeignFlags[] = {5, 7, 8, 9, 10, 11};
   const auto flag = in->Get<int32_t>("an element type");
   for (size_t i = 0; i < std::size(kForeignFlags); ++i) {
-    if (flag == kForeignFlags[i]) in->Fail("an array of type {}, which mxtrain does not support; save it as int32 or float32", kForeign[i]);
+    if (flag == kForeignFlags[i])
+      in->Fail("an array of type {}, which mxtrain does not support; save it as int32 or float32",
+               kForeign[i]);
   }
   const auto type = static_cast<DType>(flag);
-  if (flag < 0 || flag > static_cast<int32_t>(DType::kBfloat16) || std::string_view(NameOf(type)) == "unknown") {
+  if (flag < 0 || flag > static_cast<int32_t>(DType::kBfloat16) ||
+      std::string_view(NameOf(type)) == "unknown") {
     in->Fail("{} is not an element type", flag);
   }
   return type;
@@ -138,7 +148,8 @@ DType ReadType(Reader* in) {
 // `Dim`: the integer type of a dimension in this version.
 template <typename Dim>
 TShape ReadDims(Reader* in, int64_t ndim) {
-  if (ndim < 0 || ndim > TShape::kMaxDims) in->Fail("an array of {} dimensions; at most {} are supported", ndim, TShape::kMaxDims);
+  if (ndim < 0 || ndim > TShape::kMaxDims)
+    in->Fail("an array of {} dimensions; at most {} are supported", ndim, TShape::kMaxDims);
   TShape shape = TShape::OfRank(static_cast<int>(ndim));
   for (int i = 0; i < shape.ndim(); ++i) {
     const auto dim = in->Get<Dim>("a shape");
@@ -159,7 +170,8 @@ uint64_t ElementBytes(const Reader& in, const TShape& shape, DType type) {
   for (int64_t dim : shape) {
     if (dim == 0) continue;
     if (count > most / static_cast<uint64_t>(dim)) {
-      in.Fail("an array of {} {} is larger than the rest of the file ({} bytes)", NameOf(type), shape.ToString(), in.left());
+      in.Fail("an array of {} {} is larger than the rest of the file ({} bytes)", NameOf(type),
+              shape.ToString(), in.left());
     }
     count *= static_cast<uint64_t>(dim);
   }
@@ -169,7 +181,8 @@ uint64_t ElementBytes(const Reader& in, const TShape& shape, DType type) {
 void RequireDense(Reader* in) {
   const auto storage = in->Get<int32_t>("a storage type");
   if (storage == 1 || storage == 2) {
-    in->Fail("a sparse array ({}); convert it with tostype('default') before saving", storage == 1 ? "row_sparse" : "csr");
+    in->Fail("a sparse array ({}); convert it with tostype('default') before saving",
+             storage == 1 ? "row_sparse" : "csr");
   }
   if (storage != 0) in->Fail("{} is not a storage type", storage);
 }
@@ -186,7 +199,11 @@ ArrayRecord ReadRecord(Reader* in) {
     record.shape = ReadDims<int64_t>(in, in->Get<uint32_t>("a shape"));
     if (record.shape.ndim() == 0) return record;
   } else {
-    if (first > kMostDims) in->Fail("0x{:08X} does not start an array of a known version (the file is damaged, or from a newer system)", first);
+    if (first > kMostDims)
+      in->Fail(
+          "0x{:08X} does not start an array of a known version (the file is damaged, or from a "
+          "newer system)",
+          first);
     record.shape = ReadDims<uint32_t>(in, first);
     if (record.shape.ndim() == 0) return record;
   }
@@ -201,19 +218,23 @@ ArrayRecord ReadRecord(Reader* in) {
 
 }  // namespace
 
-ArrayIndex::ArrayIndex(const ReadPiece& read, uint64_t bytes, std::string file_name) : file_name_(std::move(file_name)) {
+ArrayIndex::ArrayIndex(const ReadPiece& read, uint64_t bytes, std::string file_name)
+    : file_name_(std::move(file_name)) {
   Reader in(read, bytes, file_name_);
   if (in.Get<uint64_t>("the header") != kMagic) {
-    Throw(ErrorKind::kData, "{} is not a parameter file: it does not begin with the number 0x112", file_name_);
+    Throw(ErrorKind::kData, "{} is not a parameter file: it does not begin with the number 0x112",
+          file_name_);
   }
   in.Get<uint64_t>("the header");
   const auto count = in.Get<uint64_t>("the number of arrays");
-  if (count > in.left() / sizeof(uint32_t)) in.Fail("{} arrays are more than the file can hold", count);
+  if (count > in.left() / sizeof(uint32_t))
+    in.Fail("{} arrays are more than the file can hold", count);
   if (count > kMostArrays) in.Fail("{} arrays; at most {} are supported", count, kMostArrays);
   for (uint64_t i = 0; i < count; ++i) records_.push_back(ReadRecord(&in));
   const auto names = in.Get<uint64_t>("the number of names");
   if (names != 0 && names != count) in.Fail("{} names for {} arrays", names, count);
-  for (uint64_t i = 0; i < names; ++i) names_.push_back(in.GetText(in.Get<uint64_t>("a name"), "a name"));
+  for (uint64_t i = 0; i < names; ++i)
+    names_.push_back(in.GetText(in.Get<uint64_t>("a name"), "a name"));
   if (in.left() > 0) in.Fail("{} bytes follow the last name", in.left());
 }
 
@@ -225,7 +246,8 @@ NamedArrays ArrayIndex::Load(Runtime& runtime, const ReadPiece& read) const {
     const ArrayRecord& record = records_[i];
     NDArray& array = result.arrays.emplace_back();
     if (record.empty) continue;
-    array = NDArray(runtime, record.shape, record.type, Context::cpu(), {}, names_.empty() ? file_name_ : names_[i]);
+    array = NDArray(runtime, record.shape, record.type, Context::cpu(), {},
+                    names_.empty() ? file_name_ : names_[i]);
     in.Pass(record.at - in.at(), "a record");
     ForPieces(array, [&](NDArray part, int64_t bytes) {
       piece.resize(static_cast<size_t>(bytes));
@@ -241,7 +263,8 @@ void WriteArrays(const NamedArrays& arrays, const WritePiece& write) {
     Throw(ErrorKind::kBug, "{} names for {} arrays", arrays.names.size(), arrays.arrays.size());
   }
   if (arrays.arrays.size() > kMostArrays) {
-    Throw(ErrorKind::kConfig, "{} arrays are too many for one file; at most {} are supported", arrays.arrays.size(), kMostArrays);
+    Throw(ErrorKind::kConfig, "{} arrays are too many for one file; at most {} are supported",
+          arrays.arrays.size(), kMostArrays);
   }
   Put(write, kMagic);
   Put<uint64_t>(write, 0);
@@ -268,7 +291,8 @@ std::string SerializeArrays(const NamedArrays& arrays) {
   return out;
 }
 
-NamedArrays DeserializeArrays(Runtime& runtime, std::string_view bytes, const std::string& file_name) {
+NamedArrays DeserializeArrays(Runtime& runtime, std::string_view bytes,
+                              const std::string& file_name) {
   const auto from_begin = [bytes] {
     return [rest = bytes](std::span<char> to) mutable {
       rest.copy(to.data(), to.size());
@@ -287,7 +311,8 @@ void SaveArrays(const std::string& path, const NamedArrays& arrays) {
 NamedArrays LoadArrays(Runtime& runtime, const std::string& path) {
   FileReader file(path);
   const ReadPiece read = [&file](std::span<char> to) {
-    if (file.Read(to) != to.size()) Throw(ErrorKind::kData, "{} was truncated while it was read", file.path());
+    if (file.Read(to) != to.size())
+      Throw(ErrorKind::kData, "{} was truncated while it was read", file.path());
   };
   const ArrayIndex index(read, file.size(), path);
   file.Rewind();

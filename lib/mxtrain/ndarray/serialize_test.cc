@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -33,9 +34,12 @@ const std::string kHead = Hex("12 01 00*6 00*8 01 00*7");
 const std::string kDeviceTypeData = Hex("01 00*3 00*4 00*4 00 00 80 3f 00 00 00 40");
 const std::string kNames = Hex("01 00*7 05 00*7 61 72 67 3a 77");
 const std::string kV0File = kHead + Hex("02 00*3 01 00*3 02 00*3") + kDeviceTypeData + kNames;
-const std::string kV1File = kHead + Hex("c8 fa 93 f9 02 00*3 01 00*7 02 00*7") + kDeviceTypeData + kNames;
-const std::string kV2File = kHead + Hex("c9 fa 93 f9 00*4 02 00*3 01 00*7 02 00*7") + kDeviceTypeData + kNames;
-const std::string kV3File = kHead + Hex("ca fa 93 f9 00*4 02 00*3 01 00*7 02 00*7") + kDeviceTypeData + kNames;
+const std::string kV1File =
+    kHead + Hex("c8 fa 93 f9 02 00*3 01 00*7 02 00*7") + kDeviceTypeData + kNames;
+const std::string kV2File =
+    kHead + Hex("c9 fa 93 f9 00*4 02 00*3 01 00*7 02 00*7") + kDeviceTypeData + kNames;
+const std::string kV3File =
+    kHead + Hex("ca fa 93 f9 00*4 02 00*3 01 00*7 02 00*7") + kDeviceTypeData + kNames;
 constexpr size_t kV2TypeAt = 24 + 28 + 8;
 
 RuntimeOptions Naive() {
@@ -83,7 +87,8 @@ TEST_CASE("version 2 is written, byte for byte") {
 TEST_CASE("every type, layout and odd shape round-trips") {
   Runtime runtime(Naive(), nullptr);
   NamedArrays saved;
-  for (DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16, DType::kUint8, DType::kInt32, DType::kInt64}) {
+  for (DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16,
+                     DType::kUint8, DType::kInt32, DType::kInt64}) {
     saved.arrays.emplace_back(runtime, TShape{2, 9, 1, 3}, type).Fill(5);
   }
   std::vector<float> values(54);
@@ -107,7 +112,8 @@ TEST_CASE("every type, layout and odd shape round-trips") {
 
 TEST_CASE("a record without a shape is an empty array in every version") {
   Runtime runtime(Naive(), nullptr);
-  for (const char* record : {"00*4", "c8 fa 93 f9 00*4", "c9 fa 93 f9 00*4 00*4", "ca fa 93 f9 00*4 ff*4"}) {
+  for (const char* record :
+       {"00*4", "c8 fa 93 f9 00*4", "c9 fa 93 f9 00*4 00*4", "ca fa 93 f9 00*4 ff*4"}) {
     const NamedArrays loaded = DeserializeArrays(runtime, kHead + Hex(record) + Hex("00*8"), "x");
     REQUIRE(loaded.arrays.size() == 1);
     CHECK(loaded.arrays[0].empty());
@@ -123,39 +129,50 @@ TEST_CASE("a file truncated anywhere is an error that says where") {
     }
   }
   CHECK(ErrorOf(runtime, kV2File.substr(0, 70)) ==
-        "net.params cannot be read at byte 64: an array of float32 [1, 2] is larger than the rest of the file (6 bytes)");
-  CHECK(ErrorOf(runtime, kV2File.substr(0, 90)) == "net.params cannot be read at byte 88: the file ends inside a name");
+        "net.params cannot be read at byte 64: an array of float32 [1, 2] is larger than the rest "
+        "of the file (6 bytes)");
+  CHECK(ErrorOf(runtime, kV2File.substr(0, 90)) ==
+        "net.params cannot be read at byte 88: the file ends inside a name");
 }
 
 TEST_CASE("damage is recognised and allocates nothing") {
   Runtime runtime(Naive(), nullptr);
   const int64_t before = runtime.storage().GetStats(Context::cpu()).allocations;
   for (int bit = 0; bit < 32; ++bit) {  // of the number of dimensions
-    for (const auto& [file, at] : {std::pair{kV0File, 24}, {kV1File, 28}, {kV2File, 32}, {kV3File, 32}}) {
+    for (const auto& [file, at] :
+         {std::pair{kV0File, 24}, {kV1File, 28}, {kV2File, 32}, {kV3File, 32}}) {
       std::string damaged = file;
       damaged[static_cast<size_t>(at + bit / 8)] ^= static_cast<char>(1 << bit % 8);
       CAPTURE(bit);
       CHECK_FALSE(ErrorOf(runtime, damaged).empty());
     }
   }
-  CHECK(ErrorOf(runtime, Patched(kV2File, 0, "PK")) == "net.params is not a parameter file: it does not begin with the number 0x112");
+  CHECK(ErrorOf(runtime, Patched(kV2File, 0, "PK")) ==
+        "net.params is not a parameter file: it does not begin with the number 0x112");
   CHECK(ErrorOf(runtime, Patched(kV2File, 16, Hex("ff*8"))) ==
-        "net.params cannot be read at byte 24: 18446744073709551615 arrays are more than the file can hold");
-  CHECK(
-      ErrorOf(runtime, Patched(kV2File, 24, Hex("cb"))) ==
-      "net.params cannot be read at byte 28: 0xF993FACB does not start an array of a known version (the file is damaged, or from a newer system)");
+        "net.params cannot be read at byte 24: 18446744073709551615 arrays are more than the file "
+        "can hold");
+  CHECK(ErrorOf(runtime, Patched(kV2File, 24, Hex("cb"))) ==
+        "net.params cannot be read at byte 28: 0xF993FACB does not start an array of a known "
+        "version (the file is damaged, or from a newer system)");
   CHECK(ErrorOf(runtime, Patched(kV2File, 28, Hex("01"))) ==
-        "net.params cannot be read at byte 32: a sparse array (row_sparse); convert it with tostype('default') before saving");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 28, Hex("07"))) == "net.params cannot be read at byte 32: 7 is not a storage type");
+        "net.params cannot be read at byte 32: a sparse array (row_sparse); convert it with "
+        "tostype('default') before saving");
+  CHECK(ErrorOf(runtime, Patched(kV2File, 28, Hex("07"))) ==
+        "net.params cannot be read at byte 32: 7 is not a storage type");
   CHECK(ErrorOf(runtime, Patched(kV2File, 32, Hex("09"))) ==
         "net.params cannot be read at byte 36: an array of 9 dimensions; at most 8 are supported");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 36, Hex("ff*8"))) == "net.params cannot be read at byte 44: a dimension of -1");
-  CHECK(
-      ErrorOf(runtime, Patched(kV2File, 36, Hex("00*7 40 00*7 40"))) ==  // 2^62 x 2^62: the product overflows
-      "net.params cannot be read at byte 64: an array of float32 [4611686018427387904, 4611686018427387904] is larger than the rest of the "
-      "file (29 bytes)");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 72, Hex("02"))) == "net.params cannot be read at byte 80: 2 names for 1 arrays");
-  CHECK(ErrorOf(runtime, kV2File + "x") == "net.params cannot be read at byte 93: 1 bytes follow the last name");
+  CHECK(ErrorOf(runtime, Patched(kV2File, 36, Hex("ff*8"))) ==
+        "net.params cannot be read at byte 44: a dimension of -1");
+  CHECK(ErrorOf(runtime, Patched(kV2File, 36,
+                                 Hex("00*7 40 00*7 40"))) ==  // 2^62 x 2^62: the product overflows
+        "net.params cannot be read at byte 64: an array of float32 [4611686018427387904, "
+        "4611686018427387904] is larger than the rest of the "
+        "file (29 bytes)");
+  CHECK(ErrorOf(runtime, Patched(kV2File, 72, Hex("02"))) ==
+        "net.params cannot be read at byte 80: 2 names for 1 arrays");
+  CHECK(ErrorOf(runtime, kV2File + "x") ==
+        "net.params cannot be read at byte 93: 1 bytes follow the last name");
   CHECK(runtime.storage().GetStats(Context::cpu()).allocations == before);
 }
 
@@ -163,35 +180,46 @@ TEST_CASE("damage is recognised and allocates nothing") {
 TEST_CASE("a file of countless empty records is refused before they are read") {
   Runtime runtime(Naive(), nullptr);
   const auto file_of = [](uint64_t arrays) {
-    const std::string head = Hex("12 01 00*6 00*8") + std::string(reinterpret_cast<const char*>(&arrays), sizeof arrays);
+    const std::string head =
+        Hex("12 01 00*6 00*8") + std::string(reinterpret_cast<const char*>(&arrays), sizeof arrays);
     return head + std::string(arrays * sizeof(uint32_t) + sizeof(uint64_t), '\0');
   };
   const std::string large = file_of(uint64_t{1} << 22);
   test::PeakBytes peak;
-  CHECK(ErrorOf(runtime, large) == "net.params cannot be read at byte 24: 4194304 arrays; at most 65536 are supported");
+  CHECK(ErrorOf(runtime, large) ==
+        "net.params cannot be read at byte 24: 4194304 arrays; at most 65536 are supported");
   CHECK(peak.value() < 1 << 20);
   CHECK(DeserializeArrays(runtime, file_of(65536), "net.params").arrays.size() == 65536);
   const NamedArrays many{{}, std::vector<NDArray>(65537)};
-  CHECK_THROWS_WITH_AS(SerializeArrays(many), "65537 arrays are too many for one file; at most 65536 are supported", Error);
+  CHECK_THROWS_WITH_AS(SerializeArrays(many),
+                       "65537 arrays are too many for one file; at most 65536 are supported",
+                       Error);
 }
 
 TEST_CASE("unsupported element types of the format are named") {
   Runtime runtime(Naive(), nullptr);
-  const std::pair<const char*, const char*> types[] = {{"05", "int8"},   {"07", "bool"},   {"08", "int16"},
-                                                       {"09", "uint16"}, {"0a", "uint32"}, {"0b", "uint64"}};
+  const std::pair<const char*, const char*> types[] = {{"05", "int8"},   {"07", "bool"},
+                                                       {"08", "int16"},  {"09", "uint16"},
+                                                       {"0a", "uint32"}, {"0b", "uint64"}};
   for (const auto& [flag, name] : types) {
     CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex(flag))) ==
-          format("net.params cannot be read at byte 64: an array of type {}, which mxtrain does not support; save it as int32 or float32",
+          format("net.params cannot be read at byte 64: an array of type {}, which mxtrain does "
+                 "not support; save it as int32 or float32",
                  name));
   }
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("0d"))) == "net.params cannot be read at byte 64: 13 is not an element type");
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("ff*4"))) == "net.params cannot be read at byte 64: -1 is not an element type");
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("00 01"))) == "net.params cannot be read at byte 64: 256 is not an element type");
+  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("0d"))) ==
+        "net.params cannot be read at byte 64: 13 is not an element type");
+  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("ff*4"))) ==
+        "net.params cannot be read at byte 64: -1 is not an element type");
+  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("00 01"))) ==
+        "net.params cannot be read at byte 64: 256 is not an element type");
 }
 
 TEST_CASE("arrays go through files") {
   Runtime runtime(Naive(), nullptr);
-  const std::string path = (std::filesystem::temp_directory_path() / ("mxtrain_serialize_" + std::to_string(getpid()))).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("mxtrain_serialize_" + std::to_string(getpid())))
+          .string();
   SaveArrays(path, {{"arg:w"}, {NDArray::FromVector(runtime, {1, 2}, {1, 2})}});
   CHECK(ReadFile(path) == kV2File);
   CHECK(LoadArrays(runtime, path).arrays[0].ToVector() == std::vector<float>{1, 2});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A non-owning view of an array's bytes for kernels; trivially copyable.
 #include <type_traits>
@@ -8,17 +9,22 @@
 namespace mxtrain {
 
 struct TBlob {
-  void* data = nullptr;  // null: not given (a backward input the plan does not read), or no elements
+  void* data =
+      nullptr;  // null: not given (a backward input the plan does not read), or no elements
   TShape shape;
   DType type = DType::kUnknown;
   Layout layout;
   Context ctx;
 
   template <typename T>
-  MXTRAIN_HD T* dptr() const { return static_cast<T*>(data); }
+  MXTRAIN_HD T* dptr() const {
+    return static_cast<T*>(data);
+  }
   int64_t Size() const { return shape.Size(); }
   // Elements including padding, for flat kernels.
-  int64_t StoredSize() const { return layout.plain() ? shape.Size() : layout.Bytes(shape, type) / SizeOf(type); }
+  int64_t StoredSize() const {
+    return layout.plain() ? shape.Size() : layout.Bytes(shape, type) / SizeOf(type);
+  }
 };
 static_assert(std::is_trivially_copyable_v<TBlob>);
 

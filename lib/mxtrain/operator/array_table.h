@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Loops over the elements of many arrays together. A GPU needs one kernel launch for dozens of
 // arrays. Each array is divided into chunks. A chunk is a row (rows.h) whose team finds its array
 // in a table that is passed with the functor as a kernel argument. If there are more arrays than a
 // table holds, several tables run in turn. The CPU can run the same code.
 //
-//   struct Array { const float* x; int64_t size; };  // what the loop knows of an array; size: its elements
-//   ForTables<Array>(count, [&](size_t n) { return Array{...}; }, [&](const ArrayTable<Array>& table) { ForChunks(device, table, f); });
+//   struct Array { const float* x; int64_t size; };  // what the loop knows of an array; size: its
+//   elements ForTables<Array>(count, [&](size_t n) { return Array{...}; }, [&](const
+//   ArrayTable<Array>& table) { ForChunks(device, table, f); });
 #include <algorithm>
 #include <cstdint>
 
@@ -21,12 +23,13 @@ inline int64_t ChunksOf(int64_t size) {
 template <typename Array>
 struct ArrayTable {
   static constexpr size_t kBytes = 3584;  // CUDA has 4096 for all arguments of a kernel
-  static constexpr int kMost = static_cast<int>((kBytes - 2 * sizeof(int64_t)) / (sizeof(Array) + sizeof(int64_t)));
+  static constexpr int kMost =
+      static_cast<int>((kBytes - 2 * sizeof(int64_t)) / (sizeof(Array) + sizeof(int64_t)));
 
   Array arrays[kMost];
   int64_t ends[kMost];  // chunks of arrays 0 .. this one, inclusive
   int64_t count = 0;
-  int64_t first = 0;    // index of arrays[0] among all arrays of the loop
+  int64_t first = 0;  // index of arrays[0] among all arrays of the loop
 
   int64_t chunks() const { return count == 0 ? 0 : ends[count - 1]; }
   MXTRAIN_HD int64_t Begin(int64_t i) const { return i == 0 ? 0 : ends[i - 1]; }
@@ -77,7 +80,8 @@ struct ChunkRow {
   F f;
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t chunk) const {
-    const int64_t i = table.Find(chunk), begin = (chunk - table.Begin(i)) * kChunk, end = begin + kChunk;
+    const int64_t i = table.Find(chunk), begin = (chunk - table.Begin(i)) * kChunk,
+                  end = begin + kChunk;
     const Array array = table.arrays[i];
     f(team, array, ArrayPart{table.first + i, chunk, begin, end < array.size ? end : array.size});
   }
@@ -105,7 +109,8 @@ struct JoinChunks {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t i) const {
     V sum{};
-    for (int64_t chunk = table.Begin(i) + team.rank(); chunk < table.ends[i]; chunk += team.size()) sum = sum + parts[chunk];
+    for (int64_t chunk = table.Begin(i) + team.rank(); chunk < table.ends[i]; chunk += team.size())
+      sum = sum + parts[chunk];
     sum = team.Fold(sum, AddBoth{});
     V* to = sums + table.first + i;
     if (team.rank() == 0) *to = req == OpReqType::kAddTo ? *to + sum : sum;
@@ -117,7 +122,8 @@ struct JoinChunks {
 // f(team, array, part) for every chunk of a table.
 template <typename Device, typename Array, typename F>
 void ForChunks(const Device& device, const ArrayTable<Array>& table, const F& f) {
-  static_assert(sizeof(detail::ChunkRow<Array, F>) <= 4096 - sizeof(int64_t), "the functor exceeds the kernel argument limit");
+  static_assert(sizeof(detail::ChunkRow<Array, F>) <= 4096 - sizeof(int64_t),
+                "the functor exceeds the kernel argument limit");
   ForRows(device, table.chunks(), kChunk, detail::ChunkRow<Array, F>{table, f});
 }
 
@@ -125,9 +131,11 @@ void ForChunks(const Device& device, const ArrayTable<Array>& table, const F& f)
 // where term = terms(array, n). Partial sums go through parts[chunk], so the order of summation
 // depends only on the sizes.
 template <typename V, typename Device, typename Array, typename Terms>
-void SumArrays(const Device& device, const ArrayTable<Array>& table, const Terms& terms, V* parts, OpReqType req, V* sums) {
+void SumArrays(const Device& device, const ArrayTable<Array>& table, const Terms& terms, V* parts,
+               OpReqType req, V* sums) {
   ForChunks(device, table, detail::SumChunk<V, Terms>{terms, parts});
-  ForRows(device, table.count, table.chunks(), detail::JoinChunks<V, Array>{table, parts, req, sums});
+  ForRows(device, table.count, table.chunks(),
+          detail::JoinChunks<V, Array>{table, parts, req, sums});
 }
 
 }  // namespace mxtrain

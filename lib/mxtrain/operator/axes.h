@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Axis arguments as users write them.
 #include "mxtrain/base/shape.h"
@@ -9,6 +10,7 @@ namespace mxtrain {
 MXTRAIN_API int CheckAxis(int64_t axis, const TShape& shape, std::string_view who);
 // The same when only the rank is known. "WHO: PARAM = 4 is out of range for WHAT with 4 axes; use
 // -4 .. 3".
-MXTRAIN_API int CheckAxis(int64_t axis, int ndim, std::string_view who, std::string_view param, std::string_view what);
+MXTRAIN_API int CheckAxis(int64_t axis, int ndim, std::string_view who, std::string_view param,
+                          std::string_view what);
 
 }  // namespace mxtrain

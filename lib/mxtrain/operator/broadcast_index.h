@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Maps the row-major index of an element of a plain array to the index in a smaller array that is
 // broadcast over it.
@@ -8,7 +9,8 @@ namespace mxtrain {
 class BroadcastIndex {
  public:
   // `small` has the rank of `large`; each of its axes has the same length or length 1.
-  BroadcastIndex(const TShape& large, const TShape& small) : ndim_(large.ndim()), same_(large == small) {
+  BroadcastIndex(const TShape& large, const TShape& small)
+      : ndim_(large.ndim()), same_(large == small) {
     int64_t step = 1;
     for (int i = ndim_ - 1; i >= 0; --i) {
       length_[i] = large[i];

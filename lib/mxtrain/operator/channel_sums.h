@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sums over the channels of an array, for biases and batch normalization. Written once for both
 // devices: Device is OnCpu or OnGpu.
@@ -14,7 +15,9 @@ struct ChannelView {
   ChannelView() = default;
   ChannelView(int64_t o, int64_t c, int64_t i) : outer(o), channels(c), inner(i) {}
   ChannelView(const TShape& shape, int axis, Layout layout = {})
-      : outer(shape.Product(0, axis)), channels(shape[axis]), inner(shape.Product(axis + 1, shape.ndim())) {
+      : outer(shape.Product(0, axis)),
+        channels(shape[axis]),
+        inner(shape.Product(axis + 1, shape.ndim())) {
     if (layout.plain()) return;
     MXTRAIN_ASSERT(axis == 1 && ChannelsLast(layout));
     outer *= inner;
@@ -28,20 +31,26 @@ namespace detail {
 
 // How the elements of each channel are divided into slices.
 inline Slices SlicesOf(const ChannelView& view) {
-  return view.inner > 1 ? Slices(view.channels, view.size()) : Slices::OfColumns(view.channels, view.size());
+  return view.inner > 1 ? Slices(view.channels, view.size())
+                        : Slices::OfColumns(view.channels, view.size());
 }
 
 // The elements [begin, end) of a channel with stride `step`, without a division per element.
 class ChannelWalk {
  public:
-  MXTRAIN_HD ChannelWalk(const ChannelView& view, int64_t channel, int64_t begin, int64_t end, int64_t step)
+  MXTRAIN_HD ChannelWalk(const ChannelView& view, int64_t channel, int64_t begin, int64_t end,
+                         int64_t step)
       : view_(view), channel_(channel), at_(begin), end_(end), step_(step) {
     outer_ = begin / view.inner, inner_ = begin % view.inner;
     step_outer_ = step / view.inner, step_inner_ = step % view.inner;
   }
   MXTRAIN_HD bool Done() const { return at_ >= end_; }
-  MXTRAIN_HD bool Has(int64_t count) const { return at_ + (count - 1) * step_ < end_; }  // so many more
-  MXTRAIN_HD int64_t place() const { return (outer_ * view_.channels + channel_) * view_.inner + inner_; }
+  MXTRAIN_HD bool Has(int64_t count) const {
+    return at_ + (count - 1) * step_ < end_;
+  }  // so many more
+  MXTRAIN_HD int64_t place() const {
+    return (outer_ * view_.channels + channel_) * view_.inner + inner_;
+  }
   MXTRAIN_HD void Next() {
     at_ += step_;
     outer_ += step_outer_;
@@ -71,7 +80,8 @@ struct ChannelPart {
     const int64_t slice = view.inner > 1 ? task % slices.count : task / view.channels;
     V sum{};
     const auto of = term.Of(channel);
-    ChannelWalk walk(view, channel, slices.Begin(slice) + team.rank(), slices.Begin(slice + 1), team.size());
+    ChannelWalk walk(view, channel, slices.Begin(slice) + team.rank(), slices.Begin(slice + 1),
+                     team.size());
     while (walk.Has(kLoadsAhead)) {
       V terms[kLoadsAhead];
       for (V& t : terms) {
@@ -93,7 +103,8 @@ struct JoinChannel {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t channel) const {
     V sum{};
-    for (int64_t k = team.rank(); k < count; k += team.size()) sum = sum + parts[channel * count + k];
+    for (int64_t k = team.rank(); k < count; k += team.size())
+      sum = sum + parts[channel * count + k];
     sum = team.Fold(sum, AddBoth{});
     if (team.rank() == 0) sums[channel] = sum;
   }
@@ -120,7 +131,8 @@ const V* SumChannels(const Device& device, const ChannelView& given, const F& te
   } else {
     ForColumns(device, tasks, slices.longest(), part);
   }
-  ForRows(device, view.channels, slices.count, detail::JoinChannel<V>{slices.count, part.parts, scratch});
+  ForRows(device, view.channels, slices.count,
+          detail::JoinChannel<V>{slices.count, part.parts, scratch});
   return scratch;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // elementwise.h for device code: out[i] = f(a[i], b[i], ...) over the stored elements, 16 bytes at
 // a time, honouring the request. `f` is MXTRAIN_HD, takes and returns ComputeOf<T>, and an input
@@ -22,7 +23,8 @@ __device__ inline T ElementOf(bool add, T before, const F& f, In... in) {
 // `packs` packs first, then the remaining elements. Per-call values are arguments: one kernel per
 // functor and type is enough.
 template <int kWidth, typename T, typename F, typename... In>
-__global__ void __launch_bounds__(cuda::kBlockThreads) ElementKernel(int64_t n, int64_t packs, bool add, T* out, F f, const In*... in) {
+__global__ void __launch_bounds__(cuda::kBlockThreads)
+    ElementKernel(int64_t n, int64_t packs, bool add, T* out, F f, const In*... in) {
   for (int64_t p = cuda::FirstIndex(); p < packs; p += cuda::IndexStride()) {
     const auto elements = [&](const Pack<In, kWidth>&... a) {
       Pack<T, kWidth> result{};
@@ -45,15 +47,19 @@ inline bool AlignedForPacks(const void* data) {
 }  // namespace detail
 
 template <typename T, typename F, typename... Blobs>
-void MapElements(const OnGpu& device, const TBlob& out, OpReqType req, const F& f, const Blobs&... in) {
+void MapElements(const OnGpu& device, const TBlob& out, OpReqType req, const F& f,
+                 const Blobs&... in) {
   static_assert(std::is_trivially_copyable_v<F>, "functors are copied to the device bytewise");
   constexpr int kWidth = 16 / sizeof(T);
   const int64_t n = out.StoredSize();
   if (n == 0 || req == OpReqType::kNullOp) return;
-  const bool aligned = (detail::AlignedForPacks(out.data) && ... && detail::AlignedForPacks(in.data));
+  const bool aligned =
+      (detail::AlignedForPacks(out.data) && ... && detail::AlignedForPacks(in.data));
   const int64_t packs = aligned ? n / kWidth : 0;
-  detail::ElementKernel<kWidth><<<cuda::BlocksFor(aligned ? packs + kWidth : n), cuda::kBlockThreads, 0, StreamOf(device.ctx).get()>>>(
-      n, packs, req == OpReqType::kAddTo, out.dptr<T>(), f, static_cast<const T*>(in.template dptr<T>())...);
+  detail::ElementKernel<kWidth>
+      <<<cuda::BlocksFor(aligned ? packs + kWidth : n), cuda::kBlockThreads, 0,
+         StreamOf(device.ctx).get()>>>(n, packs, req == OpReqType::kAddTo, out.dptr<T>(), f,
+                                       static_cast<const T*>(in.template dptr<T>())...);
   cuda::CheckLaunch("an element-wise loop");
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // out[i] = f(a[i], b[i], ...) on the CPU: the loop of all element-wise operators, over the stored
 // elements (opaque layouts run as flat arrays), parallel, vectorized for the machine, honouring the
@@ -11,12 +12,14 @@ namespace mxtrain {
 
 // The type in which elements of T are computed.
 template <typename T>
-using ComputeOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, WrappingInt, float>>;
+using ComputeOf = std::conditional_t<std::is_same_v<T, double>, double,
+                                     std::conditional_t<std::is_integral_v<T>, WrappingInt, float>>;
 
 namespace detail {
 
 template <bool kAdd, typename T, typename F, typename... In>
-[[gnu::always_inline]] inline void ElementLoop(int64_t begin, int64_t end, T* out, const F& f, const In*... in) {
+[[gnu::always_inline]] inline void ElementLoop(int64_t begin, int64_t end, T* out, const F& f,
+                                               const In*... in) {
 #pragma GCC ivdep
   for (int64_t i = begin; i < end; ++i) {
     const ComputeOf<T> value = f(static_cast<ComputeOf<In>>(in[i])...);
@@ -47,7 +50,8 @@ void MapArrays(int64_t n, T* out, OpReqType req, const F& f, const In*... in) {
 // ComputeOf<T> and is inlined: a small trivially copyable functor.
 template <typename T, typename F, typename... Blobs>
 void MapElements(const TBlob& out, OpReqType req, const F& f, const Blobs&... in) {
-  detail::MapArrays(out.StoredSize(), out.dptr<T>(), req, f, static_cast<const T*>(in.template dptr<T>())...);
+  detail::MapArrays(out.StoredSize(), out.dptr<T>(), req, f,
+                    static_cast<const T*>(in.template dptr<T>())...);
 }
 
 // As above, for code written once for both devices (elementwise.cuh has the GPU version).
@@ -56,6 +60,7 @@ void MapElements(const OnCpu&, const TBlob& out, OpReqType req, const F& f, cons
   MapElements<T>(out, req, f, in...);
 }
 
-inline const std::vector<DType> kFloatingTypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16};
+inline const std::vector<DType> kFloatingTypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16,
+                                                  DType::kBfloat16};
 
 }  // namespace mxtrain

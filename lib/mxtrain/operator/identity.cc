@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/identity.h"
 
 #include <cstring>
@@ -14,14 +15,16 @@ void CopyBlob(const OnCpu& device, OpReqType req, const TBlob& from, const TBlob
   } else if (req != OpReqType::kNullOp && from.data != to.data) {
     const int64_t width = SizeOf(to.type);
     ParallelFor(to.StoredSize(), 4 * kParallelGrain, [&](int64_t begin, int64_t end) {
-      std::memcpy(to.dptr<char>() + begin * width, from.dptr<char>() + begin * width, static_cast<size_t>((end - begin) * width));
+      std::memcpy(to.dptr<char>() + begin * width, from.dptr<char>() + begin * width,
+                  static_cast<size_t>((end - begin) * width));
     });
   }
 }
 
 void ZeroBlob(const OnCpu&, OpReqType req, const TBlob& to) {
   const int64_t bytes = to.StoredSize() * SizeOf(to.type);
-  if (req != OpReqType::kNullOp && req != OpReqType::kAddTo && bytes > 0) std::memset(to.data, 0, static_cast<size_t>(bytes));
+  if (req != OpReqType::kNullOp && req != OpReqType::kAddTo && bytes > 0)
+    std::memset(to.data, 0, static_cast<size_t>(bytes));
 }
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by operators whose output is their input: views of an array under another shape, and
 // losses that pass their input through.
@@ -10,7 +11,8 @@ namespace mxtrain {
 template <typename P>
 class ReshapingProperty : public PropertyWithParam<P> {
  public:
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>&,
                                              const std::vector<int>&) const override {
     return out_grad;
   }
@@ -36,12 +38,13 @@ MXTRAIN_API void ZeroBlob(const OnCpu& device, OpReqType req, const TBlob& to);
 template <typename Device>
 class Identity final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req, std::span<const TBlob> out_data,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req,
+               std::span<const TBlob> out_data, std::span<const TBlob>) override {
     CopyBlob(Device{ctx.run_ctx}, req[0], in_data[0], out_data[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     CopyBlob(Device{ctx.run_ctx}, req[0], out_grad[0], in_grad[0]);
   }
 };
@@ -49,11 +52,15 @@ class Identity final : public Operator {
 // The kernel of such an operator over plain arrays.
 template <typename Device = OnCpu>
 KernelEntry IdentityKernel(std::string op) {
-  return LastKernel<Device>(std::move(op), [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-    Plan plan = PlainPlan(property, request);
-    plan.make = [] { return std::make_unique<Identity<Device>>(); };
-    return plan;
-  }, Takes::kEveryType);
+  return LastKernel<Device>(
+      std::move(op),
+      [](const OperatorProperty& property, const PlanRequest& request,
+         Backend&) -> Expected<Plan, Refusal> {
+        Plan plan = PlainPlan(property, request);
+        plan.make = [] { return std::make_unique<Identity<Device>>(); };
+        return plan;
+      },
+      Takes::kEveryType);
 }
 
 }  // namespace mxtrain

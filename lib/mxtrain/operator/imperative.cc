@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/imperative.h"
 
 #include <algorithm>
 
 #include "mxtrain/base/philox.h"
-#include "mxtrain/operator/imperative_plan.h"
-#include "mxtrain/operator/run_ahead.h"
+#include "mxtrain/operator/internal/imperative_plan.h"
+#include "mxtrain/operator/internal/run_ahead.h"
 
 namespace mxtrain {
 namespace {
@@ -20,21 +21,23 @@ int64_t RoundUp(int64_t bytes) {
 }
 
 // Runtime and device of a call. All its arrays must share them.
-Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> aux, std::span<const NDArray> out, OpReqType req,
-              const Kwargs& kwargs) {
+Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> aux,
+              std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs) {
   const NDArray* first = nullptr;
   for (std::span<const NDArray> arrays : {in, aux, out}) {
     for (const NDArray& array : arrays) {
       if (array.empty()) Throw(ErrorKind::kConfig, "{} got an empty array; allocate it first", op);
       if (!first) first = &array;
-      if (&array.runtime() != &first->runtime()) Throw(ErrorKind::kConfig, "{} got arrays of two runtimes; use one", op);
+      if (&array.runtime() != &first->runtime())
+        Throw(ErrorKind::kConfig, "{} got arrays of two runtimes; use one", op);
       if (array.ctx() != first->ctx()) {
-        Throw(ErrorKind::kConfig, "{} got arrays on {} and {}; copy one of them first", op, first->ctx().ToString(),
-              array.ctx().ToString());
+        Throw(ErrorKind::kConfig, "{} got arrays on {} and {}; copy one of them first", op,
+              first->ctx().ToString(), array.ctx().ToString());
       }
     }
   }
-  if (!first) Throw(ErrorKind::kConfig, "{} takes no input; use InvokeInto with an output array", op);
+  if (!first)
+    Throw(ErrorKind::kConfig, "{} takes no input; use InvokeInto with an output array", op);
   const OpReqType planned = req == OpReqType::kWriteInplace ? OpReqType::kWriteTo : req;
   return {op, kwargs, in, aux, out, planned, first->runtime(), first->ctx()};
 }
@@ -42,9 +45,12 @@ Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const 
 // One call to the engine: the arrays that the operator gets, and its resources.
 class Invocation {
  public:
-  Invocation(const Call& call, std::shared_ptr<CallPlan> plan) : plan_(std::move(plan)), runtime_(call.runtime), ctx_(call.ctx) {
-    for (size_t i = 0; i < call.in.size(); ++i) in_.push_back(call.in[i].ToLayout(plan_->plan().in[i]));
-    for (size_t i = 0; i < call.aux.size(); ++i) aux_.push_back(call.aux[i].ToLayout(plan_->plan().aux[i]));
+  Invocation(const Call& call, std::shared_ptr<CallPlan> plan)
+      : plan_(std::move(plan)), runtime_(call.runtime), ctx_(call.ctx) {
+    for (size_t i = 0; i < call.in.size(); ++i)
+      in_.push_back(call.in[i].ToLayout(plan_->plan().in[i]));
+    for (size_t i = 0; i < call.aux.size(); ++i)
+      aux_.push_back(call.aux[i].ToLayout(plan_->plan().aux[i]));
     for (size_t i = 0; i < plan_->out().size(); ++i) AddOutput(call, i);
     CheckOverlaps();
     AddScratch();
@@ -114,7 +120,9 @@ void Invocation::BreakAlias(size_t output) {
 }
 
 void Invocation::CheckOverlaps() const {
-  auto refuse = [this](const char* what) { Throw(ErrorKind::kConfig, "{}: {} share memory", plan_->name(), what); };
+  auto refuse = [this](const char* what) {
+    Throw(ErrorKind::kConfig, "{}: {} share memory", plan_->name(), what);
+  };
   for (size_t i = 0; i < out_.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (out_[i].Overlaps(out_[j])) refuse("two outputs");
@@ -124,7 +132,8 @@ void Invocation::CheckOverlaps() const {
     auto meets = [&](const NDArray& array) { return array.Overlaps(aux_[i]); };
     if (std::any_of(out_.begin(), out_.end(), meets)) refuse("an output and an auxiliary state");
     if (std::any_of(in_.begin(), in_.end(), meets)) refuse("an argument and an auxiliary state");
-    if (std::any_of(aux_.begin(), aux_.begin() + static_cast<std::ptrdiff_t>(i), meets)) refuse("two auxiliary states");
+    if (std::any_of(aux_.begin(), aux_.begin() + static_cast<std::ptrdiff_t>(i), meets))
+      refuse("two auxiliary states");
   }
 }
 
@@ -135,7 +144,8 @@ void Invocation::AddScratch() {
     if (request.type == ResourceRequest::kTempSpace) bytes += RoundUp(request.bytes);
     if (request.type == ResourceRequest::kRandom) draws_ = true;
   }
-  if (bytes > 0) scratch_ = NDArray(runtime_, TShape{bytes}, DType::kUint8, ctx_, {}, plan_->name());
+  if (bytes > 0)
+    scratch_ = NDArray(runtime_, TShape{bytes}, DType::kUint8, ctx_, {}, plan_->name());
   if (draws_) random_ = {runtime_.options().seed, runtime_.NextImperativeStep()};
 }
 
@@ -196,8 +206,10 @@ engine::PushOptions Invocation::Options(int priority, const Vars& vars) const {
 
 void Invocation::Push(int priority) {
   const Vars vars = ListVars();
-  runtime_.engine().PushSync([self = *this, ticket = RunAhead::Of(runtime_).Enter(runtime_.engine())](RunContext run_ctx) mutable { self.Run(run_ctx); },
-                             vars.reads, vars.writes, Options(priority, vars));
+  runtime_.engine().PushSync(
+      [self = *this, ticket = RunAhead::Of(runtime_).Enter(runtime_.engine())](
+          RunContext run_ctx) mutable { self.Run(run_ctx); },
+      vars.reads, vars.writes, Options(priority, vars));
 }
 
 // Pushes the call and returns its visible outputs.
@@ -226,12 +238,13 @@ NDArray WithScalar(std::string_view op, const NDArray& a, double b) {
 
 }  // namespace
 
-std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in, const Kwargs& kwargs, std::span<const NDArray> aux) {
+std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in, const Kwargs& kwargs,
+                            std::span<const NDArray> aux) {
   return Start(MakeCall(op, in, aux, {}, OpReqType::kWriteTo, kwargs), 0);
 }
 
-void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs,
-                std::span<const NDArray> aux, int priority) {
+void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out,
+                OpReqType req, const Kwargs& kwargs, std::span<const NDArray> aux, int priority) {
   if (out.empty()) Throw(ErrorKind::kConfig, "{}: InvokeInto needs output arrays", op);
   Start(MakeCall(op, in, aux, out, req, kwargs), priority);
 }
@@ -254,7 +267,8 @@ struct PreparedCall::Impl {
       }
       return true;
     };
-    if (!lie_as(in, [&](size_t i) { return plan->plan().in[i]; }) || !lie_as(out, [&](size_t i) { return plan->out()[i].layout; }) ||
+    if (!lie_as(in, [&](size_t i) { return plan->plan().in[i]; }) ||
+        !lie_as(out, [&](size_t i) { return plan->out()[i].layout; }) ||
         !lie_as(aux, [&](size_t i) { return plan->plan().aux[i]; })) {
       return;
     }
@@ -270,8 +284,9 @@ struct PreparedCall::Impl {
   }
 };
 
-PreparedCall::PreparedCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out, OpReqType req,
-                           const Kwargs& kwargs, std::span<const NDArray> aux)
+PreparedCall::PreparedCall(std::string_view op, std::span<const NDArray> in,
+                           std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs,
+                           std::span<const NDArray> aux)
     : impl_(std::make_shared<Impl>()) {
   impl_->op = op;
   impl_->in.assign(in.begin(), in.end());
@@ -283,13 +298,17 @@ PreparedCall::PreparedCall(std::string_view op, std::span<const NDArray> in, std
 }
 
 void PreparedCall::Push(int priority) const {
-  if (!impl_->invocation) return InvokeInto(impl_->op, impl_->in, impl_->out, impl_->req, impl_->kwargs, impl_->aux, priority);
-  impl_->out[0].runtime().engine().PushSync([impl = impl_](RunContext run_ctx) { impl->invocation->Run(run_ctx); }, impl_->vars.reads,
-                                            impl_->vars.writes, impl_->invocation->Options(priority, impl_->vars));
+  if (!impl_->invocation)
+    return InvokeInto(impl_->op, impl_->in, impl_->out, impl_->req, impl_->kwargs, impl_->aux,
+                      priority);
+  impl_->out[0].runtime().engine().PushSync(
+      [impl = impl_](RunContext run_ctx) { impl->invocation->Run(run_ctx); }, impl_->vars.reads,
+      impl_->vars.writes, impl_->invocation->Options(priority, impl_->vars));
 }
 
 bool PreparedCall::Takes(std::span<const NDArray> in) const {
-  return std::equal(in.begin(), in.end(), impl_->in.begin(), impl_->in.end(), [](const NDArray& a, const NDArray& b) { return a.SameView(b); });
+  return std::equal(in.begin(), in.end(), impl_->in.begin(), impl_->in.end(),
+                    [](const NDArray& a, const NDArray& b) { return a.SameView(b); });
 }
 
 NDArray operator+(const NDArray& a, const NDArray& b) {
@@ -327,7 +346,8 @@ NDArray& operator-=(NDArray& a, const NDArray& b) {
   return a;
 }
 NDArray& operator*=(NDArray& a, double b) {
-  InvokeInto("_mul_scalar", {&a, 1}, {&a, 1}, OpReqType::kWriteInplace, {{"scalar", params::Print(b)}});
+  InvokeInto("_mul_scalar", {&a, 1}, {&a, 1}, OpReqType::kWriteInplace,
+             {{"scalar", params::Print(b)}});
   return a;
 }
 

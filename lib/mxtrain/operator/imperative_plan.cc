@@ -1,4 +1,5 @@
-#include "mxtrain/operator/imperative_plan.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/operator/internal/imperative_plan.h"
 
 #include <algorithm>
 #include <iterator>
@@ -16,14 +17,15 @@ struct Cache {
 
 void AppendSpecs(std::string* key, std::span<const NDArray> arrays) {
   for (const NDArray& array : arrays) {
-    fmt::format_to(std::back_inserter(*key), "|{}{}{}", static_cast<int>(array.dtype()), array.shape().ToString(),
-                   static_cast<const void*>(array.layout().desc()));
+    fmt::format_to(std::back_inserter(*key), "|{}{}{}", static_cast<int>(array.dtype()),
+                   array.shape().ToString(), static_cast<const void*>(array.layout().desc()));
   }
   *key += ';';
 }
 
 std::string KeyOf(const Call& call) {
-  std::string key = format("{}@{}:{}:{}", call.op, static_cast<int>(call.ctx.type), call.ctx.id, static_cast<int>(call.req));
+  std::string key = format("{}@{}:{}:{}", call.op, static_cast<int>(call.ctx.type), call.ctx.id,
+                           static_cast<int>(call.req));
   // Prefixes lengths, so that different lists of strings have different keys.
   for (const auto& [name, value] : call.kwargs) {
     fmt::format_to(std::back_inserter(key), "|{}:{}={}:{}", name.size(), name, value.size(), value);
@@ -33,10 +35,12 @@ std::string KeyOf(const Call& call) {
   return key;
 }
 
-void CheckCount(const char* op, const char* what, size_t given, const std::vector<std::string>& wanted) {
+void CheckCount(const char* op, const char* what, size_t given,
+                const std::vector<std::string>& wanted) {
   if (given == wanted.size()) return;
   const std::string names = wanted.empty() ? "" : format(" ({})", join(wanted, ", "));
-  Throw(ErrorKind::kConfig, "{} takes {} {}{}{}, but got {}", op, wanted.size(), what, wanted.size() == 1 ? "" : "s", names, given);
+  Throw(ErrorKind::kConfig, "{} takes {} {}{}{}, but got {}", op, wanted.size(), what,
+        wanted.size() == 1 ? "" : "s", names, given);
 }
 
 std::vector<TShape> ShapesOf(std::span<const NDArray> arrays) {
@@ -64,12 +68,13 @@ std::vector<std::optional<Layout>> LayoutsOf(std::span<const NDArray> arrays) {
 }
 
 // An array whose shape or type differs from the one inferred from the others.
-void CheckArrays(const char* op, const std::vector<std::string>& names, std::span<const NDArray> arrays,
-                 const std::vector<TensorSpec>& specs) {
+void CheckArrays(const char* op, const std::vector<std::string>& names,
+                 std::span<const NDArray> arrays, const std::vector<TensorSpec>& specs) {
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].shape() == specs[i].shape && arrays[i].dtype() == specs[i].type) continue;
-    Throw(ErrorKind::kConfig, "{}: {} is {} {}, but {} {} was expected", op, names[i], NameOf(arrays[i].dtype()),
-          arrays[i].shape().ToString(), NameOf(specs[i].type), specs[i].shape.ToString());
+    Throw(ErrorKind::kConfig, "{}: {} is {} {}, but {} {} was expected", op, names[i],
+          NameOf(arrays[i].dtype()), arrays[i].shape().ToString(), NameOf(specs[i].type),
+          specs[i].shape.ToString());
   }
 }
 
@@ -77,7 +82,8 @@ void CheckArrays(const char* op, const std::vector<std::string>& names, std::spa
 Kwargs WithCount(const Call& call, const OperatorRegistry& registry) {
   Kwargs kwargs = call.kwargs;
   const std::string key = registry.CreateUninitialized(call.op)->NumArgsKey();
-  const bool given = std::any_of(kwargs.begin(), kwargs.end(), [&](const auto& pair) { return pair.first == key; });
+  const bool given = std::any_of(kwargs.begin(), kwargs.end(),
+                                 [&](const auto& pair) { return pair.first == key; });
   if (!key.empty() && !given) kwargs.emplace_back(key, std::to_string(call.in.size()));
   return kwargs;
 }
@@ -86,7 +92,8 @@ Kwargs WithCount(const Call& call, const OperatorRegistry& registry) {
 
 CallPlan::CallPlan(const Call& call) {
   const OperatorRegistry& registry = call.runtime.operators();
-  const std::shared_ptr<const OperatorProperty> property = registry.Create(call.op, WithCount(call, registry));
+  const std::shared_ptr<const OperatorProperty> property =
+      registry.Create(call.op, WithCount(call, registry));
   const std::string name = property->TypeString();
   CheckCount(name.c_str(), "argument", call.in.size(), property->ListArguments());
   CheckCount(name.c_str(), "auxiliary state", call.aux.size(), property->ListAuxiliaryStates());
@@ -104,10 +111,12 @@ void CallPlan::Infer(const Call& call, const OperatorProperty& property) {
     CheckCount(name.c_str(), "output", call.out.size(), out_names);
   }
   std::vector<TShape> in = ShapesOf(call.in), aux = ShapesOf(call.aux), out = ShapesOf(call.out);
-  std::vector<DType> in_types = TypesOf(call.in), aux_types = TypesOf(call.aux), out_types = TypesOf(call.out);
+  std::vector<DType> in_types = TypesOf(call.in), aux_types = TypesOf(call.aux),
+                     out_types = TypesOf(call.out);
   out.resize(static_cast<size_t>(property.NumOutputs()));
   out_types.resize(out.size(), DType::kUnknown);
-  if (!property.InferShape(&in, &out, &aux)) Throw(ErrorKind::kConfig, "{}: cannot infer the shape of the output", name);
+  if (!property.InferShape(&in, &out, &aux))
+    Throw(ErrorKind::kConfig, "{}: cannot infer the shape of the output", name);
   if (!property.InferType(&in_types, &out_types, &aux_types))
     Throw(ErrorKind::kConfig, "{}: cannot infer the type of the output", name);
   in_ = Specs(in, in_types);
@@ -121,7 +130,8 @@ void CallPlan::Infer(const Call& call, const OperatorProperty& property) {
 
 void CallPlan::Choose(const Call& call, const OperatorProperty& property) {
   Backend& backend = call.runtime.backend(call.ctx);
-  const std::vector<std::optional<Layout>> in_layout = LayoutsOf(call.in), aux_layout = LayoutsOf(call.aux);
+  const std::vector<std::optional<Layout>> in_layout = LayoutsOf(call.in),
+                                           aux_layout = LayoutsOf(call.aux);
   std::vector<OpReqType> out_req(out_.size(), OpReqType::kWriteTo);
   std::fill_n(out_req.begin(), num_visible_, call.req);
   PlanRequest request;
@@ -155,11 +165,13 @@ void CallPlan::Return(std::unique_ptr<Operator> op) {
 }
 
 std::shared_ptr<CallPlan> PlanOf(const Call& call) {
-  const auto cache = std::static_pointer_cast<Cache>(call.runtime.Extension("imperative", [] { return std::make_shared<Cache>(); }));
+  const auto cache = std::static_pointer_cast<Cache>(
+      call.runtime.Extension("imperative", [] { return std::make_shared<Cache>(); }));
   const std::string key = KeyOf(call);
   {
     const std::lock_guard lock(cache->mutex);
-    if (const auto found = cache->plans.find(key); found != cache->plans.end()) return found->second;
+    if (const auto found = cache->plans.find(key); found != cache->plans.end())
+      return found->second;
   }
   auto plan = std::make_shared<CallPlan>(call);
   const std::lock_guard lock(cache->mutex);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/imperative.h"
 
 #include <doctest/doctest.h>
@@ -9,8 +10,8 @@
 #include <thread>
 
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/operator/internal/run_ahead.h"
 #include "mxtrain/operator/kernel.h"
-#include "mxtrain/operator/run_ahead.h"
 #include "mxtrain/operator/simple_op.h"
 
 namespace mxtrain {
@@ -29,7 +30,8 @@ void Reverse(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, R
 void Center(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
   float* mean = env.resource[0].GetSpace<float>(1);
   *mean = 0;
-  for (int64_t i = 0; i < src.Size(); ++i) *mean += src.dptr<float>()[i] / static_cast<float>(src.Size());
+  for (int64_t i = 0; i < src.Size(); ++i)
+    *mean += src.dptr<float>()[i] / static_cast<float>(src.Size());
   const float* x = src.dptr<float>();
   Map<float>(ctx, *ret, req, [x, mean](int64_t i) { return x[i] - *mean; });
 }
@@ -37,7 +39,8 @@ void Center(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req
 void Noise(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
   const float* x = src.dptr<float>();
   const Resource random = env.resource[0];
-  Map<float>(ctx, *ret, req, [x, random](int64_t i) { return x[i] + random.Uniform(static_cast<uint64_t>(i)); });
+  Map<float>(ctx, *ret, req,
+             [x, random](int64_t i) { return x[i] + random.Uniform(static_cast<uint64_t>(i)); });
 }
 
 std::shared_ptr<OperatorRegistry> Operators() {
@@ -45,8 +48,12 @@ std::shared_ptr<OperatorRegistry> Operators() {
   SimpleOp(*registry, "toy_reverse").set_function(DeviceType::kCPU, Reverse, kNoInplace);
   SimpleOp(*registry, "toy_center")
       .set_function(DeviceType::kCPU, Center, kInplaceInOut)
-      .set_resource_request(ResourceRequest::kTempSpace, [](const std::vector<TShape>&, const EnvArguments&) { return int64_t{4}; });
-  SimpleOp(*registry, "toy_noise").set_function(DeviceType::kCPU, Noise, kInplaceInOut).set_resource_request(ResourceRequest::kRandom);
+      .set_resource_request(
+          ResourceRequest::kTempSpace,
+          [](const std::vector<TShape>&, const EnvArguments&) { return int64_t{4}; });
+  SimpleOp(*registry, "toy_noise")
+      .set_function(DeviceType::kCPU, Noise, kInplaceInOut)
+      .set_resource_request(ResourceRequest::kRandom);
   return registry;
 }
 
@@ -117,7 +124,8 @@ TEST_CASE("a caller cannot run far ahead of the engine") {
   std::promise<void> gate;
   NDArray sum = NDArray::Zeros(*runtime, {1});
   const engine::VarHandle writes[] = {sum.var()};
-  runtime->engine().PushSync([opened = gate.get_future().share()](RunContext) { opened.wait(); }, {}, writes, {});
+  runtime->engine().PushSync([opened = gate.get_future().share()](RunContext) { opened.wait(); },
+                             {}, writes, {});
   std::atomic<int> pushed = 0;
   auto caller = std::async(std::launch::async, [&] {
     for (; pushed < 10000; ++pushed) sum = sum + 1.0;
@@ -132,7 +140,8 @@ TEST_CASE("a caller cannot run far ahead of the engine") {
   CHECK(sum.ToVector()[0] == 10000);
 }
 
-TEST_CASE("a call inside a function of the engine does not wait for itself, however many there are") {
+TEST_CASE(
+    "a call inside a function of the engine does not wait for itself, however many there are") {
   const auto runtime = MakeRuntime("threaded");
   const NDArray one = NDArray::Zeros(*runtime, {1}) + 1.0;
   const NDArray done = NDArray::Zeros(*runtime, {1});
@@ -146,7 +155,8 @@ TEST_CASE("a call inside a function of the engine does not wait for itself, howe
   CHECK((one + 1.0).ToVector()[0] == 2);
 }
 
-TEST_CASE("an output that is an input goes through a copy where the operator does not work in place") {
+TEST_CASE(
+    "an output that is an input goes through a copy where the operator does not work in place") {
   const auto runtime = MakeRuntime("threaded");
   const NDArray a = NDArray::FromVector(*runtime, {4}, {1, 2, 3, 4});
   InvokeInto("toy_reverse", {&a, 1}, {&a, 1});
@@ -165,7 +175,8 @@ TEST_CASE("an output that is an input goes through a copy where the operator doe
 
 TEST_CASE("request kinds") {
   const auto runtime = MakeRuntime("threaded");
-  const NDArray x = NDArray::FromVector(*runtime, {2}, {1, 2}), out = NDArray::FromVector(*runtime, {2}, {10, 20});
+  const NDArray x = NDArray::FromVector(*runtime, {2}, {1, 2}),
+                out = NDArray::FromVector(*runtime, {2}, {10, 20});
   InvokeInto("toy_reverse", {&x, 1}, {&out, 1}, OpReqType::kNullOp);
   CHECK(out.ToVector() == Vector{10, 20});
   InvokeInto("toy_reverse", {&x, 1}, {&out, 1}, OpReqType::kAddTo);
@@ -174,7 +185,8 @@ TEST_CASE("request kinds") {
   CHECK(out.ToVector() == Vector{2, 1});
 }
 
-TEST_CASE("opaque layouts are kept where the operator runs over them, and converted where it does not") {
+TEST_CASE(
+    "opaque layouts are kept where the operator runs over them, and converted where it does not") {
   const auto runtime = MakeRuntime("threaded");
   const Layout blocked = runtime->backend(Context::cpu()).Intern(BlockedLayout::FromName("aBcd8b"));
   const NDArray plain = NDArray::FromVector(*runtime, {1, 3, 1, 2}, {-1, 2, -3, 4, -5, 6});
@@ -211,12 +223,14 @@ TEST_CASE("random draws: a fresh step each call, the same again for the same see
 
 TEST_CASE("updates mutate weight and state") {
   const auto runtime = MakeRuntime("threaded");
-  const NDArray w = NDArray::FromVector(*runtime, {2}, {1, 2}), g = NDArray::FromVector(*runtime, {2}, {0.5, -1});
+  const NDArray w = NDArray::FromVector(*runtime, {2}, {1, 2}),
+                g = NDArray::FromVector(*runtime, {2}, {0.5, -1});
   const NDArray scalars = NDArray::FromVector(*runtime, {4}, {0.1f, 0, 1, 1});
   const NDArray m = NDArray::Zeros(*runtime, {2});
   const NDArray in[] = {w, g, scalars};
   for (int step = 0; step < 2; ++step) {
-    InvokeInto("sgd_mom_update", in, {&w, 1}, OpReqType::kWriteInplace, {{"momentum", "0.5"}}, {&m, 1});
+    InvokeInto("sgd_mom_update", in, {&w, 1}, OpReqType::kWriteInplace, {{"momentum", "0.5"}},
+               {&m, 1});
   }
   CHECK(m.ToVector()[0] == doctest::Approx(-0.075));
   CHECK(w.ToVector()[1] == doctest::Approx(2.25));
@@ -231,12 +245,21 @@ TEST_CASE("errors name the operator and what is wrong") {
   const NDArray pair[] = {a, b};
   CHECK(MessageOf([&] { a + b; }) == "elemwise_add: rhs has shape [4], but [3] was expected");
   CHECK(MessageOf([&] { Invoke("relu", pair); }) == "relu takes 1 argument (data), but got 2");
-  CHECK(MessageOf([&] { InvokeInto("relu", {&a, 1}, {&b, 1}); }) == "relu: data has shape [3], but [4] was expected");
-  CHECK(MessageOf([&] { Invoke("rellu", {&a, 1}); }) == "there is no operator 'rellu'; did you mean 'relu'?");
-  CHECK(MessageOf([&] { Invoke("uniform", {}); }) == "uniform takes no input; use InvokeInto with an output array");
-  CHECK(MessageOf([&] { Invoke("relu", {&a, 1}, {{"slope", "1"}}); }) == "relu has no parameter 'slope'; it takes none");
+  CHECK(MessageOf([&] {
+          InvokeInto("relu", {&a, 1}, {&b, 1});
+        }) == "relu: data has shape [3], but [4] was expected");
+  CHECK(MessageOf([&] {
+          Invoke("rellu", {&a, 1});
+        }) == "there is no operator 'rellu'; did you mean 'relu'?");
+  CHECK(MessageOf([&] { Invoke("uniform", {}); }) ==
+        "uniform takes no input; use InvokeInto with an output array");
+  CHECK(MessageOf([&] {
+          Invoke("relu", {&a, 1}, {{"slope", "1"}});
+        }) == "relu has no parameter 'slope'; it takes none");
   const NDArray none;
-  CHECK(MessageOf([&] { Invoke("relu", {&none, 1}); }) == "relu got an empty array; allocate it first");
+  CHECK(MessageOf([&] {
+          Invoke("relu", {&none, 1});
+        }) == "relu got an empty array; allocate it first");
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // kernel.h for device code: OnGpu{ctx} in place of OnCpu{ctx}. Only .cu files include it.
 //
@@ -35,7 +36,8 @@ struct MapBodyOfGpu {
 // MapOn of kernel.h, with one kernel for assignment and accumulation.
 template <typename T, typename F>
 void MapOn(const OnGpu& device, const TBlob& out, OpReqType req, F f) {
-  if (req != OpReqType::kNullOp) Launch(device, out.StoredSize(), detail::MapBodyOfGpu<T, F>{out.dptr<T>(), req, f});
+  if (req != OpReqType::kNullOp)
+    Launch(device, out.StoredSize(), detail::MapBodyOfGpu<T, F>{out.dptr<T>(), req, f});
 }
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tools for writing kernels: type dispatch, assignment that honours the request, launch of a
 // functor. kernel.cuh has the same for device code.
@@ -20,27 +21,38 @@ struct TypeTag {
 template <typename F>
 void SwitchFloating(DType type, const char* who, F&& f) {
   switch (type) {
-    case DType::kFloat32: return f(TypeTag<float>{});
-    case DType::kFloat64: return f(TypeTag<double>{});
-    case DType::kFloat16: return f(TypeTag<float16>{});
-    case DType::kBfloat16: return f(TypeTag<bfloat16>{});
-    default: Throw(ErrorKind::kConfig, "{} takes float32, float64, float16 or bfloat16, not {}", who, NameOf(type));
+    case DType::kFloat32:
+      return f(TypeTag<float>{});
+    case DType::kFloat64:
+      return f(TypeTag<double>{});
+    case DType::kFloat16:
+      return f(TypeTag<float16>{});
+    case DType::kBfloat16:
+      return f(TypeTag<bfloat16>{});
+    default:
+      Throw(ErrorKind::kConfig, "{} takes float32, float64, float16 or bfloat16, not {}", who,
+            NameOf(type));
   }
 }
 // As above for every type.
 template <typename F>
 void SwitchType(DType type, const char* who, F&& f) {
   switch (type) {
-    case DType::kUint8: return f(TypeTag<uint8_t>{});
-    case DType::kInt32: return f(TypeTag<int32_t>{});
-    case DType::kInt64: return f(TypeTag<int64_t>{});
-    default: return SwitchFloating(type, who, f);
+    case DType::kUint8:
+      return f(TypeTag<uint8_t>{});
+    case DType::kInt32:
+      return f(TypeTag<int32_t>{});
+    case DType::kInt64:
+      return f(TypeTag<int64_t>{});
+    default:
+      return SwitchFloating(type, who, f);
   }
 }
 
 // The type in which sums over T are accumulated.
 template <typename T>
-using AccumulatorOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
+using AccumulatorOf = std::conditional_t<std::is_same_v<T, double>, double,
+                                         std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
 
 // a + b; integers wrap around.
 template <typename A, typename B>
@@ -54,7 +66,8 @@ MXTRAIN_HD inline auto Plus(A a, B b) {
 // out[i] = value or out[i] += value. Not called for kNullOp.
 template <typename T, typename V>
 MXTRAIN_HD inline void Assign(OpReqType req, T* out, int64_t i, V value) {
-  out[i] = req == OpReqType::kAddTo ? static_cast<T>(Plus(static_cast<V>(out[i]), value)) : static_cast<T>(value);
+  out[i] = req == OpReqType::kAddTo ? static_cast<T>(Plus(static_cast<V>(out[i]), value))
+                                    : static_cast<T>(value);
 }
 
 // Calls f(std::bool_constant<accumulate>{}), which moves the choice out of the loop; does nothing
@@ -110,12 +123,13 @@ struct MapBody {
 
 }  // namespace detail
 
-// out[i] = f(i) honouring the request, over the stored elements of `out`. Device: OnCpu or OnGpu; for the latter f is a functor marked
-// MXTRAIN_HD.
+// out[i] = f(i) honouring the request, over the stored elements of `out`. Device: OnCpu or OnGpu;
+// for the latter f is a functor marked MXTRAIN_HD.
 template <typename T, typename Device, typename F>
 void MapOn(const Device& device, const TBlob& out, OpReqType req, F f) {
   SwitchReq(req, [&](auto accumulate) {
-    Launch(device, out.StoredSize(), detail::MapBody<T, decltype(accumulate)::value, F>{out.dptr<T>(), f});
+    Launch(device, out.StoredSize(),
+           detail::MapBody<T, decltype(accumulate)::value, F>{out.dptr<T>(), f});
   });
 }
 template <typename T, typename F>

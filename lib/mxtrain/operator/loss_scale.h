@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Loss scaling: small gradients vanish in float16, so all gradients of a step are those of S times
 // the loss, and the update divides them by S (Micikevicius et al. 2018, arXiv 1710.03740). S is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The execution interface. An Operator is made from a Plan, for fixed shapes, types and layouts.
 // Forward and Backward compute only and allocate nothing. Every Operator honours every request kind
@@ -20,21 +21,26 @@ enum class OpReqType : uint8_t { kNullOp, kWriteTo, kWriteInplace, kAddTo };
 struct OpContext {
   bool is_train = false;
   RunContext run_ctx;
-  std::span<const Resource> requested;  // answers OperatorProperty::ForwardResource / BackwardResource
-  std::span<const TBlob> saved;         // Plan::saved: written by Forward when a backward follows, read by Backward; raw bytes
-  TBlob workspace;                      // Plan::forward_workspace or backward_workspace bytes, 64-byte aligned, contents undefined
+  std::span<const Resource>
+      requested;                 // answers OperatorProperty::ForwardResource / BackwardResource
+  std::span<const TBlob> saved;  // Plan::saved: written by Forward when a backward follows, read by
+                                 // Backward; raw bytes
+  TBlob workspace;  // Plan::forward_workspace or backward_workspace bytes, 64-byte aligned,
+                    // contents undefined
 };
 
 class MXTRAIN_API Operator {
  public:
   virtual ~Operator() = default;
-  virtual void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req,
-                       std::span<const TBlob> out_data, std::span<const TBlob> aux_states) = 0;
+  virtual void Forward(const OpContext& ctx, std::span<const TBlob> in_data,
+                       std::span<const OpReqType> req, std::span<const TBlob> out_data,
+                       std::span<const TBlob> aux_states) = 0;
   // in_grad[i] = d(loss)/d(in_data[i]) as req[i] says. Arrays that the plan did not request have
   // their shape and data == nullptr. The default throws kBug: plans without a backward pass must
   // refuse when PlanRequest::needs_backward is set.
-  virtual void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in_data,
-                        std::span<const TBlob> out_data, std::span<const OpReqType> req, std::span<const TBlob> in_grad,
+  virtual void Backward(const OpContext& ctx, std::span<const TBlob> out_grad,
+                        std::span<const TBlob> in_data, std::span<const TBlob> out_data,
+                        std::span<const OpReqType> req, std::span<const TBlob> in_grad,
                         std::span<const TBlob> aux_states);
 };
 
@@ -57,17 +63,18 @@ enum class Math : uint8_t { kFast, kExact, kTf32 };
 
 struct PlanRequest {
   Context ctx;
-  bool is_train = false;         // OpContext::is_train of later runs
+  bool is_train = false;  // OpContext::is_train of later runs
   bool needs_backward = false;
-  bool deterministic = false;    // only plans whose results repeat bit for bit
+  bool deterministic = false;  // only plans whose results repeat bit for bit
   Math math = Math::kFast;
   int threads = 1;
-  std::span<const TensorSpec> in, out, aux;                 // shapes and types, all known
+  std::span<const TensorSpec> in, out, aux;  // shapes and types, all known
   // Fixed layout of the array; nullopt: the plan chooses it.
   std::span<const std::optional<Layout>> in_layout;
   std::span<const std::optional<Layout>> aux_layout;
-  std::span<const OpReqType> out_req;                       // one per output: kNullOp, kWriteTo or kAddTo
-  std::span<const OpReqType> grad_req;  // one per input; kNullOp: no gradient wanted; empty without backward
+  std::span<const OpReqType> out_req;  // one per output: kNullOp, kWriteTo or kAddTo
+  std::span<const OpReqType>
+      grad_req;  // one per input; kNullOp: no gradient wanted; empty without backward
 };
 
 // How the elements of an array are stored.
@@ -79,7 +86,7 @@ struct ArrayForm {
 
 // How an operator will run: the answer of a kernel.
 struct Plan {
-  const char* kernel = "";               // name of the kernel
+  const char* kernel = "";  // name of the kernel
   // Of forward. A gradient has its array's layout unless grad_form says otherwise.
   std::vector<Layout> in, out, aux;
   // A second layout of an input for Backward (as for convolution weights); nullopt: as in forward.
@@ -88,10 +95,11 @@ struct Plan {
   // Type and layout of an input's gradient if they differ from the input's in forward: sums that
   // stay float32 for a narrow weight. nullopt: as the input. Empty: all as their inputs.
   std::vector<std::optional<ArrayForm>> grad_form;
-  std::vector<InplacePair> forward_inplace, backward_inplace;  // granted; a subset of what the property allows
+  std::vector<InplacePair> forward_inplace,
+      backward_inplace;  // granted; a subset of what the property allows
   // Replaces DeclareBackwardDependency; may be wider or narrower.
   std::optional<BackwardReads> backward_reads;
-  std::vector<int64_t> saved;                   // bytes from forward to backward; only when needs_backward
+  std::vector<int64_t> saved;  // bytes from forward to backward; only when needs_backward
   int64_t forward_workspace = 0, backward_workspace = 0;  // bytes
   // kAddTo of gradients runs natively; else the caller passes kWriteTo and adds.
   bool accumulates = true;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One parameter of an operator, as text, for code that knows operators only by name.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/plans.h"
 
 #include <algorithm>
@@ -21,15 +22,19 @@ double MoveCost(double bytes) {
 }
 
 void GrantInplace(const OperatorProperty& property, const PlanRequest& request, Plan* plan) {
-  const auto grant = [&](std::vector<InplacePair> pairs, const auto& from, const auto& from_layout, const auto& to, const auto& to_layout) {
+  const auto grant = [&](std::vector<InplacePair> pairs, const auto& from, const auto& from_layout,
+                         const auto& to, const auto& to_layout) {
     std::erase_if(pairs, [&](const InplacePair& pair) {
       const auto f = static_cast<size_t>(pair.from), t = static_cast<size_t>(pair.to);
-      return from[f].type != to[t].type || BytesOf(from[f], from_layout[f]) != BytesOf(to[t], to_layout[t]);
+      return from[f].type != to[t].type ||
+             BytesOf(from[f], from_layout[f]) != BytesOf(to[t], to_layout[t]);
     });
     return pairs;
   };
-  plan->forward_inplace = grant(property.ForwardInplaceOption(), request.in, plan->in, request.out, plan->out);
-  plan->backward_inplace = grant(property.BackwardInplaceOption(), request.out, plan->out, request.in, plan->in);
+  plan->forward_inplace =
+      grant(property.ForwardInplaceOption(), request.in, plan->in, request.out, plan->out);
+  plan->backward_inplace =
+      grant(property.BackwardInplaceOption(), request.out, plan->out, request.in, plan->in);
 }
 
 Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request) {
@@ -46,9 +51,11 @@ Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request) {
 }
 
 PlanFn OfFloats(PlanFn plan) {
-  return [plan = std::move(plan)](const OperatorProperty& property, const PlanRequest& request, Backend& backend) -> Expected<Plan, Refusal> {
+  return [plan = std::move(plan)](const OperatorProperty& property, const PlanRequest& request,
+                                  Backend& backend) -> Expected<Plan, Refusal> {
     const DType type = (request.in.empty() ? request.out : request.in)[0].type;
-    if (!IsFloating(type)) return Refusal{format("computes with floating types, not {}; insert a Cast", NameOf(type))};
+    if (!IsFloating(type))
+      return Refusal{format("computes with floating types, not {}; insert a Cast", NameOf(type))};
     return plan(property, request, backend);
   };
 }
@@ -61,7 +68,8 @@ Layout OfferedChannelsLast(const PlanRequest& request, const TShape& shape) {
   return {};
 }
 
-void LieAs(Layout layout, const OperatorProperty& property, const PlanRequest& request, Plan* plan) {
+void LieAs(Layout layout, const OperatorProperty& property, const PlanRequest& request,
+           Plan* plan) {
   const auto lay = [&](std::span<const TensorSpec> arrays, std::vector<Layout>* layouts) {
     for (size_t i = 0; i < arrays.size(); ++i) {
       if (arrays[i].shape.ndim() == request.out[0].shape.ndim()) (*layouts)[i] = layout;
@@ -78,7 +86,8 @@ Plan FlatPlan(const OperatorProperty& property, const PlanRequest& request, bool
   Layout common;
   for (size_t i = 0; i < request.in.size() && common.plain(); ++i) {
     const std::optional<Layout>& offered = request.in_layout[i];
-    if (!offered || request.in[i].shape != shape || (offered->Padded(shape) && !zero_to_zero)) continue;
+    if (!offered || request.in[i].shape != shape || (offered->Padded(shape) && !zero_to_zero))
+      continue;
     common = *offered;
   }
   for (size_t i = 0; i < request.in.size(); ++i) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The definition of an operator, the same in every build: names, parameters, shapes, which arrays
 // its gradient reads, which may share memory. It does not depend on a device; implementations are
@@ -25,9 +26,9 @@ class MXTRAIN_API OperatorProperty {
  public:
   virtual ~OperatorProperty() = default;
 
-  virtual std::string TypeString() const = 0;  // the registered name: "Convolution"
+  virtual std::string TypeString() const = 0;   // the registered name: "Convolution"
   virtual void Init(const Kwargs& kwargs) = 0;  // throws kConfig for unknown keys and bad values
-  virtual Kwargs GetParams() const = 0;         // every parameter with its value, in declaration order
+  virtual Kwargs GetParams() const = 0;  // every parameter with its value, in declaration order
   virtual std::vector<FieldInfo> DescribeParams() const = 0;
   virtual std::string Description() const { return ""; }
 
@@ -36,7 +37,8 @@ class MXTRAIN_API OperatorProperty {
   virtual std::vector<std::string> ListAuxiliaryStates() const { return {}; }
   virtual int NumOutputs() const { return static_cast<int>(ListOutputs().size()); }
   virtual int NumVisibleOutputs() const { return NumOutputs(); }
-  // Variadic operators (Concat, ElementWiseSum): the parameter that counts the inputs; "" for the rest.
+  // Variadic operators (Concat, ElementWiseSum): the parameter that counts the inputs; "" for the
+  // rest.
   virtual std::string NumArgsKey() const { return ""; }
   // A missing argument becomes a variable with this initializer ("constant" 0.25 for PReLU's
   // gamma), as JSON text; "" for none.
@@ -45,15 +47,18 @@ class MXTRAIN_API OperatorProperty {
   // Infers in both directions as far as the operator can. Returns whether everything is known.
   // Throws kConfig, with both shapes, when shapes contradict. `in` has an entry per argument,
   // possibly with unknown parts; out and aux likewise.
-  virtual bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const = 0;
+  virtual bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                          std::vector<TShape>* aux) const = 0;
   // Default: one type for all arrays, including auxiliary states.
-  virtual bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const;
+  virtual bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                         std::vector<DType>* aux) const;
 
   // For operators whose arguments all have the shape of the output.
   virtual Elementwise elementwise() const { return Elementwise::kNo; }
 
   // Ids of the arrays that the gradient reads, out of the given ones. Default: all.
-  virtual std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  virtual std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                                     const std::vector<int>& in_data,
                                                      const std::vector<int>& out_data) const;
   // Loss operators: Backward reads no head gradient. Derived from DeclareBackwardDependency.
   bool NeedsHeadGradient() const;
@@ -67,14 +72,19 @@ class MXTRAIN_API OperatorProperty {
   virtual std::vector<InplacePair> ForwardIdentityOption() const { return {}; }
   virtual std::vector<InplacePair> BackwardIdentityOption() const { return {}; }
 
-  virtual std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>& in_shape) const { return (void)in_shape, std::vector<ResourceRequest>{}; }
-  virtual std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>& in_shape) const { return (void)in_shape, std::vector<ResourceRequest>{}; }
+  virtual std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>& in_shape) const {
+    return (void)in_shape, std::vector<ResourceRequest>{};
+  }
+  virtual std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>& in_shape) const {
+    return (void)in_shape, std::vector<ResourceRequest>{};
+  }
 
   // Multiply-adds of a forward pass, for `plan` and cost models. Default: elements of the outputs.
   virtual double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const;
 
   // The best kernel that accepts the request. Throws kConfig, with every refusal, if none does.
-  Plan CreatePlan(const OperatorRegistry& registry, const PlanRequest& request, Backend& backend) const;
+  Plan CreatePlan(const OperatorRegistry& registry, const PlanRequest& request,
+                  Backend& backend) const;
 };
 
 // A property whose parameters are one typed struct P : Parameter<P>.
@@ -96,9 +106,11 @@ class PropertyWithParam : public OperatorProperty {
 
 // Merges `from` into `into`; throws kConfig "WHO: WHAT has shape A, but B was expected" on
 // contradiction. For use in InferShape.
-MXTRAIN_API void UnifyShape(const TShape& from, TShape* into, const std::string& who, const std::string& what);
+MXTRAIN_API void UnifyShape(const TShape& from, TShape* into, const std::string& who,
+                            const std::string& what);
 
 // InferShape for operators whose arrays all have one shape.
-MXTRAIN_API bool InferSameShape(const OperatorProperty& property, std::vector<TShape>* in, std::vector<TShape>* out);
+MXTRAIN_API bool InferSameShape(const OperatorProperty& property, std::vector<TShape>* in,
+                                std::vector<TShape>* out);
 
 }  // namespace mxtrain

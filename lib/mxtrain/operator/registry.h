@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The operators known to a program and their kernels. Filled once at start (RegisterOperators,
 // plug-ins), read-only and safe from every thread afterwards.
@@ -15,7 +16,8 @@ namespace mxtrain {
 
 // One implementation of an operator. The kernels of an operator on a device are tried in order of
 // rank; `ref` (rank kRefRank) is the last.
-using PlanFn = std::function<Expected<Plan, Refusal>(const OperatorProperty&, const PlanRequest&, Backend&)>;
+using PlanFn =
+    std::function<Expected<Plan, Refusal>(const OperatorProperty&, const PlanRequest&, Backend&)>;
 struct KernelEntry {
   std::string op;
   DeviceType device = DeviceType::kCPU;
@@ -48,7 +50,8 @@ class MXTRAIN_API OperatorRegistry {
   ~OperatorRegistry();
 
   // Throws kConfig when the name or an alias is taken.
-  void AddProperty(const std::string& name, const std::vector<std::string>& aliases, std::function<std::unique_ptr<OperatorProperty>()> make);
+  void AddProperty(const std::string& name, const std::vector<std::string>& aliases,
+                   std::function<std::unique_ptr<OperatorProperty>()> make);
   void AddAlias(const std::string& name, const std::string& alias);
   // Throws kConfig if the operator has a kernel of that name on the device.
   void AddKernel(KernelEntry entry);
@@ -56,10 +59,11 @@ class MXTRAIN_API OperatorRegistry {
 
   // Throws kConfig "there is no operator 'X'; did you mean 'Y'?". Aliases are accepted.
   std::shared_ptr<const OperatorProperty> Create(std::string_view name, const Kwargs& kwargs) const;
-  std::unique_ptr<OperatorProperty> CreateUninitialized(std::string_view name) const;  // for `ops`: parameters, help
+  std::unique_ptr<OperatorProperty> CreateUninitialized(
+      std::string_view name) const;  // for `ops`: parameters, help
   bool Has(std::string_view name) const;
   std::string CanonicalName(std::string_view name) const;
-  std::vector<std::string> Names() const;                      // canonical, sorted
+  std::vector<std::string> Names() const;  // canonical, sorted
   std::vector<std::string> Aliases(std::string_view name) const;
   std::vector<const KernelEntry*> Kernels(std::string_view op, DeviceType device) const;  // by rank
   std::span<const FusePattern> Patterns() const;
@@ -87,13 +91,15 @@ struct PluginInfo {
 
 // A registry with every operator of this build and its CPU kernels. For the GPU, also those of the
 // CUDA backend if it can be loaded; otherwise the backend reports why (CheckDevice).
-MXTRAIN_API std::shared_ptr<OperatorRegistry> BuiltinOperators(DeviceType device = DeviceType::kCPU);
+MXTRAIN_API std::shared_ptr<OperatorRegistry> BuiltinOperators(
+    DeviceType device = DeviceType::kCPU);
 // Generated from the folders of operators/.
 void RegisterOperators(OperatorRegistry& registry);
 
-// One function per source file, named after the file: MXTRAIN_OPERATOR(convolution_cpu, registry) { registry.AddKernel(...); }
-// The build generates the list that calls them, for the tree and for a plug-in alike.
-#define MXTRAIN_OPERATOR(id, registry) \
+// One function per source file, named after the file: MXTRAIN_OPERATOR(convolution_cpu, registry) {
+// registry.AddKernel(...); } The build generates the list that calls them, for the tree and for a
+// plug-in alike.
+#define MXTRAIN_OPERATOR(id, registry)                                          \
   extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry); \
   extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry)
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/registry.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +15,9 @@ class Toy final : public OperatorProperty {
   Kwargs GetParams() const override { return {}; }
   std::vector<FieldInfo> DescribeParams() const override { return {}; }
   std::vector<std::string> ListArguments() const override { return {"data", "label"}; }
-  bool InferShape(std::vector<TShape>*, std::vector<TShape>*, std::vector<TShape>*) const override { return true; }
+  bool InferShape(std::vector<TShape>*, std::vector<TShape>*, std::vector<TShape>*) const override {
+    return true;
+  }
   std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>& in,
                                              const std::vector<int>& out) const override {
     return {in[1], out[0]};
@@ -30,7 +33,9 @@ KernelEntry Kernel(const std::string& name, int rank, PlanFn plan) {
 }
 
 PlanFn Refuse(const std::string& reason) {
-  return [reason](const OperatorProperty&, const PlanRequest&, Backend&) { return Expected<Plan, Refusal>(Refusal{reason}); };
+  return [reason](const OperatorProperty&, const PlanRequest&, Backend&) {
+    return Expected<Plan, Refusal>(Refusal{reason});
+  };
 }
 PlanFn Accept(double cost) {
   return [cost](const OperatorProperty&, const PlanRequest&, Backend&) {
@@ -58,10 +63,13 @@ TEST_CASE("names, aliases and the nearest name") {
   CHECK(registry.Create("toy", {})->TypeString() == "Toy");
   CHECK(registry.Names() == std::vector<std::string>{"Toy"});
   CHECK(registry.Aliases("Toy") == std::vector<std::string>{"toy", "plaything"});
-  CHECK(MessageOf([&] { registry.Create("plaithing", {}); }) == "there is no operator 'plaithing'; did you mean 'plaything'?");
+  CHECK(MessageOf([&] { registry.Create("plaithing", {}); }) ==
+        "there is no operator 'plaithing'; did you mean 'plaything'?");
   CHECK(MessageOf([&] { registry.AddProperty("Other", {"toy"}, MakeToy); }) ==
         "operator Other: the name 'toy' is already taken by operator Toy");
-  CHECK(MessageOf([&] { registry.Create("Toy", {{"size", "3"}}); }) == "Toy has no parameter 'size'; it takes none");
+  CHECK(MessageOf([&] {
+          registry.Create("Toy", {{"size", "3"}});
+        }) == "Toy has no parameter 'size'; it takes none");
 }
 
 TEST_CASE("kernels are tried by rank and refusals are collected") {
@@ -78,7 +86,8 @@ TEST_CASE("kernels are tried by rank and refusals are collected") {
   registry.AddKernel(Kernel("ref", kRefRank, Refuse("float64 only")));
   registry.AddKernel(Kernel("fast", 10, Refuse("more than 4 axes only")));
   CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
-        "Toy: no kernel on cpu(0) takes inputs (float32 [2, 3]): fast: more than 4 axes only; ref: float64 only");
+        "Toy: no kernel on cpu(0) takes inputs (float32 [2, 3]): fast: more than 4 axes only; ref: "
+        "float64 only");
 
   registry.AddKernel(Kernel("middle", 20, Accept(7)));
   const Plan plan = toy->CreatePlan(registry, request, *backend);
@@ -86,7 +95,8 @@ TEST_CASE("kernels are tried by rank and refusals are collected") {
   CHECK(plan.cost == 7);
   CHECK(registry.Kernels("Toy", DeviceType::kCPU).size() == 3);
   CHECK(registry.Kernels("Toy", DeviceType::kGPU).empty());
-  CHECK(MessageOf([&] { registry.AddKernel(Kernel("fast", 5, Accept(1))); }) == "operator Toy: kernel 'fast' is already registered");
+  CHECK(MessageOf([&] { registry.AddKernel(Kernel("fast", 5, Accept(1))); }) ==
+        "operator Toy: kernel 'fast' is already registered");
 }
 
 TEST_CASE("non-deterministic kernels are skipped when determinism is required") {
@@ -97,11 +107,12 @@ TEST_CASE("non-deterministic kernels are skipped when determinism is required") 
   const TensorSpec specs[] = {{TShape{2, 3}, DType::kFloat32, {}}};
   PlanRequest request;
   request.in = specs;
-  registry.AddKernel(Kernel("racing", 10, [](const OperatorProperty&, const PlanRequest&, Backend&) {
-    Plan plan;
-    plan.deterministic = false;  // adds in the order of thread arrival
-    return Expected<Plan, Refusal>(std::move(plan));
-  }));
+  registry.AddKernel(
+      Kernel("racing", 10, [](const OperatorProperty&, const PlanRequest&, Backend&) {
+        Plan plan;
+        plan.deterministic = false;  // adds in the order of thread arrival
+        return Expected<Plan, Refusal>(std::move(plan));
+      }));
   CHECK(std::string(toy->CreatePlan(registry, request, *backend).kernel) == "racing");
   request.deterministic = true;
   CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
@@ -128,7 +139,9 @@ TEST_CASE("derived facts of a property") {
   TShape shape{2, -1};
   UnifyShape(TShape{-1, 5}, &shape, "Toy", "data");
   CHECK(shape == TShape{2, 5});
-  CHECK(MessageOf([&] { UnifyShape(TShape{2, 6}, &shape, "Toy", "data"); }) == "Toy: data has shape [2, 6], but [2, 5] was expected");
+  CHECK(MessageOf([&] {
+          UnifyShape(TShape{2, 6}, &shape, "Toy", "data");
+        }) == "Toy: data has shape [2, 6], but [2, 5] was expected");
 }
 
 // Declares that the gradient of its data may share memory with array `from`.
@@ -136,7 +149,10 @@ class SharingToy final : public PropertyWithParam<NoParam> {
  public:
   explicit SharingToy(int from) : from_(from) {}
   std::string TypeString() const override { return "SharingToy"; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override { return InferSameShape(*this, in, out); }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>*) const override {
+    return InferSameShape(*this, in, out);
+  }
   std::vector<InplacePair> BackwardInplaceOption() const override { return {{from_, 0}}; }
 
  private:
@@ -148,7 +164,10 @@ TEST_CASE("a gradient may share memory only with a head gradient") {
     OperatorRegistry registry;
     registry.AddProperty("SharingToy", {}, [from] { return std::make_unique<SharingToy>(from); });
     CHECK_THROWS_WITH_AS(registry.Create("SharingToy", {}),
-                         format("operator SharingToy: the backward in-place pair ({}, 0) is out of range: there are 1 head gradients and 1 gradients", from).c_str(),
+                         format("operator SharingToy: the backward in-place pair ({}, 0) is out of "
+                                "range: there are 1 head gradients and 1 gradients",
+                                from)
+                             .c_str(),
                          Error);
   }
   OperatorRegistry registry;

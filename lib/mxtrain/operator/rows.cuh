@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // rows.h for device code: warps process rows, blocks process long rows, single threads process
 // columns.
@@ -11,7 +12,8 @@ namespace detail {
 
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kBlockWarps = cuda::kBlockThreads / kWarpThreads;
-static_assert((kBlockWarps & (kBlockWarps - 1)) == 0 && kBlockWarps <= kWarpThreads, "one warp folds the results of the warps of a block");
+static_assert((kBlockWarps & (kBlockWarps - 1)) == 0 && kBlockWarps <= kWarpThreads,
+              "one warp folds the results of the warps of a block");
 inline constexpr int64_t kLongestOfWarp = 1024;  // elements of a row that one warp processes
 
 // The value of the warp lane whose index differs in the bits of `mask`.
@@ -79,7 +81,9 @@ namespace detail {
 
 template <typename F>
 __global__ void __launch_bounds__(cuda::kBlockThreads) WarpRowsKernel(int64_t rows, F f) {
-  for (int64_t row = cuda::FirstIndex() / kWarpThreads; row < rows; row += cuda::IndexStride() / kWarpThreads) f(WarpTeam{}, row);
+  for (int64_t row = cuda::FirstIndex() / kWarpThreads; row < rows;
+       row += cuda::IndexStride() / kWarpThreads)
+    f(WarpTeam{}, row);
 }
 template <typename F>
 __global__ void __launch_bounds__(cuda::kBlockThreads) BlockRowsKernel(int64_t rows, F f) {
@@ -100,7 +104,8 @@ void ForRows(const OnGpu& device, int64_t rows, int64_t length, const F& f) {
   if (rows == 0) return;
   cudaStream_t stream = StreamOf(device.ctx).get();
   if (length <= detail::kLongestOfWarp) {
-    detail::WarpRowsKernel<<<cuda::BlocksFor(rows, detail::kBlockWarps), cuda::kBlockThreads, 0, stream>>>(rows, f);
+    detail::WarpRowsKernel<<<cuda::BlocksFor(rows, detail::kBlockWarps), cuda::kBlockThreads, 0,
+                             stream>>>(rows, f);
   } else {
     detail::BlockRowsKernel<<<cuda::BlocksFor(rows, 1), cuda::kBlockThreads, 0, stream>>>(rows, f);
   }

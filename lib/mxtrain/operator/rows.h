@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Rows: units of work whose elements belong together, such as a sum or a softmax. A team processes
 // a row: one CPU thread, or the threads of a GPU warp or block (rows.cuh). Code written for a team
@@ -50,9 +51,10 @@ inline constexpr int kLoadsAhead = 8;
 // f(team, row) for every row in [0, rows), each of about `length` contiguous elements.
 template <typename F>
 void ForRows(const OnCpu&, int64_t rows, int64_t length, const F& f) {
-  ParallelFor(rows, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, length)), [&f](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) f(SoloTeam{}, row);
-  });
+  ParallelFor(rows, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, length)),
+              [&f](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) f(SoloTeam{}, row);
+              });
 }
 // The same when the elements of a row are not contiguous and adjacent rows are.
 template <typename F>
@@ -69,16 +71,21 @@ struct Slices {
   // For ForRows: teams process slices.
   Slices(int64_t rows, int64_t row_length) : Slices(rows, row_length, 1024, 2048) {}
   // For ForColumns: single threads process slices.
-  static Slices OfColumns(int64_t columns, int64_t column_length) { return {columns, column_length, 1 << 18, 64}; }
+  static Slices OfColumns(int64_t columns, int64_t column_length) {
+    return {columns, column_length, 1 << 18, 64};
+  }
 
-  MXTRAIN_HD int64_t Begin(int64_t slice) const { return length / count * slice + length % count * slice / count; }
+  MXTRAIN_HD int64_t Begin(int64_t slice) const {
+    return length / count * slice + length % count * slice / count;
+  }
   int64_t longest() const { return (length + count - 1) / count; }
 
  private:
   // `enough`: slices of all rows together; `shortest`: least elements of a slice.
   Slices(int64_t rows, int64_t row_length, int64_t enough, int64_t shortest)
       : length(row_length),
-        count(std::clamp<int64_t>(std::min(enough / std::max<int64_t>(rows, 1), row_length / shortest), 1, enough)) {}
+        count(std::clamp<int64_t>(
+            std::min(enough / std::max<int64_t>(rows, 1), row_length / shortest), 1, enough)) {}
 };
 
 namespace detail {
@@ -92,7 +99,8 @@ struct SliceRow {
   MXTRAIN_HD void operator()(const Team& team, int64_t slice) const {
     V sum{};
     const int64_t end = slices.Begin(slice + 1);
-    for (int64_t k = slices.Begin(slice) + team.rank(); k < end; k += team.size()) sum = sum + term(k);
+    for (int64_t k = slices.Begin(slice) + team.rank(); k < end; k += team.size())
+      sum = sum + term(k);
     sum = team.Fold(sum, AddBoth{});
     if (team.rank() == 0) parts[slice] = sum;
   }

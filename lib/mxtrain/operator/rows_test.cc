@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/rows.h"
 
 #include <doctest/doctest.h>
@@ -37,18 +38,21 @@ TEST_CASE("a sum evaluates every term once") {
     std::iota(x.begin(), x.end(), 1);
     const Slices slices(1, n);
     std::vector<double> scratch(static_cast<size_t>(BytesOfSum<double>(slices)) / sizeof(double));
-    CHECK(*SumTerms(OnCpu{}, slices, Number{x.data()}, scratch.data()) == static_cast<double>(n * (n + 1) / 2));
+    CHECK(*SumTerms(OnCpu{}, slices, Number{x.data()}, scratch.data()) ==
+          static_cast<double>(n * (n + 1) / 2));
   }
 }
 
 // The members of a team of any size, also on the GPU, visit every element of a channel once.
 TEST_CASE("a walk over a channel visits its elements") {
-  for (const ChannelView view : {ChannelView(5, 3, 7), ChannelView(9, 4, 1), ChannelView(1, 2, 300), ChannelView(70, 1, 49)}) {
+  for (const ChannelView view : {ChannelView(5, 3, 7), ChannelView(9, 4, 1), ChannelView(1, 2, 300),
+                                 ChannelView(70, 1, 49)}) {
     for (const int64_t step : {1, 2, 32, 256}) {
       const int64_t begin = view.size() / 3, channel = view.channels - 1;
       std::vector<int> met(static_cast<size_t>(view.outer * view.channels * view.inner));
       for (int64_t rank = 0; rank < step; ++rank) {
-        for (detail::ChannelWalk walk(view, channel, begin + rank, view.size(), step); !walk.Done(); walk.Next()) {
+        for (detail::ChannelWalk walk(view, channel, begin + rank, view.size(), step); !walk.Done();
+             walk.Next()) {
           ++met[static_cast<size_t>(walk.place())];
         }
       }
@@ -62,14 +66,21 @@ TEST_CASE("a walk over a channel visits its elements") {
 
 struct PlaceOnce {
   int64_t Of(int64_t channel) const { return channel; }
-  double operator()(int64_t place, int64_t channel) const { return static_cast<double>(place * 10 + channel); }
+  double operator()(int64_t place, int64_t channel) const {
+    return static_cast<double>(place * 10 + channel);
+  }
 };
 
 TEST_CASE("sums over channels") {
-  for (const ChannelView view : {ChannelView(5, 3, 7), ChannelView(9000, 2, 1), ChannelView(2, 2, 9000), ChannelView(0, 3, 4), ChannelView(3, 2, 0)}) {
-    std::vector<double> scratch(static_cast<size_t>(BytesOfChannelSums<double>(view)) / sizeof(double)), sums(static_cast<size_t>(view.channels));
+  for (const ChannelView view :
+       {ChannelView(5, 3, 7), ChannelView(9000, 2, 1), ChannelView(2, 2, 9000),
+        ChannelView(0, 3, 4), ChannelView(3, 2, 0)}) {
+    std::vector<double> scratch(static_cast<size_t>(BytesOfChannelSums<double>(view)) /
+                                sizeof(double)),
+        sums(static_cast<size_t>(view.channels));
     for (int64_t at = 0; at < view.outer * view.channels * view.inner; ++at) {
-      sums[static_cast<size_t>(view.ChannelOf(at))] += static_cast<double>(at * 10 + view.ChannelOf(at));
+      sums[static_cast<size_t>(view.ChannelOf(at))] +=
+          static_cast<double>(at * 10 + view.ChannelOf(at));
     }
     const double* found = SumChannels(OnCpu{}, view, PlaceOnce{}, scratch.data());
     for (size_t c = 0; c < sums.size(); ++c) CHECK(found[c] == sums[c]);
@@ -85,7 +96,8 @@ TEST_CASE("the offsets of a view are those that a copy uses") {
   view.Add(5, -4);
   std::vector<float> array(80), dense(120);
   std::iota(array.begin(), array.end(), 0.0f);
-  const TBlob from{array.data(), {80}, DType::kFloat32, {}, Context::cpu()}, to{dense.data(), {120}, DType::kFloat32, {}, Context::cpu()};
+  const TBlob from{array.data(), {80}, DType::kFloat32, {}, Context::cpu()},
+      to{dense.data(), {120}, DType::kFloat32, {}, Context::cpu()};
   CopyFromView(OnCpu{}, OpReqType::kWriteTo, from, view, to);
   for (int64_t i = 0; i < 120; ++i) {
     CHECK(dense[static_cast<size_t>(i)] == array[static_cast<size_t>(view.Place(i))]);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/simple_op.h"
 
 #include <algorithm>
@@ -5,15 +6,16 @@
 #include <map>
 #include <variant>
 
-#include "mxtrain/operator/simple_op_entries.h"
+#include "mxtrain/operator/internal/simple_op_entries.h"
 
 namespace mxtrain {
 
 // The declaration of an operator. Written while the registry is filled, read-only afterwards.
 struct SimpleOp::Entry {
   using Function = std::variant<std::monostate, UnaryFunction, BinaryFunction>;
-  using Gradient = std::variant<std::monostate, UnaryGradFunctionT0, UnaryGradFunctionT1, UnaryGradFunctionT2, BinaryGradFunctionT0,
-                                BinaryGradFunctionT1, BinaryGradFunctionT2>;
+  using Gradient =
+      std::variant<std::monostate, UnaryGradFunctionT0, UnaryGradFunctionT1, UnaryGradFunctionT2,
+                   BinaryGradFunctionT0, BinaryGradFunctionT1, BinaryGradFunctionT2>;
   struct Device {
     Function function;
     Gradient gradient;
@@ -98,16 +100,29 @@ class SimpleOpProperty final : public OperatorProperty {
   Kwargs GetParams() const override;
   std::vector<FieldInfo> DescribeParams() const override;
   std::vector<std::string> ListArguments() const override;
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
   Elementwise elementwise() const override { return entry_->elementwise; }
-  std::vector<InplacePair> ForwardInplaceOption() const override { return PairsOf(entry_->forward_inplace); }
-  std::vector<InplacePair> BackwardInplaceOption() const override { return PairsOf(entry_->backward_inplace); }
-  std::vector<InplacePair> ForwardIdentityOption() const override { return entry_->forward_identity; }
-  std::vector<InplacePair> BackwardIdentityOption() const override { return entry_->backward_identity; }
+  std::vector<InplacePair> ForwardInplaceOption() const override {
+    return PairsOf(entry_->forward_inplace);
+  }
+  std::vector<InplacePair> BackwardInplaceOption() const override {
+    return PairsOf(entry_->backward_inplace);
+  }
+  std::vector<InplacePair> ForwardIdentityOption() const override {
+    return entry_->forward_identity;
+  }
+  std::vector<InplacePair> BackwardIdentityOption() const override {
+    return entry_->backward_identity;
+  }
   std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>& in_shape) const override;
-  std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>& in_shape) const override { return ForwardResource(in_shape); }
+  std::vector<ResourceRequest> BackwardResource(
+      const std::vector<TShape>& in_shape) const override {
+    return ForwardResource(in_shape);
+  }
 
  private:
   // Without a shape function: all arrays have one shape.
@@ -147,7 +162,8 @@ std::vector<FieldInfo> SimpleOpProperty::DescribeParams() const {
 
 std::vector<std::string> SimpleOpProperty::ListArguments() const {
   if (!entry_->arguments.empty()) return entry_->arguments;
-  return entry_->arity == 2 ? std::vector<std::string>{"lhs", "rhs"} : std::vector<std::string>{"data"};
+  return entry_->arity == 2 ? std::vector<std::string>{"lhs", "rhs"}
+                            : std::vector<std::string>{"data"};
 }
 
 void SimpleOpProperty::UnifyAll(std::vector<TShape>* in, std::vector<TShape>* out) const {
@@ -159,29 +175,34 @@ void SimpleOpProperty::UnifyAll(std::vector<TShape>* in, std::vector<TShape>* ou
 }
 
 TShape SimpleOpProperty::CallShapeFunction(const std::vector<TShape>& in) const {
-  if (const auto* unary = std::get_if<UnaryShapeFunction>(&entry_->shape)) return (*unary)(in[0], env_);
+  if (const auto* unary = std::get_if<UnaryShapeFunction>(&entry_->shape))
+    return (*unary)(in[0], env_);
   return std::get<BinaryShapeFunction>(entry_->shape)(in[0], in[1], env_);
 }
 
-bool SimpleOpProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool SimpleOpProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                  std::vector<TShape>*) const {
   if (entry_->shape.index() == 0) {
     UnifyAll(in, out);
     return (*out)[0].known();
   }
-  if (!std::all_of(in->begin(), in->end(), [](const TShape& shape) { return shape.known(); })) return false;
+  if (!std::all_of(in->begin(), in->end(), [](const TShape& shape) { return shape.known(); }))
+    return false;
   UnifyShape(CallShapeFunction(*in), &(*out)[0], entry_->name, "output");
   return (*out)[0].known();
 }
 
-std::vector<int> SimpleOpProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
-                                                             const std::vector<int>& out_data) const {
+std::vector<int> SimpleOpProperty::DeclareBackwardDependency(
+    const std::vector<int>& out_grad, const std::vector<int>& in_data,
+    const std::vector<int>& out_data) const {
   std::vector<int> read = out_grad;
   if (entry_->gradient_reads_output()) read.insert(read.end(), out_data.begin(), out_data.end());
   if (entry_->gradient_reads_input()) read.insert(read.end(), in_data.begin(), in_data.end());
   return read;
 }
 
-std::vector<ResourceRequest> SimpleOpProperty::ForwardResource(const std::vector<TShape>& in_shape) const {
+std::vector<ResourceRequest> SimpleOpProperty::ForwardResource(
+    const std::vector<TShape>& in_shape) const {
   std::vector<ResourceRequest> requests;
   for (const Entry::ResourceWish& wish : entry_->resources) {
     requests.push_back({wish.type, wish.bytes ? wish.bytes(in_shape, env_) : 0});
@@ -191,25 +212,30 @@ std::vector<ResourceRequest> SimpleOpProperty::ForwardResource(const std::vector
 
 class SimpleOperator final : public Operator {
  public:
-  SimpleOperator(SimpleOp::Entry::Device functions, EnvArguments env, size_t num_resources) : functions_(functions), env_(std::move(env)) {
+  SimpleOperator(SimpleOp::Entry::Device functions, EnvArguments env, size_t num_resources)
+      : functions_(functions), env_(std::move(env)) {
     env_.resource.resize(num_resources);
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req, std::span<const TBlob> out_data,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req,
+               std::span<const TBlob> out_data, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     TBlob out = out_data[0];
     TakeResources(ctx);
     if (auto* unary = std::get_if<UnaryFunction>(&functions_.function)) {
       (*unary)(in_data[0], env_, &out, req[0], ctx.run_ctx);
     } else {
-      std::get<BinaryFunction>(functions_.function)(in_data[0], in_data[1], env_, &out, req[0], ctx.run_ctx);
+      std::get<BinaryFunction>(functions_.function)(in_data[0], in_data[1], env_, &out, req[0],
+                                                    ctx.run_ctx);
     }
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in_data, std::span<const TBlob> out_data,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (std::all_of(req.begin(), req.end(), [](OpReqType r) { return r == OpReqType::kNullOp; })) return;
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad,
+                std::span<const TBlob> in_data, std::span<const TBlob> out_data,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad,
+                std::span<const TBlob>) override {
+    if (std::all_of(req.begin(), req.end(), [](OpReqType r) { return r == OpReqType::kNullOp; }))
+      return;
     TakeResources(ctx);
     const Call call{ctx, {{out_grad[0]}}, {{out_data[0]}}, in_data, req, in_grad, env_};
     std::visit(call, functions_.gradient);
@@ -226,7 +252,9 @@ class SimpleOperator final : public Operator {
     std::span<const TBlob> grad;
     const EnvArguments& env;
 
-    void operator()(std::monostate) const { Throw(ErrorKind::kBug, "the gradient of a SimpleOp without a gradient was requested"); }
+    void operator()(std::monostate) const {
+      Throw(ErrorKind::kBug, "the gradient of a SimpleOp without a gradient was requested");
+    }
     void operator()(UnaryGradFunctionT0 f) const {
       TBlob g = grad[0];
       f(head, env, &g, req[0], ctx.run_ctx);
@@ -254,7 +282,9 @@ class SimpleOperator final : public Operator {
   };
 
   // The vector already has its size: nothing is allocated.
-  void TakeResources(const OpContext& ctx) { env_.resource.assign(ctx.requested.begin(), ctx.requested.end()); }
+  void TakeResources(const OpContext& ctx) {
+    env_.resource.assign(ctx.requested.begin(), ctx.requested.end());
+  }
 
   SimpleOp::Entry::Device functions_;
   EnvArguments env_;
@@ -277,27 +307,33 @@ Layout CommonLayout(const SimpleOp::Entry& entry, const PlanRequest& request) {
 
 // Pairs whose two arrays have equal sizes in bytes.
 std::vector<InplacePair> Grant(SimpleOpInplaceOption option, const PlanRequest& request) {
-  if (request.in[0].shape.Size() != request.out[0].shape.Size() || request.in[0].type != request.out[0].type) return {};
+  if (request.in[0].shape.Size() != request.out[0].shape.Size() ||
+      request.in[0].type != request.out[0].type)
+    return {};
   return PairsOf(option);
 }
 
 double Cost(const PlanRequest& request) {
   constexpr double kBytesPerNanosecond = 10;
   double bytes = static_cast<double>(request.out[0].shape.Size() * SizeOf(request.out[0].type));
-  for (const TensorSpec& spec : request.in) bytes += static_cast<double>(spec.shape.Size() * SizeOf(spec.type));
+  for (const TensorSpec& spec : request.in)
+    bytes += static_cast<double>(spec.shape.Size() * SizeOf(spec.type));
   return bytes / kBytesPerNanosecond;
 }
 
-Expected<Plan, Refusal> PlanSimple(const OperatorProperty& base, const PlanRequest& request, DeviceType device) {
+Expected<Plan, Refusal> PlanSimple(const OperatorProperty& base, const PlanRequest& request,
+                                   DeviceType device) {
   const auto& property = static_cast<const SimpleOpProperty&>(base);
   const SimpleOp::Entry& entry = *property.entry();
   const SimpleOp::Entry::Device& functions = entry.devices.at(device);
-  const bool wants_gradient =
-      std::any_of(request.grad_req.begin(), request.grad_req.end(), [](OpReqType req) { return req != OpReqType::kNullOp; });
-  if (request.needs_backward && wants_gradient && functions.gradient.index() == 0) return Refusal{"it has no gradient"};
+  const bool wants_gradient = std::any_of(request.grad_req.begin(), request.grad_req.end(),
+                                          [](OpReqType req) { return req != OpReqType::kNullOp; });
+  if (request.needs_backward && wants_gradient && functions.gradient.index() == 0)
+    return Refusal{"it has no gradient"};
 
   for (const TensorSpec& spec : request.in) {
-    if (!entry.types.empty() && std::find(entry.types.begin(), entry.types.end(), spec.type) == entry.types.end()) {
+    if (!entry.types.empty() &&
+        std::find(entry.types.begin(), entry.types.end(), spec.type) == entry.types.end()) {
       return Refusal{format("no function for {}", NameOf(spec.type))};
     }
   }
@@ -309,7 +345,8 @@ Expected<Plan, Refusal> PlanSimple(const OperatorProperty& base, const PlanReque
   plan.forward_inplace = Grant(entry.forward_inplace, request);
   plan.backward_inplace = Grant(entry.backward_inplace, request);
   plan.cost = Cost(request);
-  plan.make = [functions, env = property.env(), n = entry.resources.size()]() -> std::unique_ptr<Operator> {
+  plan.make = [functions, env = property.env(),
+               n = entry.resources.size()]() -> std::unique_ptr<Operator> {
     return std::make_unique<SimpleOperator>(functions, env, n);
   };
   return plan;
@@ -322,32 +359,41 @@ void SimpleOp::Entry::SetArity(int n) {
   arity = n;
 }
 
-void SimpleOp::Entry::SetFunction(DeviceType device, Function function, int n, SimpleOpInplaceOption inplace) {
+void SimpleOp::Entry::SetFunction(DeviceType device, Function function, int n,
+                                  SimpleOpInplaceOption inplace) {
   SetArity(n);
   if (inplace != kNoInplace && inplace != (n == 1 ? kInplaceInOut : kInplaceLhsOut)) {
     Fail("{} is not an option of a {} function", NameOf(inplace), n == 1 ? "unary" : "binary");
   }
   if (!devices.empty() && inplace != forward_inplace) {
-    Fail("{} on one device and {} on another; in-place options must be the same on all devices", NameOf(forward_inplace), NameOf(inplace));
+    Fail("{} on one device and {} on another; in-place options must be the same on all devices",
+         NameOf(forward_inplace), NameOf(inplace));
   }
-  if (devices.contains(device)) Fail("the function for {} is already set", Context{device, 0}.ToString());
+  if (devices.contains(device))
+    Fail("the function for {} is already set", Context{device, 0}.ToString());
   forward_inplace = inplace;
   devices[device].function = function;
-  registry->AddKernel({name, device, "simple", kRefRank, [device](const OperatorProperty& property, const PlanRequest& request, Backend&) {
-                      return PlanSimple(property, request, device);
-                    }});
+  registry->AddKernel({name, device, "simple", kRefRank,
+                       [device](const OperatorProperty& property, const PlanRequest& request,
+                                Backend&) { return PlanSimple(property, request, device); }});
 }
 
-void SimpleOp::Entry::SetGradient(DeviceType device, Gradient gradient, int n, SimpleOpInplaceOption inplace) {
+void SimpleOp::Entry::SetGradient(DeviceType device, Gradient gradient, int n,
+                                  SimpleOpInplaceOption inplace) {
   SetArity(n);
   if (inplace != kNoInplace && inplace != (n == 1 ? kInplaceOutIn : kInplaceOutLhs)) {
     Fail("{} is not an option of a {} gradient", NameOf(inplace), n == 1 ? "unary" : "binary");
   }
   const auto found = devices.find(device);
-  if (found == devices.end()) Fail("gradient for {} without a function; call set_function first", Context{device, 0}.ToString());
-  if (found->second.gradient.index() != 0) Fail("the gradient for {} is already set", Context{device, 0}.ToString());
+  if (found == devices.end())
+    Fail("gradient for {} without a function; call set_function first",
+         Context{device, 0}.ToString());
+  if (found->second.gradient.index() != 0)
+    Fail("the gradient for {} is already set", Context{device, 0}.ToString());
   if (gradient_kind != 0 && (gradient.index() != gradient_kind || inplace != backward_inplace)) {
-    Fail("the gradients on two devices differ in the arrays they read or in their in-place option; both must be the same");
+    Fail(
+        "the gradients on two devices differ in the arrays they read or in their in-place option; "
+        "both must be the same");
   }
   gradient_kind = gradient.index();
   backward_inplace = inplace;
@@ -358,21 +404,25 @@ SimpleOp::SimpleOp(OperatorRegistry& registry, const std::string& name) {
   if (registry.Has(name)) {
     const std::unique_ptr<OperatorProperty> made = registry.CreateUninitialized(name);
     const auto* simple = dynamic_cast<const SimpleOpProperty*>(made.get());
-    if (!simple) Throw(ErrorKind::kConfig, "SimpleOp {}: the name is taken by an operator that is not a SimpleOp", name);
+    if (!simple)
+      Throw(ErrorKind::kConfig,
+            "SimpleOp {}: the name is taken by an operator that is not a SimpleOp", name);
     entry_ = simple->entry();
     return;
   }
   entry_ = std::make_shared<Entry>();
   entry_->name = name;
   entry_->registry = &registry;
-  registry.AddProperty(name, {}, [entry = entry_] { return std::make_unique<SimpleOpProperty>(entry); });
+  registry.AddProperty(name, {},
+                       [entry = entry_] { return std::make_unique<SimpleOpProperty>(entry); });
 }
 
 std::function<void()> KeepSimpleOps(const OperatorRegistry& registry) {
   std::vector<std::pair<std::shared_ptr<SimpleOp::Entry>, SimpleOp::Entry>> kept;
   for (const std::string& name : registry.Names()) {
     const std::unique_ptr<OperatorProperty> made = registry.CreateUninitialized(name);
-    if (const auto* simple = dynamic_cast<const SimpleOpProperty*>(made.get())) kept.emplace_back(simple->entry(), *simple->entry());
+    if (const auto* simple = dynamic_cast<const SimpleOpProperty*>(made.get()))
+      kept.emplace_back(simple->entry(), *simple->entry());
   }
   return [kept = std::move(kept)] {
     for (const auto& [entry, before] : kept) *entry = before;
@@ -389,46 +439,56 @@ SimpleOp& SimpleOp::set_shape_function(BinaryShapeFunction function) {
   entry_->shape = function;
   return *this;
 }
-SimpleOp& SimpleOp::set_function(DeviceType device, UnaryFunction function, SimpleOpInplaceOption inplace) {
+SimpleOp& SimpleOp::set_function(DeviceType device, UnaryFunction function,
+                                 SimpleOpInplaceOption inplace) {
   entry_->SetFunction(device, function, 1, inplace);
   return *this;
 }
-SimpleOp& SimpleOp::set_function(DeviceType device, BinaryFunction function, SimpleOpInplaceOption inplace) {
+SimpleOp& SimpleOp::set_function(DeviceType device, BinaryFunction function,
+                                 SimpleOpInplaceOption inplace) {
   entry_->SetFunction(device, function, 2, inplace);
   return *this;
 }
-SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT0 function, SimpleOpInplaceOption inplace) {
+SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT0 function,
+                                 SimpleOpInplaceOption inplace) {
   entry_->SetGradient(device, function, 1, inplace);
   return *this;
 }
-SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT1 function, SimpleOpInplaceOption inplace) {
+SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT1 function,
+                                 SimpleOpInplaceOption inplace) {
   entry_->SetGradient(device, function, 1, inplace);
   return *this;
 }
-SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT2 function, SimpleOpInplaceOption inplace) {
+SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT2 function,
+                                 SimpleOpInplaceOption inplace) {
   entry_->SetGradient(device, function, 1, inplace);
   return *this;
 }
-SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT0 function, SimpleOpInplaceOption inplace) {
+SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT0 function,
+                                 SimpleOpInplaceOption inplace) {
   entry_->SetGradient(device, function, 2, inplace);
   return *this;
 }
-SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT1 function, SimpleOpInplaceOption inplace) {
+SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT1 function,
+                                 SimpleOpInplaceOption inplace) {
   entry_->SetGradient(device, function, 2, inplace);
   return *this;
 }
-SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT2 function, SimpleOpInplaceOption inplace) {
+SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT2 function,
+                                 SimpleOpInplaceOption inplace) {
   entry_->SetGradient(device, function, 2, inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_enable_scalar(bool enable, double default_value) {
-  if (enable && entry_->kwargs_enabled) entry_->Fail("a scalar and keyword arguments cannot both be enabled");
+  if (enable && entry_->kwargs_enabled)
+    entry_->Fail("a scalar and keyword arguments cannot both be enabled");
   entry_->scalar_enabled = enable;
   entry_->default_scalar = default_value;
   return *this;
 }
 SimpleOp& SimpleOp::set_enable_kwargs(bool enable) {
-  if (enable && entry_->scalar_enabled) entry_->Fail("a scalar and keyword arguments cannot both be enabled");
+  if (enable && entry_->scalar_enabled)
+    entry_->Fail("a scalar and keyword arguments cannot both be enabled");
   entry_->kwargs_enabled = enable;
   return *this;
 }
@@ -439,7 +499,8 @@ SimpleOp& SimpleOp::set_kwargs_schema(std::vector<FieldInfo> fields, ParseKwargs
   return *this;
 }
 SimpleOp& SimpleOp::set_resource_request(ResourceRequest::Type type, ResourceBytes bytes) {
-  if (type == ResourceRequest::kTempSpace && !bytes) entry_->Fail("kTempSpace needs a size in bytes");
+  if (type == ResourceRequest::kTempSpace && !bytes)
+    entry_->Fail("kTempSpace needs a size in bytes");
   entry_->resources.push_back({type, std::move(bytes)});
   return *this;
 }
@@ -451,7 +512,8 @@ SimpleOp& SimpleOp::set_types(std::vector<DType> types) {
   entry_->types = std::move(types);
   return *this;
 }
-SimpleOp& SimpleOp::set_identity(std::vector<InplacePair> forward, std::vector<InplacePair> backward) {
+SimpleOp& SimpleOp::set_identity(std::vector<InplacePair> forward,
+                                 std::vector<InplacePair> backward) {
   entry_->forward_identity = std::move(forward);
   entry_->backward_identity = std::move(backward);
   return *this;

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One declaration defines an NDArray function and a Symbol operator, for operators with one or two
 // inputs and one output. For other operators, write an OperatorProperty.
 //
 //   MXTRAIN_OPERATOR(smooth_l1, registry) {
 //     SimpleOp(registry, "smooth_l1").set_function(DeviceType::kCPU, Forward, kNoInplace)
-//         .set_gradient(DeviceType::kCPU, Backward, kInplaceOutIn).set_enable_scalar(true).describe("...");
+//         .set_gradient(DeviceType::kCPU, Backward,
+//         kInplaceOutIn).set_enable_scalar(true).describe("...");
 //   }
 // A second SimpleOp object of the same name adds to the same entry (this is how a _cuda.cu adds its
 // functions). Each function becomes a kernel. Binding an operator without a gradient fails if its
@@ -47,21 +49,31 @@ enum SimpleOpInplaceOption {
 };
 
 using UnaryShapeFunction = TShape (*)(const TShape& src, const EnvArguments& env);
-using BinaryShapeFunction = TShape (*)(const TShape& lhs, const TShape& rhs, const EnvArguments& env);
-using UnaryFunction = void (*)(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx);
-using BinaryFunction = void (*)(const TBlob& lhs, const TBlob& rhs, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx);
+using BinaryShapeFunction = TShape (*)(const TShape& lhs, const TShape& rhs,
+                                       const EnvArguments& env);
+using UnaryFunction = void (*)(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req,
+                               RunContext ctx);
+using BinaryFunction = void (*)(const TBlob& lhs, const TBlob& rhs, const EnvArguments& env,
+                                TBlob* ret, OpReqType req, RunContext ctx);
 // T0 reads only the head gradient, T1 also the output, T2 also the input(s).
-using UnaryGradFunctionT0 = void (*)(const OutputGrad& out_grad, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx);
-using UnaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputValue& out_value, const EnvArguments& env, TBlob* in_grad,
-                                     OpReqType req, RunContext ctx);
-using UnaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& in_data0, const EnvArguments& env, TBlob* in_grad,
-                                     OpReqType req, RunContext ctx);
-using BinaryGradFunctionT0 = void (*)(const OutputGrad& out_grad, const EnvArguments& env, TBlob* lhs_grad, TBlob* rhs_grad,
+using UnaryGradFunctionT0 = void (*)(const OutputGrad& out_grad, const EnvArguments& env,
+                                     TBlob* in_grad, OpReqType req, RunContext ctx);
+using UnaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputValue& out_value,
+                                     const EnvArguments& env, TBlob* in_grad, OpReqType req,
+                                     RunContext ctx);
+using UnaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& in_data0,
+                                     const EnvArguments& env, TBlob* in_grad, OpReqType req,
+                                     RunContext ctx);
+using BinaryGradFunctionT0 = void (*)(const OutputGrad& out_grad, const EnvArguments& env,
+                                      TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs,
+                                      OpReqType req_rhs, RunContext ctx);
+using BinaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputValue& out_value,
+                                      const EnvArguments& env, TBlob* lhs_grad, TBlob* rhs_grad,
                                       OpReqType req_lhs, OpReqType req_rhs, RunContext ctx);
-using BinaryGradFunctionT1 = void (*)(const OutputGrad& out_grad, const OutputValue& out_value, const EnvArguments& env, TBlob* lhs_grad,
-                                      TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs, RunContext ctx);
-using BinaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& lhs, const Input1& rhs, const EnvArguments& env,
-                                      TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs, RunContext ctx);
+using BinaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& lhs,
+                                      const Input1& rhs, const EnvArguments& env, TBlob* lhs_grad,
+                                      TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
+                                      RunContext ctx);
 
 class MXTRAIN_API SimpleOp {
  public:
@@ -72,12 +84,18 @@ class MXTRAIN_API SimpleOp {
   SimpleOp& set_shape_function(BinaryShapeFunction function);
   SimpleOp& set_function(DeviceType device, UnaryFunction function, SimpleOpInplaceOption inplace);
   SimpleOp& set_function(DeviceType device, BinaryFunction function, SimpleOpInplaceOption inplace);
-  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT0 function, SimpleOpInplaceOption inplace);
-  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT1 function, SimpleOpInplaceOption inplace);
-  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT2 function, SimpleOpInplaceOption inplace);
-  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT0 function, SimpleOpInplaceOption inplace);
-  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT1 function, SimpleOpInplaceOption inplace);
-  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT2 function, SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT0 function,
+                         SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT1 function,
+                         SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, UnaryGradFunctionT2 function,
+                         SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT0 function,
+                         SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT1 function,
+                         SimpleOpInplaceOption inplace);
+  SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT2 function,
+                         SimpleOpInplaceOption inplace);
   // A scalar parameter `scalar`, or any keyword arguments. Enabling both throws kConfig.
   SimpleOp& set_enable_scalar(bool enable, double default_value = 1);
   SimpleOp& set_enable_kwargs(bool enable);
@@ -99,7 +117,8 @@ class MXTRAIN_API SimpleOp {
   SimpleOp& set_kwargs_schema(std::vector<FieldInfo> fields, ParseKwargs parse);
   // Scratch whose size follows from the input shape(s), or random numbers; for both the function
   // and the gradient.
-  using ResourceBytes = std::function<int64_t(const std::vector<TShape>& in, const EnvArguments& env)>;
+  using ResourceBytes =
+      std::function<int64_t(const std::vector<TShape>& in, const EnvArguments& env)>;
   SimpleOp& set_resource_request(ResourceRequest::Type type, ResourceBytes bytes = {});
   SimpleOp& set_elementwise(Elementwise elementwise);
   // Element types that the functions support; planning a call with others fails. Default: every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/strided_view.h"
 
 #include <algorithm>
@@ -9,7 +10,9 @@ namespace {
 
 template <bool kAdd, typename T>
 void Put(T* to, T value) {
-  *to = kAdd ? static_cast<T>(Plus(static_cast<AccumulatorOf<T>>(*to), static_cast<AccumulatorOf<T>>(value))) : value;
+  *to = kAdd ? static_cast<T>(
+                   Plus(static_cast<AccumulatorOf<T>>(*to), static_cast<AccumulatorOf<T>>(value)))
+             : value;
 }
 
 // f(row, offset of the row in the viewed array) for all rows, the runs along the last axis.
@@ -19,16 +22,17 @@ void ForRows(const StridedView& view, F f) {
   int64_t rows = 1;
   for (int i = 0; i < last; ++i) rows *= view.dim[i];
   if (rows == 0 || view.dim[last] == 0) return;
-  ParallelFor(rows, std::max<int64_t>(1, kParallelGrain / view.dim[last]), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      int64_t offset = view.offset, rest = row;
-      for (int i = last - 1; i >= 0; --i) {
-        offset += rest % view.dim[i] * view.stride[i];
-        rest /= view.dim[i];
-      }
-      f(row, offset);
-    }
-  });
+  ParallelFor(rows, std::max<int64_t>(1, kParallelGrain / view.dim[last]),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                  int64_t offset = view.offset, rest = row;
+                  for (int i = last - 1; i >= 0; --i) {
+                    offset += rest % view.dim[i] * view.stride[i];
+                    rest /= view.dim[i];
+                  }
+                  f(row, offset);
+                }
+              });
 }
 
 }  // namespace
@@ -50,7 +54,8 @@ StridedView StridedView::Collapsed() const {
   return merged;
 }
 
-void CopyFromView(const OnCpu&, OpReqType req, const TBlob& array, const StridedView& given, const TBlob& dense) {
+void CopyFromView(const OnCpu&, OpReqType req, const TBlob& array, const StridedView& given,
+                  const TBlob& dense) {
   const StridedView view = given.Collapsed();
   const int64_t run = view.dim[view.ndim - 1], step = view.stride[view.ndim - 1];
   SwitchType(dense.type, "a copy", [&](auto tag) {
@@ -65,7 +70,8 @@ void CopyFromView(const OnCpu&, OpReqType req, const TBlob& array, const Strided
   });
 }
 
-void CopyToView(const OnCpu&, OpReqType req, const TBlob& dense, const StridedView& given, const TBlob& array) {
+void CopyToView(const OnCpu&, OpReqType req, const TBlob& dense, const StridedView& given,
+                const TBlob& array) {
   const StridedView view = given.Collapsed();
   const int64_t run = view.dim[view.ndim - 1], step = view.stride[view.ndim - 1];
   SwitchType(dense.type, "a copy", [&](auto tag) {
@@ -80,7 +86,8 @@ void CopyToView(const OnCpu&, OpReqType req, const TBlob& dense, const StridedVi
   });
 }
 
-void ScatterView(const OnCpu& device, OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array) {
+void ScatterView(const OnCpu& device, OpReqType req, const TBlob& dense, const StridedView& view,
+                 const TBlob& array) {
   ZeroBlob(device, req, array);
   CopyToView(device, req, dense, view, array);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Elements of a plain array in another order: permuted, sliced, reversed, repeated. The basis of
 // the data movement operators.
@@ -37,12 +38,15 @@ struct MXTRAIN_API StridedView {
 
 // dense = the view of `array`, or += it. `dense` is plain and has as many elements as the view.
 // strided_view.cuh has these functions for OnGpu.
-MXTRAIN_API void CopyFromView(const OnCpu& device, OpReqType req, const TBlob& array, const StridedView& view, const TBlob& dense);
+MXTRAIN_API void CopyFromView(const OnCpu& device, OpReqType req, const TBlob& array,
+                              const StridedView& view, const TBlob& dense);
 // The view of `array` = dense, or += it; other elements are unchanged. No element may occur twice
 // in the view.
-MXTRAIN_API void CopyToView(const OnCpu& device, OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array);
+MXTRAIN_API void CopyToView(const OnCpu& device, OpReqType req, const TBlob& dense,
+                            const StridedView& view, const TBlob& array);
 
 // The gradient of taking a view: `array` is zero except for the view, which is `dense`; or += that.
-MXTRAIN_API void ScatterView(const OnCpu& device, OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array);
+MXTRAIN_API void ScatterView(const OnCpu& device, OpReqType req, const TBlob& dense,
+                             const StridedView& view, const TBlob& array);
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/identity.cuh"
 #include "mxtrain/operator/strided_view.cuh"
 
@@ -42,53 +43,64 @@ StridedView PieceOf(const AxisView& view, int64_t begin, int64_t length) {
 
 // Copies rows of bytes with pitches `from_pitch` and `to_pitch`; false if a pitch exceeds the limit
 // of the copy engine.
-bool CopyRows(const OnGpu& device, const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int64_t width, int64_t rows) {
+bool CopyRows(const OnGpu& device, const char* from, int64_t from_pitch, char* to, int64_t to_pitch,
+              int64_t width, int64_t rows) {
   constexpr int64_t kMostPitch = (int64_t{1} << 31) - 1;
   if (from_pitch > kMostPitch || to_pitch > kMostPitch) return false;
   if (width == 0 || rows == 0) return true;
-  MXTRAIN_CHECK_CUDA(cudaMemcpy2DAsync(to, static_cast<size_t>(to_pitch), from, static_cast<size_t>(from_pitch), static_cast<size_t>(width),
-                                       static_cast<size_t>(rows), cudaMemcpyDeviceToDevice, StreamOf(device.ctx).get()));
+  MXTRAIN_CHECK_CUDA(cudaMemcpy2DAsync(to, static_cast<size_t>(to_pitch), from,
+                                       static_cast<size_t>(from_pitch), static_cast<size_t>(width),
+                                       static_cast<size_t>(rows), cudaMemcpyDeviceToDevice,
+                                       StreamOf(device.ctx).get()));
   return true;
 }
 
 }  // namespace
 
-void CopyFromView(const OnGpu& device, OpReqType req, const TBlob& array, const StridedView& view, const TBlob& dense) {
+void CopyFromView(const OnGpu& device, OpReqType req, const TBlob& array, const StridedView& view,
+                  const TBlob& dense) {
   if (req == OpReqType::kNullOp) return;
   SwitchType(dense.type, "a copy", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Launch(device, dense.Size(), FromView<T>{view.Collapsed(), req, array.dptr<T>(), dense.dptr<T>()});
+    Launch(device, dense.Size(),
+           FromView<T>{view.Collapsed(), req, array.dptr<T>(), dense.dptr<T>()});
   });
 }
 
-void CopyToView(const OnGpu& device, OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array) {
+void CopyToView(const OnGpu& device, OpReqType req, const TBlob& dense, const StridedView& view,
+                const TBlob& array) {
   if (req == OpReqType::kNullOp) return;
   SwitchType(dense.type, "a copy", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Launch(device, dense.Size(), ToView<T>{view.Collapsed(), req, dense.dptr<T>(), array.dptr<T>()});
+    Launch(device, dense.Size(),
+           ToView<T>{view.Collapsed(), req, dense.dptr<T>(), array.dptr<T>()});
   });
 }
 
-void ScatterView(const OnGpu& device, OpReqType req, const TBlob& dense, const StridedView& view, const TBlob& array) {
+void ScatterView(const OnGpu& device, OpReqType req, const TBlob& dense, const StridedView& view,
+                 const TBlob& array) {
   ZeroBlob(device, req, array);
   CopyToView(device, req, dense, view, array);
 }
 
-void CopyFromWhole(const OnGpu& device, OpReqType req, const TBlob& whole, const AxisView& view, int64_t begin, int64_t length,
-                   const TBlob& piece) {
+void CopyFromWhole(const OnGpu& device, OpReqType req, const TBlob& whole, const AxisView& view,
+                   int64_t begin, int64_t length, const TBlob& piece) {
   if (req == OpReqType::kNullOp) return;
   const int64_t cell = view.inner * SizeOf(whole.type);
-  const bool copied = req != OpReqType::kAddTo && CopyRows(device, whole.dptr<char>() + begin * cell, view.length * cell, piece.dptr<char>(),
-                                                           length * cell, length * cell, view.outer);
+  const bool copied = req != OpReqType::kAddTo &&
+                      CopyRows(device, whole.dptr<char>() + begin * cell, view.length * cell,
+                               piece.dptr<char>(), length * cell, length * cell, view.outer);
   if (!copied) CopyFromView(device, req, whole, PieceOf(view, begin, length), piece);
 }
 
-void CopyToWhole(const OnGpu& device, OpReqType req, const TBlob& piece, const AxisView& view, int64_t begin, int64_t length,
-                 const TBlob& whole) {
+void CopyToWhole(const OnGpu& device, OpReqType req, const TBlob& piece, const AxisView& view,
+                 int64_t begin, int64_t length, const TBlob& whole) {
   if (req == OpReqType::kNullOp) return;
   const int64_t cell = view.inner * SizeOf(whole.type);
-  const bool copied = req != OpReqType::kAddTo && CopyRows(device, piece.dptr<char>(), length * cell, whole.dptr<char>() + begin * cell,
-                                                           view.length * cell, length * cell, view.outer);
+  const bool copied =
+      req != OpReqType::kAddTo &&
+      CopyRows(device, piece.dptr<char>(), length * cell, whole.dptr<char>() + begin * cell,
+               view.length * cell, length * cell, view.outer);
   if (!copied) CopyToView(device, req, piece, PieceOf(view, begin, length), whole);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Elementary functions of a float without branches, tables or calls, so that compilers can
 // vectorize loops over them. Their errors are stated in the test beside this file. NaN stays NaN.
@@ -11,8 +12,12 @@
 
 namespace mxtrain::vector_math {
 
-MXTRAIN_HD inline double Exp(double x) { return std::exp(x); }
-MXTRAIN_HD inline double Tanh(double x) { return std::tanh(x); }
+MXTRAIN_HD inline double Exp(double x) {
+  return std::exp(x);
+}
+MXTRAIN_HD inline double Tanh(double x) {
+  return std::tanh(x);
+}
 
 // e^x = 2^n e^r, n the integer nearest to x / log 2, |r| <= log(2) / 2. e^r by its Taylor series up
 // to r^7, whose remainder is below 6e-9 of the sum. Error at most 1.1 units in the last place.
@@ -32,8 +37,10 @@ MXTRAIN_HD inline double Tanh(double x) { return std::tanh(x); }
   sum = sum * r + 0.5f;
   sum = sum * (r * r) + r + 1.0f;
   // 2^n as two factors, since n may be 128.
-  const int32_t power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRounder), half = power >> 1;
-  const float scaled = sum * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((power - half + 127) << 23);
+  const int32_t power = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRounder),
+                half = power >> 1;
+  const float scaled = sum * std::bit_cast<float>((half + 127) << 23) *
+                       std::bit_cast<float>((power - half + 127) << 23);
   const float bounded = x < kLeast ? 0.0f : x > kMost ? HUGE_VALF : scaled;
   return x != x ? x : bounded;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/vector_math.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +12,8 @@ namespace {
 // Distance from the exact value in float units in the last place.
 double Units(float got, double truth) {
   const float rounded = static_cast<float>(truth);
-  const double unit = std::nextafter(std::abs(rounded), std::numeric_limits<float>::infinity()) - std::abs(rounded);
+  const double unit =
+      std::nextafter(std::abs(rounded), std::numeric_limits<float>::infinity()) - std::abs(rounded);
   return std::abs(static_cast<double>(got) - truth) / unit;
 }
 
@@ -28,13 +30,20 @@ double WorstUnits(float begin, float end, F f, G truth) {
 }
 
 TEST_CASE("exp and related functions stay within their error bounds") {
-  CHECK(WorstUnits(-87.3f, 88.7f, [](float x) { return vector_math::Exp(x); }, [](double x) { return std::exp(x); }) < 1.1);
-  CHECK(WorstUnits(-20, 20, [](float x) { return vector_math::Tanh(x); }, [](double x) { return std::tanh(x); }) < 3);
-  CHECK(WorstUnits(-80, 80, [](float x) { return vector_math::Sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }) < 3);
+  CHECK(WorstUnits(
+            -87.3f, 88.7f, [](float x) { return vector_math::Exp(x); },
+            [](double x) { return std::exp(x); }) < 1.1);
+  CHECK(WorstUnits(
+            -20, 20, [](float x) { return vector_math::Tanh(x); },
+            [](double x) { return std::tanh(x); }) < 3);
+  CHECK(WorstUnits(
+            -80, 80, [](float x) { return vector_math::Sigmoid(x); },
+            [](double x) { return 1 / (1 + std::exp(-x)); }) < 3);
 }
 
 TEST_CASE("beyond the range of floats: infinity, zero, NaN") {
-  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(vector_math::Exp(infinity) == infinity);
   CHECK(vector_math::Exp(89.0f) == infinity);
   CHECK(vector_math::Exp(-infinity) == 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/window.h"
 
 namespace mxtrain {
@@ -7,16 +8,22 @@ constexpr int64_t kLongest = int64_t{1} << 30;  // products and sums of entries 
 
 }  // namespace
 
-TShape WindowParam(const TShape& given, int axes, int64_t fallback, int64_t least, const std::string& who, const char* what) {
+TShape WindowParam(const TShape& given, int axes, int64_t fallback, int64_t least,
+                   const std::string& who, const char* what) {
   TShape result = TShape::OfRank(axes);
   const bool empty = given.ndim() <= 0;
   if (!empty && given.ndim() != axes) {
-    Throw(ErrorKind::kConfig, "{}: {} = {} has {} entries, but the kernel has {} axes", who, what, given.ToTuple(), given.ndim(), axes);
+    Throw(ErrorKind::kConfig, "{}: {} = {} has {} entries, but the kernel has {} axes", who, what,
+          given.ToTuple(), given.ndim(), axes);
   }
   for (int i = 0; i < axes; ++i) {
     result[i] = empty ? fallback : given[i];
-    if (result[i] < least) Throw(ErrorKind::kConfig, "{}: {} = {} has an entry below {}", who, what, given.ToTuple(), least);
-    if (result[i] > kLongest) Throw(ErrorKind::kConfig, "{}: {} = {} has an entry above {}", who, what, given.ToTuple(), kLongest);
+    if (result[i] < least)
+      Throw(ErrorKind::kConfig, "{}: {} = {} has an entry below {}", who, what, given.ToTuple(),
+            least);
+    if (result[i] > kLongest)
+      Throw(ErrorKind::kConfig, "{}: {} = {} has an entry above {}", who, what, given.ToTuple(),
+            kLongest);
   }
   return result;
 }

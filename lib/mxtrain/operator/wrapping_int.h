@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The integers that element-wise kernels compute with: 64 bits, with a result for every operation,
 // so that no input aborts the process. Sums, differences and products wrap around (two's
@@ -31,9 +32,15 @@ class WrappingInt {
   }
   MXTRAIN_HD constexpr explicit operator double() const { return static_cast<double>(value_); }
 
-  MXTRAIN_HD friend constexpr WrappingInt operator+(WrappingInt a, WrappingInt b) { return Wrap(a.bits() + b.bits()); }
-  MXTRAIN_HD friend constexpr WrappingInt operator-(WrappingInt a, WrappingInt b) { return Wrap(a.bits() - b.bits()); }
-  MXTRAIN_HD friend constexpr WrappingInt operator*(WrappingInt a, WrappingInt b) { return Wrap(a.bits() * b.bits()); }
+  MXTRAIN_HD friend constexpr WrappingInt operator+(WrappingInt a, WrappingInt b) {
+    return Wrap(a.bits() + b.bits());
+  }
+  MXTRAIN_HD friend constexpr WrappingInt operator-(WrappingInt a, WrappingInt b) {
+    return Wrap(a.bits() - b.bits());
+  }
+  MXTRAIN_HD friend constexpr WrappingInt operator*(WrappingInt a, WrappingInt b) {
+    return Wrap(a.bits() * b.bits());
+  }
   MXTRAIN_HD friend constexpr WrappingInt operator/(WrappingInt a, WrappingInt b) {
     if (b.value_ == 0) return 0;
     return b.value_ == -1 ? -a : WrappingInt(a.value_ / b.value_);

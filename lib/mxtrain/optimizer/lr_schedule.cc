@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/optimizer/lr_schedule.h"
 
 #include <algorithm>
@@ -21,9 +22,18 @@ struct WarmupParam {
   int unit = kEpochs;
   template <typename P>
   static void DeclareWarmup(Fields<P>& f) {
-    f.Add("warmup_epochs", &P::warmup_epochs).Default(0).Range(0).Help("epochs of linear warm-up to the base rate");
-    f.Add("warmup_steps", &P::warmup_steps).Default(0).Range(0).Help("the same in steps; at most one of the two");
-    f.Add("warmup_from", &P::warmup_from).Default(0).Range(0, 1).Help("start of the warm-up, as a factor of the base rate");
+    f.Add("warmup_epochs", &P::warmup_epochs)
+        .Default(0)
+        .Range(0)
+        .Help("epochs of linear warm-up to the base rate");
+    f.Add("warmup_steps", &P::warmup_steps)
+        .Default(0)
+        .Range(0)
+        .Help("the same in steps; at most one of the two");
+    f.Add("warmup_from", &P::warmup_from)
+        .Default(0)
+        .Range(0, 1)
+        .Help("start of the warm-up, as a factor of the base rate");
   }
 };
 
@@ -33,9 +43,15 @@ struct ConstantParam : WarmupParam, Parameter<ConstantParam> {
 struct StepParam : WarmupParam, Parameter<StepParam> {
   double every = 0, factor = 0;
   static void Declare(Fields<StepParam>& f) {
-    f.Add("every", &StepParam::every).Required().Range(1e-9).Help("interval between reductions, in `unit`");
+    f.Add("every", &StepParam::every)
+        .Required()
+        .Range(1e-9)
+        .Help("interval between reductions, in `unit`");
     f.Add("factor", &StepParam::factor).Default(0.1).Range(0, 1).Help("factor of each reduction");
-    f.Add("unit", &StepParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `every`");
+    f.Add("unit", &StepParam::unit)
+        .Enum({{"epochs", kEpochs}, {"steps", kSteps}})
+        .Default(kEpochs)
+        .Help("of `every`");
     DeclareWarmup(f);
   }
 };
@@ -43,18 +59,35 @@ struct MultistepParam : WarmupParam, Parameter<MultistepParam> {
   std::vector<double> milestones;
   double factor = 0;
   static void Declare(Fields<MultistepParam>& f) {
-    f.Add("milestones", &MultistepParam::milestones).Required().Help("where the rate is reduced, ascending, in `unit`");
-    f.Add("factor", &MultistepParam::factor).Default(0.1).Range(0, 1).Help("factor of each reduction");
-    f.Add("unit", &MultistepParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `milestones`");
+    f.Add("milestones", &MultistepParam::milestones)
+        .Required()
+        .Help("where the rate is reduced, ascending, in `unit`");
+    f.Add("factor", &MultistepParam::factor)
+        .Default(0.1)
+        .Range(0, 1)
+        .Help("factor of each reduction");
+    f.Add("unit", &MultistepParam::unit)
+        .Enum({{"epochs", kEpochs}, {"steps", kSteps}})
+        .Default(kEpochs)
+        .Help("of `milestones`");
     DeclareWarmup(f);
   }
 };
 struct ExponentialParam : WarmupParam, Parameter<ExponentialParam> {
   double every = 0, factor = 0;
   static void Declare(Fields<ExponentialParam>& f) {
-    f.Add("factor", &ExponentialParam::factor).Default(0.95).Range(0, 10).Help("factor per `every`; above 1 the rate rises");
-    f.Add("every", &ExponentialParam::every).Default(1).Range(1e-9).Help("interval of one factor, in `unit`");
-    f.Add("unit", &ExponentialParam::unit).Enum({{"epochs", kEpochs}, {"steps", kSteps}}).Default(kEpochs).Help("of `every`");
+    f.Add("factor", &ExponentialParam::factor)
+        .Default(0.95)
+        .Range(0, 10)
+        .Help("factor per `every`; above 1 the rate rises");
+    f.Add("every", &ExponentialParam::every)
+        .Default(1)
+        .Range(1e-9)
+        .Help("interval of one factor, in `unit`");
+    f.Add("unit", &ExponentialParam::unit)
+        .Enum({{"epochs", kEpochs}, {"steps", kSteps}})
+        .Default(kEpochs)
+        .Help("of `every`");
     DeclareWarmup(f);
   }
 };
@@ -62,33 +95,60 @@ struct PlateauParam : WarmupParam, Parameter<PlateauParam> {
   double factor = 0, min_delta = 0, min = 0;
   int64_t patience = 0, cooldown = 0;
   static void Declare(Fields<PlateauParam>& f) {
-    f.Add("factor", &PlateauParam::factor).Default(0.1).Range(0, 1).Help("factor of each reduction");
-    f.Add("patience", &PlateauParam::patience).Default(10).Range(1).Help("epochs without improvement of the `best` metric before a reduction");
-    f.Add("min_delta", &PlateauParam::min_delta).Default(1e-4).Range(0).Help("least change that counts as an improvement");
-    f.Add("cooldown", &PlateauParam::cooldown).Default(0).Range(0).Help("epochs after a reduction that do not count");
-    f.Add("min", &PlateauParam::min).Default(0).Range(0, 1).Help("least rate, as a factor of the base rate");
+    f.Add("factor", &PlateauParam::factor)
+        .Default(0.1)
+        .Range(0, 1)
+        .Help("factor of each reduction");
+    f.Add("patience", &PlateauParam::patience)
+        .Default(10)
+        .Range(1)
+        .Help("epochs without improvement of the `best` metric before a reduction");
+    f.Add("min_delta", &PlateauParam::min_delta)
+        .Default(1e-4)
+        .Range(0)
+        .Help("least change that counts as an improvement");
+    f.Add("cooldown", &PlateauParam::cooldown)
+        .Default(0)
+        .Range(0)
+        .Help("epochs after a reduction that do not count");
+    f.Add("min", &PlateauParam::min)
+        .Default(0)
+        .Range(0, 1)
+        .Help("least rate, as a factor of the base rate");
     DeclareWarmup(f);
   }
 };
 struct CosineParam : WarmupParam, Parameter<CosineParam> {
   double final_factor = 0;
   static void Declare(Fields<CosineParam>& f) {
-    f.Add("final", &CosineParam::final_factor).Default(0).Range(0, 1).Help("rate at the end, as a factor of the base rate");
+    f.Add("final", &CosineParam::final_factor)
+        .Default(0)
+        .Range(0, 1)
+        .Help("rate at the end, as a factor of the base rate");
     DeclareWarmup(f);
   }
 };
 struct LinearParam : WarmupParam, Parameter<LinearParam> {
   double final_factor = 0;
   static void Declare(Fields<LinearParam>& f) {
-    f.Add("final", &LinearParam::final_factor).Default(0).Range(0, 1).Help("rate at the end, as a factor of the base rate");
+    f.Add("final", &LinearParam::final_factor)
+        .Default(0)
+        .Range(0, 1)
+        .Help("rate at the end, as a factor of the base rate");
     DeclareWarmup(f);
   }
 };
 struct PolyParam : WarmupParam, Parameter<PolyParam> {
   double power = 0, final_factor = 0;
   static void Declare(Fields<PolyParam>& f) {
-    f.Add("power", &PolyParam::power).Default(2).Range(0).Help("power of the remaining part of the run");
-    f.Add("final", &PolyParam::final_factor).Default(0).Range(0, 1).Help("rate at the end, as a factor of the base rate");
+    f.Add("power", &PolyParam::power)
+        .Default(2)
+        .Range(0)
+        .Help("power of the remaining part of the run");
+    f.Add("final", &PolyParam::final_factor)
+        .Default(0)
+        .Range(0, 1)
+        .Help("rate at the end, as a factor of the base rate");
     DeclareWarmup(f);
   }
 };
@@ -98,10 +158,22 @@ struct OneCycleParam : WarmupParam, Parameter<OneCycleParam> {
   double rise = 0, start = 0, final_factor = 0;
   int curve = 0;
   static void Declare(Fields<OneCycleParam>& f) {
-    f.Add("rise", &OneCycleParam::rise).Default(0.3).Range(0, 1).Help("fraction of the run in which the rate rises to the base rate");
-    f.Add("start", &OneCycleParam::start).Default(0.04).Range(0, 1).Help("rate at the first step, as a factor of the base rate");
-    f.Add("final", &OneCycleParam::final_factor).Default(4e-6).Range(0, 1).Help("rate at the last step, as a factor of the base rate");
-    f.Add("curve", &OneCycleParam::curve).Enum({{"cosine", kCosine}, {"linear", kLinear}}).Default(kCosine).Help("shape of rise and fall");
+    f.Add("rise", &OneCycleParam::rise)
+        .Default(0.3)
+        .Range(0, 1)
+        .Help("fraction of the run in which the rate rises to the base rate");
+    f.Add("start", &OneCycleParam::start)
+        .Default(0.04)
+        .Range(0, 1)
+        .Help("rate at the first step, as a factor of the base rate");
+    f.Add("final", &OneCycleParam::final_factor)
+        .Default(4e-6)
+        .Range(0, 1)
+        .Help("rate at the last step, as a factor of the base rate");
+    f.Add("curve", &OneCycleParam::curve)
+        .Enum({{"cosine", kCosine}, {"linear", kLinear}})
+        .Default(kCosine)
+        .Help("shape of rise and fall");
   }
 };
 
@@ -111,7 +183,9 @@ class Schedule : public LrSchedule {
     if (p.warmup_epochs > 0 && p.warmup_steps > 0) {
       Throw(ErrorKind::kConfig, "schedule {}: give warmup_epochs or warmup_steps, not both", name);
     }
-    warmup_steps_ = p.warmup_steps > 0 ? p.warmup_steps : std::llround(p.warmup_epochs * static_cast<double>(steps_per_epoch));
+    warmup_steps_ = p.warmup_steps > 0
+                        ? p.warmup_steps
+                        : std::llround(p.warmup_epochs * static_cast<double>(steps_per_epoch));
     warmup_from_ = p.warmup_from;
   }
 };
@@ -127,14 +201,16 @@ class Reductions final : public Schedule {
   Reductions(const StepParam& p, int64_t steps_per_epoch, int64_t total_steps) : factor_(p.factor) {
     const double scale = p.unit == kEpochs ? static_cast<double>(steps_per_epoch) : 1;
     for (int k = 1; std::llround(p.every * scale * k) < total_steps; ++k) {
-      if (std::llround(p.every * scale) < 1) Throw(ErrorKind::kConfig, "schedule step: every = {} is less than one step", p.every);
+      if (std::llround(p.every * scale) < 1)
+        Throw(ErrorKind::kConfig, "schedule step: every = {} is less than one step", p.every);
       steps_.push_back(std::llround(p.every * scale * k));
     }
   }
   Reductions(const MultistepParam& p, int64_t steps_per_epoch, int64_t) : factor_(p.factor) {
     const double scale = p.unit == kEpochs ? static_cast<double>(steps_per_epoch) : 1;
     for (double m : p.milestones) steps_.push_back(std::llround(m * scale));
-    if (!std::is_sorted(steps_.begin(), steps_.end())) Throw(ErrorKind::kConfig, "schedule multistep: milestones must ascend");
+    if (!std::is_sorted(steps_.begin(), steps_.end()))
+      Throw(ErrorKind::kConfig, "schedule multistep: milestones must ascend");
   }
   double Shape(int64_t step) const override {
     const auto passed = std::upper_bound(steps_.begin(), steps_.end(), step) - steps_.begin();
@@ -149,8 +225,11 @@ class Reductions final : public Schedule {
 class Exponential final : public Schedule {
  public:
   Exponential(const ExponentialParam& p, int64_t steps_per_epoch, int64_t)
-      : factor_(p.factor), every_(p.every * (p.unit == kEpochs ? static_cast<double>(steps_per_epoch) : 1)) {}
-  double Shape(int64_t step) const override { return std::pow(factor_, static_cast<double>(step - warmup_steps_) / every_); }
+      : factor_(p.factor),
+        every_(p.every * (p.unit == kEpochs ? static_cast<double>(steps_per_epoch) : 1)) {}
+  double Shape(int64_t step) const override {
+    return std::pow(factor_, static_cast<double>(step - warmup_steps_) / every_);
+  }
 
  private:
   double factor_, every_;  // in steps
@@ -160,7 +239,8 @@ class Exponential final : public Schedule {
 // `cooldown` epochs after that do not count.
 class Plateau final : public Schedule {
  public:
-  Plateau(const PlateauParam& p, int64_t, int64_t) : param_(p), patience_(p.patience, p.min_delta) {}
+  Plateau(const PlateauParam& p, int64_t, int64_t)
+      : param_(p), patience_(p.patience, p.min_delta) {}
   double Shape(int64_t) const override { return factor_; }
   void EndEpoch(double value, bool higher_is_better) override {
     const bool exhausted = patience_.Exhausted(value, higher_is_better);
@@ -173,7 +253,9 @@ class Plateau final : public Schedule {
       patience_.Restart();
     }
   }
-  std::string SaveState() const override { return format("plateau {:a} {} {}", factor_, cooling_, patience_.SaveState()); }
+  std::string SaveState() const override {
+    return format("plateau {:a} {} {}", factor_, cooling_, patience_.SaveState());
+  }
   void RestoreState(const std::string& text) override {
     double factor = 1;
     int64_t cooling = 0;
@@ -200,7 +282,8 @@ class Falling : public Schedule {
   Falling(double final_factor, int64_t total_steps) : final_(final_factor), total_(total_steps) {}
   double Shape(int64_t step) const override {
     const double span = static_cast<double>(std::max<int64_t>(total_ - warmup_steps_, 1));
-    return final_ + (1 - final_) * Left(std::clamp(static_cast<double>(step - warmup_steps_) / span, 0.0, 1.0));
+    return final_ + (1 - final_) * Left(std::clamp(static_cast<double>(step - warmup_steps_) / span,
+                                                   0.0, 1.0));
   }
   bool SpansRun() const override { return true; }
 
@@ -213,7 +296,8 @@ class Falling : public Schedule {
 
 class Linear final : public Falling {
  public:
-  Linear(const LinearParam& p, int64_t, int64_t total_steps) : Falling(p.final_factor, total_steps) {}
+  Linear(const LinearParam& p, int64_t, int64_t total_steps)
+      : Falling(p.final_factor, total_steps) {}
 
  private:
   double Left(double t) const override { return 1 - t; }
@@ -221,17 +305,20 @@ class Linear final : public Falling {
 
 class Poly final : public Falling {
  public:
-  Poly(const PolyParam& p, int64_t, int64_t total_steps) : Falling(p.final_factor, total_steps), power_(p.power) {}
+  Poly(const PolyParam& p, int64_t, int64_t total_steps)
+      : Falling(p.final_factor, total_steps), power_(p.power) {}
 
  private:
   double Left(double t) const override { return std::pow(1 - t, power_); }
   double power_;
 };
 
-// Loshchilov and Hutter, "SGDR", arXiv 1608.03983, without restarts: from the end of the warm-up to the last step.
+// Loshchilov and Hutter, "SGDR", arXiv 1608.03983, without restarts: from the end of the warm-up to
+// the last step.
 class Cosine final : public Falling {
  public:
-  Cosine(const CosineParam& p, int64_t, int64_t total_steps) : Falling(p.final_factor, total_steps) {}
+  Cosine(const CosineParam& p, int64_t, int64_t total_steps)
+      : Falling(p.final_factor, total_steps) {}
 
  private:
   double Left(double t) const override { return 0.5 * (1 + std::cos(std::numbers::pi * t)); }
@@ -242,7 +329,9 @@ class Cosine final : public Falling {
 class OneCycle final : public Schedule {
  public:
   OneCycle(const OneCycleParam& p, int64_t, int64_t total_steps)
-      : param_(p), last_(static_cast<double>(std::max<int64_t>(total_steps - 1, 1))), top_(std::max(p.rise * (last_ + 1) - 1, 0.0)) {}
+      : param_(p),
+        last_(static_cast<double>(std::max<int64_t>(total_steps - 1, 1))),
+        top_(std::max(p.rise * (last_ + 1) - 1, 0.0)) {}
   double Shape(int64_t step) const override {
     const double at = std::min(static_cast<double>(step), last_);
     if (at < top_) return Between(param_.start, 1, at / top_);
@@ -252,7 +341,9 @@ class OneCycle final : public Schedule {
 
  private:
   double Between(double from, double to, double t) const {
-    return param_.curve == OneCycleParam::kLinear ? from + (to - from) * t : to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * t));
+    return param_.curve == OneCycleParam::kLinear
+               ? from + (to - from) * t
+               : to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * t));
   }
   OneCycleParam param_;
   double last_, top_;  // steps of the final and of the base rate
@@ -265,7 +356,8 @@ struct Row {
 };
 
 template <typename S, typename P>
-std::unique_ptr<LrSchedule> Make(const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps, std::string_view name) {
+std::unique_ptr<LrSchedule> Make(const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps,
+                                 std::string_view name) {
   P param;
   param.Init(kwargs, format("schedule {}", name));
   auto schedule = std::make_unique<S>(param, steps_per_epoch, total_steps);
@@ -273,27 +365,29 @@ std::unique_ptr<LrSchedule> Make(const Kwargs& kwargs, int64_t steps_per_epoch, 
   return schedule;
 }
 
-constexpr Row kRows[] = {{"constant", Make<Constant, ConstantParam>, ConstantParam::Describe},
-                         {"step", Make<Reductions, StepParam>, StepParam::Describe},
-                         {"multistep", Make<Reductions, MultistepParam>, MultistepParam::Describe},
-                         {"exponential", Make<Exponential, ExponentialParam>, ExponentialParam::Describe},
-                         {"plateau", Make<Plateau, PlateauParam>, PlateauParam::Describe},
-                         {"cosine", Make<Cosine, CosineParam>, CosineParam::Describe},
-                         {"linear", Make<Linear, LinearParam>, LinearParam::Describe},
-                         {"poly", Make<Poly, PolyParam>, PolyParam::Describe},
-                         {"one_cycle", Make<OneCycle, OneCycleParam>, OneCycleParam::Describe}};
+constexpr Row kRows[] = {
+    {"constant", Make<Constant, ConstantParam>, ConstantParam::Describe},
+    {"step", Make<Reductions, StepParam>, StepParam::Describe},
+    {"multistep", Make<Reductions, MultistepParam>, MultistepParam::Describe},
+    {"exponential", Make<Exponential, ExponentialParam>, ExponentialParam::Describe},
+    {"plateau", Make<Plateau, PlateauParam>, PlateauParam::Describe},
+    {"cosine", Make<Cosine, CosineParam>, CosineParam::Describe},
+    {"linear", Make<Linear, LinearParam>, LinearParam::Describe},
+    {"poly", Make<Poly, PolyParam>, PolyParam::Describe},
+    {"one_cycle", Make<OneCycle, OneCycleParam>, OneCycleParam::Describe}};
 
 const Row& Find(std::string_view name) {
   for (const Row& row : kRows) {
     if (name == row.name) return row;
   }
-  Throw(ErrorKind::kConfig, "there is no learning rate schedule '{}'{}; use one of {}", name, DidYouMean(name, LrSchedule::Names()),
-        join(LrSchedule::Names(), ", "));
+  Throw(ErrorKind::kConfig, "there is no learning rate schedule '{}'{}; use one of {}", name,
+        DidYouMean(name, LrSchedule::Names()), join(LrSchedule::Names(), ", "));
 }
 
 }  // namespace
 
-std::unique_ptr<LrSchedule> LrSchedule::Create(std::string_view name, const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps) {
+std::unique_ptr<LrSchedule> LrSchedule::Create(std::string_view name, const Kwargs& kwargs,
+                                               int64_t steps_per_epoch, int64_t total_steps) {
   return Find(name).make(kwargs, steps_per_epoch, total_steps, name);
 }
 std::vector<FieldInfo> LrSchedule::Describe(std::string_view name) {

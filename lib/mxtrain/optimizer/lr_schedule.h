@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Learning rate per step. A function of the step alone, so resuming needs no state, except for
 // plateau, whose state is saved.
@@ -19,7 +20,8 @@ class MXTRAIN_API LrSchedule {
   // improvement. `every` and `milestones` count epochs if `unit` is epochs (the default), else
   // steps. Every schedule except one_cycle takes warmup_epochs or warmup_steps, and warmup_from (a
   // factor of the base rate, 0 by default): a linear warm-up to the base rate.
-  static std::unique_ptr<LrSchedule> Create(std::string_view name, const Kwargs& kwargs, int64_t steps_per_epoch, int64_t total_steps);
+  static std::unique_ptr<LrSchedule> Create(std::string_view name, const Kwargs& kwargs,
+                                            int64_t steps_per_epoch, int64_t total_steps);
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);
   virtual ~LrSchedule() = default;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/optimizer/optimizer.h"
 
 #include <cmath>
@@ -15,8 +16,13 @@ struct BaseParam {
   template <typename P>
   static void DeclareBase(Fields<P>& f, double default_lr) {
     f.Add("lr", &P::lr).Default(default_lr).Range(0).Help("learning rate, before the schedule");
-    f.Add("weight_decay", &P::weight_decay).Default(0).Range(0).Help("for parameters whose names end in _weight or _gamma");
-    f.Add("clip_gradient", &P::clip_gradient).Default(-1).Help("limit of each gradient element after scaling by 1 / batch; negative: none");
+    f.Add("weight_decay", &P::weight_decay)
+        .Default(0)
+        .Range(0)
+        .Help("for parameters whose names end in _weight or _gamma");
+    f.Add("clip_gradient", &P::clip_gradient)
+        .Default(-1)
+        .Help("limit of each gradient element after scaling by 1 / batch; negative: none");
   }
 };
 
@@ -24,7 +30,10 @@ struct SgdParam : BaseParam, Parameter<SgdParam> {
   double momentum = 0;
   static void Declare(Fields<SgdParam>& f) {
     DeclareBase(f, 0.01);
-    f.Add("momentum", &SgdParam::momentum).Default(0).Range(0, 1).Help("fraction of the previous update that is kept");
+    f.Add("momentum", &SgdParam::momentum)
+        .Default(0)
+        .Range(0, 1)
+        .Help("fraction of the previous update that is kept");
   }
 };
 
@@ -34,8 +43,14 @@ struct MomentsParam : BaseParam {
   static void DeclareMoments(Fields<P>& f, double default_epsilon) {
     P::DeclareBase(f, 0.001);
     f.Add("beta1", &P::beta1).Default(0.9).Range(0, 1).Help("decay of the mean of gradients");
-    f.Add("beta2", &P::beta2).Default(0.999).Range(0, 1).Help("decay of the mean of squared gradients");
-    f.Add("epsilon", &P::epsilon).Default(default_epsilon).Range(0).Help("added to the root of the mean square");
+    f.Add("beta2", &P::beta2)
+        .Default(0.999)
+        .Range(0, 1)
+        .Help("decay of the mean of squared gradients");
+    f.Add("epsilon", &P::epsilon)
+        .Default(default_epsilon)
+        .Range(0)
+        .Help("added to the root of the mean square");
   }
 };
 struct AdamParam : MomentsParam, Parameter<AdamParam> {
@@ -50,10 +65,21 @@ struct RmsPropParam : BaseParam, Parameter<RmsPropParam> {
   bool centered = false;
   static void Declare(Fields<RmsPropParam>& f) {
     DeclareBase(f, 0.001);
-    f.Add("rho", &RmsPropParam::rho).Default(0.9).Range(0, 1).Help("decay of the mean of squared gradients");
-    f.Add("momentum", &RmsPropParam::momentum).Default(0).Range(0, 1).Help("fraction of the previous update that is kept");
-    f.Add("centered", &RmsPropParam::centered).Default(false).Help("divide by the variance of gradients instead of their mean square");
-    f.Add("epsilon", &RmsPropParam::epsilon).Default(1e-8).Range(0).Help("added to the mean square, under the root");
+    f.Add("rho", &RmsPropParam::rho)
+        .Default(0.9)
+        .Range(0, 1)
+        .Help("decay of the mean of squared gradients");
+    f.Add("momentum", &RmsPropParam::momentum)
+        .Default(0)
+        .Range(0, 1)
+        .Help("fraction of the previous update that is kept");
+    f.Add("centered", &RmsPropParam::centered)
+        .Default(false)
+        .Help("divide by the variance of gradients instead of their mean square");
+    f.Add("epsilon", &RmsPropParam::epsilon)
+        .Default(1e-8)
+        .Range(0)
+        .Help("added to the mean square, under the root");
   }
 };
 
@@ -61,7 +87,10 @@ struct AdagradParam : BaseParam, Parameter<AdagradParam> {
   double epsilon = 0;
   static void Declare(Fields<AdagradParam>& f) {
     DeclareBase(f, 0.01);
-    f.Add("epsilon", &AdagradParam::epsilon).Default(1e-7).Range(0).Help("added to the sum of squared gradients, under the root");
+    f.Add("epsilon", &AdagradParam::epsilon)
+        .Default(1e-7)
+        .Range(0)
+        .Help("added to the sum of squared gradients, under the root");
   }
 };
 
@@ -69,8 +98,14 @@ struct AdadeltaParam : BaseParam, Parameter<AdadeltaParam> {
   double rho = 0, epsilon = 0;
   static void Declare(Fields<AdadeltaParam>& f) {
     DeclareBase(f, 1);
-    f.Add("rho", &AdadeltaParam::rho).Default(0.9).Range(0, 1).Help("decay of the means of squared gradients and updates");
-    f.Add("epsilon", &AdadeltaParam::epsilon).Default(1e-5).Range(0).Help("added to both means, under the roots");
+    f.Add("rho", &AdadeltaParam::rho)
+        .Default(0.9)
+        .Range(0, 1)
+        .Help("decay of the means of squared gradients and updates");
+    f.Add("epsilon", &AdadeltaParam::epsilon)
+        .Default(1e-5)
+        .Range(0)
+        .Help("added to both means, under the roots");
   }
 };
 
@@ -78,8 +113,14 @@ struct FtrlParam : BaseParam, Parameter<FtrlParam> {
   double lambda1 = 0, beta = 0;
   static void Declare(Fields<FtrlParam>& f) {
     DeclareBase(f, 0.1);
-    f.Add("lambda1", &FtrlParam::lambda1).Default(0.01).Range(0).Help("weight of the L1 norm; higher gives more zero weights");
-    f.Add("beta", &FtrlParam::beta).Default(1).Range(0).Help("added to the root of the sum of squared gradients");
+    f.Add("lambda1", &FtrlParam::lambda1)
+        .Default(0.01)
+        .Range(0)
+        .Help("weight of the L1 norm; higher gives more zero weights");
+    f.Add("beta", &FtrlParam::beta)
+        .Default(1)
+        .Range(0)
+        .Help("added to the root of the sum of squared gradients");
   }
 };
 
@@ -87,8 +128,14 @@ struct LarsParam : BaseParam, Parameter<LarsParam> {
   double momentum = 0, eta = 0, epsilon = 0;
   static void Declare(Fields<LarsParam>& f) {
     DeclareBase(f, 0.1);
-    f.Add("momentum", &LarsParam::momentum).Default(0).Range(0, 1).Help("fraction of the previous update that is kept");
-    f.Add("eta", &LarsParam::eta).Default(0.001).Range(0).Help("trust coefficient: norm of an update relative to the weights, at a rate of 1");
+    f.Add("momentum", &LarsParam::momentum)
+        .Default(0)
+        .Range(0, 1)
+        .Help("fraction of the previous update that is kept");
+    f.Add("eta", &LarsParam::eta)
+        .Default(0.001)
+        .Range(0)
+        .Help("trust coefficient: norm of an update relative to the weights, at a rate of 1");
     f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the divisor");
   }
 };
@@ -104,7 +151,9 @@ class WithParam : public Optimizer {
   // The parameters that the operator also has, under the same names.
   Kwargs UpdateParams() const override {
     Kwargs kwargs = param_.ToKwargs();
-    std::erase_if(kwargs, [](const auto& item) { return item.first == "lr" || item.first == "weight_decay" || item.first == "centered"; });
+    std::erase_if(kwargs, [](const auto& item) {
+      return item.first == "lr" || item.first == "weight_decay" || item.first == "centered";
+    });
     return kwargs;
   }
   void FillScalars(const UpdateValues& v, float* scalars) const override {
@@ -121,7 +170,9 @@ class WithParam : public Optimizer {
 class Sgd : public WithParam<SgdParam> {
  public:
   using WithParam::WithParam;
-  std::string UpdateOperator() const override { return param_.momentum > 0 ? "sgd_mom_update" : "sgd_update"; }
+  std::string UpdateOperator() const override {
+    return param_.momentum > 0 ? "sgd_mom_update" : "sgd_update";
+  }
   Kwargs UpdateParams() const override {
     Kwargs kwargs{{"clip_gradient", params::Print(param_.clip_gradient)}};
     if (param_.momentum > 0) kwargs.emplace_back("momentum", params::Print(param_.momentum));
@@ -133,7 +184,9 @@ class Sgd : public WithParam<SgdParam> {
 class Nag final : public Sgd {
  public:
   using Sgd::Sgd;
-  std::string UpdateOperator() const override { return param_.momentum > 0 ? "nag_mom_update" : "sgd_update"; }
+  std::string UpdateOperator() const override {
+    return param_.momentum > 0 ? "nag_mom_update" : "sgd_update";
+  }
 };
 
 // Kingma and Ba, arXiv 1412.6980; the bias correction of both moments is one factor of the learning
@@ -146,7 +199,8 @@ class Moments : public WithParam<P> {
   void FillScalars(const UpdateValues& v, float* scalars) const override {
     WithParam<P>::FillScalars(v, scalars);
     const double t = static_cast<double>(v.step);
-    scalars[kScalarCorrection] = static_cast<float>(std::sqrt(1 - std::pow(this->param_.beta2, t)) / (1 - std::pow(this->param_.beta1, t)));
+    scalars[kScalarCorrection] = static_cast<float>(std::sqrt(1 - std::pow(this->param_.beta2, t)) /
+                                                    (1 - std::pow(this->param_.beta1, t)));
   }
 };
 
@@ -174,7 +228,9 @@ class RmsProp final : public WithParam<RmsPropParam> {
  public:
   using WithParam::WithParam;
   std::string UpdateOperator() const override {
-    return param_.centered ? "rmspropalex_update" : param_.momentum > 0 ? "rmsprop_mom_update" : "rmsprop_update";
+    return param_.centered       ? "rmspropalex_update"
+           : param_.momentum > 0 ? "rmsprop_mom_update"
+                                 : "rmsprop_update";
   }
   int NumStates() const override { return param_.centered ? 3 : param_.momentum > 0 ? 2 : 1; }
 };
@@ -236,11 +292,12 @@ const Row& Find(std::string_view name) {
   for (const Row& row : kRows) {
     if (name == row.name) return row;
   }
-  Throw(ErrorKind::kConfig, "there is no optimizer '{}'{}; use one of {}", name, DidYouMean(name, Optimizer::Names()),
-        join(Optimizer::Names(), ", "));
+  Throw(ErrorKind::kConfig, "there is no optimizer '{}'{}; use one of {}", name,
+        DidYouMean(name, Optimizer::Names()), join(Optimizer::Names(), ", "));
 }
 
-double ReadMultiplier(const std::string& variable, const std::map<std::string, std::string>& attrs, const std::string& key, double otherwise) {
+double ReadMultiplier(const std::string& variable, const std::map<std::string, std::string>& attrs,
+                      const std::string& key, double otherwise) {
   for (const std::string& spelling : {key, "__" + key + "__"}) {
     const auto found = attrs.find(spelling);
     if (found == attrs.end()) continue;
@@ -248,7 +305,8 @@ double ReadMultiplier(const std::string& variable, const std::map<std::string, s
     try {
       params::Parse(found->second, &value);
     } catch (const Error& e) {
-      Throw(ErrorKind::kConfig, "parameter '{}': {} = '{}': {}", variable, key, found->second, e.what());
+      Throw(ErrorKind::kConfig, "parameter '{}': {} = '{}': {}", variable, key, found->second,
+            e.what());
     }
     return value;
   }
@@ -257,20 +315,28 @@ double ReadMultiplier(const std::string& variable, const std::map<std::string, s
 
 }  // namespace
 
-std::unique_ptr<Optimizer> Optimizer::Create(std::string_view name, const Kwargs& kwargs) { return Find(name).make(kwargs, name); }
-std::vector<FieldInfo> Optimizer::Describe(std::string_view name) { return Find(name).describe(); }
+std::unique_ptr<Optimizer> Optimizer::Create(std::string_view name, const Kwargs& kwargs) {
+  return Find(name).make(kwargs, name);
+}
+std::vector<FieldInfo> Optimizer::Describe(std::string_view name) {
+  return Find(name).describe();
+}
 std::vector<std::string> Optimizer::Names() {
   std::vector<std::string> names;
   for (const Row& row : kRows) names.emplace_back(row.name);
   return names;
 }
 
-Multipliers DefaultMultipliers(const std::string& name, const std::map<std::string, std::string>& attrs) {
+Multipliers DefaultMultipliers(const std::string& name,
+                               const std::map<std::string, std::string>& attrs) {
   const bool decays = name.ends_with("_weight") || name.ends_with("_gamma");
-  return {ReadMultiplier(name, attrs, "lr_mult", 1), ReadMultiplier(name, attrs, "wd_mult", decays ? 1 : 0)};
+  return {ReadMultiplier(name, attrs, "lr_mult", 1),
+          ReadMultiplier(name, attrs, "wd_mult", decays ? 1 : 0)};
 }
 
-Multipliers FindMultipliers(const std::string& name, const std::map<std::string, std::string>& attrs, const LrPatterns& patterns) {
+Multipliers FindMultipliers(const std::string& name,
+                            const std::map<std::string, std::string>& attrs,
+                            const LrPatterns& patterns) {
   Multipliers multipliers = DefaultMultipliers(name, attrs);
   for (const auto& [pattern, factor] : patterns) {
     if (GlobMatches(pattern, name)) multipliers.lr = factor;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Optimizers turn gradients into new weights. The rule is a registered operator (`sgd_mom_update`),
 // so it has SIMD, devices and layouts like every operator. An Optimizer selects the operator,
@@ -20,14 +21,20 @@ namespace mxtrain {
 // The `scalars` array that every update operator reads: learning rate, weight decay, factor of the
 // gradient, and the factor of the learning rate that corrects the moments of Adam and its relatives
 // (1 elsewhere).
-enum ScalarIndex { kScalarLr = 0, kScalarWeightDecay = 1, kScalarRescale = 2, kScalarCorrection = 3, kNumScalars = 4 };
+enum ScalarIndex {
+  kScalarLr = 0,
+  kScalarWeightDecay = 1,
+  kScalarRescale = 2,
+  kScalarCorrection = 3,
+  kNumScalars = 4
+};
 
 // Of one update of one parameter.
 struct UpdateValues {
-  double lr = 0;             // includes the schedule and the parameter's multiplier
-  double weight_decay = 0;   // includes the parameter's multiplier
+  double lr = 0;            // includes the schedule and the parameter's multiplier
+  double weight_decay = 0;  // includes the parameter's multiplier
   double rescale_grad = 1;
-  int64_t step = 1;          // updates of this parameter so far, including this one
+  int64_t step = 1;  // updates of this parameter so far, including this one
 };
 
 class MXTRAIN_API Optimizer {
@@ -62,11 +69,14 @@ class MXTRAIN_API Optimizer {
 struct Multipliers {
   double lr = 1, weight_decay = 1;
 };
-MXTRAIN_API Multipliers DefaultMultipliers(const std::string& name, const std::map<std::string, std::string>& attrs);
+MXTRAIN_API Multipliers DefaultMultipliers(const std::string& name,
+                                           const std::map<std::string, std::string>& attrs);
 
 // Multipliers of the learning rate by name patterns (base/glob.h); 0 freezes. The last match wins.
 using LrPatterns = std::vector<std::pair<std::string, double>>;
 // The default, except for a learning rate set by a pattern.
-MXTRAIN_API Multipliers FindMultipliers(const std::string& name, const std::map<std::string, std::string>& attrs, const LrPatterns& patterns);
+MXTRAIN_API Multipliers FindMultipliers(const std::string& name,
+                                        const std::map<std::string, std::string>& attrs,
+                                        const LrPatterns& patterns);
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/optimizer/optimizer.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +29,8 @@ TEST_CASE("scalars of a step: rate, decay, scale, correction of the moments") {
     CHECK(s[kScalarLr] == 0.3f);
     CHECK(s[kScalarWeightDecay] == 0.01f);
     CHECK(s[kScalarRescale] == 0.125f);
-    CHECK(s[kScalarCorrection] == doctest::Approx(std::sqrt(1 - std::pow(0.95, 7)) / (1 - std::pow(0.8, 7))).epsilon(1e-6));
+    CHECK(s[kScalarCorrection] ==
+          doctest::Approx(std::sqrt(1 - std::pow(0.95, 7)) / (1 - std::pow(0.8, 7))).epsilon(1e-6));
   }
 }
 
@@ -53,12 +55,14 @@ TEST_CASE("weight decay is for weights and scales; attributes decide otherwise")
   CHECK(DefaultMultipliers("fc1_weight", {{"__wd_mult__", "0"}}).weight_decay == 0);
   CHECK(DefaultMultipliers("fc1_weight", {{"lr_mult", "0.5"}}).lr == 0.5);
   CHECK(DefaultMultipliers("fc1_weight", {}).lr == 1);
-  CHECK_THROWS_WITH(DefaultMultipliers("fc1_weight", {{"lr_mult", "much"}}), doctest::Contains("parameter 'fc1_weight': lr_mult = 'much'"));
+  CHECK_THROWS_WITH(DefaultMultipliers("fc1_weight", {{"lr_mult", "much"}}),
+                    doctest::Contains("parameter 'fc1_weight': lr_mult = 'much'"));
 }
 
 TEST_CASE("unknown optimizers and parameters are rejected with the nearest name") {
   CHECK_THROWS_WITH(Optimizer::Create("adm", {}), doctest::Contains("did you mean 'adam'?"));
-  CHECK_THROWS_WITH(Optimizer::Create("sgd", {{"momentun", "0.9"}}), doctest::Contains("'momentum'"));
+  CHECK_THROWS_WITH(Optimizer::Create("sgd", {{"momentun", "0.9"}}),
+                    doctest::Contains("'momentum'"));
   CHECK_THROWS_AS(Optimizer::Create("sgd", {{"lr", "-1"}}), Error);
 }
 

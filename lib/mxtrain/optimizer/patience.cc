@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/optimizer/patience.h"
 
 #include <cinttypes>
@@ -19,13 +20,16 @@ bool Patience::Exhausted(double value, bool higher_is_better) {
   return waited_ >= patience_;
 }
 
-std::string Patience::SaveState() const { return best_ ? format("{} {:a}", waited_, *best_) : std::to_string(waited_); }
+std::string Patience::SaveState() const {
+  return best_ ? format("{} {:a}", waited_, *best_) : std::to_string(waited_);
+}
 
 void Patience::RestoreState(const std::string& text) {
   int64_t waited = 0;
   double best = 0;
   const int found = std::sscanf(text.c_str(), "%" SCNd64 " %la", &waited, &best);
-  if (found < 1) Throw(ErrorKind::kData, "'{}' is not a saved count of epochs without improvement", text);
+  if (found < 1)
+    Throw(ErrorKind::kData, "'{}' is not a saved count of epochs without improvement", text);
   waited_ = waited;
   best_ = found == 2 ? std::optional(best) : std::nullopt;
 }

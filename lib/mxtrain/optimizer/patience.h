@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counts epochs without improvement over the best so far: lowers the rate of schedule `plateau` and
 // ends a run early.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/optimizer/patience.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +36,8 @@ TEST_CASE("a restored count continues as the saved one") {
   for (double value : {0.1, 1.0 / 3, 0.2}) first.Exhausted(value, true);
   fresh.RestoreState(first.SaveState());
   CHECK(fresh.SaveState() == first.SaveState());
-  for (double value : {1.0 / 3, 0.3}) CHECK(fresh.Exhausted(value, true) == first.Exhausted(value, true));
+  for (double value : {1.0 / 3, 0.3})
+    CHECK(fresh.Exhausted(value, true) == first.Exhausted(value, true));
   CHECK(fresh.waited() == 3);
   CHECK_THROWS_AS(fresh.RestoreState("best"), Error);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/storage/storage.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace mxtrain {
 namespace {
 
 constexpr size_t kHoldersNamed = 5;
-constexpr int64_t kLargest = int64_t{1} << 60;  // beyond every device; smaller sizes can be rounded up without overflow
+constexpr int64_t kLargest =
+    int64_t{1} << 60;  // beyond every device; smaller sizes can be rounded up without overflow
 
 // Size classes. Small sizes are multiples of a cache line, medium ones have eight classes per power
 // of two (at most 1/8 is wasted), large ones are multiples of a huge page.
@@ -49,7 +51,8 @@ class PooledStorage final : public Storage {
     void* data = Take(ctx, &pool, size);
     for (bool freed = true; !data && freed;) {
       freed = AwaitFree(&lock);
-      data = Take(ctx, &pool, size);  // retry even without a pending Free: the last may have happened before
+      data = Take(ctx, &pool,
+                  size);  // retry even without a pending Free: the last may have happened before
     }
     if (!data) ThrowFull(ctx, pool, bytes, who);
     pool.live.emplace(data, Block{size, who, false});
@@ -63,7 +66,9 @@ class PooledStorage final : public Storage {
     const std::lock_guard lock(mutex_);
     Pool& pool = pools_[handle.ctx];
     const auto found = pool.live.find(handle.ptr);
-    if (found == pool.live.end()) Throw(ErrorKind::kBug, "a block on {} was freed twice, or never allocated", handle.ctx.ToString());
+    if (found == pool.live.end())
+      Throw(ErrorKind::kBug, "a block on {} was freed twice, or never allocated",
+            handle.ctx.ToString());
     const int64_t size = found->second.bytes;
     if (found->second.retired) pool.stats.retired -= size;
     pool.live.erase(found);
@@ -145,8 +150,10 @@ class PooledStorage final : public Storage {
   // Returns the least recently freed block to the device. A linear search: there are only about
   // eight classes per power of two.
   void Evict(Context ctx, Pool* pool) {
-    const auto oldest = std::min_element(pool->cache.begin(), pool->cache.end(),
-                                         [](const auto& a, const auto& b) { return a.second.front().serial < b.second.front().serial; });
+    const auto oldest =
+        std::min_element(pool->cache.begin(), pool->cache.end(), [](const auto& a, const auto& b) {
+          return a.second.front().serial < b.second.front().serial;
+        });
     backend_(ctx).Free(ctx, oldest->second.front().data);
     pool->stats.cached -= oldest->first;
     ++pool->stats.evictions;
@@ -162,22 +169,28 @@ class PooledStorage final : public Storage {
     pool->stats.cached = 0;
   }
 
-  [[noreturn]] static void ThrowFull(Context ctx, const Pool& pool, int64_t bytes, const char* who) {
+  [[noreturn]] static void ThrowFull(Context ctx, const Pool& pool, int64_t bytes,
+                                     const char* who) {
     std::map<std::string, std::pair<int64_t, int>> by_holder;  // bytes and blocks
     for (const auto& [data, block] : pool.live) {
       by_holder[block.who].first += block.bytes;
       by_holder[block.who].second += 1;
     }
-    std::vector<std::pair<std::string, std::pair<int64_t, int>>> holders(by_holder.begin(), by_holder.end());
-    std::stable_sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+    std::vector<std::pair<std::string, std::pair<int64_t, int>>> holders(by_holder.begin(),
+                                                                         by_holder.end());
+    std::stable_sort(holders.begin(), holders.end(),
+                     [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
     if (holders.size() > kHoldersNamed) holders.resize(kHoldersNamed);
     std::string list;
     for (const auto& [name, sum] : holders) {
       list += format("{}'{}' {}", list.empty() ? "" : ", ", name, FormatBytes(sum.first));
       if (sum.second > 1) list += format(" in {} blocks", sum.second);
     }
-    Throw(ErrorKind::kMemory, "{} has no room for {} ('{}'): {} in use{}{}; make the batch smaller or set memory_budget", ctx.ToString(),
-          FormatBytes(bytes), who, FormatBytes(pool.stats.in_use), list.empty() ? "" : ", most by ", list);
+    Throw(
+        ErrorKind::kMemory,
+        "{} has no room for {} ('{}'): {} in use{}{}; make the batch smaller or set memory_budget",
+        ctx.ToString(), FormatBytes(bytes), who, FormatBytes(pool.stats.in_use),
+        list.empty() ? "" : ", most by ", list);
   }
 
   const std::function<Backend&(Context)> backend_;
@@ -188,7 +201,8 @@ class PooledStorage final : public Storage {
 
 }  // namespace
 
-std::unique_ptr<Storage> Storage::Create(std::function<Backend&(Context)> backend, std::function<bool()> await_free) {
+std::unique_ptr<Storage> Storage::Create(std::function<Backend&(Context)> backend,
+                                         std::function<bool()> await_free) {
   return std::make_unique<PooledStorage>(std::move(backend), std::move(await_free));
 }
 

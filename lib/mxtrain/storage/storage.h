@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pooled memory of all devices. Blocks are 64-byte aligned on the CPU; freed blocks are cached by
 // size and reused. Thread-safe.
@@ -24,10 +25,11 @@ class MXTRAIN_API Storage {
     Context ctx;
   };
   struct Stats {
-    int64_t in_use = 0, cached = 0, peak = 0;  // bytes taken from the device (rounded up by less than 1/8); peak of in_use
-    int64_t retired = 0;                       // of in_use: passed to Retire
-    int64_t allocations = 0;                   // calls to the device's allocator so far
-    int64_t evictions = 0;                     // blocks returned to the device because the cache was full
+    int64_t in_use = 0, cached = 0,
+            peak = 0;  // bytes taken from the device (rounded up by less than 1/8); peak of in_use
+    int64_t retired = 0;      // of in_use: passed to Retire
+    int64_t allocations = 0;  // calls to the device's allocator so far
+    int64_t evictions = 0;    // blocks returned to the device because the cache was full
   };
   static constexpr int64_t kCacheFloor = int64_t{64} << 20;
   static constexpr int64_t kMostRetired = int64_t{64} << 20;
@@ -35,14 +37,15 @@ class MXTRAIN_API Storage {
   // `backend` returns the backend of a context and must outlive the storage's users. `await_free`
   // waits for one pending Free and returns whether there was one; it is called from Alloc, on any
   // thread. Empty: there is never one.
-  static std::unique_ptr<Storage> Create(std::function<Backend&(Context)> backend, std::function<bool()> await_free = {});
+  static std::unique_ptr<Storage> Create(std::function<Backend&(Context)> backend,
+                                         std::function<bool()> await_free = {});
   virtual ~Storage() = default;  // returns everything to the devices
 
   // `who` names the holder in out-of-memory errors ("conv1_weight", "arena"). A zero-sized block
   // has a null pointer. If the device is full, releases the cache and retries, again after each
   // pending Free; then throws kMemory with the size, the bytes in use and the largest holders.
   virtual Handle Alloc(Context ctx, int64_t bytes, const char* who) = 0;
-  virtual void Free(Handle handle) = 0;  // immediate; deferring to the engine is up to the owner
+  virtual void Free(Handle handle) = 0;    // immediate; deferring to the engine is up to the owner
   virtual void Retire(Handle handle) = 0;  // announces a pending Free; once per block
   virtual void ReleaseCache(Context ctx) = 0;
   virtual Stats GetStats(Context ctx) const = 0;

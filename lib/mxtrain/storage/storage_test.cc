@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/storage/storage.h"
 
 #include <doctest/doctest.h>
@@ -54,8 +55,12 @@ class CountingDevice final : public Backend {
   ~CountingDevice() override { CHECK(live_.empty()); }
   int DeviceCount() const override { return 1; }
   std::string WhyAbsent() const override { return ""; }
-  void* Allocate(Context, int64_t) override { return reinterpret_cast<void*>(*live_.insert(last_ += 64).first); }
-  void Free(Context, void* data) override { REQUIRE(live_.erase(reinterpret_cast<uintptr_t>(data)) == 1); }
+  void* Allocate(Context, int64_t) override {
+    return reinterpret_cast<void*>(*live_.insert(last_ += 64).first);
+  }
+  void Free(Context, void* data) override {
+    REQUIRE(live_.erase(reinterpret_cast<uintptr_t>(data)) == 1);
+  }
   std::unique_ptr<Stream> NewStream(Context, int) override { return nullptr; }
   Layout Intern(std::unique_ptr<LayoutDesc>) override { return {}; }
   void Reorder(RunContext, const TensorSpec&, const void*, const TensorSpec&, void*) override {}
@@ -93,7 +98,8 @@ TEST_CASE("freed blocks are reused without asking the device") {
 TEST_CASE("little is wasted at any size") {
   SmallDevice device(int64_t{1} << 40);
   const auto storage = Over(device);
-  for (int64_t bytes : {1, 64, 65, 4095, 4097, 5000, 70000, 1 << 20, (1 << 20) + 1, 33333333, 100000000}) {
+  for (int64_t bytes :
+       {1, 64, 65, 4095, 4097, 5000, 70000, 1 << 20, (1 << 20) + 1, 33333333, 100000000}) {
     const int64_t before = device.used();
     const Storage::Handle handle = storage->Alloc(kCpu, bytes, "x");
     const int64_t taken = device.used() - before;
@@ -160,7 +166,8 @@ TEST_CASE("a program that repeats its sizes never asks the device again") {
     for (int64_t size : sizes) held.push_back(storage->Alloc(kCpu, size * kMiB, "round"));
     for (const Storage::Handle& handle : held) storage->Free(handle);
   };
-  round({100, 300}), round({50, 340});  // two phases with nothing in common, each as large as the other
+  round({100, 300}),
+      round({50, 340});  // two phases with nothing in common, each as large as the other
   const int64_t asked = storage->GetStats(kCpu).allocations;
   for (int i = 0; i < 5; ++i) round({100, 300}), round({50, 340});
   CHECK(storage->GetStats(kCpu).allocations == asked);
@@ -170,7 +177,8 @@ TEST_CASE("a program that repeats its sizes never asks the device again") {
 TEST_CASE("a request beyond every device is rejected, without overflow") {
   CountingDevice device;
   const auto storage = Over(device);
-  for (const int64_t bytes : {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max() - 63, int64_t{1} << 62}) {
+  for (const int64_t bytes : {std::numeric_limits<int64_t>::max(),
+                              std::numeric_limits<int64_t>::max() - 63, int64_t{1} << 62}) {
     CHECK_THROWS_WITH_AS(storage->Alloc(kCpu, bytes, "huge"), doctest::Contains("('huge')"), Error);
   }
   CHECK(storage->GetStats(kCpu).allocations == 0);
@@ -188,7 +196,8 @@ TEST_CASE("out of memory names the size, what is in use and who holds it") {
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kMemory);
     CHECK(std::string(error.what()) ==
-          "cpu(0) has no room for 8 KiB ('arena'): 5 KiB in use, most by 'data' 4 KiB in 2 blocks, 'conv1_weight' 1 KiB; make the batch "
+          "cpu(0) has no room for 8 KiB ('arena'): 5 KiB in use, most by 'data' 4 KiB in 2 blocks, "
+          "'conv1_weight' 1 KiB; make the batch "
           "smaller or set memory_budget");
   }
   CHECK(storage->Alloc(kCpu, 4096, "fits").ptr);  // still usable
@@ -225,11 +234,12 @@ TEST_CASE("a Free that comes just before the last check is not missed") {
   SmallDevice device(1000);
   Storage::Handle going;
   Storage* freed_by = nullptr;
-  const auto storage = Storage::Create([&](Context) -> Backend& { return device; },
-                                       [&] {
-                                         freed_by->Free(going);  // by another thread, between the look and this call
-                                         return false;
-                                       });
+  const auto storage =
+      Storage::Create([&](Context) -> Backend& { return device; },
+                      [&] {
+                        freed_by->Free(going);  // by another thread, between the look and this call
+                        return false;
+                      });
   freed_by = storage.get();
   going = storage->Alloc(kCpu, 960, "going");
   const Storage::Handle next = storage->Alloc(kCpu, 960, "next");

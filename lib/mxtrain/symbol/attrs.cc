@@ -1,20 +1,24 @@
-#include "mxtrain/symbol/attrs.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/symbol/internal/attrs.h"
 
 #include <algorithm>
 #include <array>
 
 namespace mxtrain {
 namespace {
-constexpr std::array<std::string_view, 5> kBareKeys = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"};
+constexpr std::array<std::string_view, 5> kBareKeys = {"ctx_group", "lr_mult", "wd_mult",
+                                                       "force_mirroring", "mirror_stage"};
 
 DType ParseTypeAttr(const std::string& text) {
-  if (text.empty() || text.find_first_not_of("0123456789-") != std::string::npos) return ParseDType(text);
+  if (text.empty() || text.find_first_not_of("0123456789-") != std::string::npos)
+    return ParseDType(text);
   int number = 0;
   params::Parse(text, &number);
   if (number == static_cast<int>(DType::kUnknown)) return DType::kUnknown;
   const DType type = static_cast<DType>(number);
   if (number < 0 || number > 127 || NameOf(type) == std::string_view("unknown")) {
-    Throw(ErrorKind::kConfig, "{} is not the number of a known element type; use a name such as float32", text);
+    Throw(ErrorKind::kConfig,
+          "{} is not the number of a known element type; use a name such as float32", text);
   }
   return type;
 }
@@ -27,7 +31,8 @@ T Read(const Node& variable, const char* key, T absent, T (*parse)(const std::st
   try {
     return parse(found->second);
   } catch (const Error& error) {
-    Throw(ErrorKind::kConfig, "{}: {} = '{}': {}", DescribeNode(variable), key, found->second, error.what());
+    Throw(ErrorKind::kConfig, "{}: {} = '{}': {}", DescribeNode(variable), key, found->second,
+          error.what());
   }
 }
 
@@ -71,7 +76,8 @@ Attrs WithBareKeys(const Attrs& attrs) {
 std::optional<std::pair<std::string, std::string>> SplitInputKey(const std::string& key) {
   if (IsHiddenKey(key)) return std::nullopt;
   for (std::string_view bare : kBareKeys) {
-    if (key.size() > bare.size() + 1 && key.ends_with(bare) && key[key.size() - bare.size() - 1] == '_') {
+    if (key.size() > bare.size() + 1 && key.ends_with(bare) &&
+        key[key.size() - bare.size() - 1] == '_') {
       return std::pair(key.substr(0, key.size() - bare.size() - 1), std::string(bare));
     }
   }
@@ -79,7 +85,8 @@ std::optional<std::pair<std::string, std::string>> SplitInputKey(const std::stri
 }
 
 Attrs AttrsForInput(const Attrs& node_attrs, const std::string& input) {
-  static constexpr std::array<std::string_view, 4> kOwn = {"__shape__", "__dtype__", "__init__", "__storage_type__"};
+  static constexpr std::array<std::string_view, 4> kOwn = {"__shape__", "__dtype__", "__init__",
+                                                           "__storage_type__"};
   Attrs attrs, special;
   for (const auto& [key, value] : node_attrs) {
     if (const auto split = SplitInputKey(key)) {
@@ -100,7 +107,8 @@ DType TypeAttr(const Node& variable) {
 }
 
 std::string AttrForFile(const std::string& key, const std::string& value) {
-  const bool named_type = key == "__dtype__" && value.find_first_not_of("0123456789-") != std::string::npos;
+  const bool named_type =
+      key == "__dtype__" && value.find_first_not_of("0123456789-") != std::string::npos;
   if (named_type) return std::to_string(static_cast<int>(ParseDType(value)));
   if (key == "__shape__" && value.find('-') != std::string::npos) {
     TShape shape = ParseShapeAttr(value);

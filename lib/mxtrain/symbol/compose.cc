@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Symbol::Create and Symbol::Compose.
 #include <algorithm>
 #include <unordered_map>
 
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/symbol/attrs.h"
+#include "mxtrain/symbol/internal/attrs.h"
+#include "mxtrain/symbol/internal/symbol_rep.h"
 #include "mxtrain/symbol/symbol.h"
-#include "mxtrain/symbol/symbol_rep.h"
 
 namespace mxtrain {
 namespace {
@@ -20,8 +21,8 @@ class InputSlots {
 
   void FillByPosition(const std::vector<Edge>& positional) {
     if (positional.size() > names_.size()) {
-      Throw(ErrorKind::kConfig, "{} takes {} inputs ({}), but got {}", DescribeNode(node_), names_.size(), join(names_, ", "),
-            positional.size());
+      Throw(ErrorKind::kConfig, "{} takes {} inputs ({}), but got {}", DescribeNode(node_),
+            names_.size(), join(names_, ", "), positional.size());
     }
     std::copy(positional.begin(), positional.end(), edges_.begin());
   }
@@ -35,8 +36,10 @@ class InputSlots {
     }
     Edge& slot = edges_[static_cast<size_t>(found - names_.begin())];
     if (slot.vertex) {
-      Throw(ErrorKind::kConfig, "{}: the input '{}' is given twice: by position ({}) and by name ({})", DescribeNode(node_), name,
-            DescribeNode(slot.vertex->node), DescribeNode(edge.vertex->node));
+      Throw(ErrorKind::kConfig,
+            "{}: the input '{}' is given twice: by position ({}) and by name ({})",
+            DescribeNode(node_), name, DescribeNode(slot.vertex->node),
+            DescribeNode(edge.vertex->node));
     }
     slot = edge;
   }
@@ -49,12 +52,14 @@ class InputSlots {
       if (!split) continue;
       const auto found = std::find(names_.begin(), names_.end(), split->first);
       if (found == names_.end()) {
-        Throw(ErrorKind::kConfig, "{}: the attribute '{}' is for an input '{}', but the inputs are: {}", DescribeNode(node_), key,
-              split->first, join(names_, ", "));
+        Throw(ErrorKind::kConfig,
+              "{}: the attribute '{}' is for an input '{}', but the inputs are: {}",
+              DescribeNode(node_), key, split->first, join(names_, ", "));
       }
       if (const Edge& given = edges_[static_cast<size_t>(found - names_.begin())]; given.vertex) {
-        Throw(ErrorKind::kConfig, "{}: the attribute '{}' is for a new variable, but {} was given; set {} there", DescribeNode(node_),
-              key, DescribeNode(given.vertex->node), split->second);
+        Throw(ErrorKind::kConfig,
+              "{}: the attribute '{}' is for a new variable, but {} was given; set {} there",
+              DescribeNode(node_), key, DescribeNode(given.vertex->node), split->second);
       }
     }
   }
@@ -69,8 +74,9 @@ class InputSlots {
 
 }  // namespace
 
-Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op, const std::string& name, const Kwargs& kwargs,
-                      std::span<const Symbol> inputs, const std::map<std::string, Symbol>& named, const Attrs& attrs,
+Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op,
+                      const std::string& name, const Kwargs& kwargs, std::span<const Symbol> inputs,
+                      const std::map<std::string, Symbol>& named, const Attrs& attrs,
                       const std::string& where) {
   std::vector<Edge> positional;
   Scope scope;
@@ -94,8 +100,9 @@ Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op, con
   slots.FillByPosition(positional);
   for (const auto& [input_name, input] : named) {
     if (input.NumOutputs() != 1) {
-      Throw(ErrorKind::kConfig, "{}: the input '{}' must be a single output, but the symbol has {} ({})", DescribeNode(node), input_name,
-            input.NumOutputs(), join(input.ListOutputs(), ", "));
+      Throw(ErrorKind::kConfig,
+            "{}: the input '{}' must be a single output, but the symbol has {} ({})",
+            DescribeNode(node), input_name, input.NumOutputs(), join(input.ListOutputs(), ", "));
     }
     slots.FillByName(input_name, input.rep().heads[0]);
   }
@@ -119,27 +126,31 @@ Symbol Symbol::Compose(const std::map<std::string, Symbol>& replacements) const 
     const auto found = replacements.find(vertex->node.name);
     if (found == replacements.end()) continue;
     if (found->second.NumOutputs() != 1) {
-      Throw(ErrorKind::kConfig, "the variable '{}' can only be replaced by a single output, but the symbol has {} ({})", vertex->node.name,
-            found->second.NumOutputs(), join(found->second.ListOutputs(), ", "));
+      Throw(ErrorKind::kConfig,
+            "the variable '{}' can only be replaced by a single output, but the symbol has {} ({})",
+            vertex->node.name, found->second.NumOutputs(), join(found->second.ListOutputs(), ", "));
     }
     replaced[vertex.get()] = found->second.rep().heads[0];
   }
   for (const auto& [name, symbol] : replacements) {
     if (std::find(variables.begin(), variables.end(), name) != variables.end()) continue;
-    Throw(ErrorKind::kConfig, "there is no variable '{}' to replace{}", name, DidYouMean(name, variables));
+    Throw(ErrorKind::kConfig, "there is no variable '{}' to replace{}", name,
+          DidYouMean(name, variables));
   }
   auto renew = [&replaced](std::vector<Edge> edges) {
     for (Edge& edge : edges) {
       const auto found = replaced.find(edge.vertex.get());
       if (found == replaced.end()) continue;
       // A replaced variable becomes the given output; a rebuilt operator keeps the output's index.
-      edge = edge.vertex->node.is_variable() ? found->second : Edge{found->second.vertex, edge.index};
+      edge =
+          edge.vertex->node.is_variable() ? found->second : Edge{found->second.vertex, edge.index};
     }
     return edges;
   };
   for (const VertexRef& vertex : order) {
     const bool touched =
-        std::any_of(vertex->inputs.begin(), vertex->inputs.end(), [&](const Edge& e) { return replaced.contains(e.vertex.get()); });
+        std::any_of(vertex->inputs.begin(), vertex->inputs.end(),
+                    [&](const Edge& e) { return replaced.contains(e.vertex.get()); });
     if (!touched) continue;
     auto fresh = std::make_shared<Vertex>(*vertex);
     fresh->inputs = renew(vertex->inputs);

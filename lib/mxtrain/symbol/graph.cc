@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/symbol/graph.h"
 
-#include "mxtrain/symbol/post_order.h"
+#include "mxtrain/symbol/internal/post_order.h"
 
 namespace mxtrain {
 namespace {
@@ -11,9 +12,11 @@ std::vector<int> VariablesOfKind(const Graph& graph, Node::Kind kind) {
   std::vector<bool> seen(graph.nodes.size());
   auto node = [&](int id) -> const Node& { return graph.nodes[static_cast<size_t>(id)]; };
   PostOrder(
-      roots, [&](int id) { return node(id).inputs.size(); }, [&](int id, size_t i) { return node(id).inputs[i].node; },
+      roots, [&](int id) { return node(id).inputs.size(); },
+      [&](int id, size_t i) { return node(id).inputs[i].node; },
       [&](int id) {
-        if (id < 0 || seen[static_cast<size_t>(id)]) return false;  // an input may be absent (kBackward)
+        if (id < 0 || seen[static_cast<size_t>(id)])
+          return false;  // an input may be absent (kBackward)
         seen[static_cast<size_t>(id)] = true;
         return true;
       },
@@ -46,7 +49,8 @@ std::string DescribeNode(const Node& node) {
 std::string MessageAtNode(const Node& node, const std::string& message, const std::string& type) {
   const std::string owner = node.op ? node.op->TypeString() : type;
   const std::string who = owner.empty() ? DescribeNode(node) : Describe(owner, node);
-  const bool names_owner = !owner.empty() && message.starts_with(owner) && message.size() > owner.size() &&
+  const bool names_owner = !owner.empty() && message.starts_with(owner) &&
+                           message.size() > owner.size() &&
                            (message[owner.size()] == ':' || message[owner.size()] == ' ');
   return names_owner ? who + message.substr(owner.size()) : who + ": " + message;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The graph that Symbol composes and that the executor's passes rewrite: nodes in topological
 // order. A pass takes a Graph and returns a new one; ids are positions and change with it, names do
@@ -28,10 +29,12 @@ struct Node {
   Kind kind = Kind::kVariable;
   std::string name;   // unique; stable under rewriting, since it selects random streams
   std::string where;  // "net.yaml:31" for errors; may be empty
-  Attrs attrs;        // lr_mult, wd_mult, ctx_group, force_mirroring, mirror_stage (bare); __shape__, __dtype__, __init__, ... (hidden)
+  Attrs attrs;  // lr_mult, wd_mult, ctx_group, force_mirroring, mirror_stage (bare); __shape__,
+                // __dtype__, __init__, ... (hidden)
   std::shared_ptr<const OperatorProperty> op;  // of kForward and kBackward
 
-  // kForward: arguments, then auxiliary states. kReorder, kCopy: one. kBackward: see executor/passes.h.
+  // kForward: arguments, then auxiliary states. kReorder, kCopy: one. kBackward: see
+  // executor/passes.h.
   std::vector<NodeEntry> inputs;
   int num_args = 0;  // kForward: how many of the inputs are arguments
 
@@ -44,7 +47,8 @@ MXTRAIN_API int NumOutputs(const Node& node);
 MXTRAIN_API std::string DescribeNode(const Node& node);
 // An operator's message with its type replaced by the description: "Convolution: pad is ..." ->
 // "Convolution 'conv1' (net.yaml:14): pad is ...". `type` is used before node.op exists.
-MXTRAIN_API std::string MessageAtNode(const Node& node, const std::string& message, const std::string& type = "");
+MXTRAIN_API std::string MessageAtNode(const Node& node, const std::string& message,
+                                      const std::string& type = "");
 
 struct Graph {
   std::vector<Node> nodes;  // topological order
@@ -76,7 +80,8 @@ struct InferredSpecs {
 //
 // For graphs of forward nodes, kReorder and kCopy, which keep shape and type; kBackward throws
 // kBug. Linear in nodes for usual graphs.
-MXTRAIN_API InferredSpecs InferSpecs(const Graph& graph, const std::map<std::string, TShape>& shapes,
+MXTRAIN_API InferredSpecs InferSpecs(const Graph& graph,
+                                     const std::map<std::string, TShape>& shapes,
                                      const std::map<std::string, DType>& types, bool allow_partial);
 
 }  // namespace mxtrain

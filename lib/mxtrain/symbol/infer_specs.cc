@@ -1,16 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
 // InferSpecs: shapes and types flow along the edges in both directions until nothing changes.
 #include <algorithm>
 #include <deque>
 
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/symbol/attrs.h"
 #include "mxtrain/symbol/graph.h"
+#include "mxtrain/symbol/internal/attrs.h"
 
 namespace mxtrain {
 namespace {
 
 // What is known of one output, and its most recent source.
-enum : int { kNobody = -1, kGiven = -2, kAttribute = -3, kAssumed = -4 };  // or the id of the node whose rules gave it
+enum : int {
+  kNobody = -1,
+  kGiven = -2,
+  kAttribute = -3,
+  kAssumed = -4
+};  // or the id of the node whose rules gave it
 
 bool Merge(const TShape& from, TShape* into) {
   return MergeShape(from, into);
@@ -40,10 +46,12 @@ std::string Text(DType type) {
   return NameOf(type);
 }
 
-bool RunRules(const OperatorProperty& op, std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) {
+bool RunRules(const OperatorProperty& op, std::vector<TShape>* in, std::vector<TShape>* out,
+              std::vector<TShape>* aux) {
   return op.InferShape(in, out, aux);
 }
-bool RunRules(const OperatorProperty& op, std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) {
+bool RunRules(const OperatorProperty& op, std::vector<DType>* in, std::vector<DType>* out,
+              std::vector<DType>* aux) {
   return op.InferType(in, out, aux);
 }
 
@@ -77,7 +85,8 @@ class Inference {
   void Tell(NodeEntry entry, const T& fact, int source) { Learn(entry, fact, source); }
   // A given fact wins over the variable's attribute, as in MXNet: this binds a net to another batch
   // size.
-  void TellVariables(const std::map<std::string, T>& given, T (*attribute)(const Node&), T unknown) {
+  void TellVariables(const std::map<std::string, T>& given, T (*attribute)(const Node&),
+                     T unknown) {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       if (!node(id).is_variable()) continue;
       const auto found = given.find(node(id).name);
@@ -114,8 +123,12 @@ class Inference {
 
  private:
   const Node& node(int id) const { return graph_.nodes[static_cast<size_t>(id)]; }
-  const T& At(NodeEntry e) const { return facts[static_cast<size_t>(e.node)][static_cast<size_t>(e.index)]; }
-  int SourceAt(NodeEntry e) const { return sources_[static_cast<size_t>(e.node)][static_cast<size_t>(e.index)]; }
+  const T& At(NodeEntry e) const {
+    return facts[static_cast<size_t>(e.node)][static_cast<size_t>(e.index)];
+  }
+  int SourceAt(NodeEntry e) const {
+    return sources_[static_cast<size_t>(e.node)][static_cast<size_t>(e.index)];
+  }
 
   void Enqueue(int id) {
     if (queued_[static_cast<size_t>(id)]) return;
@@ -143,7 +156,8 @@ class Inference {
   void Visit(int id) {
     const Node& n = node(id);
     if (n.kind == Node::Kind::kBackward) {
-      Throw(ErrorKind::kBug, "{}: inference runs on forward graphs, before the gradient pass", DescribeNode(n));
+      Throw(ErrorKind::kBug, "{}: inference runs on forward graphs, before the gradient pass",
+            DescribeNode(n));
     }
     std::vector<T> in, aux, out = facts[static_cast<size_t>(id)];
     for (size_t i = 0; i < n.inputs.size(); ++i) {
@@ -154,14 +168,17 @@ class Inference {
         RunRules(*n.op, &in, &out, &aux);
       } catch (const Error& error) {
         const std::string situation = Situation(id);
-        throw Error(error.kind(), MessageAtNode(n, error.what()) + (situation.empty() ? "" : "; there: " + situation));
+        throw Error(error.kind(), MessageAtNode(n, error.what()) +
+                                      (situation.empty() ? "" : "; there: " + situation));
       }
     } else {  // kReorder, kCopy
       Merge(in[0], &out[0]);
       Merge(out[0], &in[0]);
     }
-    for (size_t i = 0; i < n.inputs.size(); ++i) Learn(n.inputs[i], i < in.size() ? in[i] : aux[i - in.size()], id);
-    for (int k = 0; k < static_cast<int>(out.size()); ++k) Learn({id, k}, out[static_cast<size_t>(k)], id);
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      Learn(n.inputs[i], i < in.size() ? in[i] : aux[i - in.size()], id);
+    for (int k = 0; k < static_cast<int>(out.size()); ++k)
+      Learn({id, k}, out[static_cast<size_t>(k)], id);
   }
 
   std::string InputName(int id, size_t i) const {
@@ -185,7 +202,8 @@ class Inference {
     const int source = SourceAt(e);
     std::string origin;
     if (source != kNobody && source != reader) origin = SourceText(e, source);
-    if (node(e.node).is_variable()) origin = "'" + node(e.node).name + "'" + (origin.empty() ? "" : ", " + origin);
+    if (node(e.node).is_variable())
+      origin = "'" + node(e.node).name + "'" + (origin.empty() ? "" : ", " + origin);
     if (!origin.empty()) *text += " (" + origin + ")";
   }
 
@@ -194,8 +212,9 @@ class Inference {
     const std::string known = format("{} {} ({})", what, Text(At(e)), SourceText(e, SourceAt(e)));
     MXTRAIN_ASSERT(source >= 0);  // outside facts come first, one per variable
     Throw(ErrorKind::kConfig, "{} has {}, but {} gives {}; there: {}",
-          e.node == source ? "the output of " + DescribeNode(node(e.node)) : DescribeNode(node(e.node)), known, DescribeNode(node(source)),
-          Text(fact), Situation(source));
+          e.node == source ? "the output of " + DescribeNode(node(e.node))
+                           : DescribeNode(node(e.node)),
+          known, DescribeNode(node(source)), Text(fact), Situation(source));
   }
 
   const Graph& graph_;
@@ -208,26 +227,34 @@ class Inference {
   std::vector<bool> queued_;
 };
 
-[[noreturn]] void ThrowUnknown(const Graph& graph, size_t id, const Inference<TShape>& shapes, const std::map<std::string, TShape>& known) {
+[[noreturn]] void ThrowUnknown(const Graph& graph, size_t id, const Inference<TShape>& shapes,
+                               const std::map<std::string, TShape>& known) {
   const Node& node = graph.nodes[id];
   std::vector<std::string> unused;
   for (const auto& [name, shape] : known) {
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&name = name](const Node& n) { return n.is_variable() && n.name == name; })) {
+    if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&name = name](const Node& n) { return n.is_variable() && n.name == name; })) {
       unused.push_back(name);
     }
   }
-  const std::string advice = unused.empty() ? "" : format(" (a shape was given for {}, which is not a variable here)", join(unused, ", "));
+  const std::string advice =
+      unused.empty()
+          ? ""
+          : format(" (a shape was given for {}, which is not a variable here)", join(unused, ", "));
   if (node.is_variable()) {
     Throw(ErrorKind::kConfig,
-          "the shape of {} is not known: its readers imply only {}; give its shape, or set its __shape__{}",
+          "the shape of {} is not known: its readers imply only {}; give its shape, or set its "
+          "__shape__{}",
           DescribeNode(node), shapes.facts[id][0].ToString(), advice);
   }
   const std::string situation = shapes.Situation(static_cast<int>(id));
-  Throw(ErrorKind::kConfig, "{}: the output's shape does not follow from its inputs{}{}; give the shapes marked ?{}",
+  Throw(ErrorKind::kConfig,
+        "{}: the output's shape does not follow from its inputs{}{}; give the shapes marked ?{}",
         DescribeNode(node), situation.empty() ? "" : ": ", situation, advice);
 }
 
-std::vector<std::vector<DType>> InferTypes(const Graph& graph, const std::vector<std::vector<int>>& readers,
+std::vector<std::vector<DType>> InferTypes(const Graph& graph,
+                                           const std::vector<std::vector<int>>& readers,
                                            const std::map<std::string, DType>& known) {
   Inference<DType> types(graph, readers, DType::kUnknown);
   types.TellVariables(known, TypeAttr, DType::kUnknown);
@@ -259,7 +286,9 @@ InferredSpecs InferSpecs(const Graph& graph, const std::map<std::string, TShape>
   InferredSpecs specs;
   specs.complete = true;
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
-    if (std::all_of(shapes.facts[id].begin(), shapes.facts[id].end(), [](const TShape& s) { return s.known(); })) continue;
+    if (std::all_of(shapes.facts[id].begin(), shapes.facts[id].end(),
+                    [](const TShape& s) { return s.known(); }))
+      continue;
     if (!allow_partial) ThrowUnknown(graph, id, shapes, known_shapes);
     specs.complete = false;
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -12,8 +13,10 @@ namespace {
 class Fixture {
  public:
   Fixture() { test::AddTinyOperators(registry); }
-  Symbol Op(const char* op, const std::string& name, const Kwargs& kwargs, const std::vector<Symbol>& inputs, int line = 0) const {
-    return Symbol::Create(registry, op, name, kwargs, inputs, {}, {}, line ? "net.yaml:" + std::to_string(line) : "");
+  Symbol Op(const char* op, const std::string& name, const Kwargs& kwargs,
+            const std::vector<Symbol>& inputs, int line = 0) const {
+    return Symbol::Create(registry, op, name, kwargs, inputs, {}, {},
+                          line ? "net.yaml:" + std::to_string(line) : "");
   }
   OperatorRegistry registry;
 };
@@ -37,8 +40,11 @@ DType TypeOf(const Graph& graph, const InferredSpecs& specs, const std::string& 
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "shapes flow forward to parameters and labels, backward from heads to inputs") {
-  const Symbol net = Op("SoftmaxOutput", "softmax", {}, {Op("FullyConnected", "fc", {{"num_hidden", "10"}}, {Symbol::Variable("data")})});
+TEST_CASE_FIXTURE(Fixture,
+                  "shapes flow forward to parameters and labels, backward from heads to inputs") {
+  const Symbol net =
+      Op("SoftmaxOutput", "softmax", {},
+         {Op("FullyConnected", "fc", {{"num_hidden", "10"}}, {Symbol::Variable("data")})});
   const auto shapes = net.InferShape({{"data", TShape{64, 784}}});
   CHECK(shapes.complete);
   CHECK(shapes.arguments == std::vector{TShape{64, 784}, TShape{10, 784}, TShape{10}, TShape{64}});
@@ -48,7 +54,8 @@ TEST_CASE_FIXTURE(Fixture, "shapes flow forward to parameters and labels, backwa
 
   // Both ways through a sum: what one branch knows reaches the variable of the other.
   const Symbol a = Symbol::Variable("a"), b = Symbol::Variable("b");
-  const Symbol sum = Op("elemwise_add", "sum", {}, {Op("Activation", "act", {{"act_type", "relu"}}, {a}), b});
+  const Symbol sum =
+      Op("elemwise_add", "sum", {}, {Op("Activation", "act", {{"act_type", "relu"}}, {a}), b});
   const auto both = sum.InferShape({{"b", TShape{2, -1}}, {"a", TShape{-1, 7}}});
   CHECK(both.complete);
   CHECK(both.arguments == std::vector{TShape{2, 7}, TShape{2, 7}});
@@ -67,7 +74,8 @@ TEST_CASE_FIXTURE(Fixture, "auxiliary states and hidden outputs are inferred") {
 
 TEST_CASE_FIXTURE(Fixture, "attributes apply if nothing is given; 0 and -1 mean unknown") {
   const Symbol x = Symbol::Variable("x", {{"__shape__", "(0, 3)"}, {"__dtype__", "1"}});
-  const Symbol net = Op("elemwise_add", "sum", {}, {x, Symbol::Variable("y", {{"__shape__", "(4, -1)"}})});
+  const Symbol net =
+      Op("elemwise_add", "sum", {}, {x, Symbol::Variable("y", {{"__shape__", "(4, -1)"}})});
   CHECK(net.InferShape({}).outputs[0] == TShape{4, 3});
   // A given shape wins over an attribute.
   CHECK(net.InferShape({{"y", TShape{9, 3}}}).outputs[0] == TShape{9, 3});
@@ -76,29 +84,37 @@ TEST_CASE_FIXTURE(Fixture, "attributes apply if nothing is given; 0 and -1 mean 
   CHECK(MessageOf([&] {
           Symbol::Variable("x", {{"__shape__", "(2, x)"}}).InferShape({});
         }).starts_with("variable 'x': __shape__ = '(2, x)': '(2, x)' is not a shape"));
-  CHECK(MessageOf([&] { Symbol::Variable("x", {{"__dtype__", "77"}}).InferShape({}); }).starts_with("variable 'x': __dtype__ = '77'"));
+  CHECK(MessageOf([&] {
+          Symbol::Variable("x", {{"__dtype__", "77"}}).InferShape({});
+        }).starts_with("variable 'x': __dtype__ = '77'"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "contradictions name the node, its place, the shapes and their sources") {
-  const Symbol hidden = Op("Activation", "relu", {{"act_type", "relu"}}, {Symbol::Variable("data")}, 12);
+TEST_CASE_FIXTURE(Fixture,
+                  "contradictions name the node, its place, the shapes and their sources") {
+  const Symbol hidden =
+      Op("Activation", "relu", {{"act_type", "relu"}}, {Symbol::Variable("data")}, 12);
   const Symbol net = Op("FullyConnected", "fc1", {{"num_hidden", "10"}}, {hidden}, 14);
   CHECK(MessageOf([&] {
           net.InferShape({{"data", TShape{64, 784}}, {"fc1_weight", TShape{10, 800}}});
         }) ==
-        "FullyConnected 'fc1' (net.yaml:14): weight has shape [10, 800], but data [64, 784] needs [10, 784]; there: data [64, 784] (from "
+        "FullyConnected 'fc1' (net.yaml:14): weight has shape [10, 800], but data [64, 784] needs "
+        "[10, 784]; there: data [64, 784] (from "
         "Activation 'relu' (net.yaml:12)), weight [10, 800] ('fc1_weight', given)");
   const Symbol sum = Op("elemwise_add", "sum", {}, {hidden, Symbol::Variable("skip")}, 20);
   CHECK(MessageOf([&] {
           sum.InferShape({{"data", TShape{2, 3}}, {"skip", TShape{2, 4}}});
         }) ==
-        "elemwise_add 'sum' (net.yaml:20): rhs has shape [2, 4], but [2, 3] was expected; there: lhs [2, 3] (from Activation 'relu' "
+        "elemwise_add 'sum' (net.yaml:20): rhs has shape [2, 4], but [2, 3] was expected; there: "
+        "lhs [2, 3] (from Activation 'relu' "
         "(net.yaml:12)), rhs [2, 4] ('skip', given)");
 }
 
 TEST_CASE_FIXTURE(Fixture, "errors name what stays unknown and what would help") {
-  const Symbol net = Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")}, 3);
+  const Symbol net =
+      Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")}, 3);
   CHECK(MessageOf([&] { InferSpecs(net.graph(), {}, {}, false); }) ==
-        "the shape of variable 'data' is not known: its readers imply only ?; give its shape, or set its __shape__");
+        "the shape of variable 'data' is not known: its readers imply only ?; give its shape, or "
+        "set its __shape__");
   CHECK(MessageOf([&] {
           InferSpecs(net.graph(), {{"dta", TShape{1, 2}}}, {}, false);
         }).ends_with("(a shape was given for dta, which is not a variable here)"));
@@ -106,15 +122,20 @@ TEST_CASE_FIXTURE(Fixture, "errors name what stays unknown and what would help")
           net.InferShape({{"dta", TShape{1, 2}}});
         }) == "a shape was given for 'dta', but there is no such variable; did you mean 'data'?");
   const Symbol noise = Op("_random_uniform", "noise", {}, {}, 8);
-  CHECK(
-      MessageOf([&] { InferSpecs(noise.graph(), {}, {}, false); }).starts_with("_random_uniform 'noise' (net.yaml:8): the output's shape"));
+  CHECK(MessageOf([&] {
+          InferSpecs(noise.graph(), {}, {}, false);
+        }).starts_with("_random_uniform 'noise' (net.yaml:8): the output's shape"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "types: float32 if nothing is known, else that of the neighbours") {
   const Symbol data = Symbol::Variable("data");
-  const Symbol bn = Op("BatchNorm", "bn", {}, {Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {data})});
-  const Symbol net = Op("SoftmaxOutput", "softmax", {}, {Op("Cast", "cast", {{"dtype", "float64"}}, {bn})});
-  auto types = [&](const std::map<std::string, DType>& known) { return InferSpecs(net.graph(), {}, known, true); };
+  const Symbol bn =
+      Op("BatchNorm", "bn", {}, {Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {data})});
+  const Symbol net =
+      Op("SoftmaxOutput", "softmax", {}, {Op("Cast", "cast", {{"dtype", "float64"}}, {bn})});
+  auto types = [&](const std::map<std::string, DType>& known) {
+    return InferSpecs(net.graph(), {}, known, true);
+  };
 
   InferredSpecs specs = types({});
   CHECK(TypeOf(net.graph(), specs, "data") == DType::kFloat32);
@@ -124,11 +145,13 @@ TEST_CASE_FIXTURE(Fixture, "types: float32 if nothing is known, else that of the
   CHECK(TypeOf(net.graph(), specs, "bn_gamma") == DType::kFloat32);
   CHECK(TypeOf(net.graph(), specs, "bn_moving_mean") == DType::kFloat32);
   CHECK(TypeOf(net.graph(), specs, "softmax") == DType::kFloat64);
-  CHECK(TypeOf(net.graph(), types({{"fc_weight", DType::kFloat64}}), "data") == DType::kFloat64);  // backward
+  CHECK(TypeOf(net.graph(), types({{"fc_weight", DType::kFloat64}}), "data") ==
+        DType::kFloat64);  // backward
   CHECK(MessageOf([&] {
           types({{"data", DType::kFloat16}, {"fc_bias", DType::kFloat32}});
         }) ==
-        "FullyConnected 'fc' takes arrays of one type, but got float16 and float32; insert a Cast; there: data float16 ('data', "
+        "FullyConnected 'fc' takes arrays of one type, but got float16 and float32; insert a Cast; "
+        "there: data float16 ('data', "
         "given), "
         "bias float32 ('fc_bias', given)");
 }
@@ -153,7 +176,8 @@ TEST_CASE_FIXTURE(Fixture, "a wide node waits until its inputs are stable") {
   // each would be quadratic.
   constexpr int kLength = 10000;
   std::vector<Symbol> links = {Symbol::Variable("x")};
-  for (int i = 1; i < kLength; ++i) links.push_back(Op("Activation", format("a{}", i), {{"act_type", "relu"}}, {links.back()}));
+  for (int i = 1; i < kLength; ++i)
+    links.push_back(Op("Activation", format("a{}", i), {{"act_type", "relu"}}, {links.back()}));
   const Symbol end = Op("elemwise_add", "end", {}, {links.back(), Symbol::Variable("y")});
   const Symbol net = Symbol::Group(std::vector{Op("Concat", "all", {}, links), end});
   const auto shapes = net.InferShape({{"y", TShape{2, 3}}});
@@ -162,11 +186,16 @@ TEST_CASE_FIXTURE(Fixture, "a wide node waits until its inputs are stable") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "an impossible shape is rejected at its node") {
-  const Symbol net = Op("FullyConnected", "fc", {{"num_hidden", "4194304"}}, {Symbol::Variable("data")}, 7);
+  const Symbol net =
+      Op("FullyConnected", "fc", {{"num_hidden", "4194304"}}, {Symbol::Variable("data")}, 7);
   CHECK(MessageOf([&] {
           net.InferShape({{"data", TShape{2, 8388608}}});
-        }) == "variable 'fc_weight' (net.yaml:7): shape [4194304, 8388608] has too many elements: an array holds at most 2^44");
+        }) ==
+        "variable 'fc_weight' (net.yaml:7): shape [4194304, 8388608] has too many elements: an "
+        "array holds at most 2^44");
   CHECK(MessageOf([&] {
           net.InferShape({{"data", TShape{int64_t{1} << 62, 8}}});
-        }) == "variable 'data': shape [4611686018427387904, 8] has too many elements: an array holds at most 2^44");
+        }) ==
+        "variable 'data': shape [4611686018427387904, 8] has too many elements: an array holds at "
+        "most 2^44");
 }

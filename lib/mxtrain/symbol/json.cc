@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Symbol::FromJson and Symbol::ToJson.
 #include "mxtrain/base/json.h"
 
-#include "mxtrain/symbol/attrs.h"
-#include "mxtrain/symbol/json_file.h"
-#include "mxtrain/symbol/post_order.h"
-#include "mxtrain/symbol/symbol_rep.h"
+#include "mxtrain/symbol/internal/attrs.h"
+#include "mxtrain/symbol/internal/json_file.h"
+#include "mxtrain/symbol/internal/post_order.h"
+#include "mxtrain/symbol/internal/symbol_rep.h"
 
 namespace mxtrain {
 namespace {
@@ -16,14 +17,20 @@ constexpr size_t kMostEntries = size_t{1} << 20;
 // Vertices of a file's nodes, created after their inputs.
 class FileBuilder {
  public:
-  explicit FileBuilder(const FileGraph& file) : file_(file), vertices_(file.nodes.size()), visible_(file.nodes.size(), 1), entered_(file.nodes.size()) {}
+  explicit FileBuilder(const FileGraph& file)
+      : file_(file),
+        vertices_(file.nodes.size()),
+        visible_(file.nodes.size(), 1),
+        entered_(file.nodes.size()) {}
 
   std::vector<Edge> Build() {
     std::vector<int> all(file_.nodes.size());
     for (size_t id = 0; id < all.size(); ++id) all[id] = static_cast<int>(id);
     PostOrder(
-        all, [this](int id) { return At(id).inputs.size(); }, [this](int id, size_t i) { return At(id).inputs[i].node; },
-        [this](int id) { return Enter(static_cast<size_t>(id)); }, [this](int id) { Make(static_cast<size_t>(id)); });
+        all, [this](int id) { return At(id).inputs.size(); },
+        [this](int id, size_t i) { return At(id).inputs[i].node; },
+        [this](int id) { return Enter(static_cast<size_t>(id)); },
+        [this](int id) { Make(static_cast<size_t>(id)); });
     std::vector<Edge> heads;
     for (const NodeEntry& head : file_.heads) heads.push_back(EdgeOf(head, kHead));
     return heads;
@@ -34,7 +41,8 @@ class FileBuilder {
 
   bool Enter(size_t id) {
     if (entered_[id] && !vertices_[id])
-      Throw(ErrorKind::kData, "{} depends on itself: the nodes form a cycle", DescribeFileNode(file_, id));
+      Throw(ErrorKind::kData, "{} depends on itself: the nodes form a cycle",
+            DescribeFileNode(file_, id));
     if (entered_[id]) return false;
     entered_[id] = true;
     return true;
@@ -46,18 +54,23 @@ class FileBuilder {
       vertices_[id] = MakeVariable(from.name, from.attrs, "");
       return;
     }
-    const size_t wanted = from.property->ListArguments().size() + from.property->ListAuxiliaryStates().size();
+    const size_t wanted =
+        from.property->ListArguments().size() + from.property->ListAuxiliaryStates().size();
     if (from.inputs.size() > wanted || (from.inputs.size() < wanted && file_.version >= 900)) {
-      Throw(ErrorKind::kData, "{} takes {} inputs, but has {}", DescribeFileNode(file_, id), wanted, from.inputs.size());
+      Throw(ErrorKind::kData, "{} takes {} inputs, but has {}", DescribeFileNode(file_, id), wanted,
+            from.inputs.size());
     }
     entries_ += wanted + static_cast<size_t>(from.property->NumOutputs());
-    if (entries_ > kMostEntries) Throw(ErrorKind::kData, "{}: the file's nodes have more than {} inputs and outputs", DescribeFileNode(file_, id), kMostEntries);
+    if (entries_ > kMostEntries)
+      Throw(ErrorKind::kData, "{}: the file's nodes have more than {} inputs and outputs",
+            DescribeFileNode(file_, id), kMostEntries);
     Node node;
     node.name = from.name;
     node.attrs = from.attrs;
     node.op = from.property;
     std::vector<Edge> inputs;
-    for (const NodeEntry& input : from.inputs) inputs.push_back(EdgeOf(input, static_cast<int>(id)));
+    for (const NodeEntry& input : from.inputs)
+      inputs.push_back(EdgeOf(input, static_cast<int>(id)));
     inputs.resize(wanted);
     visible_[id] = from.property->NumVisibleOutputs();
     vertices_[id] = MakeOperator(std::move(node), std::move(inputs));
@@ -71,8 +84,8 @@ class FileBuilder {
     const int visible = visible_[static_cast<size_t>(entry.node)];
     if (entry.index >= visible) {
       Throw(ErrorKind::kData, "{} reads output {} of {}, which has {}",
-            reader == kHead ? "a head" : DescribeFileNode(file_, static_cast<size_t>(reader)), entry.index,
-            DescribeFileNode(file_, static_cast<size_t>(entry.node)), visible);
+            reader == kHead ? "a head" : DescribeFileNode(file_, static_cast<size_t>(reader)),
+            entry.index, DescribeFileNode(file_, static_cast<size_t>(entry.node)), visible);
     }
     return {vertex, entry.index};
   }
@@ -107,7 +120,8 @@ Json NodeToJson(const Node& node) {
 
 }  // namespace
 
-Symbol Symbol::FromJson(const OperatorRegistry& registry, std::string_view json, const std::string& old_pooling_convention) {
+Symbol Symbol::FromJson(const OperatorRegistry& registry, std::string_view json,
+                        const std::string& old_pooling_convention) {
   FileGraph file = ParseSymbolFile(json);
   try {
     UpgradeSymbolFile(registry, old_pooling_convention, &file);
@@ -132,12 +146,15 @@ std::string Symbol::ToJson() const {
       row_ptr.push_back(outputs += mxtrain::NumOutputs(g.nodes[id]));
     }
   } catch (const Json::exception& error) {
-    Throw(ErrorKind::kData, "cannot write a name or an attribute of the symbol as JSON: {}", error.what());
+    Throw(ErrorKind::kData, "cannot write a name or an attribute of the symbol as JSON: {}",
+          error.what());
   }
   for (const NodeEntry& head : g.heads) heads.push_back({head.node, head.index, 0});
   const Json version = {{"mxnet_version", {"int", kWrittenVersion}}};
-  return format("{{\n  \"nodes\": [{}\n  ],\n  \"arg_nodes\": {},\n  \"node_row_ptr\": {},\n  \"heads\": {},\n  \"attrs\": {}\n}}\n", nodes,
-                arg_nodes.dump(), row_ptr.dump(), heads.dump(), version.dump());
+  return format(
+      "{{\n  \"nodes\": [{}\n  ],\n  \"arg_nodes\": {},\n  \"node_row_ptr\": {},\n  \"heads\": "
+      "{},\n  \"attrs\": {}\n}}\n",
+      nodes, arg_nodes.dump(), row_ptr.dump(), heads.dump(), version.dump());
 }
 
 }  // namespace mxtrain

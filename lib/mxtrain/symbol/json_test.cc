@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -13,7 +14,9 @@ namespace {
 class Fixture {
  public:
   Fixture() { test::AddTinyOperators(registry); }
-  Symbol Read(const std::string& json, const std::string& pooling = "valid") const { return Symbol::FromJson(registry, json, pooling); }
+  Symbol Read(const std::string& json, const std::string& pooling = "valid") const {
+    return Symbol::FromJson(registry, json, pooling);
+  }
   std::string ErrorOf(const std::string& json) const {
     try {
       Read(json);
@@ -64,9 +67,12 @@ constexpr const char* kForm08 = R"J({
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "0.8: missing auxiliaries are made, attributes find their variables, old names are aliases") {
+TEST_CASE_FIXTURE(
+    Fixture,
+    "0.8: missing auxiliaries are made, attributes find their variables, old names are aliases") {
   const Symbol net = Read(kForm08);
-  CHECK(net.ListArguments() == Strings{"data", "fc1_weight", "fc1_bias", "bn_gamma", "bn_beta", "softmax_label"});
+  CHECK(net.ListArguments() ==
+        Strings{"data", "fc1_weight", "fc1_bias", "bn_gamma", "bn_beta", "softmax_label"});
   CHECK(net.ListAuxiliaryStates() == Strings{"bn_moving_mean", "bn_moving_var"});
   CHECK(net.ListOutputs() == Strings{"softmax_output"});
   const auto attrs = net.ListAttrs();
@@ -82,12 +88,14 @@ TEST_CASE_FIXTURE(Fixture, "0.8: missing auxiliaries are made, attributes find t
 
   const std::string written = net.ToJson();
   CHECK(Read(written).ToJson() == written);
-  CHECK(Read(written).ListAttrs().at("fc1") == Attrs{{"ctx_group", "stage1"}, {"__mood__", "good"}});
+  CHECK(Read(written).ListAttrs().at("fc1") ==
+        Attrs{{"ctx_group", "stage1"}, {"__mood__", "good"}});
   // The file has a version now.
   CHECK(ParamOf(Read(written, "full"), "pool", "pooling_convention") == "valid");
 }
 
-TEST_CASE_FIXTURE(Fixture, "0.7: no parameters of later versions, scalars on the left, scalar samplers") {
+TEST_CASE_FIXTURE(Fixture,
+                  "0.7: no parameters of later versions, scalars on the left, scalar samplers") {
   const Symbol net = Read(R"J({"nodes": [
     {"op": "null", "param": {}, "name": "x", "inputs": [], "backward_source_id": -1},
     {"op": "_MinusScalar", "param": {"scalar": "1", "scalar_on_left": "True"}, "name": "flipped", "inputs": [[0, 0]], "backward_source_id": -1},
@@ -129,8 +137,10 @@ TEST_CASE_FIXTURE(Fixture, "0.9 to 0.12: parameters and attributes share `attr`"
 }
 
 TEST_CASE_FIXTURE(Fixture, "1.x: written exactly") {
-  const Symbol data = Symbol::Variable("data", {{"__shape__", "(-1, 6)"}, {"__dtype__", "float16"}, {"lr_mult", "0"}});
-  const Symbol bn = Symbol::Create(registry, "BatchNorm", "bn", {}, std::vector{data}, {}, {{"ctx_group", "a"}, {"mood", "good"}});
+  const Symbol data = Symbol::Variable(
+      "data", {{"__shape__", "(-1, 6)"}, {"__dtype__", "float16"}, {"lr_mult", "0"}});
+  const Symbol bn = Symbol::Create(registry, "BatchNorm", "bn", {}, std::vector{data}, {},
+                                   {{"ctx_group", "a"}, {"mood", "good"}});
   CHECK(bn.ToJson() == R"J({
   "nodes": [
     {"op":"null","name":"data","attrs":{"__dtype__":"2","__lr_mult__":"0","__shape__":"(0, 6)"},"inputs":[]},
@@ -157,58 +167,106 @@ TEST_CASE_FIXTURE(Fixture, "any key order, any node order, escapes, unknown keys
   CHECK(net.ListArguments() == Strings{"x"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "operators of one name get suffixes, variables of one name are rejected") {
+TEST_CASE_FIXTURE(Fixture,
+                  "operators of one name get suffixes, variables of one name are rejected") {
   const std::string x = R"({"op": "null", "name": "x", "inputs": []})";
   auto relu = [](int input) {
-    return R"(, {"op": "Activation", "name": "relu", "attrs": {"act_type": "relu"}, "inputs": [[)" + std::to_string(input) + ", 0, 0]]}";
+    return R"(, {"op": "Activation", "name": "relu", "attrs": {"act_type": "relu"}, "inputs": [[)" +
+           std::to_string(input) + ", 0, 0]]}";
   };
   const Symbol net = Read(File(x + relu(0) + relu(1) + relu(2), 3));
-  CHECK(net.GetInternals().ListOutputs() == Strings{"x", "relu_output", "relu_1_output", "relu_2_output"});
-  CHECK(ErrorOf(File(x + ", " + x, 1)).find("two variables have the name 'x'") != std::string::npos);
+  CHECK(net.GetInternals().ListOutputs() ==
+        Strings{"x", "relu_output", "relu_1_output", "relu_2_output"});
+  CHECK(ErrorOf(File(x + ", " + x, 1)).find("two variables have the name 'x'") !=
+        std::string::npos);
 }
 
 TEST_CASE_FIXTURE(Fixture, "what cannot be read is rejected with the node's name and the reason") {
-  auto has = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
+  auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
   const std::string x = R"({"op": "null", "name": "x", "inputs": []}, )";
   CHECK(has(ErrorOf("{"), "invalid JSON"));
   CHECK(has(ErrorOf("[]"), "contains array"));
   CHECK(has(ErrorOf("{}"), "the file has no \"nodes\""));
-  CHECK(has(ErrorOf(R"({"nodes": {}})"), "\"nodes\" of the file is object, but array was expected"));
+  CHECK(
+      has(ErrorOf(R"({"nodes": {}})"), "\"nodes\" of the file is object, but array was expected"));
   CHECK(has(ErrorOf(R"({"nodes": [], "heads": []})"), "no heads"));
   CHECK(has(ErrorOf(R"({"nodes": [7], "heads": []})"), "node 0 is number"));
-  CHECK(has(ErrorOf(R"({"nodes": [{"op": 3, "name": "a", "inputs": []}], "heads": []})"), "\"op\" of node 0 'a' is number"));
-  CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "inputs": []}], "heads": []})"), "node 0 has no \"name\""));
-  CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "name": "a"}], "heads": []})"), "node 0 'a' has no \"inputs\""));
+  CHECK(has(ErrorOf(R"({"nodes": [{"op": 3, "name": "a", "inputs": []}], "heads": []})"),
+            "\"op\" of node 0 'a' is number"));
+  CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "inputs": []}], "heads": []})"),
+            "node 0 has no \"name\""));
+  CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "name": "a"}], "heads": []})"),
+            "node 0 'a' has no \"inputs\""));
+  CHECK(has(ErrorOf(File(R"({"op": "null", "name": "x", "attrs": {"a": 1}, "inputs": []})", 0)),
+            "'a' is number, but a string was expected"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Custom", "name": "mine", "attrs": {"op_type": "swish"}, "inputs": [[0, 0, 0]]})",
+          1)),
+      "node 1 'mine' is a custom operator defined outside the file (Custom, op_type swish)"));
   CHECK(
-      has(ErrorOf(File(R"({"op": "null", "name": "x", "attrs": {"a": 1}, "inputs": []})", 0)), "'a' is number, but a string was expected"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Custom", "name": "mine", "attrs": {"op_type": "swish"}, "inputs": [[0, 0, 0]]})", 1)),
-            "node 1 'mine' is a custom operator defined outside the file (Custom, op_type swish)"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "_foreach", "name": "loop", "inputs": [[0, 0, 0]], "subgraphs": [{}]})", 1)),
-            "node 1 'loop' (_foreach) has subgraphs"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "control_deps": [0], "inputs": [[0, 0, 0]]})", 1)), "control_deps"));
-  CHECK(
-      has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "backward_source_id": 0, "inputs": [[0, 0, 0]]})", 1)), "gradient graph"));
-  CHECK(
-      has(ErrorOf(File(x + R"({"op": "Warp", "name": "a", "inputs": [[0, 0, 0]]})", 1)), "Warp 'a' (node 1): there is no operator 'Warp'"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_tipe": "relu"}, "inputs": [[0, 0, 0]]})", 1)),
-            "Activation 'a' (node 1) has no parameter 'act_tipe'; did you mean 'act_type'?"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[2, 0, 0]]})", 1)),
-            "inputs of node 1 'a': there is no node 2; the file has 2"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0, 1, 0]]})", 1)),
-            "node 1, Activation 'a' reads output 1 of node 0, variable 'x', which has 1"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[-1, 0, 0]]})", 1)),
-            "no node -1"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0]]})", 1)), "an entry is"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0], [0, 0, 0]]})", 1)),
-            "takes 1 inputs, but has 2"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "BatchNorm", "name": "b", "inputs": [[0, 0, 0]]})", 1)), "takes 5 inputs, but has 1"));
-  CHECK(has(ErrorOf(File(x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[2, 0, 0]]},
+      has(ErrorOf(File(
+              x + R"({"op": "_foreach", "name": "loop", "inputs": [[0, 0, 0]], "subgraphs": [{}]})",
+              1)),
+          "node 1 'loop' (_foreach) has subgraphs"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "control_deps": [0], "inputs": [[0, 0, 0]]})",
+          1)),
+      "control_deps"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "backward_source_id": 0, "inputs": [[0, 0, 0]]})",
+          1)),
+      "gradient graph"));
+  CHECK(has(ErrorOf(File(x + R"({"op": "Warp", "name": "a", "inputs": [[0, 0, 0]]})", 1)),
+            "Warp 'a' (node 1): there is no operator 'Warp'"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "attrs": {"act_tipe": "relu"}, "inputs": [[0, 0, 0]]})",
+          1)),
+      "Activation 'a' (node 1) has no parameter 'act_tipe'; did you mean 'act_type'?"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[2, 0, 0]]})",
+          1)),
+      "inputs of node 1 'a': there is no node 2; the file has 2"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0, 1, 0]]})",
+          1)),
+      "node 1, Activation 'a' reads output 1 of node 0, variable 'x', which has 1"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[-1, 0, 0]]})",
+          1)),
+      "no node -1"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0]]})",
+          1)),
+      "an entry is"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0], [0, 0, 0]]})",
+          1)),
+      "takes 1 inputs, but has 2"));
+  CHECK(has(ErrorOf(File(x + R"({"op": "BatchNorm", "name": "b", "inputs": [[0, 0, 0]]})", 1)),
+            "takes 5 inputs, but has 1"));
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[2, 0, 0]]},
                               {"op": "Activation", "name": "b", "attrs": {"act_type": "relu"}, "inputs": [[1, 0, 0]]})",
-                         1)),
-            "depends on itself"));
-  CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [[1, 0]]})"), "heads: there is no node 1"));
-  CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [[0, 0]], "attrs": {"mxnet_version": 3}})"),
-            "mxnet_version"));
+          1)),
+      "depends on itself"));
+  CHECK(has(ErrorOf(R"({"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [[1, 0]]})"),
+            "heads: there is no node 1"));
+  CHECK(has(
+      ErrorOf(
+          R"({"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [[0, 0]], "attrs": {"mxnet_version": 3}})"),
+      "mxnet_version"));
 }
 
 // 100,000 times the same head kept a program busy for ever.
@@ -219,13 +277,15 @@ TEST_CASE_FIXTURE(Fixture, "a file has a limited number of heads") {
     return R"({"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [)" + list + "]}";
   };
   CHECK(Read(file_of(4096)).ListOutputs() == Strings(4096, "x"));
-  CHECK(ErrorOf(file_of(4097)) == "symbol file: the file has 4097 heads; at most 4096 are supported");
+  CHECK(ErrorOf(file_of(4097)) ==
+        "symbol file: the file has 4097 heads; at most 4096 are supported");
 }
 
 // The outputs of the node were listed anew for each head: 10^10 names for these.
 TEST_CASE_FIXTURE(Fixture, "the outputs of a node with many are listed once") {
   const std::vector<Symbol> inputs{Symbol::Variable("x")};
-  const Symbol parts = Symbol::Create(registry, "SliceChannel", "parts", {{"num_outputs", "100000"}}, inputs);
+  const Symbol parts =
+      Symbol::Create(registry, "SliceChannel", "parts", {{"num_outputs", "100000"}}, inputs);
   const Strings names = parts.ListOutputs();
   REQUIRE(names.size() == 100'000);
   CHECK(names.back() == "parts_output99999");
@@ -233,7 +293,8 @@ TEST_CASE_FIXTURE(Fixture, "the outputs of a node with many are listed once") {
 
 TEST_CASE_FIXTURE(Fixture, "every truncation of a file is an error, never a crash") {
   const std::string whole = kForm08;
-  for (size_t length = 0; length < whole.size() - 1; ++length) CHECK_THROWS_AS(Read(whole.substr(0, length)), Error);
+  for (size_t length = 0; length < whole.size() - 1; ++length)
+    CHECK_THROWS_AS(Read(whole.substr(0, length)), Error);
 }
 
 TEST_CASE_FIXTURE(Fixture, "damaged characters: read or rejected, never a crash") {

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include "mxtrain/symbol/attrs.h"
-#include "mxtrain/symbol/json_file.h"
-#include "mxtrain/symbol/vertex.h"
+#include "mxtrain/symbol/internal/attrs.h"
+#include "mxtrain/symbol/internal/json_file.h"
+#include "mxtrain/symbol/internal/vertex.h"
 
 namespace mxtrain {
 namespace {
@@ -18,21 +19,27 @@ void UpgradeScalarOnLeft(FileNode* node) {
   node->params.erase(found);
   if (!on_left) return;
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTurned = {
-      {{"MinusScalar", "_RMinusScalar"}, {"DivScalar", "_RDivScalar"}, {"PowerScalar", "_RPowerScalar"}}};
+      {{"MinusScalar", "_RMinusScalar"},
+       {"DivScalar", "_RDivScalar"},
+       {"PowerScalar", "_RPowerScalar"}}};
   for (const auto& [name, turned] : kTurned) {
     if (node->op == "_" + std::string(name)) node->op = turned;
   }
 }
 
-void UpgradeParams(const FileGraph& graph, const std::string& old_pooling_convention, FileNode* node) {
+void UpgradeParams(const FileGraph& graph, const std::string& old_pooling_convention,
+                   FileNode* node) {
   if (graph.version < 900) {
     UpgradeScalarOnLeft(node);
     if (node->op == "_sample_uniform") node->op = "_random_uniform";
     if (node->op == "_sample_normal") node->op = "_random_normal";
   }
-  if (node->op == "Pooling" && !graph.tells_version) node->params.try_emplace("pooling_convention", old_pooling_convention);
+  if (node->op == "Pooling" && !graph.tells_version)
+    node->params.try_emplace("pooling_convention", old_pooling_convention);
   if (graph.version < 905 && (node->op == "argmax" || node->op == "argmin")) {
-    if (const auto axis = node->params.find("axis"); axis != node->params.end() && axis->second == "-1") node->params.erase(axis);
+    if (const auto axis = node->params.find("axis");
+        axis != node->params.end() && axis->second == "-1")
+      node->params.erase(axis);
   }
 }
 
@@ -40,7 +47,8 @@ void MakeUniqueOperatorNames(FileGraph* graph) {
   std::set<std::string> taken;
   for (const FileNode& node : graph->nodes) {
     if (node.is_variable() && !taken.insert(node.name).second) {
-      Throw(ErrorKind::kConfig, "two variables have the name '{}', so their arrays cannot be assigned", node.name);
+      Throw(ErrorKind::kConfig,
+            "two variables have the name '{}', so their arrays cannot be assigned", node.name);
     }
   }
   for (FileNode& node : graph->nodes) {
@@ -82,7 +90,8 @@ void AddDefaultInits(FileGraph* graph, const FileNode& node) {
 
 }  // namespace
 
-void UpgradeSymbolFile(const OperatorRegistry& registry, const std::string& old_pooling_convention, FileGraph* graph) {
+void UpgradeSymbolFile(const OperatorRegistry& registry, const std::string& old_pooling_convention,
+                       FileGraph* graph) {
   MakeUniqueOperatorNames(graph);
   for (size_t id = 0; id < graph->nodes.size(); ++id) {
     FileNode& node = graph->nodes[id];
@@ -91,7 +100,9 @@ void UpgradeSymbolFile(const OperatorRegistry& registry, const std::string& old_
     Node described;
     described.name = node.name;
     described.where = format("node {}", id);
-    node.property = CreateProperty(registry, node.op, Kwargs(node.params.begin(), node.params.end()), described, node.inputs.size());
+    node.property =
+        CreateProperty(registry, node.op, Kwargs(node.params.begin(), node.params.end()), described,
+                       node.inputs.size());
     MoveInputAttrs(graph, &node);
     if (graph->version < 904) AddDefaultInits(graph, node);
   }

@@ -1,11 +1,12 @@
-#include "mxtrain/symbol/scope.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/symbol/internal/scope.h"
 
 #include <algorithm>
 #include <bit>
 #include <cctype>
 #include <functional>
 
-#include "mxtrain/symbol/post_order.h"
+#include "mxtrain/symbol/internal/post_order.h"
 
 namespace mxtrain {
 
@@ -39,13 +40,17 @@ int HighestDifference(size_t a, size_t b) {
 
 void Scope::CheckRoles(const Bearer& bearer) {
   if (!bearer.argument_of || !bearer.auxiliary_of) return;
-  Throw(ErrorKind::kConfig, "'{}' is an auxiliary state of {} and an argument of {}; it can only be one of them", NameOf(bearer.vertex),
-        DescribeNode(bearer.auxiliary_of->node), DescribeNode(bearer.argument_of->node));
+  Throw(ErrorKind::kConfig,
+        "'{}' is an auxiliary state of {} and an argument of {}; it can only be one of them",
+        NameOf(bearer.vertex), DescribeNode(bearer.auxiliary_of->node),
+        DescribeNode(bearer.argument_of->node));
 }
 
 Scope::Bearer Scope::Merge(const Bearer& a, const Bearer& b) {
   if (a.vertex != b.vertex) {
-    Throw(ErrorKind::kConfig, "two nodes have the name '{}': {} and {}; give one of them another name, or use one symbol in both places",
+    Throw(ErrorKind::kConfig,
+          "two nodes have the name '{}': {} and {}; give one of them another name, or use one "
+          "symbol in both places",
           NameOf(a.vertex), DescribeNode(a.vertex->node), DescribeNode(b.vertex->node));
   }
   Bearer merged = a;
@@ -65,7 +70,8 @@ Scope::TreeRef Scope::JoinLeaves(const TreeRef& a, const TreeRef& b) {
   if (!a) return b;
   if (NameOf(a->bearer.vertex) != NameOf(b->bearer.vertex)) {
     // Lists longer than one are 64-bit hash collisions.
-    return JoinLeaves(Leaf(a->bearer, a->hash, JoinLeaves(a->zero, Leaf(b->bearer, b->hash))), b->zero);
+    return JoinLeaves(Leaf(a->bearer, a->hash, JoinLeaves(a->zero, Leaf(b->bearer, b->hash))),
+                      b->zero);
   }
   const Bearer merged = Merge(a->bearer, b->bearer);
   const TreeRef rest = JoinLeaves(a->zero, b->zero);
@@ -83,7 +89,8 @@ Scope::TreeRef Scope::Union(const TreeRef& a, const TreeRef& b) {
     return std::make_shared<const Tree>(Tree{hash, bit, std::move(zero), std::move(one), {}});
   };
   if (difference > std::max(a->bit, b->bit)) {
-    return a->hash >> difference & 1 ? branch(difference, a->hash, b, a) : branch(difference, a->hash, a, b);
+    return a->hash >> difference & 1 ? branch(difference, a->hash, b, a)
+                                     : branch(difference, a->hash, a, b);
   }
   if (a->bit < 0 && b->bit < 0) return JoinLeaves(a, b);
   // The branch at the higher bit holds the other tree on one side; branches at the same bit merge
@@ -124,7 +131,8 @@ void Scope::Add(std::span<const Edge> roots) {
   std::vector<const Vertex*> vertices;
   for (const Edge& edge : roots) vertices.push_back(edge.vertex.get());
   PostOrder(
-      vertices, [](const Vertex* v) { return v->inputs.size(); }, [](const Vertex* v, size_t i) { return v->inputs[i].vertex.get(); },
+      vertices, [](const Vertex* v) { return v->inputs.size(); },
+      [](const Vertex* v, size_t i) { return v->inputs[i].vertex.get(); },
       [this](const Vertex* v) { return Enter(v); }, [this](const Vertex* v) { NoteRoles(v); });
 }
 
@@ -140,8 +148,8 @@ void Scope::NoteRoles(const Vertex* reader) {
     const Vertex* input = reader->inputs[i].vertex.get();
     const bool auxiliary = IsAuxiliary(*reader, i);
     if (auxiliary && !input->node.is_variable()) {
-      Throw(ErrorKind::kConfig, "{}: an auxiliary state is a variable of its own, but {} was given", DescribeNode(reader->node),
-            DescribeNode(input->node));
+      Throw(ErrorKind::kConfig, "{}: an auxiliary state is a variable of its own, but {} was given",
+            DescribeNode(reader->node), DescribeNode(input->node));
     }
     if (!input->node.is_variable()) continue;
     const Bearer* known = Find(NameOf(input));
@@ -152,7 +160,8 @@ void Scope::NoteRoles(const Vertex* reader) {
 
 std::string Scope::FreeName(std::string_view op) {
   std::string hint(op);
-  std::transform(hint.begin(), hint.end(), hint.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(hint.begin(), hint.end(), hint.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   for (int& counter = counters_[hint];; ++counter) {
     std::string name = hint + std::to_string(counter);
     if (!Has(name)) return name;

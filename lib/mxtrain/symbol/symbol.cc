@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/symbol/symbol.h"
 
 #include <algorithm>
@@ -5,8 +6,8 @@
 #include <unordered_set>
 
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/symbol/attrs.h"
-#include "mxtrain/symbol/symbol_rep.h"
+#include "mxtrain/symbol/internal/attrs.h"
+#include "mxtrain/symbol/internal/symbol_rep.h"
 
 namespace mxtrain {
 namespace {
@@ -19,13 +20,17 @@ std::vector<std::string> NamesOf(const Graph& graph, const std::vector<int>& ids
 
 // The vertex that all heads are outputs of; null for none and for several.
 const Vertex* OnlyVertex(const std::vector<Edge>& heads) {
-  const bool one = !heads.empty() && std::all_of(heads.begin(), heads.end(), [&](const Edge& e) { return e.vertex == heads[0].vertex; });
+  const bool one = !heads.empty() && std::all_of(heads.begin(), heads.end(), [&](const Edge& e) {
+    return e.vertex == heads[0].vertex;
+  });
   return one ? heads[0].vertex.get() : nullptr;
 }
 
 const Node& NodeWithAttrs(const std::vector<Edge>& heads) {
   const Vertex* vertex = OnlyVertex(heads);
-  if (!vertex) Throw(ErrorKind::kConfig, "a group of {} outputs has no attributes of its own; choose one output", heads.size());
+  if (!vertex)
+    Throw(ErrorKind::kConfig,
+          "a group of {} outputs has no attributes of its own; choose one output", heads.size());
   return vertex->node;
 }
 
@@ -75,7 +80,8 @@ Symbol Symbol::operator[](std::string_view output_name) const {
   if (found == names.end()) {
     const std::string nearest = DidYouMean(output_name, names);
     Throw(ErrorKind::kConfig, "there is no output '{}'{}", output_name,
-          nearest.empty() && names.size() <= 8 ? format("; there are: {}", join(names, ", ")) : nearest);
+          nearest.empty() && names.size() <= 8 ? format("; there are: {}", join(names, ", "))
+                                               : nearest);
   }
   return (*this)[static_cast<int>(found - names.begin())];
 }
@@ -106,7 +112,8 @@ std::vector<std::string> Symbol::ListAuxiliaryStates() const {
 
 std::vector<std::string> Symbol::ListOutputs() const {
   std::vector<std::string> names;
-  std::unordered_map<const Vertex*, std::vector<std::string>> outputs;  // listed once for all heads of a vertex
+  std::unordered_map<const Vertex*, std::vector<std::string>>
+      outputs;  // listed once for all heads of a vertex
   for (const Edge& head : rep().heads) {
     const Node& node = head.vertex->node;
     if (!node.op) {
@@ -151,7 +158,8 @@ Symbol::Shapes Symbol::InferShape(const std::map<std::string, TShape>& known) co
   const std::unordered_set<std::string_view> variables(names.begin(), names.end());
   for (const auto& [name, shape] : known) {
     if (variables.contains(name)) continue;
-    Throw(ErrorKind::kConfig, "a shape was given for '{}', but there is no such variable{}", name, DidYouMean(name, names));
+    Throw(ErrorKind::kConfig, "a shape was given for '{}', but there is no such variable{}", name,
+          DidYouMean(name, names));
   }
   const InferredSpecs specs = InferSpecs(g, known, {}, /*allow_partial=*/true);
   Shapes shapes;
@@ -159,7 +167,8 @@ Symbol::Shapes Symbol::InferShape(const std::map<std::string, TShape>& known) co
   for (int id : arguments) shapes.arguments.push_back(specs.shapes[static_cast<size_t>(id)][0]);
   for (int id : auxiliaries) shapes.auxiliaries.push_back(specs.shapes[static_cast<size_t>(id)][0]);
   for (const NodeEntry& head : g.heads) {
-    shapes.outputs.push_back(specs.shapes[static_cast<size_t>(head.node)][static_cast<size_t>(head.index)]);
+    shapes.outputs.push_back(
+        specs.shapes[static_cast<size_t>(head.node)][static_cast<size_t>(head.index)]);
   }
   return shapes;
 }

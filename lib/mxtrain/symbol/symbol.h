@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A symbolic expression: one or more outputs of a graph of operators and variables. A value: cheap
 // to copy, immutable; composing makes a new one that shares the nodes of its inputs. Safe to read
@@ -21,7 +22,8 @@ namespace mxtrain {
 class MXTRAIN_API Symbol {
  public:
   Symbol() = default;
-  static Symbol Variable(const std::string& name, const Attrs& attrs = {}, const std::string& where = "");
+  static Symbol Variable(const std::string& name, const Attrs& attrs = {},
+                         const std::string& where = "");
   // Applies an operator. `inputs` fill the arguments by position (then the auxiliary states) and
   // `named` by name. Missing ones become variables "NAME_argument" ("NAME_auxiliary") that inherit
   // `attrs`; a key "weight_lr_mult" is lr_mult of the missing argument "weight" alone. An input
@@ -30,10 +32,12 @@ class MXTRAIN_API Symbol {
   // counter from 0 that is free among the nodes of the inputs. There is no global counter: two
   // unnamed operators on one input get the same name, and joining them throws; name them. `where`
   // is the place in a file, for errors. Operators that only fusion creates (_BatchNormActivation)
-  // are rejected. A node costs the logarithm of the net, not its size (symbol/scope.h); inputs
-  // taken from a group of several nodes or from internals are walked once.
-  static Symbol Create(const OperatorRegistry& registry, std::string_view op, const std::string& name, const Kwargs& kwargs,
-                       std::span<const Symbol> inputs, const std::map<std::string, Symbol>& named = {}, const Attrs& attrs = {},
+  // are rejected. A node costs the logarithm of the net, not its size (symbol/internal/scope.h);
+  // inputs taken from a group of several nodes or from internals are walked once.
+  static Symbol Create(const OperatorRegistry& registry, std::string_view op,
+                       const std::string& name, const Kwargs& kwargs,
+                       std::span<const Symbol> inputs,
+                       const std::map<std::string, Symbol>& named = {}, const Attrs& attrs = {},
                        const std::string& where = "");
   static Symbol Group(std::span<const Symbol> symbols);
 
@@ -46,7 +50,7 @@ class MXTRAIN_API Symbol {
   Symbol operator[](int output) const;
   Symbol operator[](std::string_view output_name) const;
   Symbol GetInternals() const;  // every visible output of every node, without auxiliary states
-  std::string Name() const;     // of the node that all heads are outputs of; "" for groups of several
+  std::string Name() const;  // of the node that all heads are outputs of; "" for groups of several
 
   std::vector<std::string> ListArguments() const;
   std::vector<std::string> ListOutputs() const;  // "fc1_output", "bn1_mean", "data"
@@ -56,7 +60,7 @@ class MXTRAIN_API Symbol {
   std::string Attr(const std::string& key) const;
   // The head's node is new.
   Symbol WithAttr(const std::string& key, const std::string& value) const;
-  std::map<std::string, Attrs> ListAttrs() const;                           // of all nodes that have any, by name
+  std::map<std::string, Attrs> ListAttrs() const;  // of all nodes that have any, by name
 
   struct Shapes {
     std::vector<TShape> arguments, outputs, auxiliaries;
@@ -80,7 +84,8 @@ class MXTRAIN_API Symbol {
   // down since 0.8 ("valid"): `old_pooling_convention` applies to a Pooling without
   // `pooling_convention` in such a file.
   std::string ToJson() const;
-  static Symbol FromJson(const OperatorRegistry& registry, std::string_view json, const std::string& old_pooling_convention = "valid");
+  static Symbol FromJson(const OperatorRegistry& registry, std::string_view json,
+                         const std::string& old_pooling_convention = "valid");
 
  private:
   struct Rep;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/symbol/symbol.h"
 
 #include <doctest/doctest.h>
@@ -24,8 +25,9 @@ const OperatorRegistry& Tiny() {
   return *registry;
 }
 
-Symbol Op(const char* op, const std::string& name, const Kwargs& kwargs, const std::vector<Symbol>& inputs,
-          const std::map<std::string, Symbol>& named = {}, const Attrs& attrs = {}, const std::string& where = "") {
+Symbol Op(const char* op, const std::string& name, const Kwargs& kwargs,
+          const std::vector<Symbol>& inputs, const std::map<std::string, Symbol>& named = {},
+          const Attrs& attrs = {}, const std::string& where = "") {
   return Symbol::Create(Tiny(), op, name, kwargs, inputs, named, attrs, where);
 }
 
@@ -43,21 +45,23 @@ Symbol Mlp() {
   const Symbol fc1 = Op("FullyConnected", "fc1", {{"num_hidden", "8"}}, {data});
   const Symbol relu = Op("Activation", "relu1", {{"act_type", "relu"}}, {fc1});
   const Symbol bn = Op("BatchNorm", "bn1", {}, {relu});
-  return Op("SoftmaxOutput", "softmax", {}, {Op("FullyConnected", "fc2", {{"num_hidden", "3"}}, {bn})});
+  return Op("SoftmaxOutput", "softmax", {},
+            {Op("FullyConnected", "fc2", {{"num_hidden", "3"}}, {bn})});
 }
 
 }  // namespace
 
 TEST_CASE("lists follow depth-first post-order, auxiliaries apart") {
   const Symbol net = Mlp();
-  CHECK(net.ListArguments() ==
-        Strings{"data", "fc1_weight", "fc1_bias", "bn1_gamma", "bn1_beta", "fc2_weight", "fc2_bias", "softmax_label"});
+  CHECK(net.ListArguments() == Strings{"data", "fc1_weight", "fc1_bias", "bn1_gamma", "bn1_beta",
+                                       "fc2_weight", "fc2_bias", "softmax_label"});
   CHECK(net.ListAuxiliaryStates() == Strings{"bn1_moving_mean", "bn1_moving_var"});
   CHECK(net.ListOutputs() == Strings{"softmax_output"});
   CHECK(net.Name() == "softmax");
-  CHECK(net.GetInternals().ListOutputs() == Strings{"data", "fc1_weight", "fc1_bias", "fc1_output", "relu1_output", "bn1_gamma", "bn1_beta",
-                                                    "bn1_output", "fc2_weight", "fc2_bias", "fc2_output", "softmax_label",
-                                                    "softmax_output"});
+  CHECK(net.GetInternals().ListOutputs() ==
+        Strings{"data", "fc1_weight", "fc1_bias", "fc1_output", "relu1_output", "bn1_gamma",
+                "bn1_beta", "bn1_output", "fc2_weight", "fc2_bias", "fc2_output", "softmax_label",
+                "softmax_output"});
   CHECK(Symbol().ListArguments().empty());
   CHECK(Symbol().NumOutputs() == 0);
 }
@@ -81,7 +85,9 @@ TEST_CASE("hidden outputs cannot be composed on, visible ones can be chosen") {
 TEST_CASE("variadic operators: the count comes from the inputs, or must match them") {
   const std::vector<Symbol> two = {Symbol::Variable("a"), Symbol::Variable("b")};
   CHECK(Op("Concat", "c", {{"num_args", "3"}}, two).ListArguments() == Strings{"a", "b", "c_arg2"});
-  CHECK(MessageOf([&] { Op("Concat", "c", {{"num_args", "1"}}, two); }) == "Concat 'c' takes 1 inputs (arg0), but got 2");
+  CHECK(MessageOf([&] {
+          Op("Concat", "c", {{"num_args", "1"}}, two);
+        }) == "Concat 'c' takes 1 inputs (arg0), but got 2");
   CHECK(Op("Concat", "c", {}, {two[0]}, {{"arg1", two[1]}}).ListArguments() == Strings{"a", "b"});
   CHECK_THROWS_AS(Op("Concat", "c", {}, {}), Error);
 }
@@ -93,7 +99,8 @@ TEST_CASE("generated names: operator in lower case, the least counter free among
   CHECK(Op("FullyConnected", "", {{"num_hidden", "1"}}, {x}).ListArguments() ==
         Strings{"data", "fullyconnected0_weight", "fullyconnected0_bias"});
   CHECK(Op("_Plus", "", {}, {x, x}).Name() == "_plus0");
-  CHECK(Op("Activation", "", {{"act_type", "tanh"}}, {Symbol::Variable("activation0")}).Name() == "activation1");
+  CHECK(Op("Activation", "", {{"act_type", "tanh"}}, {Symbol::Variable("activation0")}).Name() ==
+        "activation1");
 }
 
 TEST_CASE("names are unique; errors name both nodes and their places") {
@@ -102,11 +109,13 @@ TEST_CASE("names are unique; errors name both nodes and their places") {
   const Symbol b = Op("Activation", "act", {{"act_type", "tanh"}}, {data}, {}, {}, "net.yaml:9");
   const std::string message = MessageOf([&] { Op("elemwise_add", "sum", {}, {a, b}); });
   CHECK(message ==
-        "two nodes have the name 'act': Activation 'act' (net.yaml:3) and Activation 'act' (net.yaml:9); give one of them another name, or "
+        "two nodes have the name 'act': Activation 'act' (net.yaml:3) and Activation 'act' "
+        "(net.yaml:9); give one of them another name, or "
         "use one symbol in both places");
   CHECK_THROWS_AS(Symbol::Group(std::vector{a, b}), Error);
   CHECK_THROWS_AS(Op("Activation", "data", {{"act_type", "relu"}}, {data}), Error);
-  CHECK_THROWS_AS(Op("FullyConnected", "fc", {{"num_hidden", "2"}}, {Symbol::Variable("fc_weight")}), Error);
+  CHECK_THROWS_AS(
+      Op("FullyConnected", "fc", {{"num_hidden", "2"}}, {Symbol::Variable("fc_weight")}), Error);
   CHECK_THROWS_AS(Op("elemwise_add", "sum", {}, {data, Symbol::Variable("data")}), Error);
   CHECK_NOTHROW(Op("elemwise_add", "sum", {}, {data, data}));
   CHECK_THROWS_AS(Symbol::Variable(""), Error);
@@ -114,17 +123,22 @@ TEST_CASE("names are unique; errors name both nodes and their places") {
 
 TEST_CASE("errors of Create name the node and the nearest name") {
   const Symbol x = Symbol::Variable("x");
-  CHECK(MessageOf([&] { Op("Activatoin", "a", {}, {x}, {}, {}, "net.yaml:5"); }) ==
-        "Activatoin 'a' (net.yaml:5): there is no operator 'Activatoin'; did you mean 'Activation'?");
-  CHECK(MessageOf([&] {
-          Op("FullyConnected", "fc", {{"num_hiden", "3"}}, {x}, {}, {}, "net.yaml:5");
-        }) == "FullyConnected 'fc' (net.yaml:5) has no parameter 'num_hiden'; did you mean 'num_hidden'?");
+  CHECK(
+      MessageOf([&] { Op("Activatoin", "a", {}, {x}, {}, {}, "net.yaml:5"); }) ==
+      "Activatoin 'a' (net.yaml:5): there is no operator 'Activatoin'; did you mean 'Activation'?");
+  CHECK(
+      MessageOf([&] {
+        Op("FullyConnected", "fc", {{"num_hiden", "3"}}, {x}, {}, {}, "net.yaml:5");
+      }) ==
+      "FullyConnected 'fc' (net.yaml:5) has no parameter 'num_hiden'; did you mean 'num_hidden'?");
   CHECK(MessageOf([&] {
           Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {{"wieght", x}});
         }) == "FullyConnected 'fc' has no input 'wieght'; did you mean 'weight'?");
   CHECK(MessageOf([&] {
           Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {{"data", x}});
-        }) == "FullyConnected 'fc': the input 'data' is given twice: by position (variable 'x') and by name (variable 'x')");
+        }) ==
+        "FullyConnected 'fc': the input 'data' is given twice: by position (variable 'x') and by "
+        "name (variable 'x')");
   CHECK_THROWS_AS(Op("Activation", "a", {{"act_type", "relu"}}, {x, x}), Error);
   CHECK_THROWS_AS(Op("Activation", "a", {{"act_type", "relu"}}, {}, {{"data", Symbol()}}), Error);
   CHECK_THROWS_AS(Mlp().GetInternals()["fc1_ouput"], Error);
@@ -143,13 +157,16 @@ TEST_CASE("operators created by fusion are not for symbols") {
   CHECK_NOTHROW(Symbol::Create(registry, "_rminus_scalar", "m", {}, x));
 }
 
-TEST_CASE("attributes: bare and hidden spelling are one, missing inputs inherit, input keys go to their input") {
+TEST_CASE(
+    "attributes: bare and hidden spelling are one, missing inputs inherit, input keys go to their "
+    "input") {
   const Symbol x = Symbol::Variable("x", {{"__lr_mult__", "2"}, {"__shape__", "(2, 3)"}});
   CHECK(x.Attr("lr_mult") == "2");
   CHECK(x.Attr("__lr_mult__") == "2");
   CHECK(x.Attr("wd_mult") == "");
-  const Symbol fc = Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {},
-                       {{"lr_mult", "0"}, {"__wd_mult__", "1"}, {"bias_lr_mult", "5"}, {"__shape__", "(1,)"}});
+  const Symbol fc =
+      Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {},
+         {{"lr_mult", "0"}, {"__wd_mult__", "1"}, {"bias_lr_mult", "5"}, {"__shape__", "(1,)"}});
   const auto attrs = fc.ListAttrs();
   CHECK(attrs.at("fc") == Attrs{{"lr_mult", "0"}, {"wd_mult", "1"}, {"__shape__", "(1,)"}});
   CHECK(attrs.at("fc_weight") == Attrs{{"lr_mult", "0"}, {"wd_mult", "1"}});
@@ -158,8 +175,10 @@ TEST_CASE("attributes: bare and hidden spelling are one, missing inputs inherit,
   CHECK(MessageOf([&] {
           Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {}, {{"data_lr_mult", "1"}});
         }) ==
-        "FullyConnected 'fc': the attribute 'data_lr_mult' is for a new variable, but variable 'x' was given; set lr_mult there");
-  CHECK_THROWS_AS(Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {}, {{"wait_lr_mult", "1"}}), Error);
+        "FullyConnected 'fc': the attribute 'data_lr_mult' is for a new variable, but variable 'x' "
+        "was given; set lr_mult there");
+  CHECK_THROWS_AS(
+      Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {x}, {}, {{"wait_lr_mult", "1"}}), Error);
   // A value: the changed one is new, the old one is unchanged.
   const Symbol changed = fc.WithAttr("__ctx_group__", "stage1");
   CHECK(changed.Attr("ctx_group") == "stage1");
@@ -178,29 +197,39 @@ TEST_CASE("a variable may be shared, as argument or as auxiliary state, never as
   CHECK(b.ListArguments() == Strings{"x", "a_gamma", "a_beta", "b_gamma", "b_beta"});
   CHECK(MessageOf([&] {
           Op("elemwise_add", "sum", {}, {b, mean});
-        }) == "'mean' is an auxiliary state of BatchNorm 'a' and an argument of elemwise_add 'sum'; it can only be one of them");
+        }) ==
+        "'mean' is an auxiliary state of BatchNorm 'a' and an argument of elemwise_add 'sum'; it "
+        "can only be one of them");
   CHECK_THROWS_AS(Op("BatchNorm", "c", {}, {x}, {{"moving_mean", a}}), Error);
 }
 
 TEST_CASE("Compose replaces variables and shares what does not change") {
   const Symbol net = Mlp();
-  const Symbol front = Op("FullyConnected", "fc0", {{"num_hidden", "8"}}, {Symbol::Variable("pixels")});
+  const Symbol front =
+      Op("FullyConnected", "fc0", {{"num_hidden", "8"}}, {Symbol::Variable("pixels")});
   const Symbol whole = net.Compose({{"data", front}});
-  CHECK(whole.ListArguments() == Strings{"pixels", "fc0_weight", "fc0_bias", "fc1_weight", "fc1_bias", "bn1_gamma", "bn1_beta",
-                                         "fc2_weight", "fc2_bias", "softmax_label"});
+  CHECK(whole.ListArguments() == Strings{"pixels", "fc0_weight", "fc0_bias", "fc1_weight",
+                                         "fc1_bias", "bn1_gamma", "bn1_beta", "fc2_weight",
+                                         "fc2_bias", "softmax_label"});
   CHECK(whole.ListAuxiliaryStates() == net.ListAuxiliaryStates());
   CHECK(net.ListArguments()[0] == "data");
-  CHECK(MessageOf([&] { net.Compose({{"dta", front}}); }) == "there is no variable 'dta' to replace; did you mean 'data'?");
-  CHECK_THROWS_AS(net.Compose({{"data", Symbol::Group(std::vector{front, Symbol::Variable("z")})}}), Error);
-  CHECK_THROWS_AS(net.Compose({{"bn1_moving_mean", front}}), Error);  // an auxiliary state must stay a variable
-  CHECK(net.Compose({{"bn1_moving_mean", Symbol::Variable("m")}}).ListAuxiliaryStates() == Strings{"m", "bn1_moving_var"});
+  CHECK(MessageOf([&] {
+          net.Compose({{"dta", front}});
+        }) == "there is no variable 'dta' to replace; did you mean 'data'?");
+  CHECK_THROWS_AS(net.Compose({{"data", Symbol::Group(std::vector{front, Symbol::Variable("z")})}}),
+                  Error);
+  CHECK_THROWS_AS(net.Compose({{"bn1_moving_mean", front}}),
+                  Error);  // an auxiliary state must stay a variable
+  CHECK(net.Compose({{"bn1_moving_mean", Symbol::Variable("m")}}).ListAuxiliaryStates() ==
+        Strings{"m", "bn1_moving_var"});
   const Symbol data = Symbol::Variable("data");
   CHECK(data.Compose({{"data", front}}).Name() == "fc0");
   // Outputs keep their index when their node is rebuilt.
   const Symbol cut = Op("SliceChannel", "cut", {{"num_outputs", "2"}}, {data});
   CHECK(cut[1].Compose({{"data", front}}).ListOutputs() == Strings{"cut_output1"});
   // The replacement may itself have a variable of the replaced name.
-  CHECK(net.Compose({{"data", Op("Activation", "pre", {{"act_type", "tanh"}}, {data})}}).ListArguments()[0] == "data");
+  CHECK(net.Compose({{"data", Op("Activation", "pre", {{"act_type", "tanh"}}, {data})}})
+            .ListArguments()[0] == "data");
 }
 
 namespace {
@@ -208,7 +237,8 @@ namespace {
 // Naive recursion over a laid-out graph, as an independent reference.
 void Recurse(const Graph& graph, int id, std::set<int>* seen, std::vector<int>* order) {
   if (!seen->insert(id).second) return;
-  for (const NodeEntry& input : graph.nodes[static_cast<size_t>(id)].inputs) Recurse(graph, input.node, seen, order);
+  for (const NodeEntry& input : graph.nodes[static_cast<size_t>(id)].inputs)
+    Recurse(graph, input.node, seen, order);
   order->push_back(id);
 }
 
@@ -222,7 +252,9 @@ Symbol RandomNet(std::mt19937* random, int operators) {
     const std::string name = "n" + std::to_string(i);
     switch ((*random)() % 6) {
       case 0:
-        pool.push_back(Op("FullyConnected", name, {{"num_hidden", "4"}, {"no_bias", (*random)() % 2 ? "True" : "False"}}, {pick()}));
+        pool.push_back(Op("FullyConnected", name,
+                          {{"num_hidden", "4"}, {"no_bias", (*random)() % 2 ? "True" : "False"}},
+                          {pick()}));
         break;
       case 1:
         pool.push_back(Op("BatchNorm", name, {{"eps", "2e-5"}}, {pick()}));
@@ -231,13 +263,15 @@ Symbol RandomNet(std::mt19937* random, int operators) {
         pool.push_back(Op("elemwise_add", name, {}, {pick(), pick()}));
         break;
       case 3:
-        pool.push_back(Op("SliceChannel", name, {{"num_outputs", "2"}}, {pick()}, {}, {{"ctx_group", "g"}}));
+        pool.push_back(
+            Op("SliceChannel", name, {{"num_outputs", "2"}}, {pick()}, {}, {{"ctx_group", "g"}}));
         break;
       case 4:
         pool.push_back(Op("Concat", name, {{"dim", "0"}}, {pick(), pick(), pick()}));
         break;
       default:
-        pool.push_back(Op("LeakyReLU", name, {{"act_type", "prelu"}}, {pick()}, {}, {{"lr_mult", "0.5"}}));
+        pool.push_back(
+            Op("LeakyReLU", name, {{"act_type", "prelu"}}, {pick()}, {}, {{"lr_mult", "0.5"}}));
         break;
     }
   }
@@ -284,16 +318,22 @@ TEST_CASE("a chain of 10^5 nodes: laid out, written, read, released, without rec
   std::string nodes = R"({"op": "null", "name": "x", "inputs": []})";
   constexpr int kLength = 100000;
   for (int i = 1; i <= kLength; ++i) {
-    nodes += format(R"(, {{"op": "Activation", "name": "a{}", "attrs": {{"act_type": "relu"}}, "inputs": [[{}, 0, 0]]}})", i, i - 1);
+    nodes += format(
+        R"(, {{"op": "Activation", "name": "a{}", "attrs": {{"act_type": "relu"}}, "inputs": [[{}, 0, 0]]}})",
+        i, i - 1);
   }
   const Symbol net = Symbol::FromJson(
-      Tiny(), format(R"({{"nodes": [{}], "heads": [[{}, 0, 0]], "attrs": {{"mxnet_version": ["int", 10901]}}}})", nodes, kLength));
+      Tiny(),
+      format(
+          R"({{"nodes": [{}], "heads": [[{}, 0, 0]], "attrs": {{"mxnet_version": ["int", 10901]}}}})",
+          nodes, kLength));
   CHECK(net.graph().nodes.size() == kLength + 1);
   CHECK(net.ListArguments() == Strings{"x"});
   const auto shapes = net.InferShape({{"x", TShape{2, 3}}});
   CHECK(shapes.outputs[0] == TShape{2, 3});
   // Facts may also come from the far end.
-  const Symbol reached = Op("elemwise_add", "end", {}, {net, Symbol::Variable("y", {{"__shape__", "(4, 5)"}})});
+  const Symbol reached =
+      Op("elemwise_add", "end", {}, {net, Symbol::Variable("y", {{"__shape__", "(4, 5)"}})});
   CHECK(reached.InferShape({}).arguments[0] == TShape{4, 5});
   CHECK(net.Compose({{"x", Symbol::Variable("z")}}).ListArguments() == Strings{"z"});
   CHECK(net.ToJson().size() > kLength * 50);
@@ -341,9 +381,11 @@ TEST_CASE("names clash exactly if two different nodes of one name become reachab
       const size_t a = pick(symbols.size()), b = pick(symbols.size());
       Reach reach = reaches[a];
       bool clash = false;
-      for (const auto& [name, node] : reaches[b]) clash |= !reach.try_emplace(name, node).second && reach.at(name) != node;
+      for (const auto& [name, node] : reaches[b])
+        clash |= !reach.try_emplace(name, node).second && reach.at(name) != node;
       std::string name = pick(3) ? format("n{}", pick(40)) : "", expected = name;
-      for (int counter = 0; expected.empty() || (name.empty() && reach.contains(expected)); ++counter) {
+      for (int counter = 0; expected.empty() || (name.empty() && reach.contains(expected));
+           ++counter) {
         expected = format("elemwise_add{}", counter);
       }
       clash |= !reach.try_emplace(expected, nodes++).second;
@@ -368,7 +410,8 @@ TEST_CASE("a symbol is laid out once, by whichever thread asks first") {
   const Symbol net = Mlp();
   std::vector<const Graph*> graphs(8);
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < graphs.size(); ++i) threads.emplace_back([&, i] { graphs[i] = &net.graph(); });
+  for (size_t i = 0; i < graphs.size(); ++i)
+    threads.emplace_back([&, i] { graphs[i] = &net.graph(); });
   for (std::thread& thread : threads) thread.join();
   for (const Graph* graph : graphs) CHECK(graph == graphs[0]);
 }

@@ -1,12 +1,13 @@
-#include "mxtrain/symbol/vertex.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/symbol/internal/vertex.h"
 
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "mxtrain/symbol/attrs.h"
-#include "mxtrain/symbol/post_order.h"
+#include "mxtrain/symbol/internal/attrs.h"
+#include "mxtrain/symbol/internal/post_order.h"
 
 namespace mxtrain {
 namespace {
@@ -19,7 +20,8 @@ void RefuseInternal(const OperatorRegistry& registry, const std::string& type) {
     if (pattern.into != type) continue;
     std::vector<std::string> chain;
     for (const FusePattern::Link& link : pattern.chain) chain.push_back(link.op);
-    Throw(ErrorKind::kConfig, "{} is created by the executor from {}; use those", type, join(chain, " and "));
+    Throw(ErrorKind::kConfig, "{} is created by the executor from {}; use those", type,
+          join(chain, " and "));
   }
 }
 
@@ -52,22 +54,27 @@ std::vector<VertexRef> VerticesInOrder(std::span<const Edge> heads) {
   std::unordered_set<const Vertex*> seen;
   std::vector<VertexRef> order;
   PostOrder(
-      roots, [](const VertexRef* v) { return (*v)->inputs.size(); }, [](const VertexRef* v, size_t i) { return &(*v)->inputs[i].vertex; },
-      [&seen](const VertexRef* v) { return seen.insert(v->get()).second; }, [&order](const VertexRef* v) { order.push_back(*v); });
+      roots, [](const VertexRef* v) { return (*v)->inputs.size(); },
+      [](const VertexRef* v, size_t i) { return &(*v)->inputs[i].vertex; },
+      [&seen](const VertexRef* v) { return seen.insert(v->get()).second; },
+      [&order](const VertexRef* v) { order.push_back(*v); });
   return order;
 }
 
 Graph LayOut(std::span<const Edge> heads) {
   Graph graph;
   std::unordered_map<const Vertex*, int> ids;
-  auto entry = [&ids](const Edge& edge) { return NodeEntry{ids.at(edge.vertex.get()), edge.index}; };
+  auto entry = [&ids](const Edge& edge) {
+    return NodeEntry{ids.at(edge.vertex.get()), edge.index};
+  };
   for (const VertexRef& vertex : VerticesInOrder(heads)) {
     ids[vertex.get()] = static_cast<int>(graph.nodes.size());
     graph.nodes.push_back(vertex->node);
     for (size_t i = 0; i < vertex->inputs.size(); ++i) {
       const NodeEntry input = entry(vertex->inputs[i]);
       graph.nodes.back().inputs.push_back(input);
-      if (IsAuxiliary(*vertex, i)) graph.nodes[static_cast<size_t>(input.node)].kind = Node::Kind::kAux;
+      if (IsAuxiliary(*vertex, i))
+        graph.nodes[static_cast<size_t>(input.node)].kind = Node::Kind::kAux;
     }
   }
   for (const Edge& head : heads) graph.heads.push_back(entry(head));
@@ -75,7 +82,8 @@ Graph LayOut(std::span<const Edge> heads) {
 }
 
 VertexRef MakeVariable(const std::string& name, const Attrs& attrs, const std::string& where) {
-  if (name.empty()) Throw(ErrorKind::kConfig, "a variable needs a name{}", where.empty() ? "" : " (" + where + ")");
+  if (name.empty())
+    Throw(ErrorKind::kConfig, "a variable needs a name{}", where.empty() ? "" : " (" + where + ")");
   auto vertex = std::make_shared<Vertex>();
   vertex->node.kind = Node::Kind::kVariable;
   vertex->node.name = name;
@@ -84,7 +92,8 @@ VertexRef MakeVariable(const std::string& name, const Attrs& attrs, const std::s
   return vertex;
 }
 
-std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& registry, std::string_view op, Kwargs kwargs,
+std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& registry,
+                                                       std::string_view op, Kwargs kwargs,
                                                        const Node& node, size_t inputs) {
   std::string type(op);
   try {
@@ -92,7 +101,8 @@ std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& r
     type = blank->TypeString();
     RefuseInternal(registry, type);
     const std::string key = blank->NumArgsKey();
-    const bool given = std::any_of(kwargs.begin(), kwargs.end(), [&](const auto& kv) { return kv.first == key; });
+    const bool given =
+        std::any_of(kwargs.begin(), kwargs.end(), [&](const auto& kv) { return kv.first == key; });
     if (!key.empty() && !given) kwargs.emplace_back(key, std::to_string(inputs));
     return registry.Create(op, kwargs);
   } catch (const Error& error) {
@@ -102,7 +112,8 @@ std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& r
 
 VertexRef MakeOperator(Node node, std::vector<Edge> inputs) {
   const OperatorProperty& op = *node.op;
-  const std::vector<std::string> arguments = op.ListArguments(), auxiliaries = op.ListAuxiliaryStates();
+  const std::vector<std::string> arguments = op.ListArguments(),
+                                 auxiliaries = op.ListAuxiliaryStates();
   MXTRAIN_ASSERT(inputs.size() == arguments.size() + auxiliaries.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].vertex) continue;

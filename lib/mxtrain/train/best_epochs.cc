@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/best_epochs.h"
 
 #include <cmath>
@@ -17,7 +18,8 @@ std::vector<std::string> BestEpochs::Update(int64_t epoch, const NamedValues& va
     BestValue& best = best_[i];
     const std::optional<double> value = FindValue(values, best.metric);
     if (!value || !std::isfinite(*value)) continue;
-    if (best.value && (higher_is_better_[i] ? *value <= *best.value : *value >= *best.value)) continue;
+    if (best.value && (higher_is_better_[i] ? *value <= *best.value : *value >= *best.value))
+      continue;
     best.value = value;
     best.epoch = epoch;
     names.push_back(i == 0 ? "best" : "best-" + best.metric);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tracks the best epochs so far, by one or several metrics, for the checkpoints `best` and
 // best-METRIC.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/checkpoint.h"
 
 #include <algorithm>
@@ -21,12 +22,15 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "MXTRAIN1";
 constexpr size_t kKindBytes = 4;  // of "arg:" before an array's name
 // Larger counts are not of a run, and would overflow in sums and products.
-constexpr int64_t kMostSteps = int64_t{1} << 53, kMostEpochs = int64_t{1} << 31, kMostBatch = int64_t{1} << 31;
+constexpr int64_t kMostSteps = int64_t{1} << 53, kMostEpochs = int64_t{1} << 31,
+                  kMostBatch = int64_t{1} << 31;
 
 Json ToJson(const std::vector<InputInfo>& inputs) {
   Json list = Json::array();
   for (const InputInfo& input : inputs) {
-    list.push_back({{"name", input.name}, {"shape", std::vector<int64_t>(input.shape.begin(), input.shape.end())}, {"type", NameOf(input.type)}});
+    list.push_back({{"name", input.name},
+                    {"shape", std::vector<int64_t>(input.shape.begin(), input.shape.end())},
+                    {"type", NameOf(input.type)}});
   }
   return list;
 }
@@ -34,15 +38,20 @@ Json ToJson(const std::vector<InputInfo>& inputs) {
 std::vector<InputInfo> InputsFromJson(const FileJson& list) {
   std::vector<InputInfo> inputs;
   for (const FileJson& item : list) {
-    inputs.push_back({item.at("name"), TShape(item.at("shape").get<std::vector<int64_t>>()), ParseDType(item.at("type").get<std::string>())});
+    inputs.push_back({item.at("name"), TShape(item.at("shape").get<std::vector<int64_t>>()),
+                      ParseDType(item.at("type").get<std::string>())});
     const InputInfo& input = inputs.back();
-    if (input.shape.Size() < 0) Throw(ErrorKind::kData, "the shape of '{}' is {}", input.name, input.shape.ToString());
+    if (input.shape.Size() < 0)
+      Throw(ErrorKind::kData, "the shape of '{}' is {}", input.name, input.shape.ToString());
   }
   return inputs;
 }
 
 Json ToJson(const LossScaleState& s) {
-  return {{"scale", s.scale}, {"good_steps", s.good_steps}, {"steps_left_out", s.steps_skipped}, {"at_lowest", s.at_lowest}};
+  return {{"scale", s.scale},
+          {"good_steps", s.good_steps},
+          {"steps_left_out", s.steps_skipped},
+          {"at_lowest", s.at_lowest}};
 }
 
 Json HeaderOf(const Checkpoint& c) {
@@ -88,12 +97,14 @@ Json HeaderOf(const Checkpoint& c) {
 }
 
 // A count, at most `most`; `otherwise` if an older file lacks it.
-int64_t CountFromJson(const FileJson& j, const char* key, int64_t most, std::optional<int64_t> otherwise = std::nullopt) {
+int64_t CountFromJson(const FileJson& j, const char* key, int64_t most,
+                      std::optional<int64_t> otherwise = std::nullopt) {
   const auto found = j.find(key);
   if (otherwise && found == j.end()) return *otherwise;
   const FileJson& value = j.at(key);
   if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(most)) {
-    Throw(ErrorKind::kData, "\"{}\" is {}, not a number from 0 to {}", key, value.dump(-1, ' ', false, FileJson::error_handler_t::replace), most);
+    Throw(ErrorKind::kData, "\"{}\" is {}, not a number from 0 to {}", key,
+          value.dump(-1, ' ', false, FileJson::error_handler_t::replace), most);
   }
   return value.get<int64_t>();
 }
@@ -102,11 +113,14 @@ int64_t CountFromJson(const FileJson& j, const char* key, int64_t most, std::opt
 void RequireCountable(const TrainState& s, int64_t batch_size) {
   const int64_t per_step = std::max<int64_t>(batch_size, 1) * s.batches_per_step;
   if (s.step_in_epoch <= kMostSteps / per_step) return;
-  Throw(ErrorKind::kData, "\"step_in_epoch\" is {}, too many for steps of {} examples", s.step_in_epoch, per_step);
+  Throw(ErrorKind::kData, "\"step_in_epoch\" is {}, too many for steps of {} examples",
+        s.step_in_epoch, per_step);
 }
 
 LossScaleState LossScaleFromJson(const FileJson& j) {
-  return {j.at("scale"), CountFromJson(j, "good_steps", kMostSteps), CountFromJson(j, "steps_left_out", kMostSteps), CountFromJson(j, "at_lowest", kMostSteps)};
+  return {j.at("scale"), CountFromJson(j, "good_steps", kMostSteps),
+          CountFromJson(j, "steps_left_out", kMostSteps),
+          CountFromJson(j, "at_lowest", kMostSteps)};
 }
 
 TrainState StateFromJson(const FileJson& j) {
@@ -116,7 +130,8 @@ TrainState StateFromJson(const FileJson& j) {
   // Above `step` in a run that was resumed with smaller batches.
   s.step_in_epoch = CountFromJson(j, "step_in_epoch", kMostSteps);
   s.open = j.value("open", s.step_in_epoch > 0);
-  s.first_epoch = CountFromJson(j, "first_epoch", s.epoch + 1, 0);  // the next one if the current one is complete
+  s.first_epoch = CountFromJson(j, "first_epoch", s.epoch + 1,
+                                0);  // the next one if the current one is complete
   s.first_step = CountFromJson(j, "first_step", s.step, 0);
   s.total_steps = CountFromJson(j, "total_steps", kMostSteps, 0);
   s.batches_per_step = std::max<int64_t>(1, CountFromJson(j, "batches_per_step", kMostBatch, 1));
@@ -130,9 +145,12 @@ TrainState StateFromJson(const FileJson& j) {
   s.early_stop_state = j.value("early_stop", "");
   s.examples_in_epoch = CountFromJson(j, "examples_in_epoch", kMostSteps);
   s.average_updates = CountFromJson(j, "average_updates", kMostSteps, 0);
-  if (const FileJson scale = j.value("loss_scale", FileJson()); !scale.is_null()) s.loss_scale = LossScaleFromJson(scale);
+  if (const FileJson scale = j.value("loss_scale", FileJson()); !scale.is_null())
+    s.loss_scale = LossScaleFromJson(scale);
   const FileJson& best = j.at("best");
-  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best) s.best.push_back({b.at("metric"), b.at("value").get<double>(), CountFromJson(b, "epoch", kMostEpochs)});
+  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best)
+    s.best.push_back(
+        {b.at("metric"), b.at("value").get<double>(), CountFromJson(b, "epoch", kMostEpochs)});
   return s;
 }
 
@@ -153,7 +171,9 @@ ModelInfo ModelFromJson(const FileJson& m) {
 
 constexpr uint64_t kFrameBytes = 32;  // magic, two lengths, checksum
 
-[[noreturn]] void Damaged(const std::string& path, const char* why) { Throw(ErrorKind::kData, "{} is not a complete checkpoint: {}", path, why); }
+[[noreturn]] void Damaged(const std::string& path, const char* why) {
+  Throw(ErrorKind::kData, "{} is not a complete checkpoint: {}", path, why);
+}
 
 // Reads a checkpoint sequentially, with a running checksum.
 class CheckpointReader {
@@ -163,7 +183,10 @@ class CheckpointReader {
     const bool weights = path.ends_with(".safetensors") || path.ends_with(".params");
     std::string magic(std::min<uint64_t>(kMagic.size(), file_.size()), '\0');
     Read(magic);
-    if (weights && magic != kMagic) Throw(ErrorKind::kData, "{} holds only weights, without a net: use train.weights to start a training with them", path);
+    if (weights && magic != kMagic)
+      Throw(ErrorKind::kData,
+            "{} holds only weights, without a net: use train.weights to start a training with them",
+            path);
     if (file_.size() < kFrameBytes) Damaged(path, "it is too short");
     if (magic != kMagic) Damaged(path, "it does not begin as one");
     const uint64_t inside = file_.size() - kFrameBytes, header_bytes = ReadNumber();
@@ -252,19 +275,29 @@ std::map<std::string, NDArray>* MapOf(std::string_view kind, Checkpoint* c) {
 
 // Sorts arrays into the checkpoint by the prefix of their names.
 void TakeArrays(const NamedArrays& arrays, const std::string& path, Checkpoint* c) {
-  if (arrays.names.size() != arrays.arrays.size()) Throw(ErrorKind::kData, "{} is not a complete checkpoint: its {} arrays have no names", path, arrays.arrays.size());
+  if (arrays.names.size() != arrays.arrays.size())
+    Throw(ErrorKind::kData, "{} is not a complete checkpoint: its {} arrays have no names", path,
+          arrays.arrays.size());
   for (size_t i = 0; i < arrays.arrays.size(); ++i) {
     const std::string& name = arrays.names[i];
     std::map<std::string, NDArray>* map = MapOf(std::string_view(name).substr(0, kKindBytes), c);
-    if (!map) Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' is neither arg:, aux:, opt: nor avg:", path, name);
-    if (arrays.arrays[i].empty()) Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' has no shape", path, name);
-    if (!map->emplace(name.substr(kKindBytes), arrays.arrays[i]).second) Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' appears twice", path, name);
+    if (!map)
+      Throw(ErrorKind::kData,
+            "{} is not a complete checkpoint: the array '{}' is neither arg:, aux:, opt: nor avg:",
+            path, name);
+    if (arrays.arrays[i].empty())
+      Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' has no shape", path,
+            name);
+    if (!map->emplace(name.substr(kKindBytes), arrays.arrays[i]).second)
+      Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' appears twice", path,
+            name);
   }
 }
 
 // For tests of killed processes: delay of a save between writing and renaming.
 void LingerInSave() {
-  if (const char* text = std::getenv("MXTRAIN_SAVE_DELAY_MS")) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(text)));
+  if (const char* text = std::getenv("MXTRAIN_SAVE_DELAY_MS"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(text)));
 }
 
 }  // namespace
@@ -282,14 +315,17 @@ void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
   add("opt:", checkpoint.optimizer);
   add("avg:", checkpoint.averages);
   // A path that is not UTF-8 is stored with U+FFFD.
-  const std::string header = HeaderOf(checkpoint).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string header =
+      HeaderOf(checkpoint).dump(-1, ' ', false, Json::error_handler_t::replace);
   FileWriter file(path);
   RunningChecksum sum;
   const auto write = [&](std::string_view bytes) {
     sum.Add(bytes);
     file.Write(bytes);
   };
-  const auto write_number = [&](uint64_t value) { write({reinterpret_cast<const char*>(&value), sizeof value}); };
+  const auto write_number = [&](uint64_t value) {
+    write({reinterpret_cast<const char*>(&value), sizeof value});
+  };
   write(kMagic);
   write_number(header.size());
   write(header);
@@ -303,7 +339,8 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
   CheckpointReader file(path);
   const ArrayIndex index = file.Index();
   Checkpoint c = FromHeader(path, file.header(), [](const FileJson& header) {
-    Checkpoint checkpoint{ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}};
+    Checkpoint checkpoint{
+        ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}};
     RequireCountable(checkpoint.state, checkpoint.model.batch_size);
     return checkpoint;
   });
@@ -313,16 +350,19 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
 
 ModelInfo PeekModel(const std::string& path) {
   const CheckpointReader file(path);
-  return FromHeader(path, file.header(), [](const FileJson& header) { return ModelFromJson(header.at("model")); });
+  return FromHeader(path, file.header(),
+                    [](const FileJson& header) { return ModelFromJson(header.at("model")); });
 }
 
 TrainState PeekState(const std::string& path) {
   CheckpointReader file(path);
   file.Check();
-  return FromHeader(path, file.header(), [](const FileJson& header) { return StateFromJson(header.at("state")); });
+  return FromHeader(path, file.header(),
+                    [](const FileJson& header) { return StateFromJson(header.at("state")); });
 }
 
-void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std::string>& names, int keep) const {
+void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std::string>& names,
+                            int keep) const {
   fs::create_directories(path_);
   const std::string fresh = File("last.new");
   SaveCheckpoint(fresh, checkpoint);
@@ -349,8 +389,11 @@ void CheckpointFolder::Save(const Checkpoint& checkpoint, const std::vector<std:
     if (name.starts_with("epoch-") && !name.ends_with(".new")) epochs.push_back(name);
   }
   // By number: names are longer from epoch 10000 on.
-  std::sort(epochs.begin(), epochs.end(), [](const std::string& a, const std::string& b) { return std::pair(a.size(), a) < std::pair(b.size(), b); });
-  for (size_t i = 0; i + static_cast<size_t>(keep) < epochs.size(); ++i) fs::remove(File(epochs[i]), ignored);
+  std::sort(epochs.begin(), epochs.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), a) < std::pair(b.size(), b);
+  });
+  for (size_t i = 0; i + static_cast<size_t>(keep) < epochs.size(); ++i)
+    fs::remove(File(epochs[i]), ignored);
 }
 
 Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>* warnings) const {
@@ -363,7 +406,8 @@ Checkpoint CheckpointFolder::LoadLast(Runtime& runtime, std::vector<std::string>
     }
   }
   const auto [step, file] = NewestBesideLast();
-  warnings->push_back(format("{} is missing or damaged; continuing from {} (step {})", File("last"), file, step));
+  warnings->push_back(
+      format("{} is missing or damaged; continuing from {} (step {})", File("last"), file, step));
   return LoadCheckpoint(runtime, file);
 }
 
@@ -379,9 +423,13 @@ auto CheckpointFolder::PeekedBy(const Peek& peek) const {
   return peek(NewestBesideLast().second);
 }
 
-ModelInfo CheckpointFolder::PeekLast() const { return PeekedBy(PeekModel); }
+ModelInfo CheckpointFolder::PeekLast() const {
+  return PeekedBy(PeekModel);
+}
 
-TrainState CheckpointFolder::PeekLastState() const { return PeekedBy(PeekState); }
+TrainState CheckpointFolder::PeekLastState() const {
+  return PeekedBy(PeekState);
+}
 
 std::pair<int64_t, std::string> CheckpointFolder::NewestBesideLast() const {
   // Includes files under temporary names: a process may have been killed between writing and
@@ -397,7 +445,9 @@ std::pair<int64_t, std::string> CheckpointFolder::NewestBesideLast() const {
       }
     }
   }
-  if (whole.empty()) Throw(ErrorKind::kData, "{} holds no complete checkpoint to resume from; start a new run", path_);
+  if (whole.empty())
+    Throw(ErrorKind::kData, "{} holds no complete checkpoint to resume from; start a new run",
+          path_);
   return *std::max_element(whole.begin(), whole.end());
 }
 

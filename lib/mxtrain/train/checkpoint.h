@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One file with everything needed to continue a run or to use the model: symbol, parameters,
 // optimizer state, positions, class names, input pipeline. Written atomically: a killed process
 // leaves the old file or the new one. Damage is detected by a checksum.
 //
-//   "MXTRAIN1" | u64 bytes of header | header (JSON) | u64 bytes of arrays | arrays (.params format) |
-//   u64 XXH3-64 of all before; little-endian
+//   "MXTRAIN1" | u64 bytes of header | header (JSON) | u64 bytes of arrays | arrays (.params
+//   format) | u64 XXH3-64 of all before; little-endian
 #include <map>
 #include <optional>
 #include <string>
@@ -29,9 +30,9 @@ struct ModelInfo {
   std::string symbol_json;
   std::vector<InputInfo> inputs, labels;
   std::vector<std::string> class_names;
-  std::string pipeline;              // the input pipeline as text of the program; opaque here
-  std::string config;                // the resolved configuration, as text; empty: not from a run
-  std::string modes;                 // of an exported model: the compute modes, as text of the program
+  std::string pipeline;  // the input pipeline as text of the program; opaque here
+  std::string config;    // the resolved configuration, as text; empty: not from a run
+  std::string modes;     // of an exported model: the compute modes, as text of the program
   std::string train_data, val_data;  // fingerprints (io/fingerprint.h); empty: unknown
   int64_t batch_size = 0;
   KernelChoices::Table kernel_choices;  // measured for the run
@@ -47,11 +48,13 @@ struct BestValue {
 // The position of a run. Steps and epochs count completed ones.
 struct TrainState {
   int64_t step = 0, epoch = 0, step_in_epoch = 0;
-  bool open = false;  // steps were made since the last end of an epoch or run (evaluation, choice of the best checkpoint)
-  int64_t first_epoch = 0, first_step = 0;  // start of the current segment: 0, or where a finished run was extended
-  int64_t total_steps = 0;                  // planned for the run when it was saved
+  bool open = false;  // steps were made since the last end of an epoch or run (evaluation, choice
+                      // of the best checkpoint)
+  int64_t first_epoch = 0,
+          first_step = 0;   // start of the current segment: 0, or where a finished run was extended
+  int64_t total_steps = 0;  // planned for the run when it was saved
   int64_t batches_per_step = 1;
-  bool ended_early = false;                 // without improvement, or having reached its target
+  bool ended_early = false;  // without improvement, or having reached its target
   uint64_t random_step = 0;
   uint64_t seed = 0;
   int threads = 0;
@@ -59,16 +62,17 @@ struct TrainState {
   std::string loss_state;
   std::string schedule_state, early_stop_state;
   int64_t examples_in_epoch = 0;
-  int64_t average_updates = 0;              // contained in Checkpoint::averages
+  int64_t average_updates = 0;               // contained in Checkpoint::averages
   std::optional<LossScaleState> loss_scale;  // when training in float16
-  std::vector<BestValue> best;              // the first belongs to the checkpoint `best`
+  std::vector<BestValue> best;               // the first belongs to the checkpoint `best`
 };
 
 struct Checkpoint {
   ModelInfo model;
   TrainState state;
   std::map<std::string, NDArray> args, auxs, optimizer;  // loaded: plain, on the CPU
-  std::map<std::string, NDArray> averages;               // of arguments and auxiliary states, by name; used by LoadModel
+  std::map<std::string, NDArray>
+      averages;  // of arguments and auxiliary states, by name; used by LoadModel
 };
 
 // Waits for one array after another; GPU arrays are copied to the host piece by piece. Throws
@@ -81,7 +85,8 @@ MXTRAIN_API ModelInfo PeekModel(const std::string& path);
 // The state only. Reads and checks the whole file, piece by piece.
 MXTRAIN_API TrainState PeekState(const std::string& path);
 
-// The files of a run's checkpoints/ folder: `last`, `previous` (the last before it), `best`, `epoch-0010`.
+// The files of a run's checkpoints/ folder: `last`, `previous` (the last before it), `best`,
+// `epoch-0010`.
 class MXTRAIN_API CheckpointFolder {
  public:
   explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Class weights in the loss, for imbalanced data.
 #include <cstdint>
@@ -16,12 +17,13 @@ struct ClassifierHead {
   int64_t classes = 0;
 };
 // Throws kConfig if the net has none, or several.
-MXTRAIN_API ClassifierHead FindClassifier(const Symbol& symbol, const std::map<std::string, TShape>& input_shapes);
+MXTRAIN_API ClassifierHead FindClassifier(const Symbol& symbol,
+                                          const std::map<std::string, TShape>& input_shapes);
 
 // The net with these `class_weights` in its SoftmaxOutput. Throws kConfig if it already has
 // weights.
-MXTRAIN_API Symbol WithClassWeights(const OperatorRegistry& registry, const Symbol& symbol, const ClassifierHead& head,
-                                    const std::vector<double>& weights);
+MXTRAIN_API Symbol WithClassWeights(const OperatorRegistry& registry, const Symbol& symbol,
+                                    const ClassifierHead& head, const std::vector<double>& weights);
 
 // n / (classes * count) for counts of n examples: every class contributes equally to the loss and
 // the mean over examples is 1 (scikit-learn's "balanced"). Classes without examples are not counted

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/data_wait.h"
 
 #include <algorithm>
@@ -12,7 +13,8 @@ double SteadySeconds() {
 
 }  // namespace
 
-DataWait::DataWait(std::function<double()> now) : now_(now ? std::move(now) : SteadySeconds), idle_since_(now_()) {}
+DataWait::DataWait(std::function<double()> now)
+    : now_(now ? std::move(now) : SteadySeconds), idle_since_(now_()) {}
 
 bool DataWait::Next(DataIter& iter, DataBatch* batch) {
   const double begin = now_();

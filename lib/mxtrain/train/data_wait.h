@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Measures how long training waits for data: the time in which no batch is computed because the
 // next one is not ready.

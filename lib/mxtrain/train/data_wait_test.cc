@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/data_wait.h"
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/evaluation.h"
 
 #include <algorithm>
@@ -16,8 +17,9 @@ int FindOutput(const Symbol& symbol, const std::string& wanted) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == wanted || names[i] == wanted + "_output") return static_cast<int>(i);
   }
-  Throw(ErrorKind::kConfig, "a metric names output '{}', which the net does not have{}; its outputs are {}", wanted, DidYouMean(wanted, names),
-        join(names, ", "));
+  Throw(ErrorKind::kConfig,
+        "a metric names output '{}', which the net does not have{}; its outputs are {}", wanted,
+        DidYouMean(wanted, names), join(names, ", "));
 }
 
 // The name of a head in reports: "softmax" of "softmax_output".
@@ -38,27 +40,37 @@ void RequireClassifier(const Metric& metric, const LossReport::Head& head) {
   using Kind = LossReport::Head::Kind;
   if (head.kind != Kind::kLinear && head.kind != Kind::kAbsolute) return;
   if (metric.name() != "auc" && !metric.name().starts_with("multilabel_")) return;
-  Throw(ErrorKind::kConfig, "metric {} is for classification, but '{}' is a regression; use rmse, mae, mse or r2", metric.name(), head.name);
+  Throw(ErrorKind::kConfig,
+        "metric {} is for classification, but '{}' is a regression; use rmse, mae, mse or r2",
+        metric.name(), head.name);
 }
 
 }  // namespace
 
-MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels) {
+MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses,
+                     const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels) {
   for (const MetricSpec& spec : specs) {
     Item item;
     item.metric = Metric::Create(spec.name, spec.params);
     const LossReport::Head* head = nullptr;
     for (const LossReport::Head& h : losses.heads()) {
-      const bool fits = spec.output.empty() ? !h.label.empty() : h.output == FindOutput(symbol, spec.output);
+      const bool fits =
+          spec.output.empty() ? !h.label.empty() : h.output == FindOutput(symbol, spec.output);
       if (fits && !head) head = &h;
     }
     if (!head && spec.output.empty()) {
-      Throw(ErrorKind::kConfig, "metric {} needs an output and a label: the net has no loss with a label; end it with one (SoftmaxOutput, LinearRegressionOutput, ...), or give `output` and `label`", spec.name);
+      Throw(ErrorKind::kConfig,
+            "metric {} needs an output and a label: the net has no loss with a label; end it with "
+            "one (SoftmaxOutput, LinearRegressionOutput, ...), or give `output` and `label`",
+            spec.name);
     }
     item.output = spec.output.empty() ? head->output : FindOutput(symbol, spec.output);
     item.label = !spec.label.empty() ? spec.label : head ? head->label : "";
     if (head && item.label == head->label) RequireClassifier(*item.metric, *head);
-    if (item.label.empty()) Throw(ErrorKind::kConfig, "metric {} of output '{}' needs `label`: that output has none of its own", spec.name, spec.output);
+    if (item.label.empty())
+      Throw(ErrorKind::kConfig,
+            "metric {} of output '{}' needs `label`: that output has none of its own", spec.name,
+            spec.output);
     for (const DataDesc& desc : labels) {
       if (desc.name == item.label) item.units = desc.units;
     }
@@ -69,34 +81,45 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses, const std::
 
 void MetricSet::NameItems(const std::vector<std::string>& outputs) {
   for (Item& item : items_) {
-    const auto same_kind = [&item](const Item& other) { return other.metric->name() == item.metric->name(); };
+    const auto same_kind = [&item](const Item& other) {
+      return other.metric->name() == item.metric->name();
+    };
     const bool alone = std::count_if(items_.begin(), items_.end(), same_kind) == 1;
-    item.name = alone ? item.metric->name() : format("{}_{}", BareName(outputs[static_cast<size_t>(item.output)]), item.metric->name());
+    item.name = alone ? item.metric->name()
+                      : format("{}_{}", BareName(outputs[static_cast<size_t>(item.output)]),
+                               item.metric->name());
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (items_[i].name != items_[j].name) continue;
-      Throw(ErrorKind::kConfig, "metric {} of output '{}' appears twice; remove one of them, or give it another `output`", items_[i].metric->name(),
-            BareName(outputs[static_cast<size_t>(items_[i].output)]));
+      Throw(
+          ErrorKind::kConfig,
+          "metric {} of output '{}' appears twice; remove one of them, or give it another `output`",
+          items_[i].metric->name(), BareName(outputs[static_cast<size_t>(items_[i].output)]));
     }
   }
 }
 
-void MetricSet::Update(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count) {
+void MetricSet::Update(const std::vector<TBlob>& outputs,
+                       const std::map<std::string, TBlob>& labels, int64_t count) {
   for (Item& item : items_) {
     const auto label = labels.find(item.label);
     if (label == labels.end()) {
       std::vector<std::string> names;
       for (const auto& [name, blob] : labels) names.push_back(name);
-      Throw(ErrorKind::kConfig, "metric {} needs label '{}', which the data do not provide{}", item.metric->name(), item.label, DidYouMean(item.label, names));
+      Throw(ErrorKind::kConfig, "metric {} needs label '{}', which the data do not provide{}",
+            item.metric->name(), item.label, DidYouMean(item.label, names));
     }
     const TBlob& output = outputs[static_cast<size_t>(item.output)];
     if (!item.units) {
       item.metric->Update(label->second, output, count);
       continue;
     }
-    std::vector<float> truth = Restored(label->second, *item.units), guess = Restored(output, *item.units);
-    const auto on_host = [](std::vector<float>& values, const TShape& shape) { return TBlob{values.data(), shape, DType::kFloat32, {}, Context::cpu()}; };
+    std::vector<float> truth = Restored(label->second, *item.units),
+                       guess = Restored(output, *item.units);
+    const auto on_host = [](std::vector<float>& values, const TShape& shape) {
+      return TBlob{values.data(), shape, DType::kFloat32, {}, Context::cpu()};
+    };
     item.metric->Update(on_host(truth, label->second.shape), on_host(guess, output.shape), count);
   }
 }
@@ -121,7 +144,8 @@ bool MetricSet::HigherIsBetter(const std::string& name) const {
   for (const Item& item : items_) {
     if (item.name == name) return item.metric->higher_is_better();
   }
-  Throw(ErrorKind::kConfig, "'{}' is not one of the metrics of this run{}; they are {}", name, DidYouMean(name, Names()), join(Names(), ", "));
+  Throw(ErrorKind::kConfig, "'{}' is not one of the metrics of this run{}; they are {}", name,
+        DidYouMean(name, Names()), join(Names(), ", "));
 }
 
 std::vector<std::string> MetricSet::SaveState() const {
@@ -131,24 +155,30 @@ std::vector<std::string> MetricSet::SaveState() const {
 }
 
 void MetricSet::RestoreState(const std::vector<std::string>& states) {
-  if (states.size() != items_.size()) Throw(ErrorKind::kData, "the checkpoint has {} metrics, the run has {}", states.size(), items_.size());
+  if (states.size() != items_.size())
+    Throw(ErrorKind::kData, "the checkpoint has {} metrics, the run has {}", states.size(),
+          items_.size());
   for (size_t i = 0; i < items_.size(); ++i) items_[i].metric->RestoreState(states[i]);
 }
 
-EpochScores::EpochScores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels)
+EpochScores::EpochScores(const Symbol& symbol, const std::vector<MetricSpec>& metrics,
+                         const std::vector<DataDesc>& labels)
     : loss_(symbol), metrics_(symbol, loss_, metrics, labels) {}
 
-void EpochScores::Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count) {
+void EpochScores::Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels,
+                      int64_t count) {
   outputs_.clear();
   output_room_.resize(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) outputs_.push_back(AsFloat32(outputs[i], &output_room_[i]));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    outputs_.push_back(AsFloat32(outputs[i], &output_room_[i]));
   std::erase_if(labels_, [&](const auto& before) { return !labels.contains(before.first); });
   for (const auto& [name, label] : labels) labels_[name] = AsFloat32(label, &label_room_[name]);
   for (size_t h = 0; h < loss_.heads().size(); ++h) {
     const LossReport::Head& head = loss_.heads()[h];
     const auto label = labels_.find(head.label);
     if (head.label.empty() || label != labels_.end()) {
-      loss_.Update(static_cast<int>(h), outputs_[static_cast<size_t>(head.output)], head.label.empty() ? nullptr : &label->second, count);
+      loss_.Update(static_cast<int>(h), outputs_[static_cast<size_t>(head.output)],
+                   head.label.empty() ? nullptr : &label->second, count);
     } else {
       loss_known_ = false;
     }
@@ -166,7 +196,8 @@ NamedValues EpochScores::Values() const {
   NamedValues values;
   if (loss_known_ && !loss_.heads().empty()) values.emplace_back("loss", loss_.Total());
   if (loss_known_ && loss_.heads().size() > 1) {
-    for (size_t h = 0; h < loss_.heads().size(); ++h) values.emplace_back(loss_.heads()[h].name + "_loss", loss_.Mean(static_cast<int>(h)));
+    for (size_t h = 0; h < loss_.heads().size(); ++h)
+      values.emplace_back(loss_.heads()[h].name + "_loss", loss_.Mean(static_cast<int>(h)));
   }
   for (auto& value : metrics_.Values()) values.push_back(std::move(value));
   return values;
@@ -188,17 +219,21 @@ InputOrder::InputOrder(const Executor& executor, const DataIter& iter) {
 
 void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) const {
   inputs->clear();
-  for (const Place& place : places_) inputs->push_back((place.label ? batch.label : batch.data)[place.index]);
+  for (const Place& place : places_)
+    inputs->push_back((place.label ? batch.label : batch.data)[place.index]);
 }
 
-Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared,
-                       Context ctx, const ComputeModes& modes)
+Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
+                       const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
+                       const ComputeModes& modes)
     : runtime_(runtime), iter_(iter), scores_(symbol, metrics, iter.provide_label()) {
   const Symbol net = OnBatchesOf(iter, runtime.operators(), symbol);
-  executor_ = Executor::SimpleBind(runtime, net, EvaluationRequest(net, ArraysOf(iter), ctx, modes), shared);
+  executor_ = Executor::SimpleBind(runtime, net, EvaluationRequest(net, ArraysOf(iter), ctx, modes),
+                                   shared);
   // Labels missing from the data are not read in evaluation, but need arrays.
   for (const LossReport::Head& head : scores_.loss().heads()) {
-    if (!head.label.empty() && executor_->args().contains(head.label)) NDArray(executor_->arg(head.label)).Fill(0);
+    if (!head.label.empty() && executor_->args().contains(head.label))
+      NDArray(executor_->arg(head.label)).Fill(0);
   }
 }
 
@@ -220,7 +255,9 @@ void Evaluation::Launch(const InputOrder& order, Flight* flight) {
     NDArray& copy = flight->outputs[i];
     const Context ctx = outputs[i].ctx();
     const Context host = ctx.type == DeviceType::kGPU ? Context::cpu_pinned(ctx.id) : ctx;
-    if (copy.empty()) copy = NDArray(runtime_, outputs[i].shape(), outputs[i].dtype(), host, Layout(), "evaluated " + outputs[i].who());
+    if (copy.empty())
+      copy = NDArray(runtime_, outputs[i].shape(), outputs[i].dtype(), host, Layout(),
+                     "evaluated " + outputs[i].who());
     copy.CopyFrom(outputs[i]);
   }
 }
@@ -247,7 +284,8 @@ NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>
   iter_.Reset(0);
   const InputOrder order(*executor_, iter_);
   Flight* before = nullptr;
-  for (Flight* flight = flights_; !(stop && stop()) && iter_.Next(&flight->batch); flight = flight == flights_ ? flights_ + 1 : flights_) {
+  for (Flight* flight = flights_; !(stop && stop()) && iter_.Next(&flight->batch);
+       flight = flight == flights_ ? flights_ + 1 : flights_) {
     Launch(order, flight);
     if (before) TakeIn(*before, on_batch);
     before = flight;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Metrics, losses and predictions of a net on a data set. The executor runs in evaluation mode and
 // may share parameters with a training executor.
@@ -29,10 +30,12 @@ class MXTRAIN_API MetricSet {
   // kind; several of one kind by OUTPUT_KIND ("left_accuracy"); two of one kind on one output are
   // rejected. `labels`: those of the data; predictions of a standardized one are measured in its
   // original units.
-  MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels);
+  MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs,
+            const std::vector<DataDesc>& labels);
 
   // Arrays of one batch by name; plain float32. A missing label is an error.
-  void Update(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count);
+  void Update(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels,
+              int64_t count);
   void Reset();
   NamedValues Values() const;
   // By metric name, without `loss`. Throws kConfig with the nearest name.
@@ -57,12 +60,14 @@ class MXTRAIN_API MetricSet {
 class MXTRAIN_API EpochScores {
  public:
   // Throws like MetricSet.
-  EpochScores(const Symbol& symbol, const std::vector<MetricSpec>& metrics, const std::vector<DataDesc>& labels);
+  EpochScores(const Symbol& symbol, const std::vector<MetricSpec>& metrics,
+              const std::vector<DataDesc>& labels);
 
   // Adds the first `count` examples of a batch: outputs in the net's order and labels by name,
   // plain, in host memory, of any element type. If a loss lacks its label, all losses are unknown
   // until the next Reset. Throws like LossReport and MetricSet.
-  void Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels, int64_t count);
+  void Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels,
+           int64_t count);
   void Reset();
   // "loss", and the loss of each head if there are several, as far as known; then the metrics.
   NamedValues Values() const;
@@ -102,7 +107,8 @@ class MXTRAIN_API Evaluation {
  public:
   // `shared`: a training executor whose parameters and arena are used; null: parameters are
   // allocated, and set through executor().
-  Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter, const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
+  Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
+             const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
              const ComputeModes& modes = {});
 
   // Called for each batch, in order, with its plain outputs once computed, while the next batch is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/evaluation.h"
 
 #include <doctest/doctest.h>
@@ -11,13 +12,16 @@ namespace {
 
 // Both losses follow a cast, so they output the type they get.
 Symbol NetOfLossesIn(const std::string& type) {
-  const auto layer = [](const char* op, const std::string& name, const Kwargs& kwargs, const Symbol& input) {
+  const auto layer = [](const char* op, const std::string& name, const Kwargs& kwargs,
+                        const Symbol& input) {
     return Symbol::Create(TestRegistry(), op, name, kwargs, std::vector{input});
   };
-  const Symbol scores = layer("FullyConnected", "scores", {{"num_hidden", "3"}}, Symbol::Variable("data"));
+  const Symbol scores =
+      layer("FullyConnected", "scores", {{"num_hidden", "3"}}, Symbol::Variable("data"));
   const Symbol cast = layer("Cast", "cast", {{"dtype", type}}, scores);
   return Symbol::Group(
-      std::vector{layer("SoftmaxOutput", "softmax", {}, cast), layer("MakeLoss", "size", {}, layer("square", "squares", {}, cast))});
+      std::vector{layer("SoftmaxOutput", "softmax", {}, cast),
+                  layer("MakeLoss", "size", {}, layer("square", "squares", {}, cast))});
 }
 
 TEST_CASE("losses and metrics of heads of another type are those of float32") {
@@ -48,11 +52,15 @@ TEST_CASE("training and evaluation are bound in the same modes") {
   TrainOptions options;
   options.symbol = QuietNet();
   options.workers = {Context::cpu(), Context::cpu()};
-  options.modes = {.math = Math::kExact, .amp = DType::kBfloat16, .deterministic = true, .fuse = false};
+  options.modes = {
+      .math = Math::kExact, .amp = DType::kBfloat16, .deterministic = true, .fuse = false};
   options.memory_budget.bytes = 1000;
-  const std::vector<DataDesc> arrays = {{"data", TShape{8, 1, kSide, kSide}}, {"softmax_label", TShape{8}}, {"other_label", TShape{8}}};
+  const std::vector<DataDesc> arrays = {{"data", TShape{8, 1, kSide, kSide}},
+                                        {"softmax_label", TShape{8}},
+                                        {"other_label", TShape{8}}};
   const auto training = TrainingRequest(options, options.symbol, arrays);
-  const auto evaluation = EvaluationRequest(options.symbol, arrays, options.workers[0], options.modes);
+  const auto evaluation =
+      EvaluationRequest(options.symbol, arrays, options.workers[0], options.modes);
   for (const auto* request : {&training, &evaluation}) {
     CHECK(request->math == Math::kExact);
     CHECK(request->amp == DType::kBfloat16);
@@ -82,7 +90,8 @@ TEST_CASE("a model is evaluated in the modes of its run to the values of its val
   process.trainer->Run(log);
   const Model model = LoadModel(*process.runtime, folder.path() + "/checkpoints/last");
   const std::vector<MetricSpec> metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
-  Evaluation evaluation(*process.runtime, model.symbol, *process.val, metrics, nullptr, Context::cpu(), {.amp = spec.amp});
+  Evaluation evaluation(*process.runtime, model.symbol, *process.val, metrics, nullptr,
+                        Context::cpu(), {.amp = spec.amp});
   SetParameters(model, &evaluation.executor(), {});
   CHECK(evaluation.Run() == log.epochs.back().val);
 }
@@ -96,8 +105,8 @@ TEST_CASE("batches are processed one by one, in order, while the next one is com
     spec.engine = engine;
     spec.symbol = QuietNet();
     Process process(data, spec);
-    Evaluation evaluation(*process.runtime, spec.symbol, *process.val, {{"accuracy", {}, "", ""}}, &process.trainer->executor(),
-                          Context::cpu());
+    Evaluation evaluation(*process.runtime, spec.symbol, *process.val, {{"accuracy", {}, "", ""}},
+                          &process.trainer->executor(), Context::cpu());
     Executor& executor = evaluation.executor();
     const InputOrder order(executor, *process.val);
     // One by one.
@@ -111,7 +120,9 @@ TEST_CASE("batches are processed one by one, in order, while the next one is com
       expected.push_back(executor.outputs()[0].ToVector());
     }
     REQUIRE(expected.size() == 6);
-    const auto pushed = [&] { return process.runtime->engine().Version(executor.outputs()[0].var()); };
+    const auto pushed = [&] {
+      return process.runtime->engine().Version(executor.outputs()[0].var());
+    };
     const uint64_t before = pushed();
     std::vector<std::vector<float>> seen;
     evaluation.Run([&](const DataBatch& b, const std::vector<NDArray>& outputs) {
@@ -121,11 +132,14 @@ TEST_CASE("batches are processed one by one, in order, while the next one is com
     });
     CHECK(seen == expected);
     // A callback that throws ends the run, and the next run is complete.
-    CHECK_THROWS_WITH(
-        evaluation.Run([](const DataBatch&, const std::vector<NDArray>&) { Throw(ErrorKind::kFileSystem, "the disk is full"); }),
-        "the disk is full");
+    CHECK_THROWS_WITH(evaluation.Run([](const DataBatch&, const std::vector<NDArray>&) {
+      Throw(ErrorKind::kFileSystem, "the disk is full");
+    }),
+                      "the disk is full");
     seen.clear();
-    evaluation.Run([&](const DataBatch&, const std::vector<NDArray>& outputs) { seen.push_back(outputs[0].ToVector()); });
+    evaluation.Run([&](const DataBatch&, const std::vector<NDArray>& outputs) {
+      seen.push_back(outputs[0].ToVector());
+    });
     CHECK(seen == expected);
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Events of a run for listeners (console, CSV, JSON lines). Called on the training thread, in
 // order. An exception from a listener ends the run.
@@ -13,33 +14,36 @@ namespace mxtrain {
 using NamedValues = std::vector<std::pair<std::string, double>>;
 
 struct RunStart {
-  int64_t parameters = 0;          // elements of all arguments except inputs
-  int64_t learning_parameters = 0; // of those with a gradient
+  int64_t parameters = 0;           // elements of all arguments except inputs
+  int64_t learning_parameters = 0;  // of those with a gradient
   int64_t train_examples = 0, val_examples = 0;
   int64_t steps_per_epoch = 0, total_steps = 0, first_step = 0;
-  int64_t arena_bytes = 0, parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0, average_bytes = 0;
+  int64_t arena_bytes = 0, parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0,
+          average_bytes = 0;
   double rescale_grad = 1;
   std::string rescale_reason;
 };
 
 struct StepEvent {
-  int64_t epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0, total_steps = 0;  // counted from 0
+  int64_t epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0,
+          total_steps = 0;  // counted from 0
   double lr = 0;
-  double loss = 0;                 // mean over the epoch so far
-  double recent_loss = 0;          // mean since the last StepEvent in this epoch
-  double images_per_second = 0;    // since the last event of this kind
-  double wait_share = 0;           // fraction of that time spent waiting for data (data_wait.h)
+  double loss = 0;               // mean over the epoch so far
+  double recent_loss = 0;        // mean since the last StepEvent in this epoch
+  double images_per_second = 0;  // since the last event of this kind
+  double wait_share = 0;         // fraction of that time spent waiting for data (data_wait.h)
   double seconds = 0, seconds_left = 0;
 };
 
 struct EpochEvent {
-  int64_t epoch = 0, step = 0;     // completed
+  int64_t epoch = 0, step = 0;  // completed
   double lr = 0, seconds = 0, images_per_second = 0;
-  std::vector<std::pair<double, double>> rates;  // (epochs done, learning rate) of steps spread over the epoch, including the first and the last
-  NamedValues train, val;          // "loss", then the metrics; val is empty without validation data
+  std::vector<std::pair<double, double>> rates;  // (epochs done, learning rate) of steps spread
+                                                 // over the epoch, including the first and the last
+  NamedValues train, val;  // "loss", then the metrics; val is empty without validation data
   bool best = false;
-  double loss_scale = 0;           // when training in float16; 0: none
-  int64_t steps_skipped = 0;      // in the run so far, for overflowing gradients
+  double loss_scale = 0;      // when training in float16; 0: none
+  int64_t steps_skipped = 0;  // in the run so far, for overflowing gradients
 };
 
 struct SaveEvent {

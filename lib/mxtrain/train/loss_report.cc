@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/loss_report.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ std::string VariableName(const Graph& graph, const Node& node, int index) {
 // The loss of class k with probability p, for the label k.
 double TermOf(const LossReport::Head& head, int64_t k, double p) {
   if (std::isnan(p)) return p;
-  const double weight = head.class_weights.empty() ? 1.0 : head.class_weights[static_cast<size_t>(k)];
+  const double weight =
+      head.class_weights.empty() ? 1.0 : head.class_weights[static_cast<size_t>(k)];
   return -weight * std::pow(std::max(1 - p, 0.0), head.focal_gamma) * std::log(std::max(p, 1e-30));
 }
 
@@ -35,14 +37,16 @@ double SumOfTerms(const LossReport::Head& head, const float* p, int64_t classes,
   constexpr int64_t kFactors = 8;  // one logarithm for this many: their product is at least 1e-240
   for (int64_t k = 0; k < classes; k += kFactors) {
     double product = 1;
-    for (int64_t j = k; j < std::min(k + kFactors, classes); ++j) product *= std::max<double>(p[j * stride], 1e-30);
+    for (int64_t j = k; j < std::min(k + kFactors, classes); ++j)
+      product *= std::max<double>(p[j * stride], 1e-30);
     sum -= std::log(product);
   }
   return sum;
 }
 
 // The loss of the label k: weight 1 - smoothing, the rest spread over the other classes.
-double LossOfLabel(const LossReport::Head& head, const float* p, int64_t k, int64_t classes, int64_t stride) {
+double LossOfLabel(const LossReport::Head& head, const float* p, int64_t k, int64_t classes,
+                   int64_t stride) {
   const double named = TermOf(head, k, p[k * stride]);
   if (head.smoothing == 0 || classes == 1) return named;
   const double other = head.smoothing / static_cast<double>(classes - 1);
@@ -62,10 +66,13 @@ void CheckLabelSize(const LossReport::Head& head, const TBlob& output, const TBl
         head.name, output.shape.ToString(), wanted, head.label, label.shape.ToString());
 }
 
-// p: probabilities with the classes on the axis before `inner`; labels: one per row and inner position, or probabilities like p.
-double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& label, int64_t count, double* weight) {
+// p: probabilities with the classes on the axis before `inner`; labels: one per row and inner
+// position, or probabilities like p.
+double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& label, int64_t count,
+                    double* weight) {
   const int axis = head.class_axis_1 ? 1 : p.shape.ndim() - 1;
-  const int64_t classes = p.shape[axis], inner = head.class_axis_1 ? p.shape.Product(2, p.shape.ndim()) : 1;
+  const int64_t classes = p.shape[axis],
+                inner = head.class_axis_1 ? p.shape.Product(2, p.shape.ndim()) : 1;
   const int64_t rows = count * (head.class_axis_1 ? 1 : p.shape.Product(1, axis));
   const float* y = label.dptr<float>();
   const float* prob = p.dptr<float>();
@@ -75,7 +82,8 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
     for (int64_t i = 0; i < inner; ++i) {
       const float* row = prob + r * classes * inner + i;
       if (soft) {
-        for (int64_t k = 0; k < classes; ++k) loss += y[r * classes * inner + k * inner + i] * TermOf(head, k, row[k * inner]);
+        for (int64_t k = 0; k < classes; ++k)
+          loss += y[r * classes * inner + k * inner + i] * TermOf(head, k, row[k * inner]);
         *weight += 1;
         continue;
       }
@@ -83,7 +91,8 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
       const int64_t k = std::abs(named) < 1e9f ? static_cast<int64_t>(named) : -1;  // NaN too
       if (head.ignores && k == static_cast<int64_t>(head.ignore_label)) continue;
       if (!(k >= 0 && k < classes)) {
-        Throw(ErrorKind::kData, "'{}': the label {} is outside the {} classes", head.name, y[r * inner + i], classes);
+        Throw(ErrorKind::kData, "'{}': the label {} is outside the {} classes", head.name,
+              y[r * inner + i], classes);
       }
       *weight += 1;
       loss += LossOfLabel(head, row, k, classes, inner);
@@ -109,8 +118,10 @@ LossReport::LossReport(const Symbol& symbol) {
       head.ignores = ParamOf(*node.op, "use_ignore") == "True";
       head.class_axis_1 = ParamOf(*node.op, "multi_output") == "True";
       params::Parse(ParamOf(*node.op, "ignore_label"), &head.ignore_label);
-      if (const std::string weights = ParamOf(*node.op, "class_weights"); !weights.empty()) params::Parse(weights, &head.class_weights);
-      if (const std::string gamma = ParamOf(*node.op, "focal_gamma"); !gamma.empty()) params::Parse(gamma, &head.focal_gamma);
+      if (const std::string weights = ParamOf(*node.op, "class_weights"); !weights.empty())
+        params::Parse(weights, &head.class_weights);
+      if (const std::string gamma = ParamOf(*node.op, "focal_gamma"); !gamma.empty())
+        params::Parse(gamma, &head.focal_gamma);
       const std::string smoothing = ParamOf(*node.op, "smooth_alpha");
       if (!head.class_axis_1 && !smoothing.empty()) params::Parse(smoothing, &head.smoothing);
     } else if (op == "LinearRegressionOutput") {
@@ -121,7 +132,8 @@ LossReport::LossReport(const Symbol& symbol) {
       head.kind = Head::Kind::kAbsolute;
     }
     if (head.kind != Head::Kind::kMean) head.label = VariableName(graph, node, 1);
-    if (head.label.empty()) head.kind = Head::Kind::kMean;  // a label computed by the net is not available outside
+    if (head.label.empty())
+      head.kind = Head::Kind::kMean;  // a label computed by the net is not available outside
     heads_.push_back(head);
   }
   sums_.resize(heads_.size());
@@ -166,9 +178,13 @@ void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t 
   sum.weight += static_cast<double>(count);
 }
 
-void LossReport::Reset() { sums_.assign(heads_.size(), {}); }
+void LossReport::Reset() {
+  sums_.assign(heads_.size(), {});
+}
 
-double LossReport::Mean(int h) const { return sums_[h].weight > 0 ? sums_[h].loss / sums_[h].weight : 0; }
+double LossReport::Mean(int h) const {
+  return sums_[h].weight > 0 ? sums_[h].loss / sums_[h].weight : 0;
+}
 
 double LossReport::Total() const {
   double total = 0;
@@ -188,12 +204,15 @@ double LossReport::TotalSince(const Sums& before) const {
 // Doubles as their bits, so nothing is lost.
 std::string LossReport::SaveState() const {
   std::string text;
-  for (const Sum& s : sums_) text += format("{:016x} {:016x} ", std::bit_cast<uint64_t>(s.loss), std::bit_cast<uint64_t>(s.weight));
+  for (const Sum& s : sums_)
+    text += format("{:016x} {:016x} ", std::bit_cast<uint64_t>(s.loss),
+                   std::bit_cast<uint64_t>(s.weight));
   return text;
 }
 
 void LossReport::RestoreState(const std::string& text) {
-  if (text.size() != sums_.size() * 34) Throw(ErrorKind::kData, "the checkpoint's loss belongs to another net");
+  if (text.size() != sums_.size() * 34)
+    Throw(ErrorKind::kData, "the checkpoint's loss belongs to another net");
   auto read = [&](size_t at) {
     uint64_t bits = 0;
     std::from_chars(text.data() + at, text.data() + at + 16, bits, 16);
@@ -217,21 +236,32 @@ double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::str
     return 1.0 / parts;
   }
   *reason = normalised == 0 ? format("1 / batch of {}", batch_size)
-                            : format("1 / batch of {}, although {} of {} losses normalise themselves: give them one `normalization`", batch_size,
-                                     normalised, losses);
+                            : format(
+                                  "1 / batch of {}, although {} of {} losses normalise themselves: "
+                                  "give them one `normalization`",
+                                  batch_size, normalised, losses);
   return 1.0 / static_cast<double>(batch_size);
 }
 
-SoftLabelSpec FindSoftLabels(const Symbol& symbol, const std::map<std::string, TShape>& input_shapes) {
+SoftLabelSpec FindSoftLabels(const Symbol& symbol,
+                             const std::map<std::string, TShape>& input_shapes) {
   const LossReport losses(symbol);
-  const bool one_softmax = losses.heads().size() == 1 && losses.heads()[0].kind == LossReport::Head::Kind::kSoftmax;
-  if (!one_softmax) Throw(ErrorKind::kConfig, "labels that are distributions need a net with one loss, SoftmaxOutput");
+  const bool one_softmax =
+      losses.heads().size() == 1 && losses.heads()[0].kind == LossReport::Head::Kind::kSoftmax;
+  if (!one_softmax)
+    Throw(ErrorKind::kConfig,
+          "labels that are distributions need a net with one loss, SoftmaxOutput");
   const LossReport::Head& head = losses.heads()[0];
   const TShape output = symbol.InferShape(input_shapes).outputs[static_cast<size_t>(head.output)];
-  if (head.class_axis_1 || output.ndim() != 2) Throw(ErrorKind::kConfig, "labels that are distributions need one class per image");
-  const OperatorProperty& op = *symbol.graph().nodes[symbol.graph().heads[static_cast<size_t>(head.output)].node].op;
+  if (head.class_axis_1 || output.ndim() != 2)
+    Throw(ErrorKind::kConfig, "labels that are distributions need one class per image");
+  const OperatorProperty& op =
+      *symbol.graph().nodes[symbol.graph().heads[static_cast<size_t>(head.output)].node].op;
   if (head.ignores || ParamOf(op, "normalization") != "null") {
-    Throw(ErrorKind::kConfig, "'{}' has use_ignore or normalization, which labels that are distributions do not support: remove them", head.name);
+    Throw(ErrorKind::kConfig,
+          "'{}' has use_ignore or normalization, which labels that are distributions do not "
+          "support: remove them",
+          head.name);
   }
   SoftLabelSpec spec;
   spec.classes = static_cast<int>(output[1]);

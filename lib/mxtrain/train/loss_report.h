@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The value of each loss of a net, for reports: loss operators output predictions, not losses. It
 // is what training minimizes, so it may differ from the metric cross_entropy. SoftmaxOutput: cross
@@ -18,13 +19,13 @@ class MXTRAIN_API LossReport {
  public:
   // A head of the net that is a loss.
   struct Head {
-    std::string name;    // of the node: "softmax"
-    int output = 0;      // index of the head
-    std::string label;   // name of its label input; "" if none
+    std::string name;   // of the node: "softmax"
+    int output = 0;     // index of the head
+    std::string label;  // name of its label input; "" if none
     enum class Kind { kSoftmax, kLinear, kLogistic, kAbsolute, kMean } kind = Kind::kMean;
-    bool ignores = false;      // SoftmaxOutput: use_ignore
+    bool ignores = false;  // SoftmaxOutput: use_ignore
     double ignore_label = -1;
-    bool class_axis_1 = false; // SoftmaxOutput: multi_output
+    bool class_axis_1 = false;          // SoftmaxOutput: multi_output
     std::vector<double> class_weights;  // SoftmaxOutput; none: 1 each
     double focal_gamma = 0;             // SoftmaxOutput
     double smoothing = 0;               // SoftmaxOutput: smooth_alpha, if the operator applies it
@@ -54,7 +55,8 @@ class MXTRAIN_API LossReport {
 
 // The optimizer's factor on gradients, which are summed over `parts` of the batch: 1 / parts if
 // every loss normalizes itself (over its part), else 1 / batch. `reason` says which, for the log.
-MXTRAIN_API double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::string* reason);
+MXTRAIN_API double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts,
+                               std::string* reason);
 
 // Requirements of a net's only loss on labels that are distributions: SoftmaxOutput over [N,
 // classes], with its smoothing already applied to the labels. Throws kConfig for other losses, for
@@ -63,6 +65,7 @@ struct SoftLabelSpec {
   int classes = 0;
   double smoothing = 0;
 };
-MXTRAIN_API SoftLabelSpec FindSoftLabels(const Symbol& symbol, const std::map<std::string, TShape>& input_shapes);
+MXTRAIN_API SoftLabelSpec FindSoftLabels(const Symbol& symbol,
+                                         const std::map<std::string, TShape>& input_shapes);
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reported loss is what training minimizes: by its definition, and by the operator's gradient.
 #include "mxtrain/train/loss_report.h"
 
@@ -20,12 +21,15 @@ struct Row {
 double LossOf(const Kwargs& params, std::vector<Row> rows) {
   const auto classes = static_cast<int64_t>(rows[0].probabilities.size());
   std::vector<float> p, y;
-  for (const Row& row : rows) p.insert(p.end(), row.probabilities.begin(), row.probabilities.end()), y.push_back(row.label);
+  for (const Row& row : rows)
+    p.insert(p.end(), row.probabilities.begin(), row.probabilities.end()), y.push_back(row.label);
   const auto registry = BuiltinOperators();
   const Symbol data = Symbol::Variable("data");
-  LossReport report(Symbol::Create(*registry, "SoftmaxOutput", "softmax", params, std::span(&data, 1)));
+  LossReport report(
+      Symbol::Create(*registry, "SoftmaxOutput", "softmax", params, std::span(&data, 1)));
   const auto count = static_cast<int64_t>(rows.size());
-  const TBlob output{p.data(), {count, classes}, DType::kFloat32, {}, {}}, label{y.data(), {count}, DType::kFloat32, {}, {}};
+  const TBlob output{p.data(), {count, classes}, DType::kFloat32, {}, {}},
+      label{y.data(), {count}, DType::kFloat32, {}, {}};
   report.Update(0, output, &label, count);
   return report.Total();
 }
@@ -36,11 +40,15 @@ TEST_CASE("the loss has the smoothing of labels, with the weights of classes") {
   CHECK(LossOf({}, rows) == doctest::Approx(plain));
   // 0.4: the label keeps 0.6, the two others have 0.2 each.
   const double smooth = -(0.6 * std::log(0.7) + 0.2 * std::log(0.2) + 0.2 * std::log(0.1)  //
-                          + 0.2 * std::log(0.25) + 0.6 * std::log(0.25) + 0.2 * std::log(0.5)) / 2;
+                          + 0.2 * std::log(0.25) + 0.6 * std::log(0.25) + 0.2 * std::log(0.5)) /
+                        2;
   CHECK(LossOf({{"smooth_alpha", "0.4"}}, rows) == doctest::Approx(smooth));
-  const double weighted = -(0.6 * 3 * std::log(0.7) + 0.2 * 1 * std::log(0.2) + 0.2 * 5 * std::log(0.1)  //
-                            + 0.2 * 3 * std::log(0.25) + 0.6 * 1 * std::log(0.25) + 0.2 * 5 * std::log(0.5)) / 2;
-  CHECK(LossOf({{"smooth_alpha", "0.4"}, {"class_weights", "(3, 1, 5)"}}, rows) == doctest::Approx(weighted));
+  const double weighted =
+      -(0.6 * 3 * std::log(0.7) + 0.2 * 1 * std::log(0.2) + 0.2 * 5 * std::log(0.1)  //
+        + 0.2 * 3 * std::log(0.25) + 0.6 * 1 * std::log(0.25) + 0.2 * 5 * std::log(0.5)) /
+      2;
+  CHECK(LossOf({{"smooth_alpha", "0.4"}, {"class_weights", "(3, 1, 5)"}}, rows) ==
+        doctest::Approx(weighted));
 }
 
 TEST_CASE("the smoothed loss of many classes, and of one; what the operator does not smooth; NaN") {
@@ -51,9 +59,11 @@ TEST_CASE("the smoothed loss of many classes, and of one; what the operator does
     sum -= std::log(std::max<double>(many.probabilities.back(), 1e-30));
   }
   const double named = -std::log(20.0 / 210), other = 0.1 / 20;
-  CHECK(LossOf({{"smooth_alpha", "0.1"}}, {many}) == doctest::Approx((0.9 - other) * named + other * sum));
+  CHECK(LossOf({{"smooth_alpha", "0.1"}}, {many}) ==
+        doctest::Approx((0.9 - other) * named + other * sum));
   CHECK(LossOf({{"smooth_alpha", "0.1"}}, {{{0.5f}, 0}}) == doctest::Approx(-std::log(0.5)));
-  CHECK(LossOf({{"smooth_alpha", "0.4"}, {"multi_output", "True"}}, {{{0.7f, 0.3f}, 0}}) == doctest::Approx(-std::log(0.7)));
+  CHECK(LossOf({{"smooth_alpha", "0.4"}, {"multi_output", "True"}}, {{{0.7f, 0.3f}, 0}}) ==
+        doctest::Approx(-std::log(0.7)));
   CHECK(std::isnan(LossOf({{"smooth_alpha", "0.1"}}, {{{0.5f, NAN}, 0}})));
 }
 
@@ -61,16 +71,22 @@ TEST_CASE("a label of another size than the outputs need is refused, not read") 
   const auto registry = BuiltinOperators();
   const Symbol data = Symbol::Variable("data");
   std::vector<float> values(24, 0.5f);
-  const auto blob = [&](const TShape& shape) { return TBlob{values.data(), shape, DType::kFloat32, {}, {}}; };
-  const auto update = [&](const char* op, const Kwargs& params, const TShape& output, const TShape& label) {
+  const auto blob = [&](const TShape& shape) {
+    return TBlob{values.data(), shape, DType::kFloat32, {}, {}};
+  };
+  const auto update = [&](const char* op, const Kwargs& params, const TShape& output,
+                          const TShape& label) {
     LossReport report(Symbol::Create(*registry, op, "head", params, std::span(&data, 1)));
     const TBlob given = blob(label);
     report.Update(0, blob(output), &given, output[0]);
   };
-  for (const char* op : {"LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"}) {
+  for (const char* op :
+       {"LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"}) {
     update(op, {}, {4, 3}, {4, 3});
-    CHECK_THROWS_WITH_AS(update(op, {}, {4, 3}, {4, 1}),
-                         "'head': outputs of shape [4, 3] need 12 label values, but 'head_label' has shape [4, 1]", Error);
+    CHECK_THROWS_WITH_AS(
+        update(op, {}, {4, 3}, {4, 1}),
+        "'head': outputs of shape [4, 3] need 12 label values, but 'head_label' has shape [4, 1]",
+        Error);
   }
   update("SoftmaxOutput", {}, {4, 3}, {4});
   CHECK_THROWS_AS(update("SoftmaxOutput", {}, {4, 3}, {3}), Error);
@@ -82,7 +98,8 @@ TEST_CASE("a label of another size than the outputs need is refused, not read") 
 TEST_CASE("the loss since earlier sums") {
   const auto registry = BuiltinOperators();
   const Symbol data = Symbol::Variable("data");
-  LossReport report(Symbol::Create(*registry, "MAERegressionOutput", "gap", {}, std::span(&data, 1)));
+  LossReport report(
+      Symbol::Create(*registry, "MAERegressionOutput", "gap", {}, std::span(&data, 1)));
   float p[] = {1, 5}, y[] = {0, 0};
   const TBlob output{p, {2, 1}, DType::kFloat32, {}, {}}, label{y, {2, 1}, DType::kFloat32, {}, {}};
   const LossReport::Sums none = report.sums();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/model.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ Model FromCheckpoint(Runtime& runtime, const std::string& file) {
   model.info = std::move(c.model);
   model.args = std::move(c.args);
   model.auxs = std::move(c.auxs);
-  for (const auto& [name, average] : c.averages) (model.args.contains(name) ? model.args : model.auxs)[name] = average;
+  for (const auto& [name, average] : c.averages)
+    (model.args.contains(name) ? model.args : model.auxs)[name] = average;
   return model;
 }
 
@@ -32,7 +34,9 @@ constexpr const char* kInfoAttr = "__mxtrain_model__";
 Json ToJson(const std::vector<InputInfo>& inputs) {
   Json list = Json::array();
   for (const InputInfo& input : inputs) {
-    list.push_back({{"name", input.name}, {"shape", input.shape.known() ? input.shape.ToTuple() : ""}, {"type", NameOf(input.type)}});
+    list.push_back({{"name", input.name},
+                    {"shape", input.shape.known() ? input.shape.ToTuple() : ""},
+                    {"type", NameOf(input.type)}});
   }
   return list;
 }
@@ -41,14 +45,18 @@ std::vector<InputInfo> InputsOf(const Json& list) {
   std::vector<InputInfo> inputs;
   for (const Json& item : list) {
     const auto text = [&item](const char* key) { return item.at(key).get<std::string>(); };
-    inputs.push_back({text("name"), text("shape").empty() ? TShape() : TShape::Parse(text("shape")), ParseDType(text("type"))});
+    inputs.push_back({text("name"), text("shape").empty() ? TShape() : TShape::Parse(text("shape")),
+                      ParseDType(text("type"))});
   }
   return inputs;
 }
 
 std::string TextOf(const ModelInfo& info) {
-  const Json json = {{"inputs", ToJson(info.inputs)}, {"labels", ToJson(info.labels)}, {"classes", info.class_names},
-                     {"pipeline", info.pipeline}, {"modes", info.modes}};
+  const Json json = {{"inputs", ToJson(info.inputs)},
+                     {"labels", ToJson(info.labels)},
+                     {"classes", info.class_names},
+                     {"pipeline", info.pipeline},
+                     {"modes", info.modes}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -76,8 +84,10 @@ std::string ForMxnet(const Model& model) {
     if (node.at("op") == "SoftmaxOutput") {
       for (const char* key : {"class_weights", "focal_gamma"}) node.at("attrs").erase(key);
     }
-    if (node.contains("attrs")) node["attrs"].erase(kInfoAttr);  // of the files this model came from
-    const bool says = node.at("op") == "null" && !model.info.inputs.empty() && node.at("name") == model.info.inputs[0].name;
+    if (node.contains("attrs"))
+      node["attrs"].erase(kInfoAttr);  // of the files this model came from
+    const bool says = node.at("op") == "null" && !model.info.inputs.empty() &&
+                      node.at("name") == model.info.inputs[0].name;
     if (says) node["attrs"][kInfoAttr] = TextOf(model.info);
   }
   return json.dump(2) + "\n";
@@ -93,12 +103,15 @@ bool SplitReference(const std::string& where, std::string* prefix, int* epoch) {
   return status == std::errc() && stop == end;
 }
 
-std::string ReferenceSymbolFile(const std::string& where) { return where.substr(0, where.rfind('@')) + "-symbol.json"; }
+std::string ReferenceSymbolFile(const std::string& where) {
+  return where.substr(0, where.rfind('@')) + "-symbol.json";
+}
 
 // The metadata in the symbol's inputs; none in files written by others.
 ModelInfo InfoIn(const Symbol& symbol) {
   for (const auto& [name, attrs] : symbol.ListAttrs()) {
-    if (const auto found = attrs.find(kInfoAttr); found != attrs.end()) return InfoOf(found->second);
+    if (const auto found = attrs.find(kInfoAttr); found != attrs.end())
+      return InfoOf(found->second);
   }
   return {};
 }
@@ -115,30 +128,36 @@ InputInfo Described(const ModelInfo& known, const std::string& name) {
 
 // Splits the variables without arrays into inputs and labels: as named by the caller, else as in
 // the symbol, else by their names.
-void FindInputs(const std::vector<std::string>& open, const std::vector<std::string>& named, Model* model) {
+void FindInputs(const std::vector<std::string>& open, const std::vector<std::string>& named,
+                Model* model) {
   const ModelInfo known = model->info;
   model->info.inputs.clear();
   model->info.labels.clear();
   for (const std::string& name : named) {
     if (std::find(open.begin(), open.end(), name) != open.end()) continue;
-    Throw(ErrorKind::kUsage, "'{}' is not an input of {}: the variables without an array are {}", name, model->file, join(open, ", "));
+    Throw(ErrorKind::kUsage, "'{}' is not an input of {}: the variables without an array are {}",
+          name, model->file, join(open, ", "));
   }
   const auto holds = [](const std::vector<InputInfo>& list, const std::string& name) {
-    return std::any_of(list.begin(), list.end(), [&](const InputInfo& input) { return input.name == name; });
+    return std::any_of(list.begin(), list.end(),
+                       [&](const InputInfo& input) { return input.name == name; });
   };
   for (const std::string& name : open) {
-    const bool label = !named.empty()          ? std::find(named.begin(), named.end(), name) == named.end()
+    const bool label = !named.empty() ? std::find(named.begin(), named.end(), name) == named.end()
                        : !known.inputs.empty() ? !holds(known.inputs, name)
                                                : name.ends_with("_label") || name == "label";
     (label ? model->info.labels : model->info.inputs).push_back(Described(known, name));
   }
   if (model->info.inputs.size() > 1 && named.empty() && known.inputs.empty()) {
-    Throw(ErrorKind::kConfig, "{} lacks arrays for {}; name those that are inputs (--input NAME), or labels and missing arrays cannot be told apart",
+    Throw(ErrorKind::kConfig,
+          "{} lacks arrays for {}; name those that are inputs (--input NAME), or labels and "
+          "missing arrays cannot be told apart",
           model->file, join(open, ", "));
   }
 }
 
-Model FromReference(Runtime& runtime, const std::string& where, const std::vector<std::string>& named) {
+Model FromReference(Runtime& runtime, const std::string& where,
+                    const std::vector<std::string>& named) {
   Model model;
   model.file = ReferenceParamsFile(where);
   const std::string symbol_file = ReferenceSymbolFile(where);
@@ -151,20 +170,24 @@ Model FromReference(Runtime& runtime, const std::string& where, const std::vecto
   }
   const NamedArrays arrays = LoadArrays(runtime, model.file);
   std::vector<std::string> unknown;
-  const auto arguments = model.symbol.ListArguments(), auxiliaries = model.symbol.ListAuxiliaryStates();
+  const auto arguments = model.symbol.ListArguments(),
+             auxiliaries = model.symbol.ListAuxiliaryStates();
   for (size_t i = 0; i < arrays.names.size(); ++i) {
     const std::string& name = arrays.names[i];
     const bool is_arg = name.starts_with("arg:"), is_aux = name.starts_with("aux:");
     const std::string bare = is_arg || is_aux ? name.substr(4) : name;
     if (!is_aux && std::find(arguments.begin(), arguments.end(), bare) != arguments.end()) {
       model.args[bare] = arrays.arrays[i];
-    } else if (!is_arg && std::find(auxiliaries.begin(), auxiliaries.end(), bare) != auxiliaries.end()) {
+    } else if (!is_arg &&
+               std::find(auxiliaries.begin(), auxiliaries.end(), bare) != auxiliaries.end()) {
       model.auxs[bare] = arrays.arrays[i];
     } else {
       unknown.push_back(bare);
     }
   }
-  if (!unknown.empty()) runtime.log().Warning("{} holds {} arrays that the net does not have: {}", model.file, unknown.size(), join(unknown, ", "));
+  if (!unknown.empty())
+    runtime.log().Warning("{} holds {} arrays that the net does not have: {}", model.file,
+                          unknown.size(), join(unknown, ", "));
   std::vector<std::string> open;
   for (const std::string& name : arguments) {
     if (!model.args.contains(name)) open.push_back(name);
@@ -175,10 +198,13 @@ Model FromReference(Runtime& runtime, const std::string& where, const std::vecto
 
 }  // namespace
 
-Model LoadModel(Runtime& runtime, const std::string& where, const std::vector<std::string>& inputs) {
+Model LoadModel(Runtime& runtime, const std::string& where,
+                const std::vector<std::string>& inputs) {
   const std::string file = CheckpointOf(where);
   if (file.empty()) return FromReference(runtime, where, inputs);
-  if (!inputs.empty()) Throw(ErrorKind::kUsage, "{} declares its own inputs; name inputs only for MXNet's files, PREFIX@N", file);
+  if (!inputs.empty())
+    Throw(ErrorKind::kUsage,
+          "{} declares its own inputs; name inputs only for MXNet's files, PREFIX@N", file);
   return FromCheckpoint(runtime, file);
 }
 
@@ -195,17 +221,20 @@ std::string CheckpointOf(const std::string& where) {
   int epoch = 0;
   if (!fs::exists(where) && SplitReference(where, &prefix, &epoch)) return "";
   if (!fs::is_directory(where)) return where;
-  const fs::path run = FollowLink(where), folder = fs::is_directory(run / "checkpoints") ? run / "checkpoints" : run;
+  const fs::path run = FollowLink(where),
+                 folder = fs::is_directory(run / "checkpoints") ? run / "checkpoints" : run;
   for (const char* name : {"best", "last", "previous"}) {
     if (fs::exists(folder / name)) return (folder / name).string();
   }
-  Throw(ErrorKind::kFileSystem, "{} holds no checkpoint (best or last); train first, or name a checkpoint file", where);
+  Throw(ErrorKind::kFileSystem,
+        "{} holds no checkpoint (best or last); train first, or name a checkpoint file", where);
 }
 
 std::string ReferenceParamsFile(const std::string& where) {
   std::string prefix;
   int epoch = 0;
-  if (!SplitReference(where, &prefix, &epoch)) Throw(ErrorKind::kUsage, "'{}' is not of the form PREFIX@NUMBER", where);
+  if (!SplitReference(where, &prefix, &epoch))
+    Throw(ErrorKind::kUsage, "'{}' is not of the form PREFIX@NUMBER", where);
   return format("{}-{:04}.params", prefix, epoch);
 }
 
@@ -225,15 +254,19 @@ std::vector<std::string> SaveMxnetModel(const std::string& where, const Model& m
   return files;
 }
 
-void SetParameters(const Model& model, Executor* executor, const std::vector<std::string>& not_parameters) {
-  auto copy = [&](const std::map<std::string, NDArray>& from, const std::map<std::string, NDArray>& to, const char* what) {
+void SetParameters(const Model& model, Executor* executor,
+                   const std::vector<std::string>& not_parameters) {
+  auto copy = [&](const std::map<std::string, NDArray>& from,
+                  const std::map<std::string, NDArray>& to, const char* what) {
     for (const auto& [name, target] : to) {
-      if (std::find(not_parameters.begin(), not_parameters.end(), name) != not_parameters.end()) continue;
+      if (std::find(not_parameters.begin(), not_parameters.end(), name) != not_parameters.end())
+        continue;
       const auto found = from.find(name);
-      if (found == from.end()) Throw(ErrorKind::kConfig, "{}: the {} '{}' of the net is missing", model.file, what, name);
+      if (found == from.end())
+        Throw(ErrorKind::kConfig, "{}: the {} '{}' of the net is missing", model.file, what, name);
       if (!(found->second.shape() == target.shape())) {
-        Throw(ErrorKind::kConfig, "{}: {} '{}' has shape {}, the net needs {}", model.file, what, name, found->second.shape().ToString(),
-              target.shape().ToString());
+        Throw(ErrorKind::kConfig, "{}: {} '{}' has shape {}, the net needs {}", model.file, what,
+              name, found->second.shape().ToString(), target.shape().ToString());
       }
       NDArray(target).CopyFrom(found->second);
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A trained model: symbol, arrays (averages, if the run kept them) and metadata. Loaded from a run
 // folder (the best checkpoint, else the last), a checkpoint file, or MXNet's files as PREFIX@7
@@ -15,7 +16,8 @@ namespace mxtrain {
 struct Model {
   std::string file;  // its source
   Symbol symbol;
-  ModelInfo info;    // of PREFIX@7: inputs, labels, class names, pipeline and modes if in the symbol; else names of inputs and labels
+  ModelInfo info;  // of PREFIX@7: inputs, labels, class names, pipeline and modes if in the symbol;
+                   // else names of inputs and labels
   std::map<std::string, NDArray> args, auxs;
 };
 
@@ -23,7 +25,8 @@ struct Model {
 // `inputs`: for PREFIX@7, the variables that are inputs; others without arrays are labels. Empty:
 // as the symbol says, else by name. Throws kUsage for inputs of a model that declares its own, and
 // for names that are not such variables.
-MXTRAIN_API Model LoadModel(Runtime& runtime, const std::string& where, const std::vector<std::string>& inputs = {});
+MXTRAIN_API Model LoadModel(Runtime& runtime, const std::string& where,
+                            const std::vector<std::string>& inputs = {});
 // The target of a link to a run, such as runs/latest. Other paths are returned unchanged.
 MXTRAIN_API std::string FollowLink(const std::string& where);
 // The checkpoint file that LoadModel would read, with links followed; "" for MXNet's files. Throws
@@ -36,6 +39,7 @@ MXTRAIN_API std::string ReferenceParamsFile(const std::string& where);
 MXTRAIN_API std::vector<std::string> SaveMxnetModel(const std::string& where, const Model& model);
 // Copies a model's arrays into an executor. Throws kConfig for parameters that are missing or
 // differ in shape; the executor's arrays in `not_parameters` (labels) are not touched.
-MXTRAIN_API void SetParameters(const Model& model, Executor* executor, const std::vector<std::string>& not_parameters);
+MXTRAIN_API void SetParameters(const Model& model, Executor* executor,
+                               const std::vector<std::string>& not_parameters);
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/net_inputs.h"
 
 #include <algorithm>
@@ -8,10 +9,13 @@ Symbol OnBatchesOf(const DataIter& iter, const OperatorRegistry& operators, cons
   const std::vector<std::string> arguments = net.ListArguments();
   std::map<std::string, Symbol> replaced;
   for (const DataDesc& desc : iter.provide_data()) {
-    if (!desc.pixels || std::find(arguments.begin(), arguments.end(), desc.name) == arguments.end()) continue;
+    if (!desc.pixels || std::find(arguments.begin(), arguments.end(), desc.name) == arguments.end())
+      continue;
     const Symbol pixels[] = {Symbol::Variable(desc.name)};
-    const Kwargs kwargs = {{"mean", params::Print(desc.pixels->mean)}, {"std", params::Print(desc.pixels->std)}};
-    replaced[desc.name] = Symbol::Create(operators, "image_normalize", desc.name + "_normalize", kwargs, pixels);
+    const Kwargs kwargs = {{"mean", params::Print(desc.pixels->mean)},
+                           {"std", params::Print(desc.pixels->std)}};
+    replaced[desc.name] =
+        Symbol::Create(operators, "image_normalize", desc.name + "_normalize", kwargs, pixels);
   }
   return replaced.empty() ? net : net.Compose(replaced);
 }
@@ -22,7 +26,8 @@ std::vector<DataDesc> ArraysOf(const DataIter& iter) {
   return arrays;
 }
 
-Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataDesc> arrays, Context ctx, const ComputeModes& modes) {
+Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataDesc> arrays,
+                                        Context ctx, const ComputeModes& modes) {
   Executor::BindRequest request;
   request.ctx = ctx;
   request.is_train = false;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Binding a net to an iterator's data. If batches hold pixels (DataDesc::pixels), the bound net
 // starts with the operator that normalizes them, which runs on the device as part of the step; the
@@ -13,13 +14,15 @@ namespace mxtrain {
 
 // The net for the arrays of the iterator's batches; the net itself if these are its inputs. The
 // operator is named "INPUT_normalize".
-MXTRAIN_API Symbol OnBatchesOf(const DataIter& iter, const OperatorRegistry& operators, const Symbol& net);
+MXTRAIN_API Symbol OnBatchesOf(const DataIter& iter, const OperatorRegistry& operators,
+                               const Symbol& net);
 
 // Compute options, used in training and in its evaluation.
 struct ComputeModes {
   Math math = Math::kFast;
-  std::optional<DType> amp = std::nullopt;  // mixed precision; in float16 training scales the loss (kvstore/loss_scale.h)
-  bool deterministic = false;               // the same bits in every run
+  std::optional<DType> amp =
+      std::nullopt;  // mixed precision; in float16 training scales the loss (kvstore/loss_scale.h)
+  bool deterministic = false;  // the same bits in every run
   bool fuse = true;
 };
 
@@ -28,7 +31,8 @@ MXTRAIN_API std::vector<DataDesc> ArraysOf(const DataIter& iter);
 
 // Request for binding a net to a batch's arrays, without gradients. Arrays the net does not read
 // are labels of metrics; a shape without a rank is inferred by the net.
-MXTRAIN_API Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataDesc> arrays, Context ctx,
+MXTRAIN_API Executor::BindRequest EvaluationRequest(const Symbol& net,
+                                                    std::span<const DataDesc> arrays, Context ctx,
                                                     const ComputeModes& modes);
 
 }  // namespace mxtrain

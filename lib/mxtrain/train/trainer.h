@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The training loop: batches into executors, gradients through the KVStore to the optimizer,
 // evaluation after each epoch, checkpoints.
@@ -60,30 +61,32 @@ struct TrainOptions {
   // Devices of the workers: each has an executor and an equal part of every batch, whose size must
   // be divisible. One device may have several. Evaluation and checkpoints use the first.
   std::vector<Context> workers{Context::cpu()};
-  ComputeModes modes;  // of training and evaluation
-  bool measure_kernels =
-      true;  // chooses among a library's kernels by measuring, if the backend has choices; not with modes.deterministic
+  ComputeModes modes;           // of training and evaluation
+  bool measure_kernels = true;  // chooses among a library's kernels by measuring, if the backend
+                                // has choices; not with modes.deterministic
   executor::MemoryBudget memory_budget;  // per device, shared by its workers
   int64_t epochs = 1;
-  int64_t max_steps = 0;             // 0: no limit
-  double time_limit_seconds = 0;     // of one Run; 0: no limit
-  int64_t grad_accum = 1;            // batches per step: gradients are summed as for one large batch
-  NamedSpec optimizer{"sgd", {}};    // its `learning_rate` and `wd` are the base values
+  int64_t max_steps = 0;           // 0: no limit
+  double time_limit_seconds = 0;   // of one Run; 0: no limit
+  int64_t grad_accum = 1;          // batches per step: gradients are summed as for one large batch
+  NamedSpec optimizer{"sgd", {}};  // its `learning_rate` and `wd` are the base values
   NamedSpec lr_schedule{"constant", {}};
-  LrPatterns lr_mult;                // by parameter name pattern; 0 freezes
-  NamedSpec initializer{"xavier", {}};    // of weights
-  std::vector<std::pair<std::string, NamedSpec>> initializers;  // by parameter name pattern; the last match wins
+  LrPatterns lr_mult;                   // by parameter name pattern; 0 freezes
+  NamedSpec initializer{"xavier", {}};  // of weights
+  std::vector<std::pair<std::string, NamedSpec>>
+      initializers;  // by parameter name pattern; the last match wins
   std::vector<MetricSpec> metrics;
-  std::vector<std::string> best_metrics;  // one checkpoint each, `best` and best-METRIC; none: the first metric; may be "loss"
+  std::vector<std::string> best_metrics;  // one checkpoint each, `best` and best-METRIC; none: the
+                                          // first metric; may be "loss"
   EarlyStop early_stop;
-  std::optional<double> average_decay;    // weight averages (weight_average.h), used by evaluation
-  std::optional<double> clip_norm;   // global norm of gradients, after scaling by 1 / batch
-  std::string kvstore = "local";     // or "device": one GPU per worker
+  std::optional<double> average_decay;   // weight averages (weight_average.h), used by evaluation
+  std::optional<double> clip_norm;       // global norm of gradients, after scaling by 1 / batch
+  std::string kvstore = "local";         // or "device": one GPU per worker
   CommunicatorFactory new_communicator;  // of `device`; empty: NewGpuCommunicator
   SavePolicy save;
-  std::string checkpoint_folder;     // "": nothing is saved
-  int64_t report_steps = 0;          // steps between OnStep events; 0: by time
-  double report_seconds = 0.2;       // minimum time between OnStep events
+  std::string checkpoint_folder;  // "": nothing is saved
+  int64_t report_steps = 0;       // steps between OnStep events; 0: by time
+  double report_seconds = 0.2;    // minimum time between OnStep events
 };
 
 // Why a run ended: epochs or steps done, stop flag, EarlyStop's patience, time_limit_seconds,
@@ -92,13 +95,13 @@ enum class RunEnd { kComplete, kStopped, kNoImprovement, kTimeLimit, kTarget, kD
 
 struct TrainResult {
   int64_t epochs = 0, steps = 0;
-  int64_t total_steps = 0;           // planned; the schedule spans them
-  double lr = 0, last_lr = 0;        // learning rate of the last step made, and of the last planned one
-  std::vector<BestValue> best;       // of each of best_metrics
-  bool higher_is_better = false;     // of the first
-  NamedValues last;                  // values of the last epoch: validation, or training without validation data
-  double images_per_second = 0;      // training only, excluding the process's first 20 batches
-  double wait_share = 0;             // fraction of that time spent waiting for data (data_wait.h)
+  int64_t total_steps = 0;      // planned; the schedule spans them
+  double lr = 0, last_lr = 0;   // learning rate of the last step made, and of the last planned one
+  std::vector<BestValue> best;  // of each of best_metrics
+  bool higher_is_better = false;  // of the first
+  NamedValues last;  // values of the last epoch: validation, or training without validation data
+  double images_per_second = 0;  // training only, excluding the process's first 20 batches
+  double wait_share = 0;         // fraction of that time spent waiting for data (data_wait.h)
   RunEnd end = RunEnd::kComplete;
 };
 
@@ -118,11 +121,13 @@ class MXTRAIN_API DivergedError : public Error {
 };
 
 // Whether a parameter is trained: its learning rate multiplier is not 0.
-MXTRAIN_API bool TrainsParameter(const Symbol& symbol, const std::string& name, const LrPatterns& lr_mult = {});
+MXTRAIN_API bool TrainsParameter(const Symbol& symbol, const std::string& name,
+                                 const LrPatterns& lr_mult = {});
 
 // Request for binding a net for training to a batch's arrays: for the first worker's executor, on
 // its part of the batch. `net`: options.symbol, or OnBatchesOf it.
-MXTRAIN_API Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol& net, std::span<const DataDesc> arrays);
+MXTRAIN_API Executor::BindRequest TrainingRequest(const TrainOptions& options, const Symbol& net,
+                                                  std::span<const DataDesc> arrays);
 
 class MXTRAIN_API Trainer {
  public:
@@ -164,7 +169,9 @@ class MXTRAIN_API Trainer {
   int64_t total_steps() const { return total_steps_; }
   // Whether the run is complete: its epochs or steps are done, or it ended early, and the last
   // epoch was ended. False for a stopped or killed run.
-  bool finished() const { return (state_.step >= total_steps_ || state_.ended_early) && !state_.open; }
+  bool finished() const {
+    return (state_.step >= total_steps_ || state_.ended_early) && !state_.open;
+  }
 
  private:
   struct Clock;
@@ -182,11 +189,14 @@ class MXTRAIN_API Trainer {
   void PlanSteps();
   void FindPlace(int64_t batch_size);
   int64_t Position() const;
-  double LearningRate(int64_t position) const { return updater_->optimizer().base_lr() * schedule_->Factor(position); }
+  double LearningRate(int64_t position) const {
+    return updater_->optimizer().base_lr() * schedule_->Factor(position);
+  }
   int64_t ExamplesPerStep() const { return train_.batch_size() * options_.grad_accum; }
   // Compares fingerprints. Warns unless the run is extended, which is often done because of new
   // data.
-  void TellOfOtherData(const char* what, const std::string& then, const std::string& now, bool extend) const;
+  void TellOfOtherData(const char* what, const std::string& then, const std::string& now,
+                       bool extend) const;
   void RestoreAverages(const Checkpoint& checkpoint);
   void Extend(int64_t planned_steps);
   void SumGradients(const DataBatch& batch);
@@ -219,17 +229,17 @@ class MXTRAIN_API Trainer {
   std::unique_ptr<Evaluation> evaluation_;            // on the parameters of the first
   std::unique_ptr<KVStore> kvstore_;
   std::unique_ptr<OptimizerUpdater> updater_;
-  std::optional<LossScale> loss_scale_;               // of training in float16
-  LossScaleState seen_loss_scale_;                    // as last reported to the listener
+  std::optional<LossScale> loss_scale_;  // of training in float16
+  LossScaleState seen_loss_scale_;       // as last reported to the listener
   // By key of the store, in the order of the net; arrays per worker.
   struct Learned {
     std::string name;
     std::vector<NDArray> grads, weights;
   };
   std::vector<Learned> learned_;
-  std::vector<KVStore::KeySums> sums_of_;             // [key]: gradients of this step, summed over workers
+  std::vector<KVStore::KeySums> sums_of_;  // [key]: gradients of this step, summed over workers
   std::unique_ptr<LrSchedule> schedule_;
-  std::unique_ptr<WeightAverage> average_;            // null: none is kept
+  std::unique_ptr<WeightAverage> average_;  // null: none is kept
   EpochScores scores_;
   LossReport::Sums reported_;  // sums at the last reported step or the start of the epoch
   BestEpochs best_;
@@ -239,16 +249,19 @@ class MXTRAIN_API Trainer {
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   double rescale_grad_ = 1;
   std::string rescale_reason_;
-  engine::VarHandle sums_ = nullptr;                  // orders access to scores_ and diverged_
-  std::optional<DivergedError> diverged_;             // thrown by a step in flight; a wait rethrows it as an engine Error
+  engine::VarHandle sums_ = nullptr;  // orders access to scores_ and diverged_
+  std::optional<DivergedError>
+      diverged_;  // thrown by a step in flight; a wait rethrows it as an engine Error
   bool warned_of_limit_ = false;
-  int64_t saved_step_ = -1;                           // step of this process's last save
-  int64_t batches_ = 0;                               // in this process
+  int64_t saved_step_ = -1;  // step of this process's last save
+  int64_t batches_ = 0;      // in this process
   double push_seconds_ = 0;
-  int64_t summed_batches_ = 0;                        // since the last update
-  std::vector<engine::VarHandle> ends_;               // per worker: on a GPU mutated after everything a batch computes there
-  engine::VarHandle ended_ = nullptr;                 // mutated when the host knows that a batch is done
-  std::vector<engine::VarHandle> batch_marks_;        // two, alternating: mutated by the last function of a batch
+  int64_t summed_batches_ = 0;  // since the last update
+  std::vector<engine::VarHandle>
+      ends_;  // per worker: on a GPU mutated after everything a batch computes there
+  engine::VarHandle ended_ = nullptr;  // mutated when the host knows that a batch is done
+  std::vector<engine::VarHandle>
+      batch_marks_;  // two, alternating: mutated by the last function of a batch
   DataWait data_wait_;
 
   // Scratch of a step, kept to avoid allocations.

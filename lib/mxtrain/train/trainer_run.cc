@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loop itself: steps, epochs, evaluation, saves, progress.
 #include <algorithm>
 #include <chrono>
@@ -11,11 +12,15 @@ namespace mxtrain {
 namespace {
 
 using Time = std::chrono::steady_clock;
-double SecondsSince(Time::time_point from) { return std::chrono::duration<double>(Time::now() - from).count(); }
+double SecondsSince(Time::time_point from) {
+  return std::chrono::duration<double>(Time::now() - from).count();
+}
 
 constexpr int64_t kWarmupBatches = 20;  // excluded from the images per second of a run
 
-bool Stops(const std::atomic<int>* stop) { return stop && *stop == 1; }
+bool Stops(const std::atomic<int>* stop) {
+  return stop && *stop == 1;
+}
 
 int64_t BytesOf(const std::map<std::string, NDArray>& arrays) {
   int64_t bytes = 0;
@@ -64,14 +69,19 @@ struct Trainer::Clock {
     report_seconds = report_wait = 0;
     report_images = 0;
   }
-  double ImagesPerSecond() const { return counted_seconds > 0 ? static_cast<double>(counted_images) / counted_seconds : 0; }
-  double WaitShare() const { return counted_seconds > 0 ? std::clamp(counted_wait / counted_seconds, 0.0, 1.0) : 0; }
+  double ImagesPerSecond() const {
+    return counted_seconds > 0 ? static_cast<double>(counted_images) / counted_seconds : 0;
+  }
+  double WaitShare() const {
+    return counted_seconds > 0 ? std::clamp(counted_wait / counted_seconds, 0.0, 1.0) : 0;
+  }
 };
 
 RunStart Trainer::Describe() const {
   RunStart s;
   for (const auto& [name, array] : executors_[0]->args()) s.parameters += array.shape().Size();
-  for (const auto& [name, array] : executors_[0]->grads()) s.learning_parameters += array.shape().Size();
+  for (const auto& [name, array] : executors_[0]->grads())
+    s.learning_parameters += array.shape().Size();
   s.train_examples = train_.examples();
   s.val_examples = val_ ? val_->examples() : 0;
   s.steps_per_epoch = steps_per_epoch_;
@@ -100,7 +110,8 @@ void Trainer::Save(const std::vector<std::string>& names, TrainListener& listene
 }
 
 bool Trainer::OutOfTime(const Clock& clock) const {
-  return options_.time_limit_seconds > 0 && SecondsSince(clock.start) >= options_.time_limit_seconds;
+  return options_.time_limit_seconds > 0 &&
+         SecondsSince(clock.start) >= options_.time_limit_seconds;
 }
 
 bool Trainer::ReachesTarget(std::optional<double> value) const {
@@ -145,7 +156,8 @@ RunEnd Trainer::RunEpochs(TrainListener& listener, std::atomic<int>* stop, Clock
     EndEpoch(listener, stop, clock);
   }
   const bool complete = finished() && !Stops(stop);
-  if (complete && state_.step == 0) Save({"best"}, listener);  // a run without steps: its result is the initial state
+  if (complete && state_.step == 0)
+    Save({"best"}, listener);  // a run without steps: its result is the initial state
   if (!complete && saved_step_ != state_.step) Save({}, listener);
   runtime_.engine().WaitForAll();
   if (Stops(stop)) return RunEnd::kStopped;
@@ -195,7 +207,8 @@ void Trainer::TrainEpoch(TrainListener& listener, std::atomic<int>* stop, Clock*
   DataBatch batch;
   const auto goes_on = [&] {
     if (summed_batches_ > 0) return true;  // complete the step
-    return state_.step < total_steps_ && state_.step_in_epoch < steps_per_epoch_ && !Stops(stop) && !OutOfTime(*clock);
+    return state_.step < total_steps_ && state_.step_in_epoch < steps_per_epoch_ && !Stops(stop) &&
+           !OutOfTime(*clock);
   };
   while (goes_on() && data_wait_.Next(train_, &batch)) {
     Step(batch);
@@ -234,11 +247,16 @@ void Trainer::ReportStep(TrainListener& listener, Clock* clock) {
   e.images_per_second = static_cast<double>(clock->report_images) / clock->report_seconds;
   e.wait_share = std::clamp(clock->report_wait / clock->report_seconds, 0.0, 1.0);
   e.seconds = SecondsSince(clock->start);
-  if (e.images_per_second > 0) e.seconds_left = static_cast<double>((total_steps_ - state_.step) * ExamplesPerStep()) / e.images_per_second;
-  if (options_.time_limit_seconds > 0) e.seconds_left = std::min(e.seconds_left, options_.time_limit_seconds - e.seconds);
+  if (e.images_per_second > 0)
+    e.seconds_left =
+        static_cast<double>((total_steps_ - state_.step) * ExamplesPerStep()) / e.images_per_second;
+  if (options_.time_limit_seconds > 0)
+    e.seconds_left = std::min(e.seconds_left, options_.time_limit_seconds - e.seconds);
   listener.OnStep(e);
   if (clock->batches > kWarmupBatches) {
-    WarnOfTimeLimit(listener, e.seconds, static_cast<double>(clock->batches) / static_cast<double>(options_.grad_accum) / e.seconds);
+    WarnOfTimeLimit(
+        listener, e.seconds,
+        static_cast<double>(clock->batches) / static_cast<double>(options_.grad_accum) / e.seconds);
   }
   clock->BeginReport();
 }
@@ -250,19 +268,24 @@ void Trainer::WarnOfTimeLimit(TrainListener& listener, double seconds, double st
   const double limit = options_.time_limit_seconds;
   if (limit == 0 || warned_of_limit_ || seconds < limit / 20 || !schedule_->SpansRun()) return;
   warned_of_limit_ = true;
-  const auto steps = static_cast<int64_t>(std::max(limit - seconds, 0.0) * steps_per_second);  // still possible
+  const auto steps =
+      static_cast<int64_t>(std::max(limit - seconds, 0.0) * steps_per_second);  // still possible
   if (static_cast<double>(steps) > 0.95 * static_cast<double>(total_steps_ - state_.step)) return;
   const int64_t epochs = (Position() + steps) / steps_per_epoch_;
-  listener.OnWarning(format("at this speed train.time_limit ends the run after about {} of {} steps, before the schedule '{}' is complete; {}", state_.step + steps,
-                            total_steps_, options_.lr_schedule.name,
-                            epochs > 0 ? format("train.epochs={} fits into the time", epochs) : "an epoch takes longer than that"));
+  listener.OnWarning(
+      format("at this speed train.time_limit ends the run after about {} of {} steps, before the "
+             "schedule '{}' is complete; {}",
+             state_.step + steps, total_steps_, options_.lr_schedule.name,
+             epochs > 0 ? format("train.epochs={} fits into the time", epochs)
+                        : "an epoch takes longer than that"));
 }
 
 // Saves by steps, by time and on request.
 void Trainer::SaveWhereDue(TrainListener& listener, std::atomic<int>* stop, Clock* clock) {
   const SavePolicy& save = options_.save;
   const bool by_steps = save.every_steps > 0 && state_.step % save.every_steps == 0;
-  const bool by_time = save.every_seconds > 0 && SecondsSince(clock->last_save) >= save.every_seconds;
+  const bool by_time =
+      save.every_seconds > 0 && SecondsSince(clock->last_save) >= save.every_seconds;
   const bool by_request = stop && *stop == 2;
   if (!by_steps && !by_time && !by_request) return;
   int request = 2;
@@ -279,12 +302,17 @@ void Trainer::LookAtLossScale(TrainListener& listener) {
   if (!loss_scale_) return;
   const LossScaleState now = loss_scale_->Read();
   if (now.at_lowest > 0) {
-    throw DivergedError(format("gradients overflow in float16 at step {} or shortly before, although the loss scale is at its minimum; lower the "
-                               "learning rate, clip gradients, or train with train.amp: bf16", state_.step), state_.step, {});
+    throw DivergedError(format("gradients overflow in float16 at step {} or shortly before, "
+                               "although the loss scale is at its minimum; lower the "
+                               "learning rate, clip gradients, or train with train.amp: bf16",
+                               state_.step),
+                        state_.step, {});
   }
   if (now.scale < seen_loss_scale_.scale) {
-    listener.OnWarning(format("step {}: gradients overflowed float16; {} step{} skipped so far, the loss is scaled by {:g} from now on",
-                              state_.step, now.steps_skipped, now.steps_skipped == 1 ? " was" : "s were", now.scale));
+    listener.OnWarning(format(
+        "step {}: gradients overflowed float16; {} step{} skipped so far, the loss is scaled by "
+        "{:g} from now on",
+        state_.step, now.steps_skipped, now.steps_skipped == 1 ? " was" : "s were", now.scale));
   }
   seen_loss_scale_ = now;
 }
@@ -296,7 +324,9 @@ std::vector<std::pair<double, double>> Trainer::RatesOfEpoch() const {
   std::vector<std::pair<double, double>> rates;
   for (int64_t k = 0; k < count; ++k) {
     const int64_t step = count > 1 ? k * (steps - 1) / (count - 1) : 0;
-    rates.emplace_back(static_cast<double>(state_.epoch) + static_cast<double>(step) / static_cast<double>(steps_per_epoch_), LearningRate(Position() - steps + step));
+    rates.emplace_back(static_cast<double>(state_.epoch) +
+                           static_cast<double>(step) / static_cast<double>(steps_per_epoch_),
+                       LearningRate(Position() - steps + step));
   }
   return rates;
 }
@@ -308,7 +338,9 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   e.lr = LearningRate(std::max<int64_t>(Position() - 1, 0));
   e.rates = RatesOfEpoch();
   e.seconds = clock->epoch_seconds;
-  e.images_per_second = clock->epoch_seconds > 0 ? static_cast<double>(clock->epoch_images) / clock->epoch_seconds : 0;
+  e.images_per_second = clock->epoch_seconds > 0
+                            ? static_cast<double>(clock->epoch_images) / clock->epoch_seconds
+                            : 0;
   clock->epoch_seconds = 0;
   clock->epoch_images = 0;
   e.train = scores_.Values();
@@ -316,7 +348,8 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
     const WeightAverage::InUse averages(average_.get());
     e.val = evaluation_->Run({}, [stop] { return Stops(stop); });
   }
-  if (Stops(stop) && evaluation_) return;  // interrupted: on resume the epoch is ended again, completely
+  if (Stops(stop) && evaluation_)
+    return;  // interrupted: on resume the epoch is ended again, completely
   result_.last = evaluation_ ? e.val : e.train;
 
   // A run ended inside an epoch by max_steps or the time limit keeps its position, so a longer run
@@ -344,7 +377,8 @@ void Trainer::EndEpoch(TrainListener& listener, std::atomic<int>* stop, Clock* c
   listener.OnEpoch(e);
 
   const bool last = state_.step >= total_steps_ || state_.ended_early || OutOfTime(*clock);
-  const bool by_epoch = options_.save.every_epochs > 0 && state_.epoch % options_.save.every_epochs == 0;
+  const bool by_epoch =
+      options_.save.every_epochs > 0 && state_.epoch % options_.save.every_epochs == 0;
   if (whole && (by_epoch || last)) names.push_back(format("epoch-{:04}", state_.epoch));
   if (!names.empty() || last) {
     Save(names, listener);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/weight_average.h"
 
 #include <algorithm>
@@ -8,14 +9,17 @@
 
 namespace mxtrain {
 
-WeightAverage::WeightAverage(Runtime& runtime, double decay, const std::map<std::string, NDArray>& values)
+WeightAverage::WeightAverage(Runtime& runtime, double decay,
+                             const std::map<std::string, NDArray>& values)
     : runtime_(runtime),
       decay_(decay),
       scalars_(runtime, TShape{static_cast<int64_t>(values.size()), kNumScalars}, DType::kFloat32,
                values.empty() ? Context::cpu() : values.begin()->second.ctx(), "average scalars") {
   std::set<DType> types;
   for (const auto& [name, value] : values) {
-    items_.push_back({name, value, NDArray::Zeros(runtime, value.shape(), value.dtype(), value.ctx(), value.layout())});
+    items_.push_back(
+        {name, value,
+         NDArray::Zeros(runtime, value.shape(), value.dtype(), value.ctx(), value.layout())});
     types.insert(value.dtype());
   }
   for (const DType type : types) updates_of_types_.push_back(UpdateOf(type));
@@ -25,7 +29,8 @@ WeightAverage::~WeightAverage() {
   runtime_.Drain(scalars_.host().var());
 }
 
-// sgd_update gives w (1 - lr wd) - lr scale g: with lr = 1 - d, wd = 1 and scale = -1 that is d w + (1 - d) g.
+// sgd_update gives w (1 - lr wd) - lr scale g: with lr = 1 - d, wd = 1 and scale = -1 that is d w +
+// (1 - d) g.
 PreparedCall WeightAverage::UpdateOf(DType type) const {
   std::vector<NDArray> averages, values;
   for (const Item& item : items_) {
@@ -38,7 +43,12 @@ PreparedCall WeightAverage::UpdateOf(DType type) const {
   std::vector<NDArray> in = averages;
   in.insert(in.end(), values.begin(), values.end());
   in.push_back(count == 1 ? rows.Reshape(TShape{kNumScalars}) : rows);
-  return {"sgd_update", in, averages, OpReqType::kWriteInplace, {{"num_weights", std::to_string(count)}}, {}};
+  return {"sgd_update",
+          in,
+          averages,
+          OpReqType::kWriteInplace,
+          {{"num_weights", std::to_string(count)}},
+          {}};
 }
 
 void WeightAverage::Update() {
@@ -77,7 +87,10 @@ void WeightAverage::Restore(const std::map<std::string, NDArray>& saved, int64_t
   for (Item& item : items_) {
     const auto found = saved.find(item.name);
     if (found == saved.end() || !(found->second.shape() == item.average.shape())) {
-      Throw(ErrorKind::kConfig, "the checkpoint has no average of '{}' in the shape of the net: it belongs to another net, or froze it", item.name);
+      Throw(ErrorKind::kConfig,
+            "the checkpoint has no average of '{}' in the shape of the net: it belongs to another "
+            "net, or froze it",
+            item.name);
     }
     item.average.CopyFrom(found->second);
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Exponential moving averages of weights and auxiliary states (batch norm statistics), used by
 // evaluation:
@@ -28,7 +29,8 @@ class MXTRAIN_API WeightAverage {
   // Swaps averages and values during its lifetime. No effect before the first update, or for null.
   class InUse {
    public:
-    explicit InUse(WeightAverage* average) : average_(average && average->updates_ > 0 ? average : nullptr) {
+    explicit InUse(WeightAverage* average)
+        : average_(average && average->updates_ > 0 ? average : nullptr) {
       if (average_) average_->Exchange();
     }
     ~InUse() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/weights.h"
 
 #include <algorithm>
@@ -14,24 +15,28 @@ namespace {
 
 bool IsPickle(const std::string& file) {
   const std::string ending = std::filesystem::path(file).extension().string();
-  return ending == ".pt" || ending == ".pth" || ending == ".bin" || ending == ".pkl" || ending == ".ckpt";
+  return ending == ".pt" || ending == ".pth" || ending == ".bin" || ending == ".pkl" ||
+         ending == ".ckpt";
 }
 
 std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
   std::map<std::string, NDArray> result;
   for (size_t i = 0; i < arrays.names.size(); ++i) {
     const std::string& name = arrays.names[i];
-    result[name.starts_with("arg:") || name.starts_with("aux:") ? name.substr(4) : name] = arrays.arrays[i];
+    result[name.starts_with("arg:") || name.starts_with("aux:") ? name.substr(4) : name] =
+        arrays.arrays[i];
   }
   return result;
 }
 
 std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file) {
-  if (file.ends_with(".safetensors")) return ByName(DeserializeSafetensors(runtime, ReadFile(file), file));
+  if (file.ends_with(".safetensors"))
+    return ByName(DeserializeSafetensors(runtime, ReadFile(file), file));
   if (file.ends_with(".params")) return ByName(LoadArrays(runtime, file));
   if (IsPickle(file)) {
     Throw(ErrorKind::kData,
-          "{} is a pickle by its name, and reading one can execute arbitrary code; save it as safetensors: "
+          "{} is a pickle by its name, and reading one can execute arbitrary code; save it as "
+          "safetensors: "
           "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')",
           file);
   }
@@ -45,7 +50,8 @@ std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& f
 
 // Whether the net's array can take the elements unchanged.
 bool Fits(const TShape& file, const TShape& net) {
-  return file == net || (file.ndim() > 0 && net.ndim() > 0 && file[0] == net[0] && file.Size() == net.Size());
+  return file == net ||
+         (file.ndim() > 0 && net.ndim() > 0 && file[0] == net[0] && file.Size() == net.Size());
 }
 
 constexpr size_t kMostNamed = 6;  // per kind
@@ -63,7 +69,8 @@ NameMap::NameMap(const std::vector<Rule>& rules) {
     try {
       compiled->push_back({std::regex(rule.pattern), rule.replacement});
     } catch (const std::regex_error& e) {
-      Throw(ErrorKind::kConfig, "'{}' is not a valid regular expression: {}", rule.pattern, e.what());
+      Throw(ErrorKind::kConfig, "'{}' is not a valid regular expression: {}", rule.pattern,
+            e.what());
     }
   }
   rules_ = std::move(compiled);
@@ -75,19 +82,23 @@ std::optional<std::string> NameMap::Apply(const std::string& name) const {
   for (const Compiled& rule : *rules_) {
     if (!std::regex_search(result, rule.pattern)) continue;
     if (!rule.replacement) return std::nullopt;
-    result = std::regex_replace(result, rule.pattern, *rule.replacement, std::regex_constants::format_first_only);
+    result = std::regex_replace(result, rule.pattern, *rule.replacement,
+                                std::regex_constants::format_first_only);
   }
   return result;
 }
 
-std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file, const NameMap& map) {
+std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
+                                           const NameMap& map) {
   std::map<std::string, NDArray> result;
   std::map<std::string, std::string> origin;
   for (const auto& [name, array] : ReadArrays(runtime, file)) {
     const std::optional<std::string> becomes = map.Apply(name);
     if (!becomes || array.empty()) continue;
     const auto [place, is_new] = origin.emplace(*becomes, name);
-    if (!is_new) Throw(ErrorKind::kData, "{}: '{}' and '{}' both become '{}'; correct the name map", file, place->second, name, *becomes);
+    if (!is_new)
+      Throw(ErrorKind::kData, "{}: '{}' and '{}' both become '{}'; correct the name map", file,
+            place->second, name, *becomes);
     result[*becomes] = array;
   }
   return result;
@@ -97,14 +108,16 @@ std::string WeightsAccount::Text() const {
   std::vector<std::string> missing, other_shape;
   for (const Reset& r : reset) {
     if (r.in_file) {
-      other_shape.push_back(format("{} {} ({} in the file)", r.name, r.shape.ToString(), r.in_file->ToString()));
+      other_shape.push_back(
+          format("{} {} ({} in the file)", r.name, r.shape.ToString(), r.in_file->ToString()));
     } else {
       missing.push_back(r.name);
     }
   }
   std::string text = format("{} arrays taken", taken.size());
   const auto add = [&text](const std::vector<std::string>& names, const char* what) {
-    if (!names.empty()) text += format("; {} {}: {}", names.size(), what, FirstOf(names, kMostNamed));
+    if (!names.empty())
+      text += format("; {} {}: {}", names.size(), what, FirstOf(names, kMostNamed));
   };
   add(other_shape, "are re-initialized, their shape differs");
   add(missing, "are re-initialized, not in the file");
@@ -112,17 +125,22 @@ std::string WeightsAccount::Text() const {
   return text;
 }
 
-WeightsAccount TakeWeights(const std::map<std::string, NDArray>& from, const std::map<std::string, NDArray>& to) {
+WeightsAccount TakeWeights(const std::map<std::string, NDArray>& from,
+                           const std::map<std::string, NDArray>& to) {
   WeightsAccount account;
   for (const auto& [name, target] : to) {
     const auto found = from.find(name);
     if (found == from.end() || !Fits(found->second.shape(), target.shape())) {
-      account.reset.push_back({name, target.shape(), found == from.end() ? std::nullopt : std::optional(found->second.shape())});
+      account.reset.push_back(
+          {name, target.shape(),
+           found == from.end() ? std::nullopt : std::optional(found->second.shape())});
       continue;
     }
     const NDArray& array = found->second;
-    NDArray(target).CopyFrom(array.dtype() == target.dtype() ? array.Reshape(target.shape())
-                                                             : NDArray::FromVector(target.runtime(), target.shape(), array.ToVector(), Context::cpu()));
+    NDArray(target).CopyFrom(array.dtype() == target.dtype()
+                                 ? array.Reshape(target.shape())
+                                 : NDArray::FromVector(target.runtime(), target.shape(),
+                                                       array.ToVector(), Context::cpu()));
     account.taken.push_back(name);
   }
   for (const auto& [name, array] : from) {

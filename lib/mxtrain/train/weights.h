@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Initial values of a net from a file: of another run, another net, or another program.
 #include <map>
@@ -19,8 +20,9 @@ class MXTRAIN_API NameMap {
     std::string pattern;
     std::optional<std::string> replacement;
   };
-  NameMap() = default;                              // names stay
-  explicit NameMap(const std::vector<Rule>& rules);  // throws kConfig for an invalid regular expression
+  NameMap() = default;  // names stay
+  explicit NameMap(
+      const std::vector<Rule>& rules);  // throws kConfig for an invalid regular expression
   std::optional<std::string> Apply(const std::string& name) const;  // nothing: the array is dropped
 
  private:
@@ -33,7 +35,8 @@ class MXTRAIN_API NameMap {
 // PREFIX@7 or .params, or .safetensors. Throws kData for a pickle (.pt, .pth, ...), which could
 // execute arbitrary code, and for two arrays mapped to one name; else like the readers of these
 // files.
-MXTRAIN_API std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file, const NameMap& map = {});
+MXTRAIN_API std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
+                                                       const NameMap& map = {});
 
 // The result of loading a file's arrays into a net.
 struct MXTRAIN_API WeightsAccount {
@@ -52,6 +55,7 @@ struct MXTRAIN_API WeightsAccount {
 // Copies every array of `from` into the one of its name in `to` if the shapes agree, or the first
 // dimension and the number of elements do (a convolution over a whole image is a matrix product);
 // values are converted to float32.
-MXTRAIN_API WeightsAccount TakeWeights(const std::map<std::string, NDArray>& from, const std::map<std::string, NDArray>& to);
+MXTRAIN_API WeightsAccount TakeWeights(const std::map<std::string, NDArray>& from,
+                                       const std::map<std::string, NDArray>& to);
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/weights.h"
 
 #include <doctest/doctest.h>
@@ -33,20 +34,25 @@ struct Fixture {
 };
 
 TEST_CASE("names: rules in order, each on the result of the previous one") {
-  const NameMap map(Rules{{R"(^layer(\d)\.(\d+)\.)", "stage$1_unit$2_"}, {R"(_bn1\.weight$)", "_a_bn_gamma"}, {R"(\.num_batches_tracked$)", std::nullopt}});
+  const NameMap map(Rules{{R"(^layer(\d)\.(\d+)\.)", "stage$1_unit$2_"},
+                          {R"(_bn1\.weight$)", "_a_bn_gamma"},
+                          {R"(\.num_batches_tracked$)", std::nullopt}});
   CHECK(map.Apply("layer1.12.bn1.weight") == "stage1_unit12_a_bn_gamma");
   CHECK(map.Apply("layer1.0.bn1.num_batches_tracked") == std::nullopt);
   CHECK(map.Apply("fc.weight") == "fc.weight");
   CHECK(NameMap().Apply("fc.weight") == "fc.weight");
   CHECK(NameMap(Rules{{"a", "b"}}).Apply("banana") == "bbnana");  // the first place alone
-  CHECK_THROWS_WITH_AS(NameMap(Rules{{"(", ""}}), doctest::Contains("'(' is not a valid regular expression"), Error);
+  CHECK_THROWS_WITH_AS(NameMap(Rules{{"(", ""}}),
+                       doctest::Contains("'(' is not a valid regular expression"), Error);
 }
 
 TEST_CASE_FIXTURE(Fixture, "weights of files of every format") {
   const NDArray weight = Array({2, 3}, 1), mean = Array({2}, 7);
   SaveArrays(folder.path("net.params"), {{"arg:fc_weight", "aux:bn_moving_mean"}, {weight, mean}});
-  SaveArrays(folder.path("net-0007.params"), {{"arg:fc_weight", "aux:bn_moving_mean"}, {weight, mean}});
-  WriteFileAtomically(folder.path("net.safetensors"), SerializeSafetensors({{"fc_weight", weight}, {"bn_moving_mean", mean}}));
+  SaveArrays(folder.path("net-0007.params"),
+             {{"arg:fc_weight", "aux:bn_moving_mean"}, {weight, mean}});
+  WriteFileAtomically(folder.path("net.safetensors"),
+                      SerializeSafetensors({{"fc_weight", weight}, {"bn_moving_mean", mean}}));
   Checkpoint checkpoint;
   checkpoint.model.symbol_json = "{}";
   checkpoint.args["fc_weight"] = weight;
@@ -60,7 +66,10 @@ TEST_CASE_FIXTURE(Fixture, "weights of files of every format") {
     CHECK(arrays.at("fc_weight").ToVector() == weight.ToVector());
     CHECK(arrays.at("bn_moving_mean").ToVector() == mean.ToVector());
   }
-  CHECK(LoadWeights(runtime, folder.path("net.params"), NameMap(Rules{{"^fc_", "head_"}, {"^bn", std::nullopt}})).begin()->first == "head_weight");
+  CHECK(LoadWeights(runtime, folder.path("net.params"),
+                    NameMap(Rules{{"^fc_", "head_"}, {"^bn", std::nullopt}}))
+            .begin()
+            ->first == "head_weight");
   CHECK(KindOf(folder.path("net.params"), NameMap(Rules{{".+", "same"}})) == ErrorKind::kData);
   CHECK(KindOf(folder.path("absent.safetensors")) == ErrorKind::kFileSystem);
   folder.Write("model.pth", "\x80\x02");
@@ -68,12 +77,15 @@ TEST_CASE_FIXTURE(Fixture, "weights of files of every format") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "what fits is loaded, the rest is reported") {
-  const std::map<std::string, NDArray> net = {{"conv_weight", Array({2, 1, 1, 1}, 0)}, {"dense_weight", Array({2, 12}, 0)}, {"fc_weight", Array({3, 4}, 0)},
+  const std::map<std::string, NDArray> net = {{"conv_weight", Array({2, 1, 1, 1}, 0)},
+                                              {"dense_weight", Array({2, 12}, 0)},
+                                              {"fc_weight", Array({3, 4}, 0)},
                                               {"fc_bias", Array({3}, 0)}};
-  const std::map<std::string, NDArray> file = {{"conv_weight", Array({2, 1, 1, 1}, 5)},
-                                               {"dense_weight", Array({2, 3, 2, 2}, 10)},  // a convolution over a whole image
-                                               {"fc_weight", Array({4, 3}, 1)},            // as many numbers in another shape
-                                               {"head_bias", Array({3}, 1)}};
+  const std::map<std::string, NDArray> file = {
+      {"conv_weight", Array({2, 1, 1, 1}, 5)},
+      {"dense_weight", Array({2, 3, 2, 2}, 10)},  // a convolution over a whole image
+      {"fc_weight", Array({4, 3}, 1)},            // as many numbers in another shape
+      {"head_bias", Array({3}, 1)}};
   const WeightsAccount account = TakeWeights(file, net);
   CHECK(account.taken == std::vector<std::string>{"conv_weight", "dense_weight"});
   CHECK(account.unused == std::vector<std::string>{"head_bias"});
@@ -85,13 +97,15 @@ TEST_CASE_FIXTURE(Fixture, "what fits is loaded, the rest is reported") {
   CHECK(net.at("dense_weight").ToVector()[23] == 33);
   CHECK(net.at("fc_weight").ToVector()[0] == 0);
   CHECK(account.Text() ==
-        "2 arrays taken; 1 are re-initialized, their shape differs: fc_weight [3, 4] ([4, 3] in the file); 1 are re-initialized, not in the file: fc_bias; "
+        "2 arrays taken; 1 are re-initialized, their shape differs: fc_weight [3, 4] ([4, 3] in "
+        "the file); 1 are re-initialized, not in the file: fc_bias; "
         "1 of the file are unused: head_bias");
 }
 
 TEST_CASE_FIXTURE(Fixture, "narrow elements become float32") {
   // 1.5 and -2 as bfloat16.
-  const std::string header = R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", data("\xc0\x3f\x00\xc0", 4);
+  const std::string header = R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})",
+                    data("\xc0\x3f\x00\xc0", 4);
   std::string length(8, '\0');
   length[0] = static_cast<char>(header.size());
   folder.Write("net.safetensors", length + header + data);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of all operators on a GPU: compared with the references in double, for every request
 // kind.
 #define DOCTEST_CONFIG_IMPLEMENT
@@ -22,6 +23,7 @@ TEST_CASE("every operator except chains has a kernel") {
 int main(int argc, char** argv) {
   using namespace mxtrain;
   const std::unique_ptr<Backend> gpu = NewGpuBackend();
-  if (gpu->DeviceCount() > 0) test::TestOn(Context::gpu(0), BuiltinOperators(DeviceType::kGPU), gpu.get());
+  if (gpu->DeviceCount() > 0)
+    test::TestOn(Context::gpu(0), BuiltinOperators(DeviceType::kGPU), gpu.get());
   return test::RunGpuTests(argc, argv);
 }

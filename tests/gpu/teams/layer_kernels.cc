@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/gpu/teams/team_kernels.h"
 
 #include "mxtrain/operators/activation/activation_loops.h"

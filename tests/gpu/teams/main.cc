@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of all operators on GPU kernels, for machines without a GPU: code written for teams
 // runs on the host, with members taking turns.
 #define DOCTEST_CONFIG_IMPLEMENT
@@ -31,13 +32,16 @@ class HostAsGpu final : public Backend {
   void Free(Context, void* data) override { cpu_->Free(Context::cpu(), data); }
   std::unique_ptr<Stream> NewStream(Context, int) override { return std::make_unique<NowStream>(); }
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return cpu_->Intern(std::move(desc)); }
-  void Reorder(RunContext, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+  void Reorder(RunContext, const TensorSpec& from, const void* src, const TensorSpec& to,
+               void* dst) override {
     cpu_->Reorder({}, from, src, to, dst);
   }
   void CopyBytes(RunContext, Context, const void* src, Context, void* dst, int64_t bytes) override {
     std::memcpy(dst, src, static_cast<size_t>(bytes));
   }
-  void Zero(RunContext, void* data, int64_t bytes) override { std::memset(data, 0, static_cast<size_t>(bytes)); }
+  void Zero(RunContext, void* data, int64_t bytes) override {
+    std::memset(data, 0, static_cast<size_t>(bytes));
+  }
 
  private:
   const std::unique_ptr<Backend> cpu_ = NewCpuBackend(1);

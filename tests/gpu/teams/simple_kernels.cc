@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/gpu/teams/team_kernels.h"
 
 #include "mxtrain/operators/argmax/argmax.h"
@@ -30,11 +31,15 @@ void AddSimpleTeamKernels(OperatorRegistry& registry) {
   reduce::AddKernels<D>(registry);
   slice::AddKernels<D>(registry);
   transpose::AddKernels<D>(registry);
-  SimpleOp(registry, "clip").set_function(D::kType, clip::Forward<D>, kInplaceInOut).set_gradient(D::kType, clip::Backward<D>, kInplaceOutIn);
+  SimpleOp(registry, "clip")
+      .set_function(D::kType, clip::Forward<D>, kInplaceInOut)
+      .set_gradient(D::kType, clip::Backward<D>, kInplaceOutIn);
   SimpleOp(registry, "hard_sigmoid")
       .set_function(D::kType, hard_sigmoid::Forward<D>, kInplaceInOut)
       .set_gradient(D::kType, hard_sigmoid::Backward<D>, kInplaceOutIn);
-  SimpleOp(registry, "norm").set_function(D::kType, norm::Forward<D>, kNoInplace).set_gradient(D::kType, norm::Backward<D>, kNoInplace);
+  SimpleOp(registry, "norm")
+      .set_function(D::kType, norm::Forward<D>, kNoInplace)
+      .set_gradient(D::kType, norm::Backward<D>, kNoInplace);
   SimpleOp(registry, "softmax_cross_entropy")
       .set_function(D::kType, softmax_cross_entropy::Forward<D>, kNoInplace)
       .set_gradient(D::kType, softmax_cross_entropy::Backward<D>, kNoInplace);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The GPU kernels written for teams, compiled for the host; split over three files, since each
 // kernel is a template over many types.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/gpu/teams/team_kernels.h"
 
 #include "mxtrain/operators/global_norm/global_norm_loops.h"

@@ -1,9 +1,12 @@
-// engine_example FOLDER: one line for every file of a folder, in the order of their names: size, lines, FNV-1a hash, name.
+// SPDX-License-Identifier: Apache-2.0
+// engine_example FOLDER: one line for every file of a folder, in the order of their names: size,
+// lines, FNV-1a hash, name.
 //
-// File processing as functions on variables. A slot is a buffer with its variable: reading a file into it, digesting it and appending its
-// line to the summary are three functions that share the slot, so each file's run in order, while files in different slots overlap: the
-// disk reads ahead of the computation by as many files as there are slots, and memory is bounded by them. All lines go to one variable, the
-// summary, and so appear in push order.
+// File processing as functions on variables. A slot is a buffer with its variable: reading a file
+// into it, digesting it and appending its line to the summary are three functions that share the
+// slot, so each file's run in order, while files in different slots overlap: the disk reads ahead
+// of the computation by as many files as there are slots, and memory is bounded by them. All lines
+// go to one variable, the summary, and so appear in push order.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -39,10 +42,12 @@ void Read(const std::string& path, Slot& slot) {
 }
 
 void Digest(const std::string& path, Slot& slot) {
-  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
+  uint64_t hash =
+      0xcbf29ce484222325ULL;  // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
   for (unsigned char byte : slot.bytes) hash = (hash ^ byte) * 0x100000001b3ULL;
   const auto lines = std::count(slot.bytes.begin(), slot.bytes.end(), '\n');
-  slot.line = format("{} bytes, {} lines, {:016x}  {}\n", slot.bytes.size(), lines, hash, std::filesystem::path(path).filename().string());
+  slot.line = format("{} bytes, {} lines, {:016x}  {}\n", slot.bytes.size(), lines, hash,
+                     std::filesystem::path(path).filename().string());
 }
 
 std::vector<std::string> FilesOf(const std::string& folder) {
@@ -63,9 +68,11 @@ std::string Summarize(Engine& engine, const std::vector<std::string>& paths) {
     const std::string& path = paths[i];
     Slot& slot = slots[i % kSlots];
     const VarHandle var[] = {slot.var}, target[] = {summary_var};
-    engine.PushSync([&](RunContext) { Read(path, slot); }, {}, var, {.property = FnProperty::kIO, .name = path.c_str()});
+    engine.PushSync([&](RunContext) { Read(path, slot); }, {}, var,
+                    {.property = FnProperty::kIO, .name = path.c_str()});
     engine.PushSync([&](RunContext) { Digest(path, slot); }, {}, var, {.name = "digest"});
-    engine.PushSync([&](RunContext) { summary += slot.line; }, var, target, {.priority = 1, .name = "append"});
+    engine.PushSync([&](RunContext) { summary += slot.line; }, var, target,
+                    {.priority = 1, .name = "append"});
   }
   engine.WaitToRead(summary_var);  // throws what went wrong on the way, with the file's name
   for (Slot& slot : slots) engine.DeleteVariable(slot.var, {}, Context::cpu());

@@ -1,5 +1,7 @@
-// If `check` passes, `train` starts: configurations on small data, unchanged and after random edits. A run of one step exits with 0, or
-// with 7 if it diverges. MXTRAIN_CHECK_EDITS sets the number of edits, MXTRAIN_CHECK_SEED the first seed.
+// SPDX-License-Identifier: Apache-2.0
+// If `check` passes, `train` starts: configurations on small data, unchanged and after random
+// edits. A run of one step exits with 0, or with 7 if it diverges. MXTRAIN_CHECK_EDITS sets the
+// number of edits, MXTRAIN_CHECK_SEED the first seed.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -23,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 using config::Value;
 
-// Bytes of addresses that this process has taken; under AddressSanitizer they are terabytes before anything is allocated.
+// Bytes of addresses that this process has taken; under AddressSanitizer they are terabytes before
+// anything is allocated.
 rlim_t AddressSpace() {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -93,17 +96,22 @@ int RunCommand(std::unique_ptr<commands::Command> command, std::vector<std::stri
 class Examples {
  public:
   Examples() {
-    std::string points = "a,b,c,y\n", things = "a,b,colour,shape,weight\n", houses = "note;size;age;price\n", tags;
+    std::string points = "a,b,c,y\n", things = "a,b,colour,shape,weight\n",
+                houses = "note;size;age;price\n", tags;
     const auto number = [](int i) { return std::to_string(i); };
     for (int i = 0; i < 40; ++i) {
-      points += number(i % 3) + "," + number(i * 7 % 5) + "," + number(i * 3 % 4) + "," + number(i % 2) + "\n";
-      things += number(i % 7) + "," + number(i % 5) + (i % 7 > 3 ? ",red," : ",blue,") + (i % 5 > 2 ? "round," : "long,") + number(i) + "\n";
-      houses += "\"n;" + number(i) + "\";" + number(50 + i * 37 % 100) + ";" + number(i * 13 % 40) + ";" + number(100000 + i * 500) + "\n";
+      points += number(i % 3) + "," + number(i * 7 % 5) + "," + number(i * 3 % 4) + "," +
+                number(i % 2) + "\n";
+      things += number(i % 7) + "," + number(i % 5) + (i % 7 > 3 ? ",red," : ",blue,") +
+                (i % 5 > 2 ? "round," : "long,") + number(i) + "\n";
+      houses += "\"n;" + number(i) + "\";" + number(50 + i * 37 % 100) + ";" + number(i * 13 % 40) +
+                ";" + number(100000 + i * 500) + "\n";
     }
     for (int i = 0; i < 12; ++i) {
       io::Image image;
       image.Resize(10, 8 + i % 3, 3);
-      for (size_t k = 0; k < image.pixels.size(); ++k) image.pixels[k] = static_cast<uint8_t>(k * static_cast<size_t>(i + 3));
+      for (size_t k = 0; k < image.pixels.size(); ++k)
+        image.pixels[k] = static_cast<uint8_t>(k * static_cast<size_t>(i + 3));
       const std::string name = format("{}/{}.png", i % 2 ? "dark" : "light", i);
       fs::create_directories(folder_.path() / "photos" / (i % 2 ? "dark" : "light"));
       folder_.Write("photos/" + name, io::EncodePng(image));
@@ -172,10 +180,13 @@ data:
 train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1, auc], weights: null}
 )");
     AddShipped("siamese/pairs.yaml", 16, {{"train", SourceDir() / "configs/siamese/pairs.csv"}});
-    AddShipped("regression/smooth_l1.yaml", 16, {{"train", SourceDir() / "configs/regression/points.csv"}});
-    AddShipped("quickstart.yaml", 2, {{"train", folder_.path() / "photos"}, {"val", folder_.path() / "photos"}});
+    AddShipped("regression/smooth_l1.yaml", 16,
+               {{"train", SourceDir() / "configs/regression/points.csv"}});
+    AddShipped("quickstart.yaml", 2,
+               {{"train", folder_.path() / "photos"}, {"val", folder_.path() / "photos"}});
     WriteDigits();
-    for (const char* file : {"mnist/mlp.yaml", "mnist/lenet.yaml"}) AddShipped(file, 4, {{"train", folder_.path()}, {"val", folder_.path()}});
+    for (const char* file : {"mnist/mlp.yaml", "mnist/lenet.yaml"})
+      AddShipped(file, 4, {{"train", folder_.path()}, {"val", folder_.path()}});
     WriteCifar();
     AddShipped("cifar/resnet20.yaml", 2, {{"train", folder_.path()}, {"val", folder_.path()}});
   }
@@ -188,17 +199,21 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
     int check = 0, train = 0;
     std::string said;  // by train
   };
-  // Exit codes of `check`, and of one step of `train` if check finds no error; warnings do not prevent training.
+  // Exit codes of `check`, and of one step of `train` if check finds no error; warnings do not
+  // prevent training.
   Codes Try(const Value& tree) const { return Try(config::ToYaml(tree)); }
   Codes Try(const std::string& text) const {
-    const std::string file = (folder_.path() / "config.yaml").string(), out = (folder_.path() / "out").string(), log = (folder_.path() / "log").string();
+    const std::string file = (folder_.path() / "config.yaml").string(),
+                      out = (folder_.path() / "out").string(),
+                      log = (folder_.path() / "log").string();
     folder_.Write("config.yaml", text);
     Codes codes;
     {
       const Aside aside(log);
       codes.check = RunCommand(commands::MakeCheck(), {"check", file});
       if (codes.check != 0 && codes.check != 9) return codes;
-      codes.train = RunCommand(commands::MakeTrain("mxtrain"), {"train", file, "train.max_steps=1", "--out", out, "--overwrite"});
+      codes.train = RunCommand(commands::MakeTrain("mxtrain"),
+                               {"train", file, "train.max_steps=1", "--out", out, "--overwrite"});
     }
     codes.said = ReadFile(log);
     return codes;
@@ -206,11 +221,13 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
 
  private:
   // A complete shipped configuration, on our data.
-  void AddShipped(const std::string& file, int batch, const std::vector<std::pair<std::string, fs::path>>& paths) {
+  void AddShipped(const std::string& file, int batch,
+                  const std::vector<std::pair<std::string, fs::path>>& paths) {
     config::LoadRequest request;
     request.files = {(SourceDir() / "configs" / file).string()};
     request.overrides = {format("data.batch_size={}", batch)};
-    for (const auto& [set, path] : paths) request.overrides.push_back(format("data.{}.path={}", set, path.string()));
+    for (const auto& [set, path] : paths)
+      request.overrides.push_back(format("data.{}.path={}", set, path.string()));
     config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
     trees_.push_back(config::LoadDocument(request, &diagnostics));
   }
@@ -222,7 +239,8 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
       for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 255);
       return bytes;
     };
-    std::string pixels = big_endian(2051) + big_endian(8) + big_endian(28) + big_endian(28), labels = big_endian(2049) + big_endian(8);
+    std::string pixels = big_endian(2051) + big_endian(8) + big_endian(28) + big_endian(28),
+                labels = big_endian(2049) + big_endian(8);
     for (int i = 0; i < 8; ++i) {
       for (int k = 0; k < 28 * 28; ++k) pixels += static_cast<char>(k * (i + 3));
       labels += static_cast<char>(i);
@@ -247,14 +265,16 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
   void Add(const std::string& text) {
     auto sources = std::make_shared<config::SourceMap>();
     config::Diagnostics diagnostics(sources);
-    trees_.push_back(config::ParseYaml(sources->AddFile("example.yaml", text, folder_.path()), &diagnostics));
+    trees_.push_back(
+        config::ParseYaml(sources->AddFile("example.yaml", text, folder_.path()), &diagnostics));
   }
 
   TemporaryFolder folder_;
   std::vector<Value> trees_;
 };
 
-// One random edit of a tree: an element is removed, replaced, duplicated, swapped with its neighbour or renamed.
+// One random edit of a tree: an element is removed, replaced, duplicated, swapped with its
+// neighbour or renamed.
 class Editor {
  public:
   explicit Editor(uint64_t seed) : random_(seed) {}
@@ -277,8 +297,10 @@ class Editor {
 
   static void Collect(Value* value, const std::string& path, std::vector<Spot>* spots) {
     spots->push_back({value, path});
-    for (size_t i = 0; i < value->list.size(); ++i) Collect(&value->list[i], format("{}.{}", path, i), spots);
-    for (config::Member& member : value->members) Collect(&member.value, path + "." + member.key, spots);
+    for (size_t i = 0; i < value->list.size(); ++i)
+      Collect(&value->list[i], format("{}.{}", path, i), spots);
+    for (config::Member& member : value->members)
+      Collect(&member.value, path + "." + member.key, spots);
   }
 
   std::string Change(Spot* spot) {
@@ -316,9 +338,37 @@ class Editor {
       }
     }
     if (!value.is_scalar()) return "";
-    static const std::vector<std::string> kTexts = {"-1", "0", "1", "2", "3", "7", "0.5", "-0.5", "1e-30", "1e30", "1000000000", "9223372036854775807", ".inf", "-.inf", ".nan",
-                                                    "true", "false", "null", "word", "data", "a", "y", "softmax_label", "accuracy", "auto", "none", "relu", "sgd"};
-    static const std::vector<Value> kOthers = {Value::List({}), Value::Map({}), Value{}, Value::List({Value::Scalar("1"), Value::Scalar("2")}), Value::Scalar("", {}, true)};
+    static const std::vector<std::string> kTexts = {"-1",
+                                                    "0",
+                                                    "1",
+                                                    "2",
+                                                    "3",
+                                                    "7",
+                                                    "0.5",
+                                                    "-0.5",
+                                                    "1e-30",
+                                                    "1e30",
+                                                    "1000000000",
+                                                    "9223372036854775807",
+                                                    ".inf",
+                                                    "-.inf",
+                                                    ".nan",
+                                                    "true",
+                                                    "false",
+                                                    "null",
+                                                    "word",
+                                                    "data",
+                                                    "a",
+                                                    "y",
+                                                    "softmax_label",
+                                                    "accuracy",
+                                                    "auto",
+                                                    "none",
+                                                    "relu",
+                                                    "sgd"};
+    static const std::vector<Value> kOthers = {
+        Value::List({}), Value::Map({}), Value{},
+        Value::List({Value::Scalar("1"), Value::Scalar("2")}), Value::Scalar("", {}, true)};
     const size_t k = Below(kTexts.size() + kOthers.size());
     value = k < kTexts.size() ? Value::Scalar(kTexts[k]) : kOthers[k - kTexts.size()];
     return spot->path + " is " + config::ToFlow(value);
@@ -338,7 +388,8 @@ TEST_CASE("check passes the examples, and train starts") {
     CAPTURE(config::ToYaml(examples[i]));
     const Examples::Codes codes = examples.Try(examples[i]);
     CAPTURE(ReadFile((examples.path() / "log").string()));
-    const bool passes = codes.check == 0 || codes.check == 9;  // images that are in both sets are worth a warning
+    const bool passes =
+        codes.check == 0 || codes.check == 9;  // images that are in both sets are worth a warning
     CHECK(passes);
     CHECK(codes.train == 0);
   }
@@ -346,7 +397,8 @@ TEST_CASE("check passes the examples, and train starts") {
 
 TEST_CASE("train starts if check passes after an edit") {
   const Examples examples;
-  const int edits = FromEnvironment("MXTRAIN_CHECK_EDITS", 80), first = FromEnvironment("MXTRAIN_CHECK_SEED", 0);
+  const int edits = FromEnvironment("MXTRAIN_CHECK_EDITS", 80),
+            first = FromEnvironment("MXTRAIN_CHECK_SEED", 0);
   int passed = 0;
   for (int seed = first; seed < first + edits; ++seed) {
     Value tree = examples[static_cast<size_t>(seed) % examples.size()];
@@ -368,7 +420,8 @@ TEST_CASE("train starts if check passes after an edit") {
 
 TEST_CASE("train starts with malformed configurations that check passes") {
   const Examples examples;
-  for (const fs::directory_entry& entry : fs::directory_iterator(SourceDir() / "tests" / "cli" / "bad_configs")) {
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(SourceDir() / "tests" / "cli" / "bad_configs")) {
     if (entry.path().extension() != ".yaml") continue;
     CAPTURE(entry.path().filename().string());
     const Examples::Codes codes = examples.Try(ReadFile(entry.path().string()));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config_test.h"
 
 #include <unistd.h>
@@ -32,7 +33,10 @@ Outcome LoadAndBuild(const config::LoadRequest& request, const OperatorRegistry&
     outcome.loaded = config::LoadConfig(request, &diagnostics);
     outcome.net = config::BuildNet(
         outcome.loaded.config, registry,
-        [](std::string_view name) { return name == "classes" ? std::optional<int64_t>(1000) : std::nullopt; }, &diagnostics);
+        [](std::string_view name) {
+          return name == "classes" ? std::optional<int64_t>(1000) : std::nullopt;
+        },
+        &diagnostics);
   } catch (const config::DiagnosticError&) {
   }
   outcome.diagnostics = diagnostics.Sorted();
@@ -47,12 +51,15 @@ Outcome LoadText(const std::string& text, std::vector<std::string> overrides) {
   request.files = {"net.yaml"};
   request.overrides = std::move(overrides);
   request.working_folder = folder.path();
-  request.environment = [](const std::string& name) { return name == "LEARNING_RATE" ? std::optional<std::string>("0.25") : std::nullopt; };
+  request.environment = [](const std::string& name) {
+    return name == "LEARNING_RATE" ? std::optional<std::string>("0.25") : std::nullopt;
+  };
   return LoadAndBuild(request, *ShapeOperators());
 }
 
 Outcome BuildLayers(const std::string& layers, const std::string& more, const std::string& input) {
-  return LoadText("net:\n  " + input + "\n  layers:\n" + layers + "data: {train: {source: mnist, path: .}}\n" + more);
+  return LoadText("net:\n  " + input + "\n  layers:\n" + layers +
+                  "data: {train: {source: mnist, path: .}}\n" + more);
 }
 
 }  // namespace mxtrain::test

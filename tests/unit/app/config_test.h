@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by the tests of app/config: a temporary folder of files, and loading of a configuration.
 #include <filesystem>
@@ -35,7 +36,9 @@ struct Outcome {
 Outcome LoadAndBuild(const config::LoadRequest& request, const OperatorRegistry& registry);
 // One text as "net.yaml", with overrides.
 Outcome LoadText(const std::string& text, std::vector<std::string> overrides = {});
-// A valid configuration with these layers (a YAML list, indented by four) and optional top-level keys after them.
-Outcome BuildLayers(const std::string& layers, const std::string& more = "", const std::string& input = "input: [3, 8, 8]");
+// A valid configuration with these layers (a YAML list, indented by four) and optional top-level
+// keys after them.
+Outcome BuildLayers(const std::string& layers, const std::string& more = "",
+                    const std::string& input = "input: [3, 8, 8]");
 
 }  // namespace mxtrain::test

@@ -1,4 +1,6 @@
-// Every shipped configuration loads without diagnostics, and the nets have the published numbers of parameters.
+// SPDX-License-Identifier: Apache-2.0
+// Every shipped configuration loads without diagnostics, and the nets have the published numbers of
+// parameters.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -31,15 +33,17 @@ int64_t CountParameters(const config::Net& net) {
   const std::vector<std::string> names = net.symbol.ListArguments();
   int64_t count = 0;
   for (size_t i = 0; i < names.size(); ++i) {
-    const bool label = std::any_of(net.labels.begin(), net.labels.end(), [&](const config::NetInput& l) { return l.name == names[i]; });
+    const bool label = std::any_of(net.labels.begin(), net.labels.end(),
+                                   [&](const config::NetInput& l) { return l.name == names[i]; });
     if (!known.contains(names[i]) && !label) count += shapes.arguments[i].Size();
   }
   return count;
 }
 
 TEST_CASE("the numbers of parameters are the published ones") {
-  const std::map<std::string, int64_t> published = {{"alexnet", 61100840},  {"vgg16", 138357544},      {"resnet18", 11689512},
-                                                    {"resnet50", 25557032}, {"mobilenet_v2", 3504872}, {"googlenet", 6624904}};
+  const std::map<std::string, int64_t> published = {
+      {"alexnet", 61100840},  {"vgg16", 138357544},      {"resnet18", 11689512},
+      {"resnet50", 25557032}, {"mobilenet_v2", 3504872}, {"googlenet", 6624904}};
   for (const auto& [name, count] : published) {
     CAPTURE(name);
     const Outcome o = Load(SourceDir() / "configs" / "imagenet" / (name + ".yaml"));
@@ -58,7 +62,8 @@ TEST_CASE("every file of configs/ that is a whole configuration builds, with all
     ++count;
     const Outcome o = Load(file);
     REQUIRE(o.text == "");
-    CHECK(o.net.symbol.InferShape(config::BatchShapes(o.net, o.loaded.config.data.batch_size)).complete);
+    CHECK(o.net.symbol.InferShape(config::BatchShapes(o.net, o.loaded.config.data.batch_size))
+              .complete);
   }
   CHECK(count >= 10);
 }

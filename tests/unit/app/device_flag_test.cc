@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/device_flag.h"
 
 #include <doctest/doctest.h>
@@ -17,9 +18,12 @@ TEST_CASE("a named device is not probed") {
   CHECK(ParseDevices("cpu", must_not) == std::vector{Context::cpu()});
   CHECK(ParseDevices("gpu:1", must_not) == std::vector{Context::gpu(1)});
   CHECK(ParseDevices("gpu:2,0", must_not) == std::vector{Context::gpu(2), Context::gpu(0)});
-  CHECK_THROWS_WITH_AS(ParseDevices("gpu:1,1", must_not), doctest::Contains("lists gpu(1) twice"), Error);
-  CHECK_THROWS_WITH_AS(ParseDevices("cpu:0,1", must_not), doctest::Contains("several devices must be"), Error);
-  CHECK_THROWS_WITH_AS(ParseDevices("automatic", must_not), doctest::Contains("is not a device"), Error);
+  CHECK_THROWS_WITH_AS(ParseDevices("gpu:1,1", must_not), doctest::Contains("lists gpu(1) twice"),
+                       Error);
+  CHECK_THROWS_WITH_AS(ParseDevices("cpu:0,1", must_not),
+                       doctest::Contains("several devices must be"), Error);
+  CHECK_THROWS_WITH_AS(ParseDevices("automatic", must_not), doctest::Contains("is not a device"),
+                       Error);
 }
 
 TEST_CASE("quick commands use a GPU only if it is named") {

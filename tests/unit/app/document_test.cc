@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/document.h"
 
 #include <doctest/doctest.h>
@@ -13,14 +14,17 @@ namespace {
 using config::Value;
 
 // What every configuration needs, without `train`.
-const std::string kNet = "net: {input: [4], layers: [{FullyConnected: {num_hidden: 2}}, SoftmaxOutput]}\n";
+const std::string kNet =
+    "net: {input: [4], layers: [{FullyConnected: {num_hidden: 2}}, SoftmaxOutput]}\n";
 const std::string kRest = kNet + "data: {train: {source: mnist, path: digits}}\n";
 
 TEST_CASE("precedence: command line, later files, earlier files, included files") {
   TemporaryFolder folder;
-  folder.Write("parts/base.yaml", "train: {epochs: 1, max_steps: 7, optimizer: {lr: 0.5, momentum: 0.1}}\nseed: 3\n");
+  folder.Write("parts/base.yaml",
+               "train: {epochs: 1, max_steps: 7, optimizer: {lr: 0.5, momentum: 0.1}}\nseed: 3\n");
   folder.Write("parts/middle.yaml", "include: base.yaml\ntrain: {epochs: 2}\n");
-  folder.Write("main.yaml", "include: [parts/middle.yaml]\ntrain: {optimizer: {lr: 0.25}}\n" + kRest);
+  folder.Write("main.yaml",
+               "include: [parts/middle.yaml]\ntrain: {optimizer: {lr: 0.25}}\n" + kRest);
   folder.Write("more.yaml", "train: {save: {every: 500steps}}\n");
   config::LoadRequest request;
   request.files = {"main.yaml", "more.yaml"};
@@ -59,11 +63,13 @@ TEST_CASE("precedence: command line, later files, earlier files, included files"
 TEST_CASE("a command line value for a section sets its selector key and keeps the others") {
   TemporaryFolder folder;
   folder.Write("main.yaml", kRest +
-                                "train: {weights: {file: a.safetensors, map: names.yaml}, save: {every: 2epochs, keep: 7}, "
+                                "train: {weights: {file: a.safetensors, map: names.yaml}, save: "
+                                "{every: 2epochs, keep: 7}, "
                                 "best: {metric: accuracy}, optimizer: {name: adam, beta1: 0.5}}\n");
   config::LoadRequest request;
   request.files = {"main.yaml"};
-  request.overrides = {"train.weights=b.safetensors", "train.save=500steps", "train.best=[accuracy]", "train.optimizer=sgd"};
+  request.overrides = {"train.weights=b.safetensors", "train.save=500steps",
+                       "train.best=[accuracy]", "train.optimizer=sgd"};
   request.working_folder = folder.path();
   auto sources = std::make_shared<config::SourceMap>();
   config::Diagnostics diagnostics(sources);
@@ -81,7 +87,8 @@ TEST_CASE("a command line value for a section sets its selector key and keeps th
 
 TEST_CASE("a long chain of includes is not taken for a circle") {
   TemporaryFolder folder;
-  for (int i = 0; i < 30; ++i) folder.Write(std::to_string(i) + ".yaml", "include: " + std::to_string(i + 1) + ".yaml\n");
+  for (int i = 0; i < 30; ++i)
+    folder.Write(std::to_string(i) + ".yaml", "include: " + std::to_string(i + 1) + ".yaml\n");
   folder.Write("30.yaml", "seed: 1\n");
   config::LoadRequest request;
   request.files = {"0.yaml"};
@@ -98,12 +105,14 @@ TEST_CASE("a long chain of includes is not taken for a circle") {
 
 TEST_CASE("null removes values of an included file: a variable, a parameter of another kind") {
   TemporaryFolder folder;
-  folder.Write("base.yaml",
-               "vars: {width: 2, classes: 7}\ntrain: {lr_schedule: {name: cosine, warmup_epochs: 5}}\n"
-               "net: {input: [4], layers: [{FullyConnected: {num_hidden: \"${classes}\"}}, SoftmaxOutput]}\n"
-               "data: {train: {source: mnist, path: digits, split: test}}\n");
+  folder.Write(
+      "base.yaml",
+      "vars: {width: 2, classes: 7}\ntrain: {lr_schedule: {name: cosine, warmup_epochs: 5}}\n"
+      "net: {input: [4], layers: [{FullyConnected: {num_hidden: \"${classes}\"}}, SoftmaxOutput]}\n"
+      "data: {train: {source: mnist, path: digits, split: test}}\n");
   folder.Write("main.yaml",
-               "include: base.yaml\nvars: {classes: null}\ntrain: {lr_schedule: {name: one_cycle, warmup_epochs: null}}\n"
+               "include: base.yaml\nvars: {classes: null}\ntrain: {lr_schedule: {name: one_cycle, "
+               "warmup_epochs: null}}\n"
                "data: {train: {source: image_folder, split: null}}\n");
   config::LoadRequest request;
   request.files = {"main.yaml"};
@@ -119,13 +128,17 @@ TEST_CASE("null removes values of an included file: a variable, a parameter of a
 
 TEST_CASE("the resolved configuration reads back to itself") {
   TemporaryFolder folder;
-  folder.Write("main.yaml",
-               "name: 'yes: no'\nvars: {width: 8}\nblocks:\n  unit:\n    params: {width, deep: true}\n    layers:\n"
-               "      - FullyConnected: {num_hidden: ${min(width, 9)}}\n" +
-                   std::string("net:\n  input: [4]\n  layers:\n    - unit: {width: ${width}}\n    - SoftmaxOutput: {name: softmax}\n") +
-                   "data: {batch_size: ${width}, train: {source: image_folder, path: images, transforms: [flip, {resize: 40}, {normalize: "
-                   "{mean: [0.5], std: [0.25]}}]}}\n"
-                   "train: {lr_schedule: {name: multistep, milestones: [1, 2]}, clip: {norm: 1}}\n");
+  folder.Write(
+      "main.yaml",
+      "name: 'yes: no'\nvars: {width: 8}\nblocks:\n  unit:\n    params: {width, deep: true}\n    "
+      "layers:\n"
+      "      - FullyConnected: {num_hidden: ${min(width, 9)}}\n" +
+          std::string("net:\n  input: [4]\n  layers:\n    - unit: {width: ${width}}\n    - "
+                      "SoftmaxOutput: {name: softmax}\n") +
+          "data: {batch_size: ${width}, train: {source: image_folder, path: images, transforms: "
+          "[flip, {resize: 40}, {normalize: "
+          "{mean: [0.5], std: [0.25]}}]}}\n"
+          "train: {lr_schedule: {name: multistep, milestones: [1, 2]}, clip: {norm: 1}}\n");
   auto load = [&](const std::string& file) {
     config::LoadRequest request;
     request.files = {file};
@@ -141,7 +154,8 @@ TEST_CASE("the resolved configuration reads back to itself") {
   CHECK(first.loaded.config.name == "yes: no");
   CHECK(first.loaded.config.data.batch_size == 8);
   CHECK(first.loaded.config.data.train.transforms.size() == 3);
-  CHECK(first.loaded.config.data.train.transforms[2].params == Kwargs{{"mean", "(0.5,)"}, {"std", "(0.25,)"}});
+  CHECK(first.loaded.config.data.train.transforms[2].params ==
+        Kwargs{{"mean", "(0.5,)"}, {"std", "(0.25,)"}});
   const std::string yaml = config::ToYaml(first.loaded.resolved);
   folder.Write("runs/1/config.yaml", yaml);
   const Outcome second = load("runs/1/config.yaml");
@@ -150,9 +164,10 @@ TEST_CASE("the resolved configuration reads back to itself") {
 }
 
 TEST_CASE("environment, overrides typed as YAML, and unsetting") {
-  Outcome o = LoadText("train: {optimizer: {lr: ${LEARNING_RATE}, momentum: 0.9}, epochs: ${EPOCHS:-4}}\n" + kRest,
-                       {"train.optimizer.momentum=null", "train.metrics=[{name: top_k, k: 3}]", "net.layers.0.FullyConnected.num_hidden=5",
-                        "seed=18446744073709"});
+  Outcome o = LoadText(
+      "train: {optimizer: {lr: ${LEARNING_RATE}, momentum: 0.9}, epochs: ${EPOCHS:-4}}\n" + kRest,
+      {"train.optimizer.momentum=null", "train.metrics=[{name: top_k, k: 3}]",
+       "net.layers.0.FullyConnected.num_hidden=5", "seed=18446744073709"});
   CHECK(o.text == "");
   CHECK(o.loaded.config.train.optimizer.params == Kwargs{{"lr", "0.25"}});
   CHECK(o.loaded.config.train.epochs == 4);
@@ -163,8 +178,9 @@ TEST_CASE("environment, overrides typed as YAML, and unsetting") {
 }
 
 TEST_CASE("aliases and merge keys") {
-  Outcome o =
-      LoadText("vars: {a: &w 3}\n" + kNet + "data: {train: &set {source: mnist, path: x}, val: {<<: *set, split: test}, batch_size: *w}\n");
+  Outcome o = LoadText("vars: {a: &w 3}\n" + kNet +
+                       "data: {train: &set {source: mnist, path: x}, val: {<<: *set, split: test}, "
+                       "batch_size: *w}\n");
   CHECK(o.text == "");
   CHECK(o.loaded.config.data.batch_size == 3);
   CHECK(o.loaded.config.data.val.split == "test");
@@ -175,8 +191,8 @@ TEST_CASE("an alias bomb is refused at once") {
   std::string bomb = "vars: {}\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
     const std::string p = "*a" + std::to_string(i - 1);
-    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + ", " +
-            p + ", " + p + "]\n";
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + p + ", " + p + ", " + p +
+            ", " + p + ", " + p + ", " + p + ", " + p + ", " + p + "]\n";
   }
   CHECK(LoadText(bomb).text.find("error: more than 100000 values after expanding aliases") !=
         std::string::npos);
@@ -185,11 +201,16 @@ TEST_CASE("an alias bomb is refused at once") {
 TEST_CASE("small texts with huge expansions are refused where they grow") {
   std::string doubling = "vars:\n  v0: a long text to begin with\n";
   for (int i = 1; i <= 40; ++i) doubling += format("  v{}: ${{v{}}}${{v{}}}\n", i, i - 1, i - 1);
-  CHECK(LoadText(doubling + kRest).text.find("net.yaml:8:12: error: the text grows to 1600 bytes; expressions may add 1024\n") != std::string::npos);
+  CHECK(LoadText(doubling + kRest)
+            .text.find(
+                "net.yaml:8:12: error: the text grows to 1600 bytes; expressions may add 1024\n") !=
+        std::string::npos);
 
   std::string copies = "a0: &a0 " + std::string(100'000, 'x') + "\na: [*a0";
   for (int i = 0; i < 200; ++i) copies += ", *a0";
-  CHECK(LoadText(copies + "]\n").text.find("error: anchors and aliases hold more than 16 MiB of text") != std::string::npos);
+  CHECK(LoadText(copies + "]\n")
+            .text.find("error: anchors and aliases hold more than 16 MiB of text") !=
+        std::string::npos);
   std::string anchors = "a: " + std::string();
   for (int i = 0; i < 400; ++i) anchors += format("&a{} [", i);
   for (int i = 0; i < 1000; ++i) anchors += "x, ";
@@ -197,17 +218,22 @@ TEST_CASE("small texts with huge expansions are refused where they grow") {
             .text.find("error: more than 100000 values after expanding aliases") !=
         std::string::npos);
 
-  // Repeats of nothing, blocks in blocks, outputs that double at each block: all of them a few lines.
+  // Repeats of nothing, blocks in blocks, outputs that double at each block: all of them a few
+  // lines.
   std::string layers = "- FullyConnected: {num_hidden: 1, when: false}";
-  for (int i = 0; i < 4; ++i) layers = format("- repeat: {{count: 5000, index: i{}, layers: [{}]}}", i, layers.substr(2));
+  for (int i = 0; i < 4; ++i)
+    layers = format("- repeat: {{count: 5000, index: i{}, layers: [{}]}}", i, layers.substr(2));
   CHECK(BuildLayers("    " + layers + "\n")
             .text.find(
                 "error: the net has more than 1000000 values after expanding blocks and repeats") !=
         std::string::npos);
-  std::string nested = "blocks:\n  b0: {layers: [Flatten]}\n", twice = "blocks:\n  b0: {layers: [{Flatten: {name: x}}], outputs: [x, x]}\n";
+  std::string nested = "blocks:\n  b0: {layers: [Flatten]}\n",
+              twice = "blocks:\n  b0: {layers: [{Flatten: {name: x}}], outputs: [x, x]}\n";
   for (int i = 1; i <= 300; ++i) nested += format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
-  for (int i = 1; i <= 40; ++i) twice += format("  b{}: {{layers: [{{b{}: {{name: x}}}}], outputs: [x, x]}}\n", i, i - 1);
-  CHECK(BuildLayers("    - b300\n", nested).text.find("is nested in 100 others") != std::string::npos);
+  for (int i = 1; i <= 40; ++i)
+    twice += format("  b{}: {{layers: [{{b{}: {{name: x}}}}], outputs: [x, x]}}\n", i, i - 1);
+  CHECK(BuildLayers("    - b300\n", nested).text.find("is nested in 100 others") !=
+        std::string::npos);
   CHECK(BuildLayers("    - b40\n    - Concat: {inputs: [b400]}\n", twice)
             .text.find("passes through too many outputs of blocks") != std::string::npos);
 }
@@ -223,21 +249,25 @@ TEST_CASE("only the first of very many errors are reported") {
 
 TEST_CASE("files that include each other again and again are refused") {
   TemporaryFolder folder;
-  for (int i = 1; i < 18; ++i) folder.Write(format("{}.yaml", i), format("include: [{}.yaml, {}.yaml]\n", i - 1, i - 1));
+  for (int i = 1; i < 18; ++i)
+    folder.Write(format("{}.yaml", i), format("include: [{}.yaml, {}.yaml]\n", i - 1, i - 1));
   folder.Write("0.yaml", "seed: 1\n");
   config::LoadRequest request;
   request.files = {"17.yaml"};
   request.working_folder = folder.path();
   config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
-  CHECK_THROWS_WITH(config::LoadDocument(request, &diagnostics), doctest::Contains("more than 1000 files are included"));
+  CHECK_THROWS_WITH(config::LoadDocument(request, &diagnostics),
+                    doctest::Contains("more than 1000 files are included"));
 }
 
 TEST_CASE("deep nesting, odd bytes and random damage never crash") {
   CHECK(LoadText(std::string(100000, '[')).text.find("error:") != std::string::npos);
   CHECK(LoadText(std::string(100000, '{')).text.find("error:") != std::string::npos);
   CHECK(LoadText("a: \xff\xfe\n").text.find("this is not UTF-8 text") != std::string::npos);
-  CHECK(LoadText(std::string("a: \0b\n", 6)).text.find("control character 0x00") != std::string::npos);
-  const std::string good = "vars: {w: 8}\ntrain: {epochs: 3, optimizer: {name: sgd, lr: 0.1}}\n" + kRest;
+  CHECK(LoadText(std::string("a: \0b\n", 6)).text.find("control character 0x00") !=
+        std::string::npos);
+  const std::string good =
+      "vars: {w: 8}\ntrain: {epochs: 3, optimizer: {name: sgd, lr: 0.1}}\n" + kRest;
   uint32_t state = 12345;
   for (int round = 0; round < 300; ++round) {
     std::string damaged = good;
@@ -283,7 +313,8 @@ TEST_CASE("diagnostics as JSON") {
     FAIL("must throw");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kConfig);
-    CHECK(std::string(error.what()) == "n.yaml:1:4: error: bad\n    1 | \xC3\xBC: x\n      |    ^\n      help: do this\n");
+    CHECK(std::string(error.what()) ==
+          "n.yaml:1:4: error: bad\n    1 | \xC3\xBC: x\n      |    ^\n      help: do this\n");
   }
 }
 

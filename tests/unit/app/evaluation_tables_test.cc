@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calibration, thresholds and the axes of sweeps, against brute force and worked examples.
 #include <doctest/doctest.h>
 
@@ -17,7 +18,8 @@ std::vector<Verdict> RandomPredictions(int count, uint32_t seed) {
   std::uniform_real_distribution<double> uniform(0, 1);
   std::vector<Verdict> predictions;
   for (int i = 0; i < count; ++i) {
-    const double confidence = i % 7 == 0 ? std::round(uniform(random) * 15) / 15 : uniform(random);  // some on the edges of bins
+    const double confidence = i % 7 == 0 ? std::round(uniform(random) * 15) / 15
+                                         : uniform(random);  // some on the edges of bins
     predictions.push_back({confidence, uniform(random) < confidence});
   }
   return predictions;
@@ -25,7 +27,8 @@ std::vector<Verdict> RandomPredictions(int count, uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("calibration: every prediction is in exactly one bin, and the error matches its definition") {
+TEST_CASE(
+    "calibration: every prediction is in exactly one bin, and the error matches its definition") {
   const std::vector<Verdict> predictions = RandomPredictions(500, 3);
   for (int count : {1, 10, 15}) {
     const std::vector<CalibrationBin> bins = CalibrationBins(predictions, count);
@@ -34,7 +37,8 @@ TEST_CASE("calibration: every prediction is in exactly one bin, and the error ma
     for (int b = 0; b < count; ++b) {
       double confidence = 0, right = 0, n = 0;
       for (const Verdict& p : predictions) {
-        const bool inside = (p.confidence * count > b || (b == 0 && p.confidence == 0)) && p.confidence * count <= b + 1;
+        const bool inside = (p.confidence * count > b || (b == 0 && p.confidence == 0)) &&
+                            p.confidence * count <= b + 1;
         if (!inside) continue;
         ++n, confidence += p.confidence, right += p.right ? 1 : 0;
       }
@@ -50,7 +54,8 @@ TEST_CASE("calibration: every prediction is in exactly one bin, and the error ma
     CHECK(ExpectedCalibrationError(bins) == doctest::Approx(error));
   }
   // Sure of everything, right half of the time.
-  CHECK(ExpectedCalibrationError(CalibrationBins(std::vector<Verdict>{{1, true}, {1, false}})) == doctest::Approx(0.5));
+  CHECK(ExpectedCalibrationError(CalibrationBins(std::vector<Verdict>{{1, true}, {1, false}})) ==
+        doctest::Approx(0.5));
   CHECK(ExpectedCalibrationError(CalibrationBins({})) == 0);
 }
 
@@ -66,7 +71,8 @@ TEST_CASE("confidence thresholds keep predictions above them") {
   }
   CHECK(ConfidenceThresholds(predictions).front().kept == 1);
   // Of none of these is anything as sure as that.
-  const std::vector<ConfidenceThreshold> unsure = ConfidenceThresholds(std::vector<Verdict>{{0.55, true}, {0.7, false}});
+  const std::vector<ConfidenceThreshold> unsure =
+      ConfidenceThresholds(std::vector<Verdict>{{0.55, true}, {0.7, false}});
   CHECK(unsure.back().kept == 0);
   CHECK(TableCell(unsure.back().accuracy) == "-");
   CHECK(TableCell(unsure.front().accuracy) == "0.5000");
@@ -74,7 +80,8 @@ TEST_CASE("confidence thresholds keep predictions above them") {
 
 TEST_CASE("thresholds of a decision: precision, recall and F1 of a worked example") {
   // At 0.5 three are called positive, two of them rightly, of three that are.
-  const std::vector<Scored> examples = {{0.9, true}, {0.8, false}, {0.6, true}, {0.4, true}, {0.1, false}};
+  const std::vector<Scored> examples = {
+      {0.9, true}, {0.8, false}, {0.6, true}, {0.4, true}, {0.1, false}};
   for (const DecisionThreshold& row : DecisionThresholds(examples)) {
     if (row.threshold != 0.5) continue;
     CHECK(row.precision == doctest::Approx(2.0 / 3));
@@ -82,7 +89,8 @@ TEST_CASE("thresholds of a decision: precision, recall and F1 of a worked exampl
     CHECK(row.f1 == doctest::Approx(2.0 / 3));
   }
   CHECK(DecisionThresholds(examples).front().recall == 1);
-  CHECK(TableCell(DecisionThresholds(examples).back().precision) == "-");  // nothing is called positive
+  CHECK(TableCell(DecisionThresholds(examples).back().precision) ==
+        "-");  // nothing is called positive
   CHECK(DecisionThresholds(examples).back().f1 == 0);
   CHECK(DecisionThresholds({}).front().f1 == 0);
 }
@@ -91,19 +99,24 @@ TEST_CASE("the axes of a sweep") {
   const auto list = ParseSweepAxis("train.lr=[0.1, 1e-3 ,'a,b', [x, y], {name: sgd, k: 2}]");
   REQUIRE(list);
   CHECK(list->key == "train.lr");
-  CHECK(list->values == std::vector<std::string>{"0.1", "1e-3", "'a,b'", "[x, y]", "{name: sgd, k: 2}"});
-  for (const char* plain : {"train.lr=0.1", "data.train.path=../photos", "name", "a=x..y"}) CHECK(!ParseSweepAxis(plain));
+  CHECK(list->values ==
+        std::vector<std::string>{"0.1", "1e-3", "'a,b'", "[x, y]", "{name: sgd, k: 2}"});
+  for (const char* plain : {"train.lr=0.1", "data.train.path=../photos", "name", "a=x..y"})
+    CHECK(!ParseSweepAxis(plain));
   CHECK_THROWS_WITH(ParseSweepAxis("a=[]"), doctest::Contains("the list is empty"));
   CHECK_THROWS_WITH(ParseSweepAxis("a=2..1"), doctest::Contains("from the lower"));
   CHECK_THROWS_WITH(Grid({*ParseSweepAxis("a=1..2")}), doctest::Contains("--random"));
 
-  const std::vector<SweepPoint> grid = Grid({*ParseSweepAxis("a=[1,2]"), *ParseSweepAxis("b=[x,y,z]")});
+  const std::vector<SweepPoint> grid =
+      Grid({*ParseSweepAxis("a=[1,2]"), *ParseSweepAxis("b=[x,y,z]")});
   CHECK(std::set<SweepPoint>(grid.begin(), grid.end()).size() == 6);
   CHECK(grid[1] == SweepPoint{{"a", "1"}, {"b", "y"}});
 }
 
 TEST_CASE("random draws: within their range, on its scale, the same for the same seed, each once") {
-  const std::vector<SweepAxis> axes = {*ParseSweepAxis("lr=1e-4..1"), *ParseSweepAxis("units=16..20"), *ParseSweepAxis("p=0.1..0.5")};
+  const std::vector<SweepAxis> axes = {*ParseSweepAxis("lr=1e-4..1"),
+                                       *ParseSweepAxis("units=16..20"),
+                                       *ParseSweepAxis("p=0.1..0.5")};
   const std::vector<SweepPoint> points = RandomPoints(axes, 400, 9);
   CHECK(points == RandomPoints(axes, 400, 9));
   CHECK(points != RandomPoints(axes, 400, 10));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TensorBoard's event files, read by the test's own decoder.
 #include "app/report/event_file.h"
 
@@ -52,7 +53,8 @@ std::vector<std::string> Records(const std::string& file) {
   return records;
 }
 
-// Fields of a message of protocol buffers: by number, numbers and bytes alike as text of their raw bits.
+// Fields of a message of protocol buffers: by number, numbers and bytes alike as text of their raw
+// bits.
 struct Message {
   std::map<int, uint64_t> numbers;
   std::map<int, std::string> bytes;
@@ -120,9 +122,12 @@ TEST_CASE("an event file holds its version, then scalars and images, each framed
   CHECK(Parse(records[0]).bytes.at(3) == "brain.Event:2");
   CHECK(std::bit_cast<double>(Parse(records[0]).numbers.at(1)) > 1.6e9);  // seconds since 1970
   CHECK(Parse(records[1]).numbers.at(2) == 301);
-  CHECK(Parse(Parse(records[1]).bytes.at(7)).numbers.at(1) == 1);  // a session starts: later steps in older files are obsolete
+  CHECK(Parse(Parse(records[1]).bytes.at(7)).numbers.at(1) ==
+        1);  // a session starts: later steps in older files are obsolete
 
-  const auto value = [&](size_t i) { return Parse(Parse(Parse(records[i]).bytes.at(5)).bytes.at(1)); };
+  const auto value = [&](size_t i) {
+    return Parse(Parse(Parse(records[i]).bytes.at(5)).bytes.at(1));
+  };
   CHECK(Parse(records[2]).numbers.at(2) == 300);
   CHECK(value(2).bytes.at(1) == "train/loss");
   CHECK(std::bit_cast<float>(static_cast<uint32_t>(value(2).numbers.at(2))) == 0.25F);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/expression.h"
 
 #include <doctest/doctest.h>
@@ -50,7 +51,8 @@ std::string Failure(const char* text) {
   try {
     Evaluate(text, SomeNames());
   } catch (const ExpressionError& error) {
-    return std::to_string(error.offset) + ": " + error.message + (error.help.empty() ? "" : "; " + error.help);
+    return std::to_string(error.offset) + ": " + error.message +
+           (error.help.empty() ? "" : "; " + error.help);
   }
   return "";
 }
@@ -67,13 +69,15 @@ TEST_CASE("expressions: what is wrong and where") {
   CHECK(Failure("9223372036854775807 + 1") == "20: the integer is too large");
   CHECK(Failure("pow(2, 3)").starts_with("0: there is no function 'pow'"));
   CHECK(Failure(std::string(1000, '(').c_str()).ends_with("the expression is nested too deeply"));
-  CHECK(Failure((std::string(100000, '-') + "1").c_str()).ends_with("the expression is nested too deeply"));
+  CHECK(Failure((std::string(100000, '-') + "1").c_str())
+            .ends_with("the expression is nested too deeply"));
 }
 
 TEST_CASE("expressions do not expand short texts into long ones") {
   const std::string half(kMaxAddedText / 2, 'a');
   CHECK(Value_(format("'{}' + '{}'", half, half).c_str()).size() == kMaxAddedText);
-  CHECK(Failure(format("'{}' + '{}b'", half, half).c_str()).ends_with("the text grows to 1025 bytes; expressions may add 1024"));
+  CHECK(Failure(format("'{}' + '{}b'", half, half).c_str())
+            .ends_with("the text grows to 1025 bytes; expressions may add 1024"));
   const auto expand = [](const std::string& text, const std::string& mode) {
     Names names;
     names.lookup = [&mode](std::string_view) { return std::optional<Constant>(mode); };
@@ -84,9 +88,12 @@ TEST_CASE("expressions do not expand short texts into long ones") {
     }
   };
   CHECK(expand("long ${mode} ${mode}", half).size() == 2 * half.size() + 6);
-  CHECK(expand("${mode} ${mode} ${mode}", half) == "16 to 23: the text grows to 1538 bytes; expressions may add 1024");
-  CHECK(expand("${mode}", half + half + half) == "0 to 7: the text grows to 1536 bytes; expressions may add 1024");
-  CHECK(expand(half + half + half + "${mode}", half).size() == 4 * half.size());  // what was written may be long
+  CHECK(expand("${mode} ${mode} ${mode}", half) ==
+        "16 to 23: the text grows to 1538 bytes; expressions may add 1024");
+  CHECK(expand("${mode}", half + half + half) ==
+        "0 to 7: the text grows to 1536 bytes; expressions may add 1024");
+  CHECK(expand(half + half + half + "${mode}", half).size() ==
+        4 * half.size());  // what was written may be long
 }
 
 TEST_CASE("expressions inside scalars") {

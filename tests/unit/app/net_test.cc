@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/config/net.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +14,8 @@ using Strings = std::vector<std::string>;
 
 const Node& NodeOf(const Symbol& symbol, const std::string& name) {
   const auto& nodes = symbol.graph().nodes;
-  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const Node& n) { return n.name == name; });
+  const auto found =
+      std::find_if(nodes.begin(), nodes.end(), [&](const Node& n) { return n.name == name; });
   REQUIRE_MESSAGE(found != nodes.end(), name);
   return *found;
 }
@@ -33,7 +35,8 @@ TEST_CASE("each layer takes the previous one; scalars become tuples; nodes know 
       "    - SoftmaxOutput: {name: softmax}\n");
   CHECK(o.text == "");
   const Symbol& s = o.net.symbol;
-  CHECK(s.ListArguments() == Strings{"data", "convolution0_weight", "convolution0_bias", "fullyconnected0_weight", "softmax_label"});
+  CHECK(s.ListArguments() == Strings{"data", "convolution0_weight", "convolution0_bias",
+                                     "fullyconnected0_weight", "softmax_label"});
   CHECK(ParamOf(s, "convolution0", "kernel") == "(3, 3)");
   CHECK(ParamOf(s, "convolution0", "pad") == "(1, 0)");
   CHECK(ParamOf(s, "fullyconnected0", "no_bias") == "True");
@@ -46,15 +49,19 @@ TEST_CASE("each layer takes the previous one; scalars become tuples; nodes know 
 }
 
 TEST_CASE("a scalar is expanded to the number of axes of its input") {
-  const Outcome o =
-      BuildLayers("    - Convolution: {num_filter: 4, kernel: 3}\n    - Activation\n    - Pooling: {kernel: 2, stride: 2}\n", "", "input: [3, 8]");
+  const Outcome o = BuildLayers(
+      "    - Convolution: {num_filter: 4, kernel: 3}\n    - Activation\n    - Pooling: {kernel: 2, "
+      "stride: 2}\n",
+      "", "input: [3, 8]");
   CHECK(o.text == "");
   CHECK(ParamOf(o.net.symbol, "convolution0", "kernel") == "(3,)");
   CHECK(ParamOf(o.net.symbol, "pooling0", "kernel") == "(2,)");
 }
 
 TEST_CASE("a pooling window without a stride gives a warning") {
-  const auto text = [](const std::string& pooling) { return BuildLayers("    - Pooling: {" + pooling + "}\n", "", "input: [3, 8, 8]").text; };
+  const auto text = [](const std::string& pooling) {
+    return BuildLayers("    - Pooling: {" + pooling + "}\n", "", "input: [3, 8, 8]").text;
+  };
   CHECK(text("kernel: 2")
             .find("'pooling0' has a window of (2, 2) and no stride, so the stride is 1") !=
         std::string::npos);
@@ -68,7 +75,8 @@ TEST_CASE("inputs by name, several outputs, forward references, attributes") {
       "    - elemwise_add: {name: sum, inputs: [parts.output1, early]}\n"
       "    - SliceChannel: {name: parts, inputs: data, num_outputs: 3}\n"
       "    - Activation: {name: early, inputs: parts.0, attrs: {ctx_group: a}}\n"
-      "    - FullyConnected: {name: fc, inputs: sum, num_hidden: 2, attrs: {lr_mult: 0, bias_lr_mult: 2}}\n"
+      "    - FullyConnected: {name: fc, inputs: sum, num_hidden: 2, attrs: {lr_mult: 0, "
+      "bias_lr_mult: 2}}\n"
       "    - Concat: {inputs: [fc, fc]}\n",
       "");
   CHECK(o.text.find("warning: nothing reads the layer") == std::string::npos);
@@ -95,7 +103,9 @@ TEST_CASE("shared parameters: declared ones and those of another layer") {
   CHECK(NodeOf(s, "w1").attrs.at("wd_mult") == "0");
 }
 
-TEST_CASE("blocks: parameters, defaults, own names, inputs, several outputs, and Variables from outside") {
+TEST_CASE(
+    "blocks: parameters, defaults, own names, inputs, several outputs, and Variables from "
+    "outside") {
   const Outcome o = BuildLayers(
       "    - Flatten\n"
       "    - Variable: {name: shared}\n"
@@ -118,8 +128,9 @@ TEST_CASE("blocks: parameters, defaults, own names, inputs, several outputs, and
       "      - Activation: {name: right, inputs: b}\n");
   CHECK(o.text == "");
   const Symbol& s = o.net.symbol;
-  CHECK(s.ListArguments() == Strings{"data", "one_fc_weight", "one_fc_bias", "one_back_weight", "shared", "unit0_fc_weight",
-                                     "unit0_fc_bias", "unit0_back_weight"});
+  CHECK(s.ListArguments() == Strings{"data", "one_fc_weight", "one_fc_bias", "one_back_weight",
+                                     "shared", "unit0_fc_weight", "unit0_fc_bias",
+                                     "unit0_back_weight"});
   CHECK(ParamOf(s, "one_fc", "num_hidden") == "16");
   CHECK(ParamOf(s, "unit0_fc", "num_hidden") == "24");
   CHECK(NodeOf(s, "unit0_activation0").name == "unit0_activation0");
@@ -129,7 +140,8 @@ TEST_CASE("blocks: parameters, defaults, own names, inputs, several outputs, and
 TEST_CASE("repeat with an index; vars; the number of classes") {
   const Outcome o = BuildLayers(
       "    - Flatten\n"
-      "    - repeat: {count: ${depth}, index: k, layers: [{FullyConnected: {name: fc${k}, num_hidden: ${base + 2 * k}}}, Activation]}\n"
+      "    - repeat: {count: ${depth}, index: k, layers: [{FullyConnected: {name: fc${k}, "
+      "num_hidden: ${base + 2 * k}}}, Activation]}\n"
       "    - FullyConnected: {num_hidden: ${classes}, name: last}\n",
       "vars: {base: 4, depth: ${base - 1}}\n");
   CHECK(o.text == "");
@@ -144,7 +156,8 @@ TEST_CASE("several inputs, several losses, labels by name, declared outputs") {
       "    - elemwise_add: {name: sum, inputs: [fc, right]}\n"
       "    - SoftmaxOutput: {name: kind, label: kind_of}\n"
       "    - LinearRegressionOutput: {name: size, inputs: sum, label: size_label}\n";
-  const Outcome o = BuildLayers(layers, "", "inputs: {left: [3], right: {shape: [4], dtype: float32}}");
+  const Outcome o =
+      BuildLayers(layers, "", "inputs: {left: [3], right: {shape: [4], dtype: float32}}");
   CHECK(o.text == "");
   CHECK(o.net.symbol.ListOutputs() == Strings{"kind_output", "size_output"});
   CHECK(o.net.labels.size() == 2);
@@ -171,8 +184,9 @@ TEST_CASE("a label that layers read is an input with a shape") {
 }
 
 TEST_CASE("shape errors are reported at their layer") {
-  const Outcome o = BuildLayers("    - Flatten\n    - unit: {name: u}\n",
-                                "blocks: {unit: {layers: [{Convolution: {name: conv, num_filter: 2, kernel: 3}}]}}\n");
+  const Outcome o = BuildLayers(
+      "    - Flatten\n    - unit: {name: u}\n",
+      "blocks: {unit: {layers: [{Convolution: {name: conv, num_filter: 2, kernel: 3}}]}}\n");
   CHECK(o.text == "");
   config::Diagnostics diagnostics(o.sources);
   try {

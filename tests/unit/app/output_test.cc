@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Untrusted names in terminal output and spreadsheets.
 #include "app/report/output.h"
 
@@ -13,19 +14,25 @@ TEST_CASE("names cannot control a terminal") {
   CHECK(Printable("a\nb\rc\td") == "a\\nb\\rc\\td");
   CHECK(Printable(std::string("x\0y", 3)) == "x\\x00y");
   CHECK(Printable("\x1b[2J\x7f") == "\\x1b[2J\\x7f");
-  CHECK(Printable("\u009b31m") == "\\x9b31m");                              // a control character of two bytes
-  CHECK(Printable("safe\u202egpj.exe") == "safe\\u202egpj.exe");            // turns the direction of writing
-  CHECK(Printable("a\u2028b") == "a\\u2028b");                              // ends a line
-  CHECK(Printable("\xff\xc3(\xe2\x82") == "\\xff\\xc3(\\xe2\\x82");          // invalid UTF-8, and truncated
-  CHECK(Printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");  // longer than it must be, and half a pair
+  CHECK(Printable("\u009b31m") == "\\x9b31m");  // a control character of two bytes
+  CHECK(Printable("safe\u202egpj.exe") == "safe\\u202egpj.exe");  // turns the direction of writing
+  CHECK(Printable("a\u2028b") == "a\\u2028b");                    // ends a line
+  CHECK(Printable("\xff\xc3(\xe2\x82") == "\\xff\\xc3(\\xe2\\x82");  // invalid UTF-8, and truncated
+  CHECK(Printable("\xc0\x8a\xed\xa0\x80") ==
+        "\\xc0\\x8a\\xed\\xa0\\x80");  // longer than it must be, and half a pair
   CHECK(PrintableLines("one\n  two\x1b[0m\tthree\r\n") == "one\n  two\\x1b[0m\tthree\\r\n");
   CHECK(PrintableLines("") == "");
 }
 
-TEST_CASE("a diagnostic shows control characters of names and values escaped, and keeps its own lines") {
+TEST_CASE(
+    "a diagnostic shows control characters of names and values escaped, and keeps its own lines") {
   config::SourceMap sources;
   const int file = sources.AddFile("a\x1b.yaml", "k\u202e: \x1b[31m\u009b\n", ".");
-  const config::Diagnostic diagnostic{config::Severity::kError, {file, 1, 7, 4}, "no '\x1b[31m\nerror: \u009b'", "try '\a'", {"in '\r'"}};
+  const config::Diagnostic diagnostic{config::Severity::kError,
+                                      {file, 1, 7, 4},
+                                      "no '\x1b[31m\nerror: \u009b'",
+                                      "try '\a'",
+                                      {"in '\r'"}};
   CHECK(config::Render(diagnostic, sources) ==
         "a\\x1b.yaml:1:5: error: no '\\x1b[31m\\nerror: \\x9b'\n"
         "    1 | k\\u202e: \\x1b[31m\\x9b\n"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/commands/pipeline_spec.h"
 
 #include <doctest/doctest.h>
@@ -6,8 +7,9 @@ namespace mxtrain::commands {
 namespace {
 
 TEST_CASE("an older pipeline without rounding keeps the earlier rounding; a new one names it") {
-  const std::string before = R"({"source":"image_folder","params":[],"transforms":[{"name":"resize","params":[["size","36"]]},)"
-                             R"({"name":"flip","params":[]},{"name":"center_crop","params":[["","32"]]}],"metrics":[],"exact_decode":true})";
+  const std::string before =
+      R"({"source":"image_folder","params":[],"transforms":[{"name":"resize","params":[["size","36"]]},)"
+      R"({"name":"flip","params":[]},{"name":"center_crop","params":[["","32"]]}],"metrics":[],"exact_decode":true})";
   const PipelineSpec spec = PipelineSpec::FromJson(before);
   REQUIRE(spec.transforms.size() == 3);
   CHECK(spec.transforms[0].kwargs == Kwargs{{"size", "36"}, {"rounding", "earlier"}});

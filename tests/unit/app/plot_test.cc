@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -43,9 +44,10 @@ int Count(const std::string& text, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("ticks are at 1, 2 or 5 times a power of ten, within the axis, about as many as requested") {
-  for (const auto& [low, high] :
-       std::vector<std::pair<double, double>>{{0, 1}, {-3, 7}, {0.001, 0.0013}, {12345, 99999}, {-1e-5, 1e-5}, {5, 5}}) {
+TEST_CASE(
+    "ticks are at 1, 2 or 5 times a power of ten, within the axis, about as many as requested") {
+  for (const auto& [low, high] : std::vector<std::pair<double, double>>{
+           {0, 1}, {-3, 7}, {0.001, 0.0013}, {12345, 99999}, {-1e-5, 1e-5}, {5, 5}}) {
     for (int count : {2, 5, 9}) {
       const Axis axis({}, {low, high}, count);
       REQUIRE(!axis.ticks().empty());
@@ -59,7 +61,8 @@ TEST_CASE("ticks are at 1, 2 or 5 times a power of ten, within the axis, about a
         const double digit = step / std::pow(10, std::floor(std::log10(step) + 1e-6));
         CHECK(std::min({std::abs(digit - 1), std::abs(digit - 2), std::abs(digit - 5)}) < 1e-3);
         CHECK(axis.ticks()[i].text != axis.ticks()[i - 1].text);
-        CHECK(std::abs(std::stod(axis.ticks()[i].text) - axis.ticks()[i].value) < 1e-3 * step);  // the text matches the position
+        CHECK(std::abs(std::stod(axis.ticks()[i].text) - axis.ticks()[i].value) <
+              1e-3 * step);  // the text matches the position
       }
     }
   }
@@ -76,7 +79,8 @@ TEST_CASE("axes of whole numbers, logarithmic axes, axes without data") {
   const Axis narrow({.log = true}, {0.2, 0.4}, 8);
   CHECK(narrow.ticks().size() >= 2);
   CHECK(!Axis({}, {}, 5).ticks().empty());
-  CHECK(!Axis({}, {std::numeric_limits<double>::quiet_NaN()}, 5).Shows(std::numeric_limits<double>::infinity()));
+  CHECK(!Axis({}, {std::numeric_limits<double>::quiet_NaN()}, 5)
+             .Shows(std::numeric_limits<double>::infinity()));
 }
 
 TEST_CASE("the raster covers the same fraction of each pixel as the polygon") {
@@ -94,7 +98,10 @@ TEST_CASE("the raster covers the same fraction of each pixel as the polygon") {
       for (int x = 0; x < kSize; ++x) {
         double inside = 0;
         for (int k = 0; k < kSamples * kSamples; ++k) {
-          inside += Inside(triangle, x + (k % kSamples + 0.5) / kSamples, y + (k / kSamples + 0.5) / kSamples) ? 1 : 0;
+          inside += Inside(triangle, x + (k % kSamples + 0.5) / kSamples,
+                           y + (k / kSamples + 0.5) / kSamples)
+                        ? 1
+                        : 0;
         }
         worst = std::max(worst, std::abs(inside / (kSamples * kSamples) - Darkness(image, x, y)));
       }
@@ -117,7 +124,8 @@ TEST_CASE("text: widths add up, any bytes are drawn, long text is truncated") {
   CHECK(TextWidth("mm", 12) == doctest::Approx(2 * TextWidth("m", 12)));
   CHECK(TextWidth("m", 24) == doctest::Approx(2 * TextWidth("m", 12)));
   CHECK(TextWidth("i", 12) < TextWidth("m", 12));
-  CHECK(TextWidth("\xff\xc3", 12) == doctest::Approx(2 * TextWidth("\uFFFD", 12)));  // bytes that are no UTF-8
+  CHECK(TextWidth("\xff\xc3", 12) ==
+        doctest::Approx(2 * TextWidth("\uFFFD", 12)));  // bytes that are no UTF-8
   CHECK(!TextOutline("ß", 12).empty());
   CHECK(TextOutline(" ", 12).empty());
   const std::string cut = FitText("a name that is too long for its place", 12, 80);
@@ -150,11 +158,20 @@ TEST_CASE("an SVG contains the same shapes, with everything escaped") {
 
 TEST_CASE("a chart draws and labels every curve, interrupted at missing values") {
   const double none = std::numeric_limits<double>::quiet_NaN();
-  Chart chart{.title = "loss", .subtitle = "", .x = {.label = "epoch"}, .y = {.label = "loss"}, .series = {}, .marks = {{2, "best"}}};
+  Chart chart{.title = "loss",
+              .subtitle = "",
+              .x = {.label = "epoch"},
+              .y = {.label = "loss"},
+              .series = {},
+              .marks = {{2, "best"}}};
   chart.series = {{.name = "training", .points = {{1, 3}, {2, 2}, {3, none}, {4, 1}, {5, 0.5}}},
-                  {.name = "columns", .points = {{1, 1}, {2, 2}}, .kind = Chart::Series::Kind::kColumns, .width = 1}};
+                  {.name = "columns",
+                   .points = {{1, 1}, {2, 2}},
+                   .kind = Chart::Series::Kind::kColumns,
+                   .width = 1}};
   const std::string svg = ToSvg(Draw(chart));
-  for (const char* text : {">loss<", ">training<", ">columns<", ">best<", ">epoch<"}) CHECK(Count(svg, text) >= 1);
+  for (const char* text : {">loss<", ">training<", ">columns<", ">best<", ">epoch<"})
+    CHECK(Count(svg, text) >= 1);
   CHECK(Count(svg, "stroke=\"#0072b2\"") == 3);  // two pieces, and the sample in the legend
   CHECK(Count(svg, "fill=\"#d55e00\"") == 3);    // two columns, and the sample
   CHECK(Count(svg, "nan") == 0);

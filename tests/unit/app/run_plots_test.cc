@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data of a run's plots.
 #include "app/report/run_plots.h"
 
@@ -7,7 +8,9 @@
 
 namespace mxtrain::report {
 
-TEST_CASE("learning rates of a run: several per epoch, of its last repetition, only from complete lines") {
+TEST_CASE(
+    "learning rates of a run: several per epoch, of its last repetition, only from complete "
+    "lines") {
   const test::TempDir dir;
   dir.Write("events.jsonl",
             R"({"event":"start","schema":1}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shape_operators.h"
 
 #include <climits>
@@ -15,7 +16,10 @@ struct ConvolutionParam : Parameter<ConvolutionParam> {
     f.Add("kernel", &ConvolutionParam::kernel).Required().Help("window, (h, w)");
     f.Add("stride", &ConvolutionParam::stride).Default(TShape{}).Help("step of the window");
     f.Add("pad", &ConvolutionParam::pad).Default(TShape{}).Help("zeros on both sides");
-    f.Add("num_filter", &ConvolutionParam::num_filter).Required().Range(1, INT_MAX).Help("number of output channels");
+    f.Add("num_filter", &ConvolutionParam::num_filter)
+        .Required()
+        .Range(1, INT_MAX)
+        .Help("number of output channels");
     f.Add("num_group", &ConvolutionParam::num_group).Default(1).Range(1).Help("groups of channels");
     f.Add("no_bias", &ConvolutionParam::no_bias).Default(false).Help("without the bias");
     f.Ignored("workspace", "scratch size of MXNet");
@@ -30,21 +34,23 @@ class Convolution : public PropertyWithParam<ConvolutionParam> {
  public:
   std::string TypeString() const override { return "Convolution"; }
   std::vector<std::string> ListArguments() const override {
-    return param_.no_bias ? std::vector<std::string>{"data", "weight"} : std::vector<std::string>{"data", "weight", "bias"};
+    return param_.no_bias ? std::vector<std::string>{"data", "weight"}
+                          : std::vector<std::string>{"data", "weight", "bias"};
   }
   bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
     const TShape data = (*in)[0];
     if (!data.known()) return false;
     if (data.ndim() != param_.kernel.ndim() + 2) {
-      Throw(ErrorKind::kConfig, "Convolution: data has shape {}, but a kernel {} needs {} axes", data.ToString(), param_.kernel.ToString(),
-            param_.kernel.ndim() + 2);
+      Throw(ErrorKind::kConfig, "Convolution: data has shape {}, but a kernel {} needs {} axes",
+            data.ToString(), param_.kernel.ToString(), param_.kernel.ndim() + 2);
     }
     TShape weight = data, result = data;
     weight[0] = result[1] = param_.num_filter;
     weight[1] = data[1] / param_.num_group;
     for (int i = 0; i < param_.kernel.ndim(); ++i) {
       weight[i + 2] = param_.kernel[i];
-      result[i + 2] = (data[i + 2] + 2 * At(param_.pad, i, 0) - param_.kernel[i]) / At(param_.stride, i, 1) + 1;
+      result[i + 2] =
+          (data[i + 2] + 2 * At(param_.pad, i, 0) - param_.kernel[i]) / At(param_.stride, i, 1) + 1;
     }
     UnifyShape(weight, &(*in)[1], "Convolution", "weight");
     if (!param_.no_bias) UnifyShape(TShape{param_.num_filter}, &(*in)[2], "Convolution", "bias");
@@ -61,8 +67,14 @@ struct PoolingParam : Parameter<PoolingParam> {
     f.Add("kernel", &PoolingParam::kernel).Default(TShape{}).Help("window");
     f.Add("stride", &PoolingParam::stride).Default(TShape{}).Help("step of the window");
     f.Add("pad", &PoolingParam::pad).Default(TShape{}).Help("cells on both sides");
-    f.Add("pool_type", &PoolingParam::pool_type).Enum({{"max", 0}, {"avg", 1}, {"sum", 2}}).Default(0).Help("what is taken");
-    f.Add("pooling_convention", &PoolingParam::pooling_convention).Enum({{"valid", 0}, {"full", 1}}).Default(0).Help("rounding");
+    f.Add("pool_type", &PoolingParam::pool_type)
+        .Enum({{"max", 0}, {"avg", 1}, {"sum", 2}})
+        .Default(0)
+        .Help("what is taken");
+    f.Add("pooling_convention", &PoolingParam::pooling_convention)
+        .Enum({{"valid", 0}, {"full", 1}})
+        .Default(0)
+        .Help("rounding");
     f.Add("global_pool", &PoolingParam::global_pool).Default(false).Help("the whole plane");
   }
 };
@@ -73,8 +85,11 @@ class Pooling : public PropertyWithParam<PoolingParam> {
     TShape result = (*in)[0];
     if (!result.known()) return false;
     for (int i = 2; i < result.ndim(); ++i) {
-      const int64_t stride = At(param_.stride, i - 2, 1), span = result[i] + 2 * At(param_.pad, i - 2, 0) - At(param_.kernel, i - 2, 1);
-      result[i] = param_.global_pool ? 1 : (span + (param_.pooling_convention ? stride - 1 : 0)) / stride + 1;
+      const int64_t stride = At(param_.stride, i - 2, 1),
+                    span = result[i] + 2 * At(param_.pad, i - 2, 0) - At(param_.kernel, i - 2, 1);
+      result[i] = param_.global_pool
+                      ? 1
+                      : (span + (param_.pooling_convention ? stride - 1 : 0)) / stride + 1;
     }
     UnifyShape(result, &(*out)[0], "Pooling", "output");
     return true;
@@ -94,11 +109,14 @@ class BatchNorm : public PropertyWithParam<BatchNormParam> {
  public:
   std::string TypeString() const override { return "BatchNorm"; }
   std::vector<std::string> ListArguments() const override { return {"data", "gamma", "beta"}; }
-  std::vector<std::string> ListAuxiliaryStates() const override { return {"moving_mean", "moving_var"}; }
+  std::vector<std::string> ListAuxiliaryStates() const override {
+    return {"moving_mean", "moving_var"};
+  }
   bool InferShape(Shapes* in, Shapes* out, Shapes* aux) const override {
     if (!(*in)[0].known()) return false;
     const TShape channels{(*in)[0][1]};
-    for (TShape* shape : {&(*in)[1], &(*in)[2], &(*aux)[0], &(*aux)[1]}) UnifyShape(channels, shape, "BatchNorm", "channels");
+    for (TShape* shape : {&(*in)[1], &(*in)[2], &(*aux)[0], &(*aux)[1]})
+      UnifyShape(channels, shape, "BatchNorm", "channels");
     UnifyShape((*in)[0], &(*out)[0], "BatchNorm", "output");
     return true;
   }
@@ -116,12 +134,14 @@ class FullyConnected : public PropertyWithParam<HiddenParam> {
  public:
   std::string TypeString() const override { return "FullyConnected"; }
   std::vector<std::string> ListArguments() const override {
-    return param_.no_bias ? std::vector<std::string>{"data", "weight"} : std::vector<std::string>{"data", "weight", "bias"};
+    return param_.no_bias ? std::vector<std::string>{"data", "weight"}
+                          : std::vector<std::string>{"data", "weight", "bias"};
   }
   bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
     const TShape data = (*in)[0];
     if (!data.known()) return false;
-    UnifyShape(TShape{param_.num_hidden, data.Product(1, data.ndim())}, &(*in)[1], "FullyConnected", "weight");
+    UnifyShape(TShape{param_.num_hidden, data.Product(1, data.ndim())}, &(*in)[1], "FullyConnected",
+               "weight");
     if (!param_.no_bias) UnifyShape(TShape{param_.num_hidden}, &(*in)[2], "FullyConnected", "bias");
     UnifyShape(TShape{data[0], param_.num_hidden}, &(*out)[0], "FullyConnected", "output");
     return true;
@@ -175,7 +195,9 @@ class Concat : public PropertyWithParam<ConcatParam> {
 
 struct SliceParam : Parameter<SliceParam> {
   int num_outputs;
-  static void Declare(Fields<SliceParam>& f) { f.Add("num_outputs", &SliceParam::num_outputs).Required().Range(1).Help("number of parts"); }
+  static void Declare(Fields<SliceParam>& f) {
+    f.Add("num_outputs", &SliceParam::num_outputs).Required().Range(1).Help("number of parts");
+  }
 };
 class SliceChannel : public PropertyWithParam<SliceParam> {
  public:
@@ -199,7 +221,10 @@ struct LooseParam : Parameter<LooseParam> {
   int act_type;
   float p, a_min, a_max, scalar, grad_scale;
   static void Declare(Fields<LooseParam>& f) {
-    f.Add("act_type", &LooseParam::act_type).Enum({{"relu", 0}, {"sigmoid", 1}, {"tanh", 2}}).Default(0).Help("function");
+    f.Add("act_type", &LooseParam::act_type)
+        .Enum({{"relu", 0}, {"sigmoid", 1}, {"tanh", 2}})
+        .Default(0)
+        .Help("function");
     f.Add("p", &LooseParam::p).Default(0.5f).Range(0, 1).Help("share that is dropped");
     f.Add("a_min", &LooseParam::a_min).Default(0).Help("lower bound");
     f.Add("a_max", &LooseParam::a_max).Default(6).Help("upper bound");
@@ -213,12 +238,15 @@ class Elementwise : public PropertyWithParam<LooseParam> {
       : type_(std::move(type)), arguments_(std::move(arguments)), loss_(loss) {}
   std::string TypeString() const override { return type_; }
   std::vector<std::string> ListArguments() const override { return arguments_; }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in,
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in,
                                              const std::vector<int>& out) const override {
     if (loss_) return out;
     return OperatorProperty::DeclareBackwardDependency(out_grad, in, out);
   }
-  bool HasGradient(int argument) const override { return arguments_[static_cast<size_t>(argument)] != "label"; }
+  bool HasGradient(int argument) const override {
+    return arguments_[static_cast<size_t>(argument)] != "label";
+  }
   bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
     for (const TShape& shape : *in) UnifyShape(shape, &(*out)[0], type_, "input");
     for (TShape& shape : *in) UnifyShape((*out)[0], &shape, type_, "output");
@@ -245,7 +273,8 @@ class SoftmaxOutput : public Elementwise {
 
 template <typename Property>
 void Add(OperatorRegistry& registry, const std::string& name) {
-  if (!registry.Has(name)) registry.AddProperty(name, {}, [] { return std::make_unique<Property>(); });
+  if (!registry.Has(name))
+    registry.AddProperty(name, {}, [] { return std::make_unique<Property>(); });
 }
 
 }  // namespace
@@ -265,11 +294,15 @@ void AddShapeOperators(OperatorRegistry& registry) {
     bool loss;
   };
   const std::vector<std::string> one = {"data"}, two = {"lhs", "rhs"};
-  for (const Row& row : {Row{"Activation", one, false}, Row{"Dropout", one, false}, Row{"clip", one, false}, Row{"square", one, false},
-                         Row{"smooth_l1", one, false}, Row{"elemwise_add", two, false}, Row{"elemwise_sub", two, false},
-                         Row{"MakeLoss", one, true}, Row{"BlockGrad", one, true}, Row{"LinearRegressionOutput", {"data", "label"}, true}}) {
+  for (const Row& row :
+       {Row{"Activation", one, false}, Row{"Dropout", one, false}, Row{"clip", one, false},
+        Row{"square", one, false}, Row{"smooth_l1", one, false}, Row{"elemwise_add", two, false},
+        Row{"elemwise_sub", two, false}, Row{"MakeLoss", one, true}, Row{"BlockGrad", one, true},
+        Row{"LinearRegressionOutput", {"data", "label"}, true}}) {
     if (registry.Has(row.name)) continue;
-    registry.AddProperty(row.name, {}, [row] { return std::make_unique<Elementwise>(row.name, row.arguments, row.loss); });
+    registry.AddProperty(row.name, {}, [row] {
+      return std::make_unique<Elementwise>(row.name, row.arguments, row.loss);
+    });
   }
 }
 

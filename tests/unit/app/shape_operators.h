@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Operators with names, parameters and shapes but no kernels: tests of the net grammar do not depend on the real operators.
+// Operators with names, parameters and shapes but no kernels: tests of the net grammar do not
+// depend on the real operators.
 #include <memory>
 
 #include "mxtrain/operator/registry.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays on an asynchronous, small device whose memory the host cannot access: the contract of
 // copies and of memory.
 #include <doctest/doctest.h>
@@ -31,7 +32,8 @@ class Gate {
 
 void PushToDevice(Runtime& runtime, const NDArray& array, std::function<void()> work) {
   const engine::VarHandle writes[] = {array.var()};
-  runtime.engine().PushSync([work = std::move(work)](RunContext ctx) { Do(ctx, work); }, {}, writes, {.ctx = array.ctx(), .name = "work"});
+  runtime.engine().PushSync([work = std::move(work)](RunContext ctx) { Do(ctx, work); }, {}, writes,
+                            {.ctx = array.ctx(), .name = "work"});
 }
 
 NDArray MebibyteOn(Runtime& runtime, Context ctx) {
@@ -72,13 +74,17 @@ TEST_CASE("a device that is full waits for the memory that its own work still us
   CHECK(runtime->storage().GetStats(kGpu).peak <= 3 * kMiB);
 }
 
-TEST_CASE("a device that is full for good is an error of the array that could not be allocated, and the rest continues") {
+TEST_CASE(
+    "a device that is full for good is an error of the array that could not be allocated, and the "
+    "rest continues") {
   const auto runtime = NewSmallGpuRuntime(3 * kMiB);
-  NDArray a = MebibyteOn(*runtime, kGpu), b = MebibyteOn(*runtime, kGpu), c = MebibyteOn(*runtime, kGpu);
+  NDArray a = MebibyteOn(*runtime, kGpu), b = MebibyteOn(*runtime, kGpu),
+          c = MebibyteOn(*runtime, kGpu);
   NDArray d(*runtime, {kMiB / 4}, DType::kFloat32, kGpu, Layout(), "the fourth");
   a.Fill(1), b.Fill(2), c.Fill(3);
   d.CopyFrom(a);
-  CHECK_THROWS_WITH_AS(d.WaitToRead(), doctest::Contains("no room for 1 MiB ('the fourth'): 3 MiB in use"), Error);
+  CHECK_THROWS_WITH_AS(d.WaitToRead(),
+                       doctest::Contains("no room for 1 MiB ('the fourth'): 3 MiB in use"), Error);
   CHECK(c.ToVector()[0] == 3);
   c = NDArray();
   d.CopyFrom(b);  // all of it, so the error is cleared
@@ -130,7 +136,8 @@ TEST_CASE("parts of one array that overlap are copied as if all were read first,
           array.Slice(to, to + length).CopyFrom(array.Slice(from, from + length));
           std::vector<float> wanted = numbers;
           for (int64_t i = 0; i < length; ++i) wanted[to + i] = numbers[from + i];
-          CHECK_MESSAGE(array.ToVector() == wanted, length, " from ", from, " to ", to, " on ", ctx.ToString());
+          CHECK_MESSAGE(array.ToVector() == wanted, length, " from ", from, " to ", to, " on ",
+                        ctx.ToString());
         }
       }
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of the test: an operator with one fault at a time must be caught, and without a fault must
 // pass.
 #include "tests/support/operator_case.h"
@@ -33,7 +34,8 @@ enum class Fault {
 class TwiceProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "Twice"; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>*) const override {
     return InferSameShape(*this, in, out);
   }
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& head, const std::vector<int>&,
@@ -47,32 +49,43 @@ class Twice final : public Operator {
  public:
   explicit Twice(Fault fault) : fault_(fault) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (fault_ == Fault::kAllocates) delete new volatile int(1);
     if (fault_ == Fault::kChangesItsInput) WriteFirst(in[0]);
-    if (fault_ == Fault::kWritesWhereNothingIsWanted && req[0] == OpReqType::kNullOp) WriteFirst(out[0]);
-    const double factor = fault_ == Fault::kForwardSign ? -2 : fault_ == Fault::kCountsRuns ? 2 + runs_++ * 1e-3 : 2;
-    Scale(ctx, fault_ == Fault::kForgetsToAdd && req[0] == OpReqType::kAddTo ? OpReqType::kWriteTo : req[0], factor, in[0], out[0]);
+    if (fault_ == Fault::kWritesWhereNothingIsWanted && req[0] == OpReqType::kNullOp)
+      WriteFirst(out[0]);
+    const double factor = fault_ == Fault::kForwardSign  ? -2
+                          : fault_ == Fault::kCountsRuns ? 2 + runs_++ * 1e-3
+                                                         : 2;
+    Scale(ctx,
+          fault_ == Fault::kForgetsToAdd && req[0] == OpReqType::kAddTo ? OpReqType::kWriteTo
+                                                                        : req[0],
+          factor, in[0], out[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const bool forgets = fault_ == Fault::kForgetsToAddGradient && req[0] == OpReqType::kAddTo;
-    Scale(ctx, forgets ? OpReqType::kWriteTo : req[0], fault_ == Fault::kGradientFactor ? 2.01 : 2, out_grad[0], in_grad[0]);
+    Scale(ctx, forgets ? OpReqType::kWriteTo : req[0], fault_ == Fault::kGradientFactor ? 2.01 : 2,
+          out_grad[0], in_grad[0]);
   }
 
  private:
   static void WriteFirst(const TBlob& blob) {
-    SwitchFloating(blob.type, "Twice", [&](auto tag) { *blob.dptr<typename decltype(tag)::type>() = 77; });
+    SwitchFloating(blob.type, "Twice",
+                   [&](auto tag) { *blob.dptr<typename decltype(tag)::type>() = 77; });
   }
-  void Scale(const OpContext& ctx, OpReqType req, double factor, const TBlob& from, const TBlob& to) const {
+  void Scale(const OpContext& ctx, OpReqType req, double factor, const TBlob& from,
+             const TBlob& to) const {
     SwitchFloating(to.type, "Twice", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const int64_t last = to.StoredSize() - 1;
       const T kept = to.dptr<T>()[last];
       const T* x = from.dptr<T>();
       const double shift = fault_ == Fault::kPadding && !to.layout.plain() ? 1e-9 : 0;
-      Map<T>(ctx.run_ctx, to, req, [=](int64_t i) { return factor * static_cast<double>(x[i]) + shift; });
+      Map<T>(ctx.run_ctx, to, req,
+             [=](int64_t i) { return factor * static_cast<double>(x[i]) + shift; });
       if (fault_ == Fault::kLeavesAnElement) to.dptr<T>()[last] = kept;
       if (fault_ == Fault::kWritesBeyond) to.dptr<T>()[last + 1] = 1;
     });
@@ -85,26 +98,31 @@ class Twice final : public Operator {
 CaseReport Examine(Fault fault) {
   OperatorRegistry registry;
   registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
-  const auto plan = [fault](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
+  const auto plan = [fault](const OperatorProperty& property, const PlanRequest& request,
+                            Backend&) -> Expected<Plan, Refusal> {
     Plan plan = FlatPlan(property, request, true);
     if (fault == Fault::kUndeclaredPair) plan.backward_inplace = {{0, 0}};
     plan.make = [fault] { return std::make_unique<Twice>(fault); };
     return plan;
   };
-  registry.AddKernel(LastKernel<OnCpu>("Twice", plan, fault == Fault::kTakesIntegers ? Takes::kEveryType : Takes::kFloats));
+  registry.AddKernel(LastKernel<OnCpu>(
+      "Twice", plan, fault == Fault::kTakesIntegers ? Takes::kEveryType : Takes::kFloats));
   OperatorCase c;
   c.name = "twice";
   c.op = "Twice";
   c.shapes = {{2, 5, 3, 3}};
   c.inputs = {Uniform(-1, 1)};
-  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return 2 * x; })}; };
+  c.forward = [](const Arrays& in, const Arrays&) {
+    return Arrays{Apply(in[0], [](double x) { return 2 * x; })};
+  };
   return ExamineCase(c, registry, TestBackend());
 }
 
 bool Finds(Fault fault, const std::string& text) {
   const CaseReport report = Examine(fault);
-  return std::any_of(report.problems.begin(), report.problems.end(),
-                     [&](const std::string& problem) { return problem.find(text) != std::string::npos; });
+  return std::any_of(
+      report.problems.begin(), report.problems.end(),
+      [&](const std::string& problem) { return problem.find(text) != std::string::npos; });
 }
 
 TEST_CASE("an operator case accepts a correct operator") {
@@ -134,18 +152,23 @@ TEST_CASE("an operator case reports refusals and is timed") {
   OperatorRegistry registry;
   registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
   registry.AddKernel({"Twice", DeviceType::kCPU, "never", 1,
-                   [](const OperatorProperty&, const PlanRequest&, Backend&) { return Expected<Plan, Refusal>(Refusal{"not today"}); }});
-  registry.AddKernel(LastKernel<OnCpu>("Twice", [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
-    Plan plan = PlainPlan(property, request);
-    plan.make = [] { return std::make_unique<Twice>(Fault::kNone); };
-    return Expected<Plan, Refusal>(std::move(plan));
-  }));
+                      [](const OperatorProperty&, const PlanRequest&, Backend&) {
+                        return Expected<Plan, Refusal>(Refusal{"not today"});
+                      }});
+  registry.AddKernel(LastKernel<OnCpu>(
+      "Twice", [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+        Plan plan = PlainPlan(property, request);
+        plan.make = [] { return std::make_unique<Twice>(Fault::kNone); };
+        return Expected<Plan, Refusal>(std::move(plan));
+      }));
   OperatorCase c;
   c.name = "twice";
   c.op = "Twice";
   c.shapes = {{3, 5}};
   c.inputs = {Uniform(-1, 1)};
-  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return 2 * x; })}; };
+  c.forward = [](const Arrays& in, const Arrays&) {
+    return Arrays{Apply(in[0], [](double x) { return 2 * x; })};
+  };
   const CaseReport report = ExamineCase(c, registry, TestBackend());
   CHECK(report.problems.empty());
   CHECK(report.kernels.at(0).refusal == "not today");
@@ -166,11 +189,15 @@ TEST_CASE("an operator case runs on a device whose memory the host cannot access
   c.op = "elemwise_mul";
   c.shapes = {{2, 5, 3, 3}, {2, 5, 3, 3}};
   c.inputs = {Uniform(-1, 1)};
-  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], in[1], [](double x, double y) { return x * y; })}; };
+  c.forward = [](const Arrays& in, const Arrays&) {
+    return Arrays{Apply(in[0], in[1], [](double x, double y) { return x * y; })};
+  };
   const CaseReport report = ExamineCase(c, runtime->operators(), runtime->backend(gpu), gpu);
   CHECK(report.problems == std::vector<std::string>{});
   CHECK(report.trials > 10);
-  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], in[1], [](double x, double y) { return x * y + 1e-3; })}; };
+  c.forward = [](const Arrays& in, const Arrays&) {
+    return Arrays{Apply(in[0], in[1], [](double x, double y) { return x * y + 1e-3; })};
+  };
   CHECK(!ExamineCase(c, runtime->operators(), runtime->backend(gpu), gpu).problems.empty());
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "mxtrain/operator/imperative.h"
@@ -38,7 +39,8 @@ TEST_CASE("a plug-in adds its operators") {
   const auto backend = NewCpuBackend(1);
   const auto op = twice->CreatePlan(registry, request, *backend).make();
   float x[] = {1, -2, 3}, y[] = {0, 0, 0};
-  const TBlob from[] = {{x, TShape{3}, DType::kFloat32, {}, {}}}, to[] = {{y, TShape{3}, DType::kFloat32, {}, {}}};
+  const TBlob from[] = {{x, TShape{3}, DType::kFloat32, {}, {}}},
+              to[] = {{y, TShape{3}, DType::kFloat32, {}, {}}};
   op->Forward({}, from, req, to, {});
   CHECK(y[0] == 2);
   CHECK(y[1] == -4);
@@ -47,10 +49,13 @@ TEST_CASE("a plug-in adds its operators") {
 
 TEST_CASE("files that are not plug-ins for this program are rejected by name") {
   const std::string foreign = PluginFile("foreign_abi"), none = PluginFile("no_plugin");
-  CHECK(LoadError(foreign) == "the plug-in " + foreign + " (stranger, built with mxtrain 9.9.9) has ABI number " +
-                                  std::to_string(kPluginAbi + 41) + ", but this program has " + std::to_string(kPluginAbi) +
-                                  "; rebuild it");
-  CHECK(LoadError(none) == none + " is not an mxtrain plug-in: symbol mxtrain_plugin_info is missing; build it with mxtrain_add_plugin");
+  CHECK(LoadError(foreign) == "the plug-in " + foreign +
+                                  " (stranger, built with mxtrain 9.9.9) has ABI number " +
+                                  std::to_string(kPluginAbi + 41) + ", but this program has " +
+                                  std::to_string(kPluginAbi) + "; rebuild it");
+  CHECK(LoadError(none) == none +
+                               " is not an mxtrain plug-in: symbol mxtrain_plugin_info is missing; "
+                               "build it with mxtrain_add_plugin");
   CHECK(LoadError("/no/such/file.so").starts_with("cannot load the plug-in /no/such/file.so: "));
 }
 
@@ -59,8 +64,9 @@ TEST_CASE("a plug-in cannot replace an operator, and a failed one leaves nothing
   registry.LoadPlugin(PluginFile("twice"));
   const std::vector<std::string> names = registry.Names();
   // Another file with the same operator, after one of its own.
-  CHECK_THROWS_WITH(registry.LoadPlugin(PluginFile("thrice")),
-                    doctest::Contains("(thrice): SimpleOp twice: the function for cpu(0) is already set"));
+  CHECK_THROWS_WITH(
+      registry.LoadPlugin(PluginFile("thrice")),
+      doctest::Contains("(thrice): SimpleOp twice: the function for cpu(0) is already set"));
   CHECK(registry.Names() == names);
   CHECK(registry.Kernels("thrice", DeviceType::kCPU).empty());
   CHECK_FALSE(registry.Has("thrice"));
@@ -105,7 +111,8 @@ TEST_CASE("objects of a plug-in outlive the registry, the runtime and the engine
   }
   float x[] = {1, -2, 3}, y[] = {0, 0, 0};
   const OpReqType req[] = {OpReqType::kWriteTo};
-  const TBlob from[] = {{x, TShape{3}, DType::kFloat32, {}, {}}}, to[] = {{y, TShape{3}, DType::kFloat32, {}, {}}};
+  const TBlob from[] = {{x, TShape{3}, DType::kFloat32, {}, {}}},
+              to[] = {{y, TShape{3}, DType::kFloat32, {}, {}}};
   op->Forward({}, from, req, to, {});
   CHECK(y[2] == 6);
   CHECK(property->TypeString() == "twice");

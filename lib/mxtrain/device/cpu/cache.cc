@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cpu/cache.h"
 
 #include <unistd.h>

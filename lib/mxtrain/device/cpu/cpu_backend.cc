@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -8,8 +9,8 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/backend.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/device/cpu/internal/reorder.h"
 #include "mxtrain/device/cpu/parallel.h"
-#include "mxtrain/device/cpu/reorder.h"
 
 namespace mxtrain {
 namespace {
@@ -30,7 +31,9 @@ class CpuBackend final : public Backend {
   void* Allocate(Context, int64_t bytes) override {
     const bool huge = bytes >= kHugePage;
     void* data = nullptr;
-    if (posix_memalign(&data, huge ? static_cast<size_t>(kHugePage) : kAlignment, static_cast<size_t>(bytes)) != 0) return nullptr;
+    if (posix_memalign(&data, huge ? static_cast<size_t>(kHugePage) : kAlignment,
+                       static_cast<size_t>(bytes)) != 0)
+      return nullptr;
     // Best effort: fails harmlessly without huge pages.
     if (huge) madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
     return data;
@@ -46,24 +49,30 @@ class CpuBackend final : public Backend {
     return Layout(layouts_.try_emplace(std::move(name), std::move(desc)).first->second.get());
   }
 
-  void Reorder(RunContext, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+  void Reorder(RunContext, const TensorSpec& from, const void* src, const TensorSpec& to,
+               void* dst) override {
     ReorderCpu(from, src, to, dst);
   }
-  void CopyBytes(RunContext, Context from, const void* src, Context to, void* dst, int64_t bytes) override {
+  void CopyBytes(RunContext, Context from, const void* src, Context to, void* dst,
+                 int64_t bytes) override {
     if (from.type == DeviceType::kGPU || to.type == DeviceType::kGPU) {
-      Throw(ErrorKind::kBug, "the CPU backend cannot copy from {} to {}", from.ToString(), to.ToString());
+      Throw(ErrorKind::kBug, "the CPU backend cannot copy from {} to {}", from.ToString(),
+            to.ToString());
     }
     CopyBytesCpu(src, dst, bytes);
   }
   void Zero(RunContext, void* data, int64_t bytes) override {
     char* begin = static_cast<char*>(data);
-    ParallelFor(bytes, kZeroGrain, [begin](int64_t from, int64_t to) { std::memset(begin + from, 0, static_cast<size_t>(to - from)); });
+    ParallelFor(bytes, kZeroGrain, [begin](int64_t from, int64_t to) {
+      std::memset(begin + from, 0, static_cast<size_t>(to - from));
+    });
   }
 
  private:
   const int threads_;
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<LayoutDesc>> layouts_;  // guarded by mutex_; descriptions are never removed
+  std::map<std::string, std::unique_ptr<LayoutDesc>>
+      layouts_;  // guarded by mutex_; descriptions are never removed
 };
 
 }  // namespace

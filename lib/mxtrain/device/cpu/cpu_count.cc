@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cpu/cpu_count.h"
 
 #include <sched.h>
@@ -38,7 +39,8 @@ int QuotaV2(const std::string& folder) {
 
 // Version 1: one number a file; -1 for no quota.
 int QuotaV1(const std::string& folder) {
-  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
+  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"),
+      period_file(folder + "/cpu.cfs_period_us");
   int64_t quota = 0, period = 0;
   return quota_file >> quota && period_file >> period ? WholeCpus(quota, period) : 0;
 }
@@ -69,7 +71,8 @@ bool HasController(const std::string& controllers, std::string_view wanted) {
 int CgroupCpuQuota(const std::string& self, const std::string& root) {
   int tightest = 0;
   std::istringstream lines(self);
-  for (std::string line; std::getline(lines, line);) {  // "ID:CONTROLLERS:PATH"; version 2 has no controllers
+  for (std::string line;
+       std::getline(lines, line);) {  // "ID:CONTROLLERS:PATH"; version 2 has no controllers
     const size_t first = line.find(':');
     const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How many CPUs this process may use: those of its affinity mask, limited by the quota of its
 // control group (version 1 or 2). A container with a quota of two CPUs on a machine of 64 must not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cpu/parallel.h"
 
 #include <omp.h>
@@ -24,13 +25,13 @@ void SetTeamSize(int threads) {
   omp_set_num_threads(std::max(threads, 1));
   // The runtime creates its threads now, while there is room, and keeps them for this thread.
 #pragma omp parallel
-  {
-  }
+  {}
 }
 
 namespace detail {
 
-void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t, int), void* closure) {
+void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t, int),
+                 void* closure) {
   if (n <= 0) return;
   const int64_t pieces = std::clamp<int64_t>(n / std::max<int64_t>(grain, 1), 1, TeamSize());
   // The first `longer` pieces have one more index.
@@ -46,7 +47,8 @@ void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t,
   // Always uses the whole team, even for fewer pieces: libgomp ends the surplus threads of a
   // smaller team, and creating them again is slow.
 #pragma omp parallel
-  for (int64_t piece = omp_get_thread_num(); piece < pieces; piece += omp_get_num_threads()) run(piece);
+  for (int64_t piece = omp_get_thread_num(); piece < pieces; piece += omp_get_num_threads())
+    run(piece);
 }
 
 }  // namespace detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loop of every CPU kernel: divides [0, n) into one contiguous piece per thread of the calling
 // lane's OpenMP team. The division depends only on n, the grain and the team size, so sums over
@@ -16,7 +17,8 @@ MXTRAIN_API int TeamSize();
 MXTRAIN_API void SetTeamSize(int threads);
 
 namespace detail {
-MXTRAIN_API void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t, int), void* closure);
+MXTRAIN_API void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t, int),
+                             void* closure);
 }
 
 // body(begin, end) for disjoint pieces that cover [0, n), each of at least `grain` indices, so
@@ -24,7 +26,10 @@ MXTRAIN_API void ParallelRun(int64_t n, int64_t grain, void (*body)(void*, int64
 template <typename Body>
 void ParallelFor(int64_t n, int64_t grain, Body&& body) {
   detail::ParallelRun(
-      n, grain, [](void* f, int64_t begin, int64_t end, int) { (*static_cast<std::remove_reference_t<Body>*>(f))(begin, end); },
+      n, grain,
+      [](void* f, int64_t begin, int64_t end, int) {
+        (*static_cast<std::remove_reference_t<Body>*>(f))(begin, end);
+      },
       const_cast<void*>(static_cast<const void*>(&body)));
 }
 
@@ -33,7 +38,9 @@ template <typename Body>
 void ParallelForPieces(int64_t n, int64_t grain, Body&& body) {
   detail::ParallelRun(
       n, grain,
-      [](void* f, int64_t begin, int64_t end, int piece) { (*static_cast<std::remove_reference_t<Body>*>(f))(begin, end, piece); },
+      [](void* f, int64_t begin, int64_t end, int piece) {
+        (*static_cast<std::remove_reference_t<Body>*>(f))(begin, end, piece);
+      },
       const_cast<void*>(static_cast<const void*>(&body)));
 }
 

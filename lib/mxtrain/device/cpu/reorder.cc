@@ -1,4 +1,5 @@
-#include "mxtrain/device/cpu/reorder.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/device/cpu/internal/reorder.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,8 +8,8 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/device/cpu/internal/tile_reorder.h"
 #include "mxtrain/device/cpu/parallel.h"
-#include "mxtrain/device/cpu/tile_reorder.h"
 #include "mxtrain/device/derived_layout.h"
 
 namespace mxtrain {
@@ -39,7 +40,8 @@ std::optional<OneBlock> OneBlockOf(const TensorSpec& spec) {
   if (!layout || layout->blocks().size() != 1 || layout->blocks()[0].axis > 1) return std::nullopt;
   if (!std::is_sorted(layout->order().begin(), layout->order().end())) return std::nullopt;
   const auto [axis, block] = layout->blocks()[0];
-  return OneBlock{spec.shape.Product(0, axis), spec.shape[axis], spec.shape.Product(axis + 1, spec.shape.ndim()), block};
+  return OneBlock{spec.shape.Product(0, axis), spec.shape[axis],
+                  spec.shape.Product(axis + 1, spec.shape.ndim()), block};
 }
 
 // Between plain [outer, C, S] and blocked [outer, ceil(C/b), S, b]: a b x S transposition for each
@@ -48,7 +50,8 @@ template <int kB, bool kToBlocked, typename From, typename To>
 void MoveBlocksOf(const OneBlock& tiling, const From* src, To* dst) {
   const int64_t b = kB ? kB : tiling.block;
   const int64_t length = tiling.length, inner = tiling.inner, blocks = (length + b - 1) / b;
-  const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, b * inner * static_cast<int64_t>(sizeof(To))));
+  const int64_t grain = std::max<int64_t>(
+      1, kGrainBytes / std::max<int64_t>(1, b * inner * static_cast<int64_t>(sizeof(To))));
   ParallelFor(tiling.outer * blocks, grain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t n = i / blocks, first = i % blocks * b, valid = std::min(b, length - first);
@@ -60,7 +63,8 @@ void MoveBlocksOf(const OneBlock& tiling, const From* src, To* dst) {
           if (valid == b) {
             for (int64_t k = 0; k < b; ++k) to[k] = static_cast<To>(from[k * inner]);
           } else {
-            for (int64_t k = 0; k < b; ++k) to[k] = k < valid ? static_cast<To>(from[k * inner]) : To{};
+            for (int64_t k = 0; k < b; ++k)
+              to[k] = k < valid ? static_cast<To>(from[k * inner]) : To{};
           }
         } else {
           const From* from = src + blocked_base + s * b;
@@ -132,18 +136,19 @@ class Tiles {
     int64_t tiles = 1;
     for (const auto& first : first_) tiles *= static_cast<int64_t>(first.size());
     const auto tile = static_cast<int64_t>(place_.size());
-    ParallelFor(tiles, std::max<int64_t>(1, kGrainBytes / (tile * static_cast<int64_t>(sizeof(To)))),
-                [&, tile](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    int64_t rest = i, base = 0;
-                    for (auto axis = layout_.order().rbegin(); axis != layout_.order().rend(); ++axis) {
-                      const std::vector<int64_t>& first = first_[static_cast<size_t>(*axis)];
-                      base += first[static_cast<size_t>(rest) % first.size()];
-                      rest /= static_cast<int64_t>(first.size());
-                    }
-                    Permute(src + base, place_.data(), tile, dst + i * tile);
-                  }
-                });
+    ParallelFor(
+        tiles, std::max<int64_t>(1, kGrainBytes / (tile * static_cast<int64_t>(sizeof(To)))),
+        [&, tile](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            int64_t rest = i, base = 0;
+            for (auto axis = layout_.order().rbegin(); axis != layout_.order().rend(); ++axis) {
+              const std::vector<int64_t>& first = first_[static_cast<size_t>(*axis)];
+              base += first[static_cast<size_t>(rest) % first.size()];
+              rest /= static_cast<int64_t>(first.size());
+            }
+            Permute(src + base, place_.data(), tile, dst + i * tile);
+          }
+        });
   }
 
  private:
@@ -187,7 +192,8 @@ void MoveByTables(const TensorSpec& from, const From* src, const TensorSpec& to,
   const int64_t length = shape[inner];
   const int64_t* const from_inner = from_table[static_cast<size_t>(inner)].data();
   const int64_t* const to_inner = to_table[static_cast<size_t>(inner)].data();
-  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (length * static_cast<int64_t>(sizeof(To))));
+  const int64_t grain =
+      std::max<int64_t>(1, kGrainBytes / (length * static_cast<int64_t>(sizeof(To))));
   ParallelFor(shape.Size() / length, grain, [&, inner, rows, length](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t rest = i, from_base = 0, to_base = 0;
@@ -201,15 +207,17 @@ void MoveByTables(const TensorSpec& from, const From* src, const TensorSpec& to,
       if (rows) {
         for (int64_t j = 0; j < length; ++j) dst[to_base + j] = static_cast<To>(src[from_base + j]);
       } else {
-        for (int64_t j = 0; j < length; ++j) dst[to_base + to_inner[j]] = static_cast<To>(src[from_base + from_inner[j]]);
+        for (int64_t j = 0; j < length; ++j)
+          dst[to_base + to_inner[j]] = static_cast<To>(src[from_base + from_inner[j]]);
       }
     }
   });
 }
 
 void ZeroBytes(void* data, int64_t bytes) {
-  ParallelFor(bytes, kGrainBytes,
-              [data](int64_t begin, int64_t end) { std::memset(static_cast<char*>(data) + begin, 0, static_cast<size_t>(end - begin)); });
+  ParallelFor(bytes, kGrainBytes, [data](int64_t begin, int64_t end) {
+    std::memset(static_cast<char*>(data) + begin, 0, static_cast<size_t>(end - begin));
+  });
 }
 
 template <typename From, typename To>
@@ -242,7 +250,8 @@ void MoveElements(const TensorSpec& from, const void* src, const TensorSpec& to,
 }
 
 [[noreturn]] void Refuse(const TensorSpec& from, const TensorSpec& to) {
-  Throw(ErrorKind::kBug, "cannot reorder {} {} to {} {}", NameOf(from.type), from.shape.ToString(), NameOf(to.type), to.shape.ToString());
+  Throw(ErrorKind::kBug, "cannot reorder {} {} to {} {}", NameOf(from.type), from.shape.ToString(),
+        NameOf(to.type), to.shape.ToString());
 }
 
 }  // namespace
@@ -255,18 +264,24 @@ void CopyBytesCpu(const void* src, void* dst, int64_t bytes) {
     std::memmove(d, s, static_cast<size_t>(bytes));
     return;
   }
-  ParallelFor(bytes, 4 * kGrainBytes,
-              [=](int64_t begin, int64_t end) { std::memcpy(d + begin, s + begin, static_cast<size_t>(end - begin)); });
+  ParallelFor(bytes, 4 * kGrainBytes, [=](int64_t begin, int64_t end) {
+    std::memcpy(d + begin, s + begin, static_cast<size_t>(end - begin));
+  });
 }
 
 void ReorderCpu(const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
   if (from.shape != to.shape) Refuse(from, to);
-  if (from.type == to.type && (from.layout == to.layout || to.shape.ndim() == 0)) return CopyBytesCpu(src, dst, to.Bytes());
+  if (from.type == to.type && (from.layout == to.layout || to.shape.ndim() == 0))
+    return CopyBytesCpu(src, dst, to.Bytes());
   if (from.type == to.type) return MoveElements(from, src, to, dst);
-  if (from.type == DType::kFloat32 && to.type == DType::kBfloat16) return ReorderAs<float, bfloat16>(from, src, to, dst);
-  if (from.type == DType::kFloat32 && to.type == DType::kFloat16) return ReorderAs<float, float16>(from, src, to, dst);
-  if (from.type == DType::kBfloat16 && to.type == DType::kFloat32) return ReorderAs<bfloat16, float>(from, src, to, dst);
-  if (from.type == DType::kFloat16 && to.type == DType::kFloat32) return ReorderAs<float16, float>(from, src, to, dst);
+  if (from.type == DType::kFloat32 && to.type == DType::kBfloat16)
+    return ReorderAs<float, bfloat16>(from, src, to, dst);
+  if (from.type == DType::kFloat32 && to.type == DType::kFloat16)
+    return ReorderAs<float, float16>(from, src, to, dst);
+  if (from.type == DType::kBfloat16 && to.type == DType::kFloat32)
+    return ReorderAs<bfloat16, float>(from, src, to, dst);
+  if (from.type == DType::kFloat16 && to.type == DType::kFloat32)
+    return ReorderAs<float16, float>(from, src, to, dst);
   Refuse(from, to);
 }
 

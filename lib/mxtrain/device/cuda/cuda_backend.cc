@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <mutex>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/backend.h"
-#include "mxtrain/device/cuda/cudnn_version.h"
-#include "mxtrain/device/cuda/device_scope.h"
-#include "mxtrain/device/cuda/nccl_version.h"
-#include "mxtrain/device/cuda/reorder.h"
+#include "mxtrain/device/cuda/internal/cudnn_version.h"
+#include "mxtrain/device/cuda/internal/device_scope.h"
+#include "mxtrain/device/cuda/internal/nccl_version.h"
+#include "mxtrain/device/cuda/internal/reorder.h"
 
 namespace mxtrain {
 namespace {
@@ -36,14 +37,20 @@ Census CountDevices() {
   if (status == cudaSuccess && census.devices > 0) return census;
   census.devices = 0;
   if (driver == 0) {
-    census.why_absent = format("there is no NVIDIA driver (libcuda.so.1) on this machine; install it, or {}", kUseCpu);
+    census.why_absent = format(
+        "there is no NVIDIA driver (libcuda.so.1) on this machine; install it, or {}", kUseCpu);
   } else if (status == cudaErrorInsufficientDriver) {
-    census.why_absent = format("the NVIDIA driver supports CUDA {}, but this program needs {}; update the driver, or {}", VersionText(driver),
-                               VersionText(CUDART_VERSION), kUseCpu);
+    census.why_absent = format(
+        "the NVIDIA driver supports CUDA {}, but this program needs {}; update the driver, or {}",
+        VersionText(driver), VersionText(CUDART_VERSION), kUseCpu);
   } else if (status == cudaSuccess || status == cudaErrorNoDevice) {
-    census.why_absent = format("the NVIDIA driver shows no GPU (CUDA_VISIBLE_DEVICES hides GPUs that it does not list); {}", kUseCpu);
+    census.why_absent = format(
+        "the NVIDIA driver shows no GPU (CUDA_VISIBLE_DEVICES hides GPUs that it does not list); "
+        "{}",
+        kUseCpu);
   } else {
-    census.why_absent = format("the NVIDIA driver fails: {} ({}); {}", cudaGetErrorString(status), cudaGetErrorName(status), kUseCpu);
+    census.why_absent = format("the NVIDIA driver fails: {} ({}); {}", cudaGetErrorString(status),
+                               cudaGetErrorName(status), kUseCpu);
   }
   return census;
 }
@@ -59,7 +66,8 @@ class CudaBackend final : public Backend {
     const cuda::DeviceScope scope(id);
     size_t free = 0, total = 0;
     MXTRAIN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
-    return {properties.name, static_cast<int64_t>(total), static_cast<int64_t>(free), format("{}.{}", properties.major, properties.minor)};
+    return {properties.name, static_cast<int64_t>(total), static_cast<int64_t>(free),
+            format("{}.{}", properties.major, properties.minor)};
   }
 
   std::vector<Version> Versions() const override {
@@ -78,7 +86,9 @@ class CudaBackend final : public Backend {
     int major = 0;
     MXTRAIN_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ctx.id));
     const int first = type == DType::kBfloat16 ? 8 : 7;  // generation whose matrix units support it
-    return major >= first ? "" : format("its compute capability is {}.x, and {} needs {}.0", major, NameOf(type), first);
+    return major >= first ? ""
+                          : format("its compute capability is {}.x, and {} needs {}.0", major,
+                                   NameOf(type), first);
   }
 
   void* Allocate(Context ctx, int64_t bytes) override {
@@ -86,7 +96,8 @@ class CudaBackend final : public Backend {
     const bool pinned = ctx.type == DeviceType::kCPUPinned;
     const cuda::DeviceScope scope(ctx.id);
     const cudaError_t status =
-        pinned ? cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable) : cudaMalloc(&data, static_cast<size_t>(bytes));
+        pinned ? cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable)
+               : cudaMalloc(&data, static_cast<size_t>(bytes));
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // clear the error: the caller may have memory to free
       return nullptr;
@@ -115,11 +126,13 @@ class CudaBackend final : public Backend {
     return Layout(layouts_.try_emplace(std::move(name), std::move(desc)).first->second.get());
   }
 
-  void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) override {
+  void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to,
+               void* dst) override {
     cuda::Reorder(StreamOf(ctx), from, src, to, dst);
   }
 
-  void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst, int64_t bytes) override {
+  void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst,
+                 int64_t bytes) override {
     if (bytes == 0) return;
     const auto size = static_cast<size_t>(bytes);
     cudaStream_t stream = StreamOf(ctx).get();
@@ -138,7 +151,8 @@ class CudaBackend final : public Backend {
  private:
   const Census census_ = CountDevices();
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<LayoutDesc>> layouts_;  // guarded by mutex_; descriptions are never removed
+  std::map<std::string, std::unique_ptr<LayoutDesc>>
+      layouts_;  // guarded by mutex_; descriptions are never removed
 };
 
 }  // namespace

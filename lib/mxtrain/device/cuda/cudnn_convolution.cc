@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uses cuDNN's calls from before its graph interface, which are deprecated but still supported.
 #include "mxtrain/device/cuda/cudnn_convolution.h"
 
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/device/cuda/planning_handle.h"
+#include "mxtrain/device/cuda/internal/planning_handle.h"
 
 namespace mxtrain::cuda {
 namespace {
@@ -30,14 +31,16 @@ cudnnDataType_t ComputeType(DType type) {
 // The most permissive math that is allowed.
 cudnnMathType_t MathType(const ConvolutionOptions& options) {
   if (options.type == DType::kFloat64) return CUDNN_DEFAULT_MATH;
-  if (options.type == DType::kFloat32) return options.math == ConvolutionMath::kTf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+  if (options.type == DType::kFloat32)
+    return options.math == ConvolutionMath::kTf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
   return CUDNN_TENSOR_OP_MATH;
 }
 
-void Describe(const ConvolutionShape& s, const ConvolutionOptions& options, const ConvolutionDescriptor& descriptor) {
-  MXTRAIN_CHECK_CUDA(cudnnSetConvolution2dDescriptor(descriptor.get(), Int(s.pad[0]), Int(s.pad[1]), Int(s.stride[0]), Int(s.stride[1]),
-                                                     Int(s.dilate[0]), Int(s.dilate[1]), CUDNN_CROSS_CORRELATION,
-                                                     ComputeType(options.type)));
+void Describe(const ConvolutionShape& s, const ConvolutionOptions& options,
+              const ConvolutionDescriptor& descriptor) {
+  MXTRAIN_CHECK_CUDA(cudnnSetConvolution2dDescriptor(
+      descriptor.get(), Int(s.pad[0]), Int(s.pad[1]), Int(s.stride[0]), Int(s.stride[1]),
+      Int(s.dilate[0]), Int(s.dilate[1]), CUDNN_CROSS_CORRELATION, ComputeType(options.type)));
   MXTRAIN_CHECK_CUDA(cudnnSetConvolutionGroupCount(descriptor.get(), Int(s.groups)));
   MXTRAIN_CHECK_CUDA(cudnnSetConvolutionMathType(descriptor.get(), MathType(options)));
 }
@@ -45,7 +48,8 @@ void Describe(const ConvolutionShape& s, const ConvolutionOptions& options, cons
 // alpha and beta as cuDNN expects them.
 class Factors {
  public:
-  Factors(DType type, bool add) : beta_(add ? 1 : 0), wide_beta_(add ? 1 : 0), wide_(type == DType::kFloat64) {}
+  Factors(DType type, bool add)
+      : beta_(add ? 1 : 0), wide_beta_(add ? 1 : 0), wide_(type == DType::kFloat64) {}
   const void* Alpha() const { return wide_ ? static_cast<const void*>(&wide_one_) : &one_; }
   const void* Beta() const { return wide_ ? static_cast<const void*>(&wide_beta_) : &beta_; }
 
@@ -66,22 +70,28 @@ struct ForwardCalls {
   using Result = cudnnConvolutionFwdAlgoPerf_t;
   static constexpr const char* kName = "forward";
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
-      "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
+      "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling",
+      "winograd",      "winograd_nonfused"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f, const ConvolutionDescriptor& d, int most, int* count,
-                           Result* results) {
-    return cudnnGetConvolutionForwardAlgorithm_v7(handle, f.data.get(), f.weight.get(), d.get(), f.out.get(), most, count, results);
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f,
+                           const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+    return cudnnGetConvolutionForwardAlgorithm_v7(handle, f.data.get(), f.weight.get(), d.get(),
+                                                  f.out.get(), most, count, results);
   }
   template <typename Part>
-  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, size_t* bytes) {
-    return cudnnGetConvolutionForwardWorkspaceSize(handle, f.data.get(), f.weight.get(), part.descriptor.get(), f.out.get(), part.algorithm,
-                                                   bytes);
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f,
+                                    const Part& part, size_t* bytes) {
+    return cudnnGetConvolutionForwardWorkspaceSize(handle, f.data.get(), f.weight.get(),
+                                                   part.descriptor.get(), f.out.get(),
+                                                   part.algorithm, bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, const Factors& k, const Operands& o,
-                           void* workspace) {
-    return cudnnConvolutionForward(handle, k.Alpha(), f.data.get(), o.first, f.weight.get(), o.second, part.descriptor.get(),
-                                   part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.out.get(), o.result);
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part,
+                           const Factors& k, const Operands& o, void* workspace) {
+    return cudnnConvolutionForward(handle, k.Alpha(), f.data.get(), o.first, f.weight.get(),
+                                   o.second, part.descriptor.get(), part.algorithm, workspace,
+                                   static_cast<size_t>(part.workspace), k.Beta(), f.out.get(),
+                                   o.result);
   }
   static Operands OperandsOf(void* data, void* weight, void* out) { return {data, weight, out}; }
 };
@@ -89,23 +99,28 @@ struct ForwardCalls {
 struct DataGradientCalls {
   using Result = cudnnConvolutionBwdDataAlgoPerf_t;
   static constexpr const char* kName = "gradient of the data";
-  static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {"algorithm_0", "algorithm_1", "fft",
-                                                                                     "fft_tiling",  "winograd",    "winograd_nonfused"};
+  static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {
+      "algorithm_0", "algorithm_1", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f, const ConvolutionDescriptor& d, int most, int* count,
-                           Result* results) {
-    return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, f.weight.get(), f.out.get(), d.get(), f.data.get(), most, count, results);
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f,
+                           const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+    return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, f.weight.get(), f.out.get(), d.get(),
+                                                       f.data.get(), most, count, results);
   }
   template <typename Part>
-  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, size_t* bytes) {
-    return cudnnGetConvolutionBackwardDataWorkspaceSize(handle, f.weight.get(), f.out.get(), part.descriptor.get(), f.data.get(),
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f,
+                                    const Part& part, size_t* bytes) {
+    return cudnnGetConvolutionBackwardDataWorkspaceSize(handle, f.weight.get(), f.out.get(),
+                                                        part.descriptor.get(), f.data.get(),
                                                         part.algorithm, bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, const Factors& k, const Operands& o,
-                           void* workspace) {
-    return cudnnConvolutionBackwardData(handle, k.Alpha(), f.weight.get(), o.second, f.out.get(), o.first, part.descriptor.get(),
-                                        part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.data.get(), o.result);
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part,
+                           const Factors& k, const Operands& o, void* workspace) {
+    return cudnnConvolutionBackwardData(handle, k.Alpha(), f.weight.get(), o.second, f.out.get(),
+                                        o.first, part.descriptor.get(), part.algorithm, workspace,
+                                        static_cast<size_t>(part.workspace), k.Beta(), f.data.get(),
+                                        o.result);
   }
   static Operands OperandsOf(void* data, void* weight, void* out) { return {out, weight, data}; }
 };
@@ -114,23 +129,28 @@ struct WeightGradientCalls {
   using Result = cudnnConvolutionBwdFilterAlgoPerf_t;
   static constexpr const char* kName = "gradient of the weight";
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
-      "algorithm_0", "algorithm_1", "fft", "algorithm_3", "winograd", "winograd_nonfused", "fft_tiling"};
+      "algorithm_0", "algorithm_1",       "fft",       "algorithm_3",
+      "winograd",    "winograd_nonfused", "fft_tiling"};
 
-  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f, const ConvolutionDescriptor& d, int most, int* count,
-                           Result* results) {
-    return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, f.data.get(), f.out.get(), d.get(), f.weight.get(), most, count, results);
+  static cudnnStatus_t Ask(cudnnHandle_t handle, const ConvolutionLayouts& f,
+                           const ConvolutionDescriptor& d, int most, int* count, Result* results) {
+    return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, f.data.get(), f.out.get(), d.get(),
+                                                         f.weight.get(), most, count, results);
   }
   template <typename Part>
-  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, size_t* bytes) {
-    return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, f.data.get(), f.out.get(), part.descriptor.get(), f.weight.get(),
+  static cudnnStatus_t AskWorkspace(cudnnHandle_t handle, const ConvolutionLayouts& f,
+                                    const Part& part, size_t* bytes) {
+    return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, f.data.get(), f.out.get(),
+                                                          part.descriptor.get(), f.weight.get(),
                                                           part.algorithm, bytes);
   }
   template <typename Part>
-  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part, const Factors& k, const Operands& o,
-                           void* workspace) {
-    return cudnnConvolutionBackwardFilter(handle, k.Alpha(), f.data.get(), o.second, f.out.get(), o.first, part.descriptor.get(),
-                                          part.algorithm, workspace, static_cast<size_t>(part.workspace), k.Beta(), f.weight.get(),
-                                          o.result);
+  static cudnnStatus_t Run(cudnnHandle_t handle, const ConvolutionLayouts& f, const Part& part,
+                           const Factors& k, const Operands& o, void* workspace) {
+    return cudnnConvolutionBackwardFilter(handle, k.Alpha(), f.data.get(), o.second, f.out.get(),
+                                          o.first, part.descriptor.get(), part.algorithm, workspace,
+                                          static_cast<size_t>(part.workspace), k.Beta(),
+                                          f.weight.get(), o.result);
   }
   static Operands OperandsOf(void* data, void* weight, void* out) { return {out, data, weight}; }
 };
@@ -138,13 +158,14 @@ struct WeightGradientCalls {
 // Errors of the Fourier method depend on the largest element of an image, not of a window.
 template <typename Calls>
 bool Allowed(const typename Calls::Result& r, const ConvolutionOptions& options) {
-  if (r.status != CUDNN_STATUS_SUCCESS || static_cast<int64_t>(r.memory) > kMostWorkspace) return false;
+  if (r.status != CUDNN_STATUS_SUCCESS || static_cast<int64_t>(r.memory) > kMostWorkspace)
+    return false;
   const std::string_view algorithm = Calls::kAlgorithms[r.algo];
   if (algorithm.starts_with("fft")) return false;
   if (options.deterministic && r.determinism != CUDNN_DETERMINISTIC) return false;
   if (options.math == ConvolutionMath::kPlain && algorithm.starts_with("winograd")) return false;
-  return options.type != DType::kFloat32 || options.math == ConvolutionMath::kTf32 || r.mathType == CUDNN_FMA_MATH ||
-         r.mathType == CUDNN_DEFAULT_MATH;
+  return options.type != DType::kFloat32 || options.math == ConvolutionMath::kTf32 ||
+         r.mathType == CUDNN_FMA_MATH || r.mathType == CUDNN_DEFAULT_MATH;
 }
 
 const char* NameOf(cudnnMathType_t math) {
@@ -168,7 +189,8 @@ struct Candidates {
   std::vector<std::string> names;  // "winograd, fma"
 
   template <typename Part>
-  Candidates(cudnnHandle_t handle, const ConvolutionLayouts& layouts, const ConvolutionOptions& options, const Part& part) {
+  Candidates(cudnnHandle_t handle, const ConvolutionLayouts& layouts,
+             const ConvolutionOptions& options, const Part& part) {
     constexpr int kMost = static_cast<int>(std::size(Calls::kAlgorithms));
     typename Calls::Result found[kMost];
     int count = 0;
@@ -186,7 +208,8 @@ struct Candidates {
 
   // Makes candidate i the algorithm of the part, and queries its workspace.
   template <typename Part>
-  cudnnStatus_t Take(size_t i, cudnnHandle_t handle, const ConvolutionLayouts& layouts, Part* part) const {
+  cudnnStatus_t Take(size_t i, cudnnHandle_t handle, const ConvolutionLayouts& layouts,
+                     Part* part) const {
     part->algorithm = results[i].algo;
     part->deterministic = results[i].determinism == CUDNN_DETERMINISTIC;
     MXTRAIN_CHECK_CUDA(cudnnSetConvolutionMathType(part->descriptor.get(), results[i].mathType));
@@ -200,7 +223,8 @@ struct Candidates {
 // Device memory for measurements; null if the device is full.
 class Loan {
  public:
-  Loan(Backend& backend, int device, int64_t bytes) : backend_(backend), ctx_(Context::gpu(device)), data_(backend.Allocate(ctx_, bytes)) {}
+  Loan(Backend& backend, int device, int64_t bytes)
+      : backend_(backend), ctx_(Context::gpu(device)), data_(backend.Allocate(ctx_, bytes)) {}
   ~Loan() {
     if (data_) backend_.Free(ctx_, data_);
   }
@@ -255,21 +279,29 @@ struct Sizes {
 
 bool Fits(const ConvolutionShape& s) {
   const Sizes n(s);
-  return std::min({n.data, n.out, n.weight}) > 0 && std::max({n.data, n.out, n.weight}) <= kMostElements &&
-         std::max({s.pad[0], s.pad[1], s.stride[0], s.stride[1], s.dilate[0], s.dilate[1]}) <= kMostElements;
+  return std::min({n.data, n.out, n.weight}) > 0 &&
+         std::max({n.data, n.out, n.weight}) <= kMostElements &&
+         std::max({s.pad[0], s.pad[1], s.stride[0], s.stride[1], s.dilate[0], s.dilate[1]}) <=
+             kMostElements;
 }
 
 const char* NameOf(ConvolutionMath math) {
-  return math == ConvolutionMath::kTf32 ? "tf32" : math == ConvolutionMath::kWinograd ? "fast" : "exact";
+  return math == ConvolutionMath::kTf32       ? "tf32"
+         : math == ConvolutionMath::kWinograd ? "fast"
+                                              : "exact";
 }
 
 // Everything that the choice for a part depends on.
-std::string KeyOf(const char* part, const ConvolutionShape& s, const ConvolutionOptions& o, const std::string& machine) {
+std::string KeyOf(const char* part, const ConvolutionShape& s, const ConvolutionOptions& o,
+                  const std::string& machine) {
   return format(
-      "convolution, {}: data {}x{}x{}x{}, weight {}x{}x{}x{}, stride {}x{}, dilate {}x{}, pad {}x{}, groups {}; {}, {}, math {}{}; {}",
-      part, s.batch, s.in_channels, s.in[0], s.in[1], s.out_channels, s.in_channels / s.groups, s.kernel[0], s.kernel[1], s.stride[0],
-      s.stride[1], s.dilate[0], s.dilate[1], s.pad[0], s.pad[1], s.groups, mxtrain::NameOf(o.type),
-      o.channels_last ? "channels last" : "channels first", NameOf(o.math), o.deterministic ? ", deterministic" : "", machine);
+      "convolution, {}: data {}x{}x{}x{}, weight {}x{}x{}x{}, stride {}x{}, dilate {}x{}, pad "
+      "{}x{}, groups {}; {}, {}, math {}{}; {}",
+      part, s.batch, s.in_channels, s.in[0], s.in[1], s.out_channels, s.in_channels / s.groups,
+      s.kernel[0], s.kernel[1], s.stride[0], s.stride[1], s.dilate[0], s.dilate[1], s.pad[0],
+      s.pad[1], s.groups, mxtrain::NameOf(o.type),
+      o.channels_last ? "channels last" : "channels first", NameOf(o.math),
+      o.deterministic ? ", deterministic" : "", machine);
 }
 
 // The request for the parts of one convolution.
@@ -295,21 +327,27 @@ class Trial {
         out_(Zeros(Sizes(question.shape).out)) {}
 
   std::optional<double> SecondsOf(size_t candidate) {
-    if (candidate >= kMostMeasured || !data_->get() || !weight_->get() || !out_->get()) return std::nullopt;
+    if (candidate >= kMostMeasured || !data_->get() || !weight_->get() || !out_->get())
+      return std::nullopt;
     const Question& q = question_;
-    if (candidates_.Take(candidate, q.handle.get(), q.layouts, part_) != CUDNN_STATUS_SUCCESS) return std::nullopt;
+    if (candidates_.Take(candidate, q.handle.get(), q.layouts, part_) != CUDNN_STATUS_SUCCESS)
+      return std::nullopt;
     const Loan workspace(q.backend, q.device, std::max<int64_t>(part_->workspace, 1));
     if (!workspace.get()) return std::nullopt;
     const Factors factors(q.options.type, false);
     const Operands operands = Calls::OperandsOf(data_->get(), weight_->get(), out_->get());
-    return TimeOf(q.handle.stream(), [&] { return Calls::Run(q.handle.get(), q.layouts, *part_, factors, operands, workspace.get()); });
+    return TimeOf(q.handle.stream(), [&] {
+      return Calls::Run(q.handle.get(), q.layouts, *part_, factors, operands, workspace.get());
+    });
   }
 
  private:
   std::unique_ptr<Loan> Zeros(int64_t elements) const {
     const int64_t bytes = elements * SizeOf(question_.options.type);
     auto loan = std::make_unique<Loan>(question_.backend, question_.device, bytes);
-    if (loan->get()) MXTRAIN_CHECK_CUDA(cudaMemsetAsync(loan->get(), 0, static_cast<size_t>(bytes), question_.handle.stream()));
+    if (loan->get())
+      MXTRAIN_CHECK_CUDA(
+          cudaMemsetAsync(loan->get(), 0, static_cast<size_t>(bytes), question_.handle.stream()));
     return loan;
   }
 
@@ -332,28 +370,33 @@ bool Choose(const Question& q, Part* part) {
   if (q.options.deterministic) seconds_of = {};
   KernelChoices* choices = ChoicesOf(q.backend);
   const size_t chosen =
-      choices ? choices->Choose(KeyOf(Calls::kName, q.shape, q.options, q.handle.machine()), candidates.names, seconds_of) : 0;
+      choices ? choices->Choose(KeyOf(Calls::kName, q.shape, q.options, q.handle.machine()),
+                                candidates.names, seconds_of)
+              : 0;
   MXTRAIN_CHECK_CUDA(candidates.Take(chosen, q.handle.get(), q.layouts, part));
   return true;
 }
 
 }  // namespace
 
-CudnnConvolution::CudnnConvolution(const ConvolutionShape& s, const ConvolutionOptions& options) : type_(options.type) {
+CudnnConvolution::CudnnConvolution(const ConvolutionShape& s, const ConvolutionOptions& options)
+    : type_(options.type) {
   const cudnnDataType_t type = CudnnType(options.type);
   const cudnnTensorFormat_t format = options.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-  MXTRAIN_CHECK_CUDA(
-      cudnnSetTensor4dDescriptor(forms_.data.get(), format, type, Int(s.batch), Int(s.in_channels), Int(s.in[0]), Int(s.in[1])));
-  MXTRAIN_CHECK_CUDA(
-      cudnnSetTensor4dDescriptor(forms_.out.get(), format, type, Int(s.batch), Int(s.out_channels), Int(s.out[0]), Int(s.out[1])));
-  MXTRAIN_CHECK_CUDA(cudnnSetFilter4dDescriptor(forms_.weight.get(), type, format, Int(s.out_channels), Int(s.in_channels / s.groups),
+  MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(forms_.data.get(), format, type, Int(s.batch),
+                                                Int(s.in_channels), Int(s.in[0]), Int(s.in[1])));
+  MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(forms_.out.get(), format, type, Int(s.batch),
+                                                Int(s.out_channels), Int(s.out[0]), Int(s.out[1])));
+  MXTRAIN_CHECK_CUDA(cudnnSetFilter4dDescriptor(forms_.weight.get(), type, format,
+                                                Int(s.out_channels), Int(s.in_channels / s.groups),
                                                 Int(s.kernel[0]), Int(s.kernel[1])));
   Describe(s, options, forward_.descriptor);
   Describe(s, options, data_.descriptor);
   Describe(s, options, weight_.descriptor);
 }
 
-std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend, int device, const ConvolutionShape& shape,
+std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend, int device,
+                                                               const ConvolutionShape& shape,
                                                                const ConvolutionOptions& options) {
   if (!Fits(shape)) return nullptr;
   const std::shared_ptr<CudnnConvolution> made(new CudnnConvolution(shape, options));
@@ -361,20 +404,27 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
   const Question question{backend, device, handle, made->forms_, shape, options};
   if (options.forward && !Choose<ForwardCalls>(question, &made->forward_)) return nullptr;
   if (options.data_gradient && !Choose<DataGradientCalls>(question, &made->data_)) return nullptr;
-  if (options.weight_gradient && !Choose<WeightGradientCalls>(question, &made->weight_)) return nullptr;
+  if (options.weight_gradient && !Choose<WeightGradientCalls>(question, &made->weight_))
+    return nullptr;
   return made;
 }
 
-void CudnnConvolution::Forward(CudaStream& stream, const void* data, const void* weight, void* out, bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(ForwardCalls::Run(stream.cudnn(), forms_, forward_, Factors(type_, add), {data, weight, out}, workspace));
+void CudnnConvolution::Forward(CudaStream& stream, const void* data, const void* weight, void* out,
+                               bool add, void* workspace) const {
+  MXTRAIN_CHECK_CUDA(ForwardCalls::Run(stream.cudnn(), forms_, forward_, Factors(type_, add),
+                                       {data, weight, out}, workspace));
 }
 
-void CudnnConvolution::DataGradient(CudaStream& stream, const void* head, const void* weight, void* out, bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(DataGradientCalls::Run(stream.cudnn(), forms_, data_, Factors(type_, add), {head, weight, out}, workspace));
+void CudnnConvolution::DataGradient(CudaStream& stream, const void* head, const void* weight,
+                                    void* out, bool add, void* workspace) const {
+  MXTRAIN_CHECK_CUDA(DataGradientCalls::Run(stream.cudnn(), forms_, data_, Factors(type_, add),
+                                            {head, weight, out}, workspace));
 }
 
-void CudnnConvolution::WeightGradient(CudaStream& stream, const void* head, const void* data, void* out, bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(WeightGradientCalls::Run(stream.cudnn(), forms_, weight_, Factors(type_, add), {head, data, out}, workspace));
+void CudnnConvolution::WeightGradient(CudaStream& stream, const void* head, const void* data,
+                                      void* out, bool add, void* workspace) const {
+  MXTRAIN_CHECK_CUDA(WeightGradientCalls::Run(stream.cudnn(), forms_, weight_, Factors(type_, add),
+                                              {head, data, out}, workspace));
 }
 
 }  // namespace mxtrain::cuda

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // 2-D convolutions by cuDNN. Algorithms are chosen when the object is created and do not change.
 #include <algorithm>
@@ -41,18 +42,24 @@ class CudnnConvolution {
   // (ChoicesOf). Missing ones are measured on arrays that the backend lends; if measuring is not
   // allowed or memory is short, cuDNN's own model of the device decides. Throws kDevice. Safe from
   // every thread; so are the functions below for different streams.
-  static std::shared_ptr<const CudnnConvolution> Make(Backend& backend, int device, const ConvolutionShape& shape,
+  static std::shared_ptr<const CudnnConvolution> Make(Backend& backend, int device,
+                                                      const ConvolutionShape& shape,
                                                       const ConvolutionOptions& options);
 
   int64_t forward_workspace() const { return forward_.workspace; }
   int64_t backward_workspace() const { return std::max(data_.workspace, weight_.workspace); }
-  bool deterministic() const { return forward_.deterministic && data_.deterministic && weight_.deterministic; }
+  bool deterministic() const {
+    return forward_.deterministic && data_.deterministic && weight_.deterministic;
+  }
 
   // Arrays [N, C, H, W]; weight [O, C / groups, kh, kw]; all plain, or all channels last. The
   // result is assigned or accumulated.
-  void Forward(CudaStream& stream, const void* data, const void* weight, void* out, bool add, void* workspace) const;
-  void DataGradient(CudaStream& stream, const void* head, const void* weight, void* out, bool add, void* workspace) const;
-  void WeightGradient(CudaStream& stream, const void* head, const void* data, void* out, bool add, void* workspace) const;
+  void Forward(CudaStream& stream, const void* data, const void* weight, void* out, bool add,
+               void* workspace) const;
+  void DataGradient(CudaStream& stream, const void* head, const void* weight, void* out, bool add,
+                    void* workspace) const;
+  void WeightGradient(CudaStream& stream, const void* head, const void* data, void* out, bool add,
+                      void* workspace) const;
 
  private:
   // One of the three parts: its algorithm, and a descriptor with the math type for it.

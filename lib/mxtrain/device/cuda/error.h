@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Checks of CUDA, cuBLAS and cuDNN calls: MXTRAIN_CHECK_CUDA(cudaMemsetAsync(...)) throws an Error
 // with the call and its message. Out of memory is kMemory, everything else kDevice. After a sticky

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Loops of device code. A functor is trivially copyable and small (it is passed as a kernel
 // argument), and its call operator is MXTRAIN_HD.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cuda/matrix_arrangement.h"
 
 #include <algorithm>
@@ -19,17 +20,28 @@ int64_t Leading(int64_t stride, int64_t length) {
 Factor FactorOf(const MatrixPlaces& p) {
   if (ByColumns(p)) return {false, Leading(p.columns > 1 ? p.column_stride : 1, p.rows)};
   const MatrixPlaces turned = p.Transposed();
-  if (!ByColumns(turned)) Throw(ErrorKind::kBug, "a matrix with strides {} and {} cannot be a factor", p.row_stride, p.column_stride);
+  if (!ByColumns(turned))
+    Throw(ErrorKind::kBug, "a matrix with strides {} and {} cannot be a factor", p.row_stride,
+          p.column_stride);
   return {true, Leading(turned.columns > 1 ? turned.column_stride : 1, turned.rows)};
 }
 
 }  // namespace
 
 ProductArrangement Arrange(const MatrixPlaces& a, const MatrixPlaces& b, const MatrixPlaces& c) {
-  if (ByColumns(c)) return {false, c.rows, c.columns, a.columns, FactorOf(a), FactorOf(b), FactorOf(c).leading};
+  if (ByColumns(c))
+    return {false, c.rows, c.columns, a.columns, FactorOf(a), FactorOf(b), FactorOf(c).leading};
   const MatrixPlaces turned = c.Transposed();
-  if (!ByColumns(turned)) Throw(ErrorKind::kBug, "a matrix with strides {} and {} cannot be a product", c.row_stride, c.column_stride);
-  return {true, turned.rows, turned.columns, b.rows, FactorOf(b.Transposed()), FactorOf(a.Transposed()), FactorOf(turned).leading};
+  if (!ByColumns(turned))
+    Throw(ErrorKind::kBug, "a matrix with strides {} and {} cannot be a product", c.row_stride,
+          c.column_stride);
+  return {true,
+          turned.rows,
+          turned.columns,
+          b.rows,
+          FactorOf(b.Transposed()),
+          FactorOf(a.Transposed()),
+          FactorOf(turned).leading};
 }
 
 }  // namespace mxtrain::cuda

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Expresses a product of strided matrices for cuBLAS, whose matrices are column-major. Numbers
 // only: no device.

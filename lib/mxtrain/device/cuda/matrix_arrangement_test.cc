@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cuda/matrix_arrangement.h"
 
 #include <doctest/doctest.h>
@@ -13,19 +14,22 @@ using Array = std::vector<double>;
 // gemm as cuBLAS documents it.
 void Gemm(const ProductArrangement& p, const Array& first, const Array& second, Array* out) {
   const auto at = [](const Array& x, const Factor& f, int64_t row, int64_t column) {
-    return x[static_cast<size_t>(f.transposed ? row * f.leading + column : row + column * f.leading)];
+    return x[static_cast<size_t>(f.transposed ? row * f.leading + column
+                                              : row + column * f.leading)];
   };
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
       double sum = 0;
-      for (int64_t k = 0; k < p.k; ++k) sum += at(first, p.first, i, k) * at(second, p.second, k, j);
+      for (int64_t k = 0; k < p.k; ++k)
+        sum += at(first, p.first, i, k) * at(second, p.second, k, j);
       (*out)[static_cast<size_t>(i + j * p.leading)] = sum;
     }
   }
 }
 
 MatrixPlaces Places(int64_t rows, int64_t columns, bool by_columns) {
-  return by_columns ? MatrixPlaces{rows, columns, 1, rows} : MatrixPlaces{rows, columns, columns, 1};
+  return by_columns ? MatrixPlaces{rows, columns, 1, rows}
+                    : MatrixPlaces{rows, columns, columns, 1};
 }
 
 Array Numbers(int64_t n, int64_t start) {
@@ -43,7 +47,8 @@ TEST_CASE("a product is arranged for every order of its three matrices and every
     for (const int64_t k : {1, 3, 4}) {
       for (const int64_t n : {1, 2, 6}) {
         for (int order = 0; order < 8; ++order) {
-          const MatrixPlaces a = Places(m, k, order & 1), b = Places(k, n, order & 2), c = Places(m, n, order & 4);
+          const MatrixPlaces a = Places(m, k, order & 1), b = Places(k, n, order & 2),
+                             c = Places(m, n, order & 4);
           const Array x = Numbers(m * k, 1), y = Numbers(k * n, 3);
           Array z(static_cast<size_t>(m * n), -100);
           const ProductArrangement p = Arrange(a, b, c);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Matrix products by cuBLAS.
 #include "mxtrain/base/dtype.h"
@@ -19,7 +20,7 @@ struct Matrices {
 
 // c = a b, or += a b. All hold elements of `type`, a floating type; sums are in float32, for double
 // in double. `a` and `b` are only read.
-void MultiplyMatrices(CudaStream& stream, DType type, ProductMath math, int64_t batch, const Matrices& a, const Matrices& b, const Matrices& c,
-                      bool add);
+void MultiplyMatrices(CudaStream& stream, DType type, ProductMath math, int64_t batch,
+                      const Matrices& a, const Matrices& b, const Matrices& c, bool add);
 
 }  // namespace mxtrain::cuda

@@ -1,9 +1,10 @@
-#include "mxtrain/device/cuda/planning_handle.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/device/cuda/internal/planning_handle.h"
 
 #include <map>
 
 #include "mxtrain/base/format.h"
-#include "mxtrain/device/cuda/cudnn_version.h"
+#include "mxtrain/device/cuda/internal/cudnn_version.h"
 
 namespace mxtrain::cuda {
 namespace {
@@ -16,7 +17,8 @@ PlanningHandle::Kept MakeHandle(int device) {
   PlanningHandle::Kept kept;
   cudaDeviceProp properties;
   MXTRAIN_CHECK_CUDA(cudaGetDeviceProperties(&properties, device));
-  kept.machine = format("{} {}.{}, cuDNN {}", properties.name, properties.major, properties.minor, CudnnVersion());
+  kept.machine = format("{} {}.{}, cuDNN {}", properties.name, properties.major, properties.minor,
+                        CudnnVersion());
   MXTRAIN_CHECK_CUDA(cudaStreamCreateWithFlags(&kept.stream, cudaStreamNonBlocking));
   MXTRAIN_CHECK_CUDA(cudnnCreate(&kept.handle));
   MXTRAIN_CHECK_CUDA(cudnnSetStream(kept.handle, kept.stream));

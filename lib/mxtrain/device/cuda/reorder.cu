@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/device/cuda/internal/place_map.h"
+#include "mxtrain/device/cuda/internal/reorder.h"
 #include "mxtrain/device/cuda/launch.cuh"
-#include "mxtrain/device/cuda/place_map.h"
-#include "mxtrain/device/cuda/reorder.h"
 
 namespace mxtrain::cuda {
 namespace {
@@ -19,7 +20,8 @@ struct PlaceBody {
   To* to;
   MXTRAIN_HD void operator()(int64_t place) const {
     int64_t index[TShape::kMaxDims];
-    to[place] = to_map.IndexAt(place, index) ? static_cast<To>(from[from_map.PlaceOf(index)]) : To{};
+    to[place] =
+        to_map.IndexAt(place, index) ? static_cast<To>(from[from_map.PlaceOf(index)]) : To{};
   }
 };
 
@@ -36,13 +38,15 @@ template <typename From, typename To>
 __global__ void __launch_bounds__(kTile* kTileRows)
     TransposeKernel(int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
   __shared__ To tile[kTile][kTile + 1];
-  const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTile, column0 = static_cast<int64_t>(blockIdx.x) * kTile;
+  const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTile,
+                column0 = static_cast<int64_t>(blockIdx.x) * kTile;
   for (int64_t batch = blockIdx.z; batch < batches; batch += gridDim.z) {
     const From* source = from + batch * rows * columns;
     To* target = to + batch * rows * columns;
     for (int r = threadIdx.y; r < kTile; r += kTileRows) {
       const int64_t row = row0 + r, column = column0 + threadIdx.x;
-      if (row < rows && column < columns) tile[r][threadIdx.x] = static_cast<To>(source[row * columns + column]);
+      if (row < rows && column < columns)
+        tile[r][threadIdx.x] = static_cast<To>(source[row * columns + column]);
     }
     __syncthreads();
     for (int c = threadIdx.y; c < kTile; c += kTileRows) {
@@ -62,16 +66,21 @@ struct InterleaveBody {
   To* to;
   MXTRAIN_HD void operator()(int64_t i) const {  // a column of one matrix of the batch
     const int64_t batch = i / columns, column = i % columns;
-    for (int64_t row = 0; row < rows; ++row) to[i * rows + row] = static_cast<To>(from[(batch * rows + row) * columns + column]);
+    for (int64_t row = 0; row < rows; ++row)
+      to[i * rows + row] = static_cast<To>(from[(batch * rows + row) * columns + column]);
   }
 };
 
 template <typename From, typename To>
-void Transpose(CudaStream& stream, int64_t batches, int64_t rows, int64_t columns, const From* from, To* to) {
-  if (rows <= kFewRows) return Loop(stream, batches * columns, InterleaveBody<From, To>{rows, columns, from, to});
-  const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile), static_cast<unsigned>((rows + kTile - 1) / kTile),
+void Transpose(CudaStream& stream, int64_t batches, int64_t rows, int64_t columns, const From* from,
+               To* to) {
+  if (rows <= kFewRows)
+    return Loop(stream, batches * columns, InterleaveBody<From, To>{rows, columns, from, to});
+  const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile),
+                  static_cast<unsigned>((rows + kTile - 1) / kTile),
                   static_cast<unsigned>(std::min(batches, kMaxGridZ)));
-  TransposeKernel<<<grid, dim3(kTile, kTileRows), 0, stream.get()>>>(batches, rows, columns, from, to);
+  TransposeKernel<<<grid, dim3(kTile, kTileRows), 0, stream.get()>>>(batches, rows, columns, from,
+                                                                     to);
   CheckLaunch("a transposition");
 }
 
@@ -81,7 +90,8 @@ bool FitsGrid(int64_t rows) {
 }
 
 template <typename From, typename To>
-void ReorderAs(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+void ReorderAs(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to,
+               void* dst) {
   const auto* source = static_cast<const From*>(src);
   auto* target = static_cast<To*>(dst);
   const TShape& shape = from.shape;
@@ -99,12 +109,14 @@ void ReorderAs(CudaStream& stream, const TensorSpec& from, const void* src, cons
 }
 
 [[noreturn]] void Refuse(const TensorSpec& from, const TensorSpec& to) {
-  Throw(ErrorKind::kBug, "the GPU cannot reorder {} {} {} to {} {} {}", NameOf(from.type), from.shape.ToString(), from.layout.Name(),
-        NameOf(to.type), to.shape.ToString(), to.layout.Name());
+  Throw(ErrorKind::kBug, "the GPU cannot reorder {} {} {} to {} {} {}", NameOf(from.type),
+        from.shape.ToString(), from.layout.Name(), NameOf(to.type), to.shape.ToString(),
+        to.layout.Name());
 }
 
 // Elements that are only moved are treated as integers of their width.
-void MoveElements(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+void MoveElements(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to,
+                  void* dst) {
   switch (SizeOf(from.type)) {
     case 1:
       return ReorderAs<uint8_t, uint8_t>(stream, from, src, to, dst);
@@ -121,17 +133,23 @@ void MoveElements(CudaStream& stream, const TensorSpec& from, const void* src, c
 
 }  // namespace
 
-void Reorder(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to, void* dst) {
+void Reorder(CudaStream& stream, const TensorSpec& from, const void* src, const TensorSpec& to,
+             void* dst) {
   if (from.shape != to.shape) Refuse(from, to);
   if (from.type == to.type && from.layout == to.layout) {
-    MXTRAIN_CHECK_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(from.Bytes()), cudaMemcpyDeviceToDevice, stream.get()));
+    MXTRAIN_CHECK_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(from.Bytes()),
+                                       cudaMemcpyDeviceToDevice, stream.get()));
     return;
   }
   if (from.type == to.type) return MoveElements(stream, from, src, to, dst);
-  if (from.type == DType::kFloat32 && to.type == DType::kBfloat16) return ReorderAs<float, bfloat16>(stream, from, src, to, dst);
-  if (from.type == DType::kFloat32 && to.type == DType::kFloat16) return ReorderAs<float, float16>(stream, from, src, to, dst);
-  if (from.type == DType::kBfloat16 && to.type == DType::kFloat32) return ReorderAs<bfloat16, float>(stream, from, src, to, dst);
-  if (from.type == DType::kFloat16 && to.type == DType::kFloat32) return ReorderAs<float16, float>(stream, from, src, to, dst);
+  if (from.type == DType::kFloat32 && to.type == DType::kBfloat16)
+    return ReorderAs<float, bfloat16>(stream, from, src, to, dst);
+  if (from.type == DType::kFloat32 && to.type == DType::kFloat16)
+    return ReorderAs<float, float16>(stream, from, src, to, dst);
+  if (from.type == DType::kBfloat16 && to.type == DType::kFloat32)
+    return ReorderAs<bfloat16, float>(stream, from, src, to, dst);
+  if (from.type == DType::kFloat16 && to.type == DType::kFloat32)
+    return ReorderAs<float16, float>(stream, from, src, to, dst);
   Refuse(from, to);
 }
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cuda/stream.h"
 
-#include "mxtrain/device/cuda/device_scope.h"
+#include "mxtrain/device/cuda/internal/device_scope.h"
 
 namespace mxtrain {
 namespace {
@@ -8,7 +9,10 @@ namespace {
 class CudaEvent final : public Event {
  public:
   // Waiting threads sleep: decoding needs the cores.
-  CudaEvent() { MXTRAIN_CHECK_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync)); }
+  CudaEvent() {
+    MXTRAIN_CHECK_CUDA(
+        cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync));
+  }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -40,7 +44,8 @@ CudaStream::CudaStream(Context ctx, int priority) : ctx_(ctx) {
   MXTRAIN_CHECK_CUDA(cudaSetDevice(ctx.id));
   int lowest = 0, highest = 0;  // lower numbers are higher priorities
   MXTRAIN_CHECK_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-  MXTRAIN_CHECK_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority > 0 ? highest : lowest));
+  MXTRAIN_CHECK_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                                  priority > 0 ? highest : lowest));
 }
 
 // Ignores errors: a failed device reports them to whoever waits for its work.
@@ -82,7 +87,8 @@ std::unique_ptr<CapturedGraph> CudaStream::EndCapture() {
   const std::unique_lock lock(capture_, std::adopt_lock);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
-  if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph) cudaGraphInstantiate(&ready, graph, 0);
+  if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph)
+    cudaGraphInstantiate(&ready, graph, 0);
   if (graph) cudaGraphDestroy(graph);
   if (!ready) cudaGetLastError();  // clear the error
   return ready ? std::make_unique<CudaGraph>(ready) : nullptr;

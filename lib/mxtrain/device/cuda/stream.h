@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A CUDA stream and the library handles for it. One thread issues work to a stream: the worker of
 // its lane.

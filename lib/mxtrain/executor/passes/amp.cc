@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CastForAmp: mixed precision. Convolutions and matrix products read data and weight in a narrow
 // type; sums and biases stay in float32. Operators between them keep the narrow type; everything
 // else (losses, softmax, heads) gets float32. Parameters are unchanged: a layer reads its weight
@@ -10,8 +11,8 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
+#include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/passes.h"
-#include "mxtrain/executor/passes/rewriter.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -23,9 +24,10 @@ struct Rule {
 };
 
 const std::map<std::string, Rule> kRules = {
-    {"Convolution", {true, 2}}, {"FullyConnected", {true, 2}},   {"BatchNorm", {false, 1}},     {"Activation", {false, -1}},
-    {"Pooling", {false, -1}},   {"ElementWiseSum", {false, -1}}, {"elemwise_add", {false, -1}}, {"Concat", {false, -1}},
-    {"Flatten", {false, -1}},   {"Reshape", {false, -1}},        {"Dropout", {false, -1}},      {"clip", {false, -1}},
+    {"Convolution", {true, 2}},    {"FullyConnected", {true, 2}}, {"BatchNorm", {false, 1}},
+    {"Activation", {false, -1}},   {"Pooling", {false, -1}},      {"ElementWiseSum", {false, -1}},
+    {"elemwise_add", {false, -1}}, {"Concat", {false, -1}},       {"Flatten", {false, -1}},
+    {"Reshape", {false, -1}},      {"Dropout", {false, -1}},      {"clip", {false, -1}},
 };
 
 class Caster {
@@ -52,21 +54,27 @@ class Caster {
   }
 
  private:
-  bool HasGradient(int id) const { return std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end(); }
+  bool HasGradient(int id) const {
+    return std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
+  }
 
   // Gradients from outside are not scaled.
   void RequireLosses() const {
     for (const NodeEntry& head : graph_.heads) {
       const ExecNode& node = graph_.nodes[head.node];
       if (node.is_variable() || !node.op->NeedsHeadGradient() || !HasGradient(head.node)) continue;
-      Throw(ErrorKind::kConfig, "{} is an output of the net but not a loss: in float16 gradients are scaled at the losses; end the net in "
-            "a loss operator, or train in bfloat16 or float32", Describe(node));
+      Throw(ErrorKind::kConfig,
+            "{} is an output of the net but not a loss: in float16 gradients are scaled at the "
+            "losses; end the net in "
+            "a loss operator, or train in bfloat16 or float32",
+            Describe(node));
     }
   }
 
   void Add(int id, ExecNode node) {
     const int now = rewriter_.Add(std::move(node));
-    for (size_t i = 0; i < graph_.nodes[id].specs.size(); ++i) rewriter_.Redirect({id, static_cast<int>(i)}, {now, static_cast<int>(i)});
+    for (size_t i = 0; i < graph_.nodes[id].specs.size(); ++i)
+      rewriter_.Redirect({id, static_cast<int>(i)}, {now, static_cast<int>(i)});
   }
 
   void AddWide(int id) {
@@ -82,7 +90,8 @@ class Caster {
 
   // `entry`, an argument of `loss`, with its gradient multiplied in the backward pass.
   NodeEntry Scaled(NodeEntry entry, const ExecNode& loss) {
-    ExecNode node = NewNode(Node::Kind::kForward, loss.name + "_gradient_scale", loss, rewriter_.spec(entry));
+    ExecNode node =
+        NewNode(Node::Kind::kForward, loss.name + "_gradient_scale", loss, rewriter_.spec(entry));
     node.op = runtime_.operators().Create("_scale_gradient", {});
     node.num_args = 2;
     node.inputs = {entry, LossScale(loss)};
@@ -92,7 +101,8 @@ class Caster {
   NodeEntry LossScale(const ExecNode& loss) {
     int& id = rewriter_.graph().loss_scale;
     if (id < 0) {
-      ExecNode node = NewNode(Node::Kind::kVariable, "_loss_scale", loss, {TShape{1}, DType::kFloat32, Layout()});
+      ExecNode node = NewNode(Node::Kind::kVariable, "_loss_scale", loss,
+                              {TShape{1}, DType::kFloat32, Layout()});
       node.req = {OpReqType::kNullOp};
       id = rewriter_.Add(std::move(node));
     }
@@ -100,7 +110,8 @@ class Caster {
   }
 
   // With one output, at the location of `like`.
-  static ExecNode NewNode(Node::Kind kind, std::string name, const ExecNode& like, const TensorSpec& spec) {
+  static ExecNode NewNode(Node::Kind kind, std::string name, const ExecNode& like,
+                          const TensorSpec& spec) {
     ExecNode node;
     node.kind = kind;
     node.name = std::move(name);
@@ -158,12 +169,15 @@ class Caster {
     const std::vector<std::optional<Layout>> layouts(static_cast<size_t>(node.num_args));
     std::vector<OpReqType> grad_req;
     if (HasGradient(id)) {
-      for (bool want : wanted_[id]) grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
+      for (bool want : wanted_[id])
+        grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
     return (*PlanNode(graph, node, request_, runtime_, layouts, grad_req))->kernel;
   }
 
-  NodeEntry Narrow(NodeEntry entry) { return rewriter_.spec(entry).type == narrow_ ? entry : Converted(entry, narrow_); }
+  NodeEntry Narrow(NodeEntry entry) {
+    return rewriter_.spec(entry).type == narrow_ ? entry : Converted(entry, narrow_);
+  }
 
   // An entry that was narrowed before maps back to its source.
   NodeEntry Wide(NodeEntry entry) {
@@ -176,8 +190,10 @@ class Caster {
     NodeEntry& result = converted_[entry];
     if (result) return result;
     const ExecNode& source = rewriter_.graph().nodes[entry.node];
-    const bool parameter = source.kind == Node::Kind::kVariable && !request_.inputs.contains(source.name);
-    ExecNode node = NewNode(parameter ? Node::Kind::kReorder : Node::Kind::kForward, format("{}_{}", source.name, NameOf(type)), source,
+    const bool parameter =
+        source.kind == Node::Kind::kVariable && !request_.inputs.contains(source.name);
+    ExecNode node = NewNode(parameter ? Node::Kind::kReorder : Node::Kind::kForward,
+                            format("{}_{}", source.name, NameOf(type)), source,
                             {rewriter_.spec(entry).shape, type, Layout()});
     if (!parameter) {
       node.op = runtime_.operators().Create("Cast", {{"dtype", NameOf(type)}});
@@ -209,9 +225,11 @@ std::string WhyNoAmp(DType type, Context ctx, Runtime& runtime) {
 
 ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
   if (!request.amp) return graph;
-  const std::string why = request.reference_kernels ? "" : WhyNoAmp(*request.amp, request.ctx, runtime);
+  const std::string why =
+      request.reference_kernels ? "" : WhyNoAmp(*request.amp, request.ctx, runtime);
   if (!why.empty()) {
-    Throw(ErrorKind::kConfig, "mixed precision in {} is not supported on {}: {}; train in float32", NameOf(*request.amp), request.ctx.ToString(), why);
+    Throw(ErrorKind::kConfig, "mixed precision in {} is not supported on {}: {}; train in float32",
+          NameOf(*request.amp), request.ctx.ToString(), why);
   }
   return Caster(graph, request, runtime).Run();
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mixed precision: which entries of a net are narrow, where parameters and gradients stay wide, and
 // the effect on values.
 #include <doctest/doctest.h>
@@ -38,7 +39,8 @@ std::vector<bool> Kernels() {
   return WhyNoBfloat16().empty() ? std::vector{true, false} : std::vector{true};
 }
 
-const ExecNode& NodeOf(const ExecGraph& graph, const std::string& name, Kind kind = Kind::kForward) {
+const ExecNode& NodeOf(const ExecGraph& graph, const std::string& name,
+                       Kind kind = Kind::kForward) {
   for (const ExecNode& node : graph.nodes) {
     if (node.kind == kind && node.name == name) return node;
   }
@@ -46,12 +48,16 @@ const ExecNode& NodeOf(const ExecGraph& graph, const std::string& name, Kind kin
   return graph.nodes[0];
 }
 
-TEST_CASE("convolutions, and operators between them, are narrow; losses, statistics and parameters are wide") {
+TEST_CASE(
+    "convolutions, and operators between them, are narrow; losses, statistics and parameters are "
+    "wide") {
   const auto runtime = NewRuntime("naive", 1);
   const SmallNet net = NetOf("residual");
   for (const DType narrow : {DType::kBfloat16, DType::kFloat16}) {
-    const ExecGraph graph = executor::RunPasses(net.losses.graph(), AmpRequest(net, true, narrow), *runtime);
-    for (const char* name : {"stem", "stem_bn", "stem_relu", "left", "left_bn", "sum", "sum_relu", "pool", "flat", "fc"}) {
+    const ExecGraph graph =
+        executor::RunPasses(net.losses.graph(), AmpRequest(net, true, narrow), *runtime);
+    for (const char* name : {"stem", "stem_bn", "stem_relu", "left", "left_bn", "sum", "sum_relu",
+                             "pool", "flat", "fc"}) {
       CAPTURE(name);
       CHECK(NodeOf(graph, name).specs[0].type == narrow);
     }
@@ -59,7 +65,8 @@ TEST_CASE("convolutions, and operators between them, are narrow; losses, statist
     CHECK(graph.spec(NodeOf(graph, "softmax").inputs[0]).type == DType::kFloat32);
     CHECK(NodeOf(graph, format("data_{}", NameOf(narrow))).op->TypeString() == "Cast");
     const ExecNode& norm = NodeOf(graph, "stem_bn");
-    for (size_t i = 1; i < norm.inputs.size(); ++i) CHECK(graph.spec(norm.inputs[i]).type == DType::kFloat32);
+    for (size_t i = 1; i < norm.inputs.size(); ++i)
+      CHECK(graph.spec(norm.inputs[i]).type == DType::kFloat32);
     CHECK(norm.specs[1].type == DType::kFloat32);
 
     const ExecNode& conv = NodeOf(graph, "stem");
@@ -76,7 +83,8 @@ TEST_CASE("convolutions, and operators between them, are narrow; losses, statist
   }
 }
 
-TEST_CASE("gradients of narrow weights come in float32 from the kernel, in the weight's own layout") {
+TEST_CASE(
+    "gradients of narrow weights come in float32 from the kernel, in the weight's own layout") {
   if (!WhyNoBfloat16().empty()) return;
   const auto runtime = NewRuntime("naive", 1);
   const SmallNet net = NetOf("residual");
@@ -94,7 +102,8 @@ TEST_CASE("gradients of narrow weights come in float32 from the kernel, in the w
   for (const ExecNode& node : graph.nodes) {
     if (node.kind != Kind::kReorder || node.specs[0].type != DType::kBfloat16) continue;
     const ExecNode& source = graph.nodes[node.inputs[0].node];
-    if (source.kind == Kind::kReorder) CHECK_FALSE(graph.nodes[source.inputs[0].node].is_variable());
+    if (source.kind == Kind::kReorder)
+      CHECK_FALSE(graph.nodes[source.inputs[0].node].is_variable());
   }
 }
 
@@ -130,14 +139,17 @@ TEST_CASE("a step in mixed precision differs from float32 by rounding alone") {
       mixed->Step(MakeInputs(*runtime, net, mixed->input_names()));
       for (size_t i = 0; i < plain->outputs().size(); ++i) {
         CHECK(mixed->outputs()[i].dtype() == DType::kFloat32);
-        const std::vector<double> expected = GetValues(plain->outputs()[i]), got = GetValues(mixed->outputs()[i]);
+        const std::vector<double> expected = GetValues(plain->outputs()[i]),
+                                  got = GetValues(mixed->outputs()[i]);
         // A few layers, each with a rounding of 2^-9, of values of order 1.
-        for (size_t k = 0; k < got.size(); ++k) CHECK(std::abs(got[k] - expected[k]) < 0.06 * (1 + std::abs(expected[k])));
+        for (size_t k = 0; k < got.size(); ++k)
+          CHECK(std::abs(got[k] - expected[k]) < 0.06 * (1 + std::abs(expected[k])));
       }
       for (const auto& [name, gradient] : plain->grads()) {
         CAPTURE(name);
         CHECK(mixed->grad(name).dtype() == DType::kFloat32);
-        const std::vector<double> expected = GetValues(gradient), got = GetValues(mixed->grad(name));
+        const std::vector<double> expected = GetValues(gradient),
+                                  got = GetValues(mixed->grad(name));
         double difference = 0, size = 0;
         for (size_t k = 0; k < got.size(); ++k) {
           difference += std::pow(got[k] - expected[k], 2);
@@ -165,11 +177,14 @@ TEST_CASE("an executor in float32 reads the parameters of one in mixed precision
     const std::vector<double> got = GetValues(evaluation->outputs()[0]);
     alone->Forward(inputs);
     const std::vector<double> expected = GetValues(alone->outputs()[0]);
-    for (size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+    for (size_t k = 0; k < got.size(); ++k)
+      CHECK(got[k] == doctest::Approx(expected[k]).epsilon(1e-5));
   }
 }
 
-TEST_CASE("in evaluation batch norms are folded into weights, which are then cast like others, once for all batches") {
+TEST_CASE(
+    "in evaluation batch norms are folded into weights, which are then cast like others, once for "
+    "all batches") {
   if (!WhyNoBfloat16().empty()) return;
   const auto runtime = NewRuntime("naive", 2);
   const SmallNet net = NetOf("residual");
@@ -182,14 +197,17 @@ TEST_CASE("in evaluation batch norms are folded into weights, which are then cas
   int cast = 0;
   for (const ExecNode& node : narrow->graph().nodes) {
     CHECK((!node.op || node.op->TypeString() != "BatchNorm"));
-    cast += node.precomputed && node.specs[0].type == DType::kBfloat16 && node.specs[0].shape.ndim() == 4;
+    cast += node.precomputed && node.specs[0].type == DType::kBfloat16 &&
+            node.specs[0].shape.ndim() == 4;
   }
   CHECK(cast >= 3);
   const std::vector<NDArray> inputs = MakeInputs(*runtime, net, wide->input_names());
   narrow->Forward(inputs);
   wide->Forward(inputs);
-  const std::vector<double> got = GetValues(narrow->outputs()[0]), expected = GetValues(wide->outputs()[0]);
-  for (size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(expected[k]).epsilon(0.05));
+  const std::vector<double> got = GetValues(narrow->outputs()[0]),
+                            expected = GetValues(wide->outputs()[0]);
+  for (size_t k = 0; k < got.size(); ++k)
+    CHECK(got[k] == doctest::Approx(expected[k]).epsilon(0.05));
 }
 
 std::vector<double> Difference(const std::vector<double>& a, const std::vector<double>& b) {
@@ -207,8 +225,9 @@ double Norm(const std::vector<double>& values) {
 // Gradients of a step, divided by the scale they were computed with; 0: in float32, without one.
 std::map<std::string, std::vector<double>> GradientsUnder(double scale, const SmallNet& net) {
   const auto runtime = NewRuntime("naive", 2);
-  const auto executor =
-      BindWithValues(*runtime, net.losses, scale > 0 ? AmpRequest(net, true, DType::kFloat16) : RequestFor(net, net.losses));
+  const auto executor = BindWithValues(
+      *runtime, net.losses,
+      scale > 0 ? AmpRequest(net, true, DType::kFloat16) : RequestFor(net, net.losses));
   CHECK(executor->loss_scale().empty() == (scale == 0));
   if (scale > 0) SetValues(executor->loss_scale(), {scale});
   executor->Step(MakeInputs(*runtime, net, executor->input_names()));
@@ -225,7 +244,8 @@ TEST_CASE("in float16 gradients are scaled at the losses, and nowhere else") {
   const auto runtime = NewRuntime("naive", 1);
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);
-    const ExecGraph graph = executor::RunPasses(net.losses.graph(), AmpRequest(net, true, DType::kFloat16), *runtime);
+    const ExecGraph graph =
+        executor::RunPasses(net.losses.graph(), AmpRequest(net, true, DType::kFloat16), *runtime);
     REQUIRE(graph.loss_scale >= 0);
     size_t scales = 0;
     for (const ExecNode& node : graph.nodes) {
@@ -235,19 +255,23 @@ TEST_CASE("in float16 gradients are scaled at the losses, and nowhere else") {
       CHECK(node.specs[0].type == DType::kFloat32);
     }
     CHECK(scales == graph.heads.size());
-    for (const NodeEntry& head : graph.heads) CHECK(graph.nodes[graph.nodes[head.node].inputs[0].node].op->TypeString() == "_scale_gradient");
+    for (const NodeEntry& head : graph.heads)
+      CHECK(graph.nodes[graph.nodes[head.node].inputs[0].node].op->TypeString() ==
+            "_scale_gradient");
   }
   const SmallNet net = NetOf("mlp");
   BindRequest evaluation = AmpRequest(net, true, DType::kFloat16);
   evaluation.grad_req.clear();
   CHECK(executor::RunPasses(net.losses.graph(), evaluation, *runtime).loss_scale < 0);
-  CHECK(executor::RunPasses(net.losses.graph(), AmpRequest(net, true), *runtime).loss_scale < 0);  // bfloat16 has the range of float32
+  CHECK(executor::RunPasses(net.losses.graph(), AmpRequest(net, true), *runtime).loss_scale <
+        0);  // bfloat16 has the range of float32
 }
 
 TEST_CASE("scaled gradients are those of float32 except for rounding, whatever the scale") {
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);
-    const auto plain = GradientsUnder(0, net), one = GradientsUnder(1, net), thousand = GradientsUnder(1024, net);
+    const auto plain = GradientsUnder(0, net), one = GradientsUnder(1, net),
+               thousand = GradientsUnder(1024, net);
     for (const auto& [name, expected] : plain) {
       CAPTURE(name);
       // Where gradients cancel, rounding of 2^-11 of values of order 1 remains.
@@ -261,8 +285,10 @@ TEST_CASE("scaled gradients are those of float32 except for rounding, whatever t
 TEST_CASE("gradients too small for float16 vanish without a scale, and survive with one") {
   SmallNet net = NetOf("mlp");
   const std::vector in{net.features, Symbol::Variable(net.labels.begin()->first)};
-  net.losses = Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {{"grad_scale", "1e-8"}}, in);
-  const auto plain = GradientsUnder(0, net), lost = GradientsUnder(1, net), kept = GradientsUnder(1 << 24, net);
+  net.losses =
+      Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {{"grad_scale", "1e-8"}}, in);
+  const auto plain = GradientsUnder(0, net), lost = GradientsUnder(1, net),
+             kept = GradientsUnder(1 << 24, net);
   for (const auto& [name, expected] : plain) {
     if (!name.ends_with("_weight")) continue;
     CAPTURE(name);
@@ -278,8 +304,11 @@ TEST_CASE("in float16 a net is trained by its losses alone") {
   BindRequest request = RequestFor(net, net.features);
   request.amp = DType::kFloat16;
   request.reference_kernels = true;
-  CHECK_THROWS_WITH_AS(Executor::SimpleBind(*runtime, net.features, request),
-                       doctest::Contains("is an output of the net but not a loss: in float16 gradients are scaled at the losses"), Error);
+  CHECK_THROWS_WITH_AS(
+      Executor::SimpleBind(*runtime, net.features, request),
+      doctest::Contains(
+          "is an output of the net but not a loss: in float16 gradients are scaled at the losses"),
+      Error);
   request.grad_req.clear();
   CHECK_NOTHROW(Executor::SimpleBind(*runtime, net.features, request));
 }
@@ -287,7 +316,8 @@ TEST_CASE("in float16 a net is trained by its losses alone") {
 TEST_CASE("an executor for other shapes has the scale of the first") {
   const auto runtime = NewRuntime("naive", 1);
   const SmallNet net = NetOf("mlp");
-  const auto executor = BindWithValues(*runtime, net.losses, AmpRequest(net, true, DType::kFloat16));
+  const auto executor =
+      BindWithValues(*runtime, net.losses, AmpRequest(net, true, DType::kFloat16));
   std::map<std::string, TShape> shapes;
   for (const auto* inputs : {&net.data, &net.labels}) {
     for (const auto& [name, shape] : *inputs) (shapes[name] = shape)[0] = 2 * shape[0];
@@ -303,11 +333,13 @@ TEST_CASE("types that a processor is not fast in are rejected") {
   const SmallNet net = NetOf("mlp");
   BindRequest request = AmpRequest(net, false);
   request.amp = DType::kFloat16;
-  CHECK_THROWS_WITH_AS(
-      Executor::SimpleBind(*runtime, net.losses, request),
-      "mixed precision in float16 is not supported on cpu(0): its processor has no fast arithmetic in it; train in float32", Error);
+  CHECK_THROWS_WITH_AS(Executor::SimpleBind(*runtime, net.losses, request),
+                       "mixed precision in float16 is not supported on cpu(0): its processor has "
+                       "no fast arithmetic in it; train in float32",
+                       Error);
   if (!WhyNoBfloat16().empty()) {
-    CHECK_THROWS_WITH_AS(Executor::SimpleBind(*runtime, net.losses, AmpRequest(net, false)), doctest::Contains("train in float32"), Error);
+    CHECK_THROWS_WITH_AS(Executor::SimpleBind(*runtime, net.losses, AmpRequest(net, false)),
+                         doctest::Contains("train in float32"), Error);
   }
 }
 

@@ -1,13 +1,18 @@
-#include "mxtrain/executor/passes/chains.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/executor/internal/chains.h"
 
 #include <algorithm>
 
 namespace mxtrain::executor {
 
 ChainMatcher::ChainMatcher(const ExecGraph& graph, const BindRequest& request)
-    : graph_(graph), request_(request), readers_(CountReaders(graph)), claimed_(graph.nodes.size()) {}
+    : graph_(graph),
+      request_(request),
+      readers_(CountReaders(graph)),
+      claimed_(graph.nodes.size()) {}
 
-std::optional<Chain> ChainMatcher::Match(const std::vector<FusePattern::Link>& links, int last) const {
+std::optional<Chain> ChainMatcher::Match(const std::vector<FusePattern::Link>& links,
+                                         int last) const {
   Chain chain;
   if (!Extend(links, links.size() - 1, last, &chain)) return std::nullopt;
   std::reverse(chain.ids.begin(), chain.ids.end());
@@ -20,13 +25,16 @@ void ChainMatcher::Claim(const Chain& chain) {
 }
 
 bool ChainMatcher::ShowsMore(int id) const {
-  return std::any_of(readers_[id].begin() + 1, readers_[id].end(), [](int readers) { return readers > 0; });
+  return std::any_of(readers_[id].begin() + 1, readers_[id].end(),
+                     [](int readers) { return readers > 0; });
 }
 
 // Adds node `id` as the given link, then those before it, from last to first.
-bool ChainMatcher::Extend(const std::vector<FusePattern::Link>& links, size_t link, int id, Chain* chain) const {
+bool ChainMatcher::Extend(const std::vector<FusePattern::Link>& links, size_t link, int id,
+                          Chain* chain) const {
   const ExecNode& node = graph_.nodes[id];
-  if (node.kind != Node::Kind::kForward || node.op->TypeString() != links[link].op || claimed_[id]) return false;
+  if (node.kind != Node::Kind::kForward || node.op->TypeString() != links[link].op || claimed_[id])
+    return false;
   if (link + 1 < links.size() && !MayVanish(id)) return false;
   chain->ids.push_back(id);
   if (link == 0) return true;
@@ -47,7 +55,8 @@ bool ChainMatcher::MayVanish(int id) const {
   for (const NodeEntry& head : graph_.heads) {
     if (head.node == id) return false;
   }
-  return std::find(request_.monitored.begin(), request_.monitored.end(), graph_.nodes[id].name) == request_.monitored.end();
+  return std::find(request_.monitored.begin(), request_.monitored.end(), graph_.nodes[id].name) ==
+         request_.monitored.end();
 }
 
 }  // namespace mxtrain::executor

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/error.h"
+#include "mxtrain/executor/internal/order.h"
 #include "mxtrain/executor/passes.h"
-#include "mxtrain/executor/passes/order.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -14,17 +15,20 @@ bool BindRequest::needs_backward() const {
 
 std::string Describe(const Node& node) {
   const std::string op = node.op ? node.op->TypeString() + " " : "";
-  return node.where.empty() ? format("{}'{}'", op, node.name) : format("{}'{}' ({})", op, node.name, node.where);
+  return node.where.empty() ? format("{}'{}'", op, node.name)
+                            : format("{}'{}' ({})", op, node.name, node.where);
 }
 
 namespace {
 
 // A PlanRequest and the storage of its spans.
 struct NodeRequest {
-  NodeRequest(const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
-              std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req)
+  NodeRequest(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+              Runtime& runtime, std::span<const std::optional<Layout>> in_layout,
+              std::span<const OpReqType> grad_req)
       : out(node.specs.begin(), node.specs.begin() + node.op->NumOutputs()) {
-    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) (i < node.num_args ? in : aux).push_back(graph.spec(node.inputs[i]));
+    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i)
+      (i < node.num_args ? in : aux).push_back(graph.spec(node.inputs[i]));
     aux_layout.assign(aux.size(), Layout());
     out_req.assign(out.size(), OpReqType::kWriteTo);
     plan.ctx = node.ctx;
@@ -51,15 +55,19 @@ struct NodeRequest {
 
 }  // namespace
 
-Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
-                                                        Runtime& runtime, std::span<const std::optional<Layout>> in_layout,
-                                                        std::span<const OpReqType> grad_req, const char* kernel) {
+Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
+    const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
+    std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
+    const char* kernel) {
   const NodeRequest r(graph, node, request, runtime, in_layout, grad_req);
   Backend& backend = runtime.backend(node.ctx);
   try {
     const auto entries = runtime.operators().Kernels(node.op->TypeString(), node.ctx.type);
-    if (!kernel && request.reference_kernels && !entries.empty()) kernel = entries.back()->name.c_str();
-    if (!kernel) return std::make_shared<const Plan>(node.op->CreatePlan(runtime.operators(), r.plan, backend));
+    if (!kernel && request.reference_kernels && !entries.empty())
+      kernel = entries.back()->name.c_str();
+    if (!kernel)
+      return std::make_shared<const Plan>(
+          node.op->CreatePlan(runtime.operators(), r.plan, backend));
     for (const KernelEntry* entry : entries) {
       if (entry->name != kernel) continue;
       auto plan = entry->plan(*node.op, r.plan, backend);
@@ -73,16 +81,20 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(const ExecGraph& graph, 
   return Refusal{format("this operator has no kernel '{}'", kernel)};
 }
 
-std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph,
+                                                          const ExecNode& node,
+                                                          const BindRequest& request,
                                                           Runtime& runtime) {
   const std::vector<std::optional<Layout>> layouts(node.plan->in.begin(), node.plan->in.end());
   std::vector<OpReqType> grad_req;
   for (const ExecNode& other : graph.nodes) {
-    if (other.kind == Node::Kind::kBackward && &graph.nodes[other.forward] == &node) grad_req = other.req;
+    if (other.kind == Node::Kind::kBackward && &graph.nodes[other.forward] == &node)
+      grad_req = other.req;
   }
   const NodeRequest r(graph, node, request, runtime, layouts, grad_req);
   std::vector<std::pair<std::string, std::string>> refusals;
-  for (const KernelEntry* entry : runtime.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
+  for (const KernelEntry* entry :
+       runtime.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
     if (entry->name == node.plan->kernel) break;
     const auto plan = entry->plan(*node.op, r.plan, runtime.backend(node.ctx));
     if (!plan) refusals.emplace_back(entry->name, plan.error().reason);
@@ -111,7 +123,8 @@ void DropUnreached(const ExecGraph& graph, std::vector<std::vector<bool>>* wante
 
 std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const BindRequest& request) {
   std::vector<std::vector<bool>> wanted(graph.nodes.size());
-  std::vector<bool> reaches(graph.nodes.size());  // a variable with a gradient is at or before this node
+  std::vector<bool> reaches(
+      graph.nodes.size());  // a variable with a gradient is at or before this node
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
     const ExecNode& node = graph.nodes[id];
     if (node.kind == Node::Kind::kVariable) {
@@ -119,7 +132,8 @@ std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const Bin
       reaches[id] = found != request.grad_req.end() && found->second != GradReq::kNull;
       continue;
     }
-    const int args = node.kind == Node::Kind::kForward ? node.num_args : static_cast<int>(node.inputs.size());
+    const int args =
+        node.kind == Node::Kind::kForward ? node.num_args : static_cast<int>(node.inputs.size());
     wanted[id].resize(static_cast<size_t>(args));
     for (int i = 0; i < args; ++i) {
       const bool has = node.kind != Node::Kind::kForward || node.op->HasGradient(i);
@@ -139,7 +153,8 @@ std::vector<TShape> ArgumentShapes(const ExecGraph& graph, const ExecNode& forwa
 
 std::vector<std::vector<int>> CountReaders(const ExecGraph& graph) {
   std::vector<std::vector<int>> readers(graph.nodes.size());
-  for (size_t id = 0; id < graph.nodes.size(); ++id) readers[id].resize(graph.nodes[id].specs.size());
+  for (size_t id = 0; id < graph.nodes.size(); ++id)
+    readers[id].resize(graph.nodes[id].specs.size());
   for (const ExecNode& node : graph.nodes) {
     for (const NodeEntry& e : node.inputs) {
       if (e) ++readers[e.node][e.index];

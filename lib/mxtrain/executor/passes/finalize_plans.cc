@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // FinalizePlans: plans the kernels chosen by ChooseLayouts again, now with the requests of the
 // backward pass. A sum of gradients becomes kAddTo where the kernels accumulate; adds saved
 // buffers, the arrays that each backward really reads, and inputs in a second layout.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/passes.h"
-#include "mxtrain/executor/passes/rewriter.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -14,7 +15,11 @@ namespace {
 class PlanFinalizer {
  public:
   PlanFinalizer(ExecGraph graph, const BindRequest& request, Runtime& runtime)
-      : old_(std::move(graph)), request_(request), runtime_(runtime), backward_of_(old_.nodes.size(), -1), plans_(old_.nodes.size()),
+      : old_(std::move(graph)),
+        request_(request),
+        runtime_(runtime),
+        backward_of_(old_.nodes.size(), -1),
+        plans_(old_.nodes.size()),
         redirect_(old_.nodes.size()) {
     for (int id = 0; id < static_cast<int>(old_.nodes.size()); ++id) {
       if (old_.nodes[id].kind == Node::Kind::kBackward) backward_of_[old_.nodes[id].forward] = id;
@@ -28,8 +33,8 @@ class PlanFinalizer {
       if (backward_of_[id] < 0) continue;
       const auto plan = Replan(id);
       if (!plan) {
-        Throw(ErrorKind::kBug, "{}: kernel {} declines what it accepted before: {}", Describe(old_.nodes[id]), old_.nodes[id].plan->kernel,
-              plan.error().reason);
+        Throw(ErrorKind::kBug, "{}: kernel {} declines what it accepted before: {}",
+              Describe(old_.nodes[id]), old_.nodes[id].plan->kernel, plan.error().reason);
       }
       plans_[id] = *plan;
     }
@@ -40,7 +45,8 @@ class PlanFinalizer {
   Expected<std::shared_ptr<const Plan>, Refusal> Replan(int forward) {
     const ExecNode& node = old_.nodes[forward];
     std::vector<std::optional<Layout>> offered(node.plan->in.begin(), node.plan->in.end());
-    return PlanNode(old_, node, request_, runtime_, offered, old_.nodes[backward_of_[forward]].req, node.plan->kernel);
+    return PlanNode(old_, node, request_, runtime_, offered, old_.nodes[backward_of_[forward]].req,
+                    node.plan->kernel);
   }
 
   // Whether the kernel of this backward output can accumulate; if so, sets its request to kAddTo.
@@ -51,7 +57,8 @@ class PlanFinalizer {
     req = OpReqType::kAddTo;
     const auto plan = Replan(node.forward);
     const ExecNode& forward = old_.nodes[node.forward];
-    const bool same = plan && (*plan)->accumulates && (*plan)->in == forward.plan->in && (*plan)->out == forward.plan->out;
+    const bool same = plan && (*plan)->accumulates && (*plan)->in == forward.plan->in &&
+                      (*plan)->out == forward.plan->out;
     if (!same) req = OpReqType::kWriteTo;
     return same;
   }
@@ -70,7 +77,8 @@ class PlanFinalizer {
   void ApplyAddRequests() {
     for (size_t k = 0; k < old_.arguments.size(); ++k) {
       const auto asked = request_.grad_req.find(old_.nodes[old_.arguments[k]].name);
-      if (!old_.gradients[k] || asked == request_.grad_req.end() || asked->second != GradReq::kAdd) continue;
+      if (!old_.gradients[k] || asked == request_.grad_req.end() || asked->second != GradReq::kAdd)
+        continue;
       NodeEntry& gradient = old_.gradients[k];
       ExecNode& node = old_.nodes[gradient.node];
       if (node.kind == Node::Kind::kForward || node.kind == Node::Kind::kZeros) {
@@ -99,13 +107,17 @@ class PlanFinalizer {
 
   // A sum whose later terms can be accumulated onto the earlier ones needs no node.
   void MergeSums() {
-    for (int id = std::max(old_.first_backward, 0); id < static_cast<int>(old_.nodes.size()); ++id) {
+    for (int id = std::max(old_.first_backward, 0); id < static_cast<int>(old_.nodes.size());
+         ++id) {
       ExecNode& sum = old_.nodes[id];
-      if (old_.first_backward < 0 || sum.kind != Node::Kind::kForward || sum.req[0] == OpReqType::kAddTo) continue;
+      if (old_.first_backward < 0 || sum.kind != Node::Kind::kForward ||
+          sum.req[0] == OpReqType::kAddTo)
+        continue;
       for (NodeEntry& e : sum.inputs) e = Resolve(e);
       std::vector<NodeEntry> rest;
       for (const NodeEntry& term : sum.inputs) {
-        const bool onto = !rest.empty() && rest.back().node < term.node && !IsIdentity(rest.back()) && !IsExternalVariable(rest.back()) &&
+        const bool onto = !rest.empty() && rest.back().node < term.node &&
+                          !IsIdentity(rest.back()) && !IsExternalVariable(rest.back()) &&
                           TryAccumulate(term);
         if (onto) {
           old_.nodes[term.node].adds_to[term.index] = rest.back();
@@ -117,7 +129,8 @@ class PlanFinalizer {
       if (rest.size() == 1) {
         redirect_[id] = rest[0];
       } else if (rest.size() < sum.inputs.size()) {
-        sum.op = runtime_.operators().Create("ElementWiseSum", {{"num_args", std::to_string(rest.size())}});
+        sum.op = runtime_.operators().Create("ElementWiseSum",
+                                             {{"num_args", std::to_string(rest.size())}});
         sum.inputs = rest;
         sum.num_args = static_cast<int>(rest.size());
       }
@@ -137,7 +150,8 @@ class PlanFinalizer {
       for (int& id : *ids) id = next++;
     }
     std::vector<bool> read(next);
-    for (int id : forward.op->DeclareBackwardDependency(out_grad, in_data, out_data)) read[id] = true;
+    for (int id : forward.op->DeclareBackwardDependency(out_grad, in_data, out_data))
+      read[id] = true;
     BackwardReads reads;
     reads.out_grad.assign(read.begin(), read.begin() + outputs);
     reads.in_data.assign(read.begin() + outputs, read.begin() + outputs + args);
@@ -157,7 +171,8 @@ class PlanFinalizer {
       if (node.kind == Node::Kind::kBackward) {
         const int first = static_cast<int>(rewriter.graph().nodes.size());
         AddBackward(id, &rewriter);
-        for (int k = first; k < static_cast<int>(rewriter.graph().nodes.size()); ++k) rewriter.graph().nodes[k].backward_pass = true;
+        for (int k = first; k < static_cast<int>(rewriter.graph().nodes.size()); ++k)
+          rewriter.graph().nodes[k].backward_pass = true;
         continue;
       }
       const int now = rewriter.Keep(id);
@@ -173,7 +188,9 @@ class PlanFinalizer {
         std::vector<std::optional<Layout>> offered;
         for (const NodeEntry& e : kept.inputs) offered.push_back(rewriter.spec(e).layout);
         const auto plan = PlanNode(rewriter.graph(), kept, request_, runtime_, offered, {});
-        if (!plan) Throw(ErrorKind::kBug, "{}: no kernel sums these gradients: {}", Describe(kept), plan.error().reason);
+        if (!plan)
+          Throw(ErrorKind::kBug, "{}: no kernel sums these gradients: {}", Describe(kept),
+                plan.error().reason);
         kept.plan = *plan;
         MXTRAIN_ASSERT(kept.plan->out[0] == kept.specs[0].layout);
       }
@@ -206,7 +223,8 @@ class PlanFinalizer {
     }
     const NodeEntry forward_now = rewriter->Map({old.forward, 0});
     node.forward = forward_now.node;
-    for (size_t k = 0; k < plan.saved.size(); ++k) node.inputs.push_back({forward_now.node, outputs + static_cast<int>(k)});
+    for (size_t k = 0; k < plan.saved.size(); ++k)
+      node.inputs.push_back({forward_now.node, outputs + static_cast<int>(k)});
     const int now = rewriter->Add(std::move(node));
     for (int i = 0; i < args; ++i) rewriter->Redirect({id, i}, {now, i});
   }
@@ -214,9 +232,9 @@ class PlanFinalizer {
   ExecGraph old_;
   const BindRequest& request_;
   Runtime& runtime_;
-  std::vector<int> backward_of_;                       // [forward node]; -1: none
-  std::vector<std::shared_ptr<const Plan>> plans_;     // final, of forward nodes with a backward
-  std::vector<NodeEntry> redirect_;                    // [removed sum node]: its replacement
+  std::vector<int> backward_of_;                    // [forward node]; -1: none
+  std::vector<std::shared_ptr<const Plan>> plans_;  // final, of forward nodes with a backward
+  std::vector<NodeEntry> redirect_;                 // [removed sum node]: its replacement
 };
 
 }  // namespace

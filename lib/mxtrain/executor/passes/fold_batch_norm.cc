@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // FoldBatchNorm: in inference a batch norm is folded into the convolution before it.
+#include "mxtrain/executor/internal/chains.h"
+#include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/passes.h"
-#include "mxtrain/executor/passes/chains.h"
-#include "mxtrain/executor/passes/rewriter.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -37,14 +38,18 @@ void Fold(const ExecGraph& graph, const Chain& chain, Runtime& runtime, Rewriter
   fold.ctx = norm.ctx;
   fold.op = runtime.operators().Create("_FoldBatchNorm", fold_params);
   for (int i = 1; i < conv.num_args; ++i) fold.inputs.push_back(rewriter->Map(conv.inputs[i]));
-  for (size_t i = 1; i < norm.inputs.size(); ++i) fold.inputs.push_back(rewriter->Map(norm.inputs[i]));
+  for (size_t i = 1; i < norm.inputs.size(); ++i)
+    fold.inputs.push_back(rewriter->Map(norm.inputs[i]));
   fold.num_args = static_cast<int>(fold.inputs.size());
   const TensorSpec weight = rewriter->spec(fold.inputs[0]);
   const size_t statistics = no_bias ? 1 : 2;
   for (size_t i = 1; i < fold.inputs.size(); ++i) {
-    if (rewriter->spec(fold.inputs[i]).type != (i < statistics ? weight.type : rewriter->spec(fold.inputs[statistics]).type)) return;
+    if (rewriter->spec(fold.inputs[i]).type !=
+        (i < statistics ? weight.type : rewriter->spec(fold.inputs[statistics]).type))
+      return;
   }
-  fold.specs = {{weight.shape, weight.type, Layout()}, {TShape{weight.shape[0]}, weight.type, Layout()}};
+  fold.specs = {{weight.shape, weight.type, Layout()},
+                {TShape{weight.shape[0]}, weight.type, Layout()}};
   fold.req.assign(2, OpReqType::kWriteTo);
   fold.adds_to.resize(2);
   const int fold_id = rewriter->Add(std::move(fold));

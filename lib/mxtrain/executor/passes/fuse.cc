@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fuse: replaces chains of operators by one where a pattern matches and a kernel better than `ref`
 // accepts the result. Longer chains have priority.
 #include <algorithm>
 #include <map>
 
+#include "mxtrain/executor/internal/chains.h"
+#include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/passes.h"
-#include "mxtrain/executor/passes/chains.h"
-#include "mxtrain/executor/passes/rewriter.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -39,16 +40,19 @@ class Fuser {
   void FindFusions() {
     std::vector<const FusePattern*> patterns;
     for (const FusePattern& pattern : runtime_.operators().Patterns()) {
-      if (request_.is_train ? pattern.for_training : pattern.for_inference) patterns.push_back(&pattern);
+      if (request_.is_train ? pattern.for_training : pattern.for_inference)
+        patterns.push_back(&pattern);
     }
-    std::stable_sort(patterns.begin(), patterns.end(), [](auto* a, auto* b) { return a->chain.size() > b->chain.size(); });
+    std::stable_sort(patterns.begin(), patterns.end(),
+                     [](auto* a, auto* b) { return a->chain.size() > b->chain.size(); });
     for (const FusePattern* pattern : patterns) {
       for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
         const std::optional<Chain> chain = matcher_.Match(pattern->chain, id);
         if (!chain) continue;
         std::vector<const OperatorProperty*> ops;
         for (int node : chain->ids) ops.push_back(graph_.nodes[node].op.get());
-        const std::optional<Kwargs> kwargs = pattern->params ? pattern->params(ops) : ops[0]->GetParams();
+        const std::optional<Kwargs> kwargs =
+            pattern->params ? pattern->params(ops) : ops[0]->GetParams();
         if (!kwargs) continue;
         matcher_.Claim(*chain);
         fusions_[id] = {*chain, runtime_.operators().Create(pattern->into, *kwargs)};
@@ -67,7 +71,8 @@ class Fuser {
     // The outputs of the last operator, then the fused one's additional outputs, as in the first
     // operator.
     fused.specs = graph_.nodes[last].specs;
-    for (int i = static_cast<int>(fused.specs.size()); i < fused.op->NumOutputs(); ++i) fused.specs.push_back(first.specs[i]);
+    for (int i = static_cast<int>(fused.specs.size()); i < fused.op->NumOutputs(); ++i)
+      fused.specs.push_back(first.specs[i]);
     fused.specs.resize(fused.op->NumOutputs());
     fused.req.assign(fused.specs.size(), OpReqType::kWriteTo);
     fused.adds_to.resize(fused.specs.size());
@@ -75,7 +80,8 @@ class Fuser {
     if (!HasGoodRow(fused, fusion.chain.ids)) return;
 
     const int id = rewriter_.Add(std::move(fused));
-    for (size_t i = 0; i < graph_.nodes[last].specs.size(); ++i) rewriter_.Redirect({last, static_cast<int>(i)}, {id, static_cast<int>(i)});
+    for (size_t i = 0; i < graph_.nodes[last].specs.size(); ++i)
+      rewriter_.Redirect({last, static_cast<int>(i)}, {id, static_cast<int>(i)});
   }
 
   // Arguments of all operators in order, without intermediates; then the auxiliary states.
@@ -85,7 +91,8 @@ class Fuser {
       for (size_t k = 0; k < chain.ids.size(); ++k) {
         const ExecNode& node = graph_.nodes[chain.ids[k]];
         const int inner = k == 0 ? -1 : chain.through[k - 1];
-        const int begin = aux ? node.num_args : 0, end = aux ? static_cast<int>(node.inputs.size()) : node.num_args;
+        const int begin = aux ? node.num_args : 0,
+                  end = aux ? static_cast<int>(node.inputs.size()) : node.num_args;
         for (int i = begin; i < end; ++i) {
           if (i != inner) fused->inputs.push_back(rewriter_.Map(node.inputs[i]));
         }
@@ -99,11 +106,15 @@ class Fuser {
     const std::vector<std::optional<Layout>> layouts(node.num_args);
     std::vector<OpReqType> grad_req;
     bool any = false;
-    for (int id : ids) any |= std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
+    for (int id : ids)
+      any |= std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
     if (any && request_.needs_backward()) grad_req.assign(node.num_args, OpReqType::kWriteTo);
-    for (const KernelEntry* entry : runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
+    for (const KernelEntry* entry :
+         runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
       if (entry->rank >= kRefRank) break;
-      if (PlanNode(rewriter_.graph(), node, request_, runtime_, layouts, grad_req, entry->name.c_str())) return true;
+      if (PlanNode(rewriter_.graph(), node, request_, runtime_, layouts, grad_req,
+                   entry->name.c_str()))
+        return true;
     }
     return false;
   }

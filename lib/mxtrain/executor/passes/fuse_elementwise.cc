@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FuseElementwise: fuses element-wise operators whose intermediates nobody else reads into one that
 // passes over memory once.
 //
@@ -9,8 +10,8 @@
 #include <set>
 
 #include "mxtrain/base/json.h"
+#include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/passes.h"
-#include "mxtrain/executor/passes/rewriter.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -19,12 +20,19 @@ namespace {
 constexpr size_t kMostSteps = 16;
 
 using Entry = std::pair<int, int>;  // node, output
-Entry KeyOf(NodeEntry e) { return {e.node, e.index}; }
+Entry KeyOf(NodeEntry e) {
+  return {e.node, e.index};
+}
 
 class ElementwiseFuser {
  public:
   ElementwiseFuser(const ExecGraph& graph, const BindRequest& request, Runtime& runtime)
-      : graph_(graph), request_(request), runtime_(runtime), rewriter_(graph), readers_(graph.nodes.size()), varies_(graph.nodes.size()),
+      : graph_(graph),
+        request_(request),
+        runtime_(runtime),
+        rewriter_(graph),
+        readers_(graph.nodes.size()),
+        varies_(graph.nodes.size()),
         taken_(graph.nodes.size()) {
     for (size_t id = 0; id < graph.nodes.size(); ++id) {
       const ExecNode& node = graph.nodes[id];
@@ -58,7 +66,9 @@ class ElementwiseFuser {
     const auto wanted = WantedGradients(graph_, request_);
     for (size_t id = 0; id < graph_.nodes.size(); ++id) {
       const ExecNode& node = graph_.nodes[id];
-      if (node.kind != Node::Kind::kForward || std::find(wanted[id].begin(), wanted[id].end(), true) == wanted[id].end()) continue;
+      if (node.kind != Node::Kind::kForward ||
+          std::find(wanted[id].begin(), wanted[id].end(), true) == wanted[id].end())
+        continue;
       std::vector<int> heads, in, out;
       int number = 0;
       for (int i = 0; i < node.num_outputs(); ++i) heads.push_back(number++);
@@ -66,16 +76,22 @@ class ElementwiseFuser {
       for (int i = 0; i < node.num_outputs(); ++i) out.push_back(number++);
       for (int read : node.op->DeclareBackwardDependency(heads, in, out)) {
         const int outputs = node.num_outputs();
-        if (read >= outputs + node.num_args) kept_.insert({static_cast<int>(id), read - outputs - node.num_args});
-        else if (read >= outputs) kept_.insert(KeyOf(node.inputs[read - outputs]));
+        if (read >= outputs + node.num_args)
+          kept_.insert({static_cast<int>(id), read - outputs - node.num_args});
+        else if (read >= outputs)
+          kept_.insert(KeyOf(node.inputs[read - outputs]));
       }
     }
   }
 
   bool Fits(int id) const {
     const ExecNode& node = graph_.nodes[id];
-    if (node.kind != Node::Kind::kForward || taken_[id] || node.op->elementwise() == Elementwise::kNo) return false;
-    if (node.op->NumOutputs() != 1 || node.num_aux() > 0 || !node.op->ForwardIdentityOption().empty() || AsksForResources(node)) return false;
+    if (node.kind != Node::Kind::kForward || taken_[id] ||
+        node.op->elementwise() == Elementwise::kNo)
+      return false;
+    if (node.op->NumOutputs() != 1 || node.num_aux() > 0 ||
+        !node.op->ForwardIdentityOption().empty() || AsksForResources(node))
+      return false;
     for (int i = 0; i < node.num_args; ++i) {
       const TensorSpec& spec = graph_.spec(node.inputs[i]);
       if (spec.shape != node.specs[0].shape || spec.type != node.specs[0].type) return false;
@@ -87,7 +103,8 @@ class ElementwiseFuser {
   // Parts of a fused operator get none.
   bool AsksForResources(const ExecNode& node) const {
     const std::vector<TShape> shapes = ArgumentShapes(graph_, node);
-    return !node.op->ForwardResource(shapes).empty() || (request_.needs_backward() && !node.op->BackwardResource(shapes).empty());
+    return !node.op->ForwardResource(shapes).empty() ||
+           (request_.needs_backward() && !node.op->BackwardResource(shapes).empty());
   }
 
   // Whether all readers of the node's result are members, and it is not monitored.
@@ -95,9 +112,12 @@ class ElementwiseFuser {
     for (const NodeEntry& head : graph_.heads) {
       if (head.node == id) return false;
     }
-    const auto member = [&](int reader) { return std::find(members.begin(), members.end(), reader) != members.end(); };
+    const auto member = [&](int reader) {
+      return std::find(members.begin(), members.end(), reader) != members.end();
+    };
     return std::all_of(readers_[id].begin(), readers_[id].end(), member) &&
-           std::find(request_.monitored.begin(), request_.monitored.end(), graph_.nodes[id].name) == request_.monitored.end();
+           std::find(request_.monitored.begin(), request_.monitored.end(), graph_.nodes[id].name) ==
+               request_.monitored.end();
   }
 
   // In topological order. No path leaves the group and re-enters: all readers of intermediates are
@@ -110,8 +130,10 @@ class ElementwiseFuser {
       for (size_t m = 0; m < members.size(); ++m) {
         for (const NodeEntry& e : graph_.nodes[members[m]].inputs) {
           const bool known = std::find(members.begin(), members.end(), e.node) != members.end();
-          if (known || members.size() >= kMostSteps || !Fits(e.node) || !IsInside(e.node, members)) continue;
-          if (varies_[e.node] != varies_[last]) continue;  // what depends only on parameters is not computed in every run
+          if (known || members.size() >= kMostSteps || !Fits(e.node) || !IsInside(e.node, members))
+            continue;
+          if (varies_[e.node] != varies_[last])
+            continue;  // what depends only on parameters is not computed in every run
           members.push_back(e.node);
           grown = true;
         }
@@ -127,7 +149,8 @@ class ElementwiseFuser {
     for (int id : group) {
       for (const NodeEntry& e : graph_.nodes[id].inputs) {
         const bool inside = std::binary_search(group.begin(), group.end(), e.node);
-        if (!inside && std::find(arguments.begin(), arguments.end(), e) == arguments.end()) arguments.push_back(e);
+        if (!inside && std::find(arguments.begin(), arguments.end(), e) == arguments.end())
+          arguments.push_back(e);
       }
     }
     return arguments;
@@ -146,7 +169,8 @@ class ElementwiseFuser {
     const auto number_of = [&](NodeEntry e) {
       const auto argument = std::find(arguments.begin(), arguments.end(), e);
       if (argument != arguments.end()) return argument - arguments.begin();
-      return static_cast<std::ptrdiff_t>(arguments.size()) + (std::lower_bound(group.begin(), group.end(), e.node) - group.begin());
+      return static_cast<std::ptrdiff_t>(arguments.size()) +
+             (std::lower_bound(group.begin(), group.end(), e.node) - group.begin());
     };
     Json steps = Json::array();
     ExecNode fused(graph_.nodes[group.back()]);
@@ -158,7 +182,9 @@ class ElementwiseFuser {
       steps.push_back({{"op", node.op->TypeString()}, {"params", params}, {"in", in}});
       fused.origins.push_back(node.name);
     }
-    fused.op = runtime_.operators().Create("_ElementwiseChain", {{"num_args", std::to_string(arguments.size())}, {"steps", steps.dump()}});
+    fused.op = runtime_.operators().Create(
+        "_ElementwiseChain",
+        {{"num_args", std::to_string(arguments.size())}, {"steps", steps.dump()}});
     fused.ctx = graph_.nodes[group.back()].ctx;
     fused.specs = graph_.nodes[group.back()].specs;
     fused.req.assign(1, OpReqType::kWriteTo);
@@ -170,8 +196,11 @@ class ElementwiseFuser {
     const std::vector<std::optional<Layout>> layouts(arguments.size());
     std::vector<OpReqType> grad_req;
     if (request_.needs_backward()) grad_req.assign(arguments.size(), OpReqType::kWriteTo);
-    const std::vector<const KernelEntry*> entries = runtime_.operators().Kernels("_ElementwiseChain", fused.ctx.type);
-    if (entries.empty() || !PlanNode(rewriter_.graph(), fused, request_, runtime_, layouts, grad_req, entries[0]->name.c_str())) return;
+    const std::vector<const KernelEntry*> entries =
+        runtime_.operators().Kernels("_ElementwiseChain", fused.ctx.type);
+    if (entries.empty() || !PlanNode(rewriter_.graph(), fused, request_, runtime_, layouts,
+                                     grad_req, entries[0]->name.c_str()))
+      return;
     rewriter_.Redirect({group.back(), 0}, {rewriter_.Add(std::move(fused)), 0});
   }
 

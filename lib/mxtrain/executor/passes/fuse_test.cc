@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fused graphs against the unfused ones: losses, all gradients and moving averages on random nets.
 #include <doctest/doctest.h>
 
@@ -17,12 +18,16 @@ namespace {
 using executor::BindRequest;
 using Result = std::map<std::string, std::vector<double>>;
 
-unsigned NumNets() { return NumRandomNets(60); }
+unsigned NumNets() {
+  return NumRandomNets(60);
+}
 
 Result ResultOf(const Executor& executor) {
   Result result;
-  for (size_t i = 0; i < executor.outputs().size(); ++i) result[format("output {}", i)] = GetValues(executor.outputs()[i]);
-  for (const auto& [name, array] : executor.grads()) result["gradient of " + name] = GetValues(array);
+  for (size_t i = 0; i < executor.outputs().size(); ++i)
+    result[format("output {}", i)] = GetValues(executor.outputs()[i]);
+  for (const auto& [name, array] : executor.grads())
+    result["gradient of " + name] = GetValues(array);
   for (const auto& [name, array] : executor.auxs()) result[name] = GetValues(array);
   return result;
 }
@@ -43,14 +48,16 @@ double Distance(const Result& got, const Result& expected) {
   for (const auto& [name, values] : expected) {
     const std::vector<double>& others = got.at(name);
     double distance = 0;
-    for (size_t i = 0; i < values.size(); ++i) distance = std::max(distance, std::abs(others[i] - values[i]));
+    for (size_t i = 0; i < values.size(); ++i)
+      distance = std::max(distance, std::abs(others[i] - values[i]));
     worst = std::max(worst, distance / std::max(RootMeanSquare(values), largest / 20));
   }
   return worst;
 }
 
 // The fused forms of batch norms, or of other layers: "relu True", "none False" ...
-void AddKinds(const Executor& executor, std::set<std::string>* kinds, const std::string& type = "_BatchNormActivation") {
+void AddKinds(const Executor& executor, std::set<std::string>* kinds,
+              const std::string& type = "_BatchNormActivation") {
   for (const auto& node : executor.graph().nodes) {
     if (node.kind != Node::Kind::kForward || node.op->TypeString() != type) continue;
     std::string kind;
@@ -61,7 +68,9 @@ void AddKinds(const Executor& executor, std::set<std::string>* kinds, const std:
   }
 }
 
-TEST_CASE("a step of a fused random net gives the losses, gradients and moving averages of the unfused one") {
+TEST_CASE(
+    "a step of a fused random net gives the losses, gradients and moving averages of the unfused "
+    "one") {
   const auto runtime = NewRuntime();
   std::set<std::string> kinds;
   for (unsigned seed = 0; seed < NumNets(); ++seed) {
@@ -80,7 +89,9 @@ TEST_CASE("a step of a fused random net gives the losses, gradients and moving a
     // another order.
     CHECK(Distance(results[true], results[false]) <= 1e-4);
   }
-  if (NumNets() >= 60) CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False", "relu6 True"});
+  if (NumNets() >= 60)
+    CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False",
+                                         "relu6 True"});
 }
 
 // Folding a batch norm into the convolution rounds the weights once more; deep nets amplify that.
@@ -103,36 +114,58 @@ TEST_CASE("a fused random net infers what the unfused one infers") {
     }
     CHECK(Distance(results[true], results[false]) <= 1e-3);
   }
-  if (NumNets() >= 60) CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False", "relu6 True"});
+  if (NumNets() >= 60)
+    CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False",
+                                         "relu6 True"});
 }
 
-// A random net of element-wise operators on three arrays, of which two learn; results are read once or several times.
+// A random net of element-wise operators on three arrays, of which two learn; results are read once
+// or several times.
 Symbol RandomExpression(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
-  const auto layer = [&](const char* op, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
+  const auto layer = [&](const char* op, const std::vector<Symbol>& inputs,
+                         const Kwargs& kwargs = {}) {
     return Symbol::Create(TestRegistry(), op, format("{}{}", op, random()), kwargs, inputs);
   };
-  std::vector<Symbol> values{Symbol::Variable("data"), Symbol::Variable("a_weight"), Symbol::Variable("b_weight")};
+  std::vector<Symbol> values{Symbol::Variable("data"), Symbol::Variable("a_weight"),
+                             Symbol::Variable("b_weight")};
   for (size_t n = 3 + below(12); n-- > 0;) {
     // Late values more often, for long chains.
-    const Symbol x = values[values.size() - 1 - below(std::min<size_t>(values.size(), 3))], y = values[below(values.size())];
+    const Symbol x = values[values.size() - 1 - below(std::min<size_t>(values.size(), 3))],
+                 y = values[below(values.size())];
     switch (below(8)) {
-      case 0: values.push_back(layer("sigmoid", {x})); break;
-      case 1: values.push_back(layer("Activation", {x}, {{"act_type", "tanh"}})); break;
-      case 2: values.push_back(layer("_mul_scalar", {x}, {{"scalar", "0.75"}})); break;
-      case 3: values.push_back(layer("clip", {x}, {{"a_min", "-0.9"}, {"a_max", "1.1"}})); break;
-      case 4: values.push_back(layer("elemwise_mul", {x, y})); break;
-      case 5: values.push_back(layer("elemwise_sub", {y, x})); break;
-      case 6: values.push_back(layer("ElementWiseSum", {x, y, x}, {{"num_args", "3"}})); break;
-      default: values.push_back(layer("elemwise_add", {x, y}));
+      case 0:
+        values.push_back(layer("sigmoid", {x}));
+        break;
+      case 1:
+        values.push_back(layer("Activation", {x}, {{"act_type", "tanh"}}));
+        break;
+      case 2:
+        values.push_back(layer("_mul_scalar", {x}, {{"scalar", "0.75"}}));
+        break;
+      case 3:
+        values.push_back(layer("clip", {x}, {{"a_min", "-0.9"}, {"a_max", "1.1"}}));
+        break;
+      case 4:
+        values.push_back(layer("elemwise_mul", {x, y}));
+        break;
+      case 5:
+        values.push_back(layer("elemwise_sub", {y, x}));
+        break;
+      case 6:
+        values.push_back(layer("ElementWiseSum", {x, y, x}, {{"num_args", "3"}}));
+        break;
+      default:
+        values.push_back(layer("elemwise_add", {x, y}));
     }
   }
   return layer("MakeLoss", {layer("sigmoid", {values.back()})});
 }
 
 // Doubles its input, using the scratch that it requests.
-void DoubleByScratch(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext) {
+void DoubleByScratch(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req,
+                     RunContext) {
   REQUIRE(env.resource.size() == 1);
   float* scratch = env.resource[0].GetSpace<float>(src.Size());
   for (int64_t i = 0; i < src.Size(); ++i) scratch[i] = 2 * src.dptr<float>()[i];
@@ -145,22 +178,28 @@ TEST_CASE("an element-wise operator that requests scratch gets it besides others
       .set_function(DeviceType::kCPU, DoubleByScratch, kNoInplace)
       .set_elementwise(Elementwise::kYes)
       .set_resource_request(ResourceRequest::kTempSpace,
-                            [](const std::vector<TShape>& in, const EnvArguments&) { return in[0].Size() * static_cast<int64_t>(sizeof(float)); });
+                            [](const std::vector<TShape>& in, const EnvArguments&) {
+                              return in[0].Size() * static_cast<int64_t>(sizeof(float));
+                            });
   RuntimeOptions options;
   options.threads = 1;
   Runtime runtime(options, registry);
   Symbol net = Symbol::Variable("data");
-  for (const char* op : {"square", "double_by_scratch", "square"}) net = Symbol::Create(*registry, op, "", {}, std::vector<Symbol>{net});
+  for (const char* op : {"square", "double_by_scratch", "square"})
+    net = Symbol::Create(*registry, op, "", {}, std::vector<Symbol>{net});
   BindRequest request;
   request.is_train = false;
   request.inputs = {"data"};
   request.shapes["data"] = {3};
   const auto executor = Executor::SimpleBind(runtime, net, request);
-  executor->Forward(std::vector<NDArray>{NDArray::FromVector(runtime, {3}, std::vector<float>{1, 2, -3})});
+  executor->Forward(
+      std::vector<NDArray>{NDArray::FromVector(runtime, {3}, std::vector<float>{1, 2, -3})});
   CHECK(GetValues(executor->outputs()[0]) == std::vector<double>{4, 64, 324});
 }
 
-TEST_CASE("element-wise operators in one pass: losses and gradients of the parts, and no array held longer") {
+TEST_CASE(
+    "element-wise operators in one pass: losses and gradients of the parts, and no array held "
+    "longer") {
   const auto runtime = NewRuntime();
   unsigned fused_nets = 0;
   for (unsigned seed = 0; seed < 4 * NumNets(); ++seed) {
@@ -183,7 +222,8 @@ TEST_CASE("element-wise operators in one pass: losses and gradients of the parts
         results[fuse] = ResultOf(*executor);
         values[fuse] = executor->arena_bytes();
         for (const auto& node : executor->graph().nodes) {
-          if (node.kind == Node::Kind::kForward && node.op->TypeString() == "_ElementwiseChain") fused_nets += training;
+          if (node.kind == Node::Kind::kForward && node.op->TypeString() == "_ElementwiseChain")
+            fused_nets += training;
         }
       }
       CHECK(Distance(results[true], results[false]) <= 1e-5);
@@ -193,9 +233,12 @@ TEST_CASE("element-wise operators in one pass: losses and gradients of the parts
   if (NumNets() >= 60) CHECK(fused_nets >= NumNets());
 }
 
-TEST_CASE("swish keeps only its argument for the gradient; a sum before a ReLU, which needs neither term, is not fused") {
+TEST_CASE(
+    "swish keeps only its argument for the gradient; a sum before a ReLU, which needs neither "
+    "term, is not fused") {
   const auto runtime = NewRuntime();
-  const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
+  const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs,
+                        const Kwargs& kwargs = {}) {
     return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
   };
   const auto chains = [&](const Symbol& x) {
@@ -206,7 +249,8 @@ TEST_CASE("swish keeps only its argument for the gradient; a sum before a ReLU, 
     const auto executor = BindWithValues(*runtime, loss, request);
     std::string names;
     for (const auto& node : executor->graph().nodes) {
-      if (node.kind == Node::Kind::kForward && node.op->TypeString() == "_ElementwiseChain") names += format("{};", join(node.origins, "+"));
+      if (node.kind == Node::Kind::kForward && node.op->TypeString() == "_ElementwiseChain")
+        names += format("{};", join(node.origins, "+"));
     }
     return names;
   };
@@ -215,17 +259,22 @@ TEST_CASE("swish keeps only its argument for the gradient; a sum before a ReLU, 
   const Symbol swish = layer("elemwise_mul", "swish", {scaled, layer("sigmoid", "gate", {scaled})});
   CHECK(chains(swish) == "gate+swish;");
   const Symbol other = layer("broadcast_mul", "other", {data, Symbol::Variable("v_weight")});
-  CHECK(chains(layer("Activation", "relu", {layer("elemwise_add", "sum", {scaled, other})}, {{"act_type", "relu"}})) == "");
+  CHECK(chains(layer("Activation", "relu", {layer("elemwise_add", "sum", {scaled, other})},
+                     {{"act_type", "relu"}})) == "");
 }
 
 // Large enough for several threads; the pieces must not depend on their number.
 TEST_CASE("fused batch norms give the same bits on any number of threads") {
-  const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs, const Kwargs& kwargs = {}) {
+  const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs,
+                        const Kwargs& kwargs = {}) {
     return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
   };
   const Symbol data = Symbol::Variable("data");
-  const Symbol first = layer("Activation", "relu", {layer("BatchNorm", "first", {data})}, {{"act_type", "relu"}});
-  const Symbol sum = layer("elemwise_add", "sum", {first, layer("BatchNorm", "second", {first}, {{"fix_gamma", "False"}})});
+  const Symbol first =
+      layer("Activation", "relu", {layer("BatchNorm", "first", {data})}, {{"act_type", "relu"}});
+  const Symbol sum =
+      layer("elemwise_add", "sum",
+            {first, layer("BatchNorm", "second", {first}, {{"fix_gamma", "False"}})});
   const Symbol x = layer("clip", "clip", {sum}, {{"a_min", "0"}, {"a_max", "6"}});
   const Symbol loss = layer("MakeLoss", "loss", {layer("square", "square", {x})});
   const SmallNet net{"norms", loss, x, {{"data", {6, 20, 37, 41}}}, {}, 0};

@@ -1,4 +1,6 @@
-// AddGradient: the backward pass as nodes. Walks the forward nodes in reverse; several gradients of one entry are summed by ElementWiseSum.
+// SPDX-License-Identifier: Apache-2.0
+// AddGradient: the backward pass as nodes. Walks the forward nodes in reverse; several gradients of
+// one entry are summed by ElementWiseSum.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -10,9 +12,13 @@ namespace {
 class GradientMaker {
  public:
   GradientMaker(ExecGraph graph, const BindRequest& request, const OperatorRegistry& registry)
-      : graph_(std::move(graph)), request_(request), registry_(registry), wanted_(WantedGradients(graph_, request)),
+      : graph_(std::move(graph)),
+        request_(request),
+        registry_(registry),
+        wanted_(WantedGradients(graph_, request)),
         terms_(graph_.nodes.size()) {
-    for (size_t id = 0; id < graph_.nodes.size(); ++id) terms_[id].resize(graph_.nodes[id].specs.size());
+    for (size_t id = 0; id < graph_.nodes.size(); ++id)
+      terms_[id].resize(graph_.nodes[id].specs.size());
   }
 
   ExecGraph Run() {
@@ -22,7 +28,8 @@ class GradientMaker {
     graph_.first_backward = forward_nodes;
     AddHeadGradients();
     for (int id = forward_nodes; id-- > 0;) {
-      if (std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end()) Differentiate(id);
+      if (std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end())
+        Differentiate(id);
     }
     for (size_t k = 0; k < graph_.arguments.size(); ++k) {
       const int id = graph_.arguments[k];
@@ -49,7 +56,9 @@ class GradientMaker {
       const NodeEntry head = graph_.heads[i];
       const ExecNode& node = graph_.nodes[head.node];
       const bool reads = node.kind == Node::Kind::kForward ? node.op->NeedsHeadGradient() : true;
-      if (!reads || std::find(wanted_[head.node].begin(), wanted_[head.node].end(), true) == wanted_[head.node].end()) continue;
+      if (!reads || std::find(wanted_[head.node].begin(), wanted_[head.node].end(), true) ==
+                        wanted_[head.node].end())
+        continue;
       ExecNode variable;
       variable.kind = Node::Kind::kVariable;
       variable.name = format("{}_head_grad{}", node.name, i);
@@ -70,7 +79,8 @@ class GradientMaker {
     if (terms.size() < 2) return terms.empty() ? NodeEntry{} : terms[0];
     ExecNode node;
     node.kind = Node::Kind::kForward;
-    node.name = graph_.nodes[of.node].name + (of.index ? format("_{}_grad_sum", of.index) : "_grad_sum");
+    node.name =
+        graph_.nodes[of.node].name + (of.index ? format("_{}_grad_sum", of.index) : "_grad_sum");
     node.where = graph_.nodes[of.node].where;
     node.ctx = graph_.nodes[of.node].ctx;
     node.op = registry_.Create("ElementWiseSum", {{"num_args", std::to_string(terms.size())}});
@@ -102,7 +112,8 @@ class GradientMaker {
     std::vector<NodeEntry> out_grad(outputs);
     for (int i = 0; i < outputs && needs_head; ++i) out_grad[i] = Sum({id, i});
     for (int i = 0; i < outputs && needs_head; ++i) {
-      if (!out_grad[i] && i < graph_.nodes[id].op->NumVisibleOutputs()) out_grad[i] = Zeros({id, i});
+      if (!out_grad[i] && i < graph_.nodes[id].op->NumVisibleOutputs())
+        out_grad[i] = Zeros({id, i});
     }
 
     const ExecNode& forward = graph_.nodes[id];
@@ -116,15 +127,18 @@ class GradientMaker {
     node.origins = forward.origins;
     node.num_args = forward.num_args;
     node.inputs = std::move(out_grad);
-    node.inputs.insert(node.inputs.end(), forward.inputs.begin(), forward.inputs.begin() + forward.num_args);
+    node.inputs.insert(node.inputs.end(), forward.inputs.begin(),
+                       forward.inputs.begin() + forward.num_args);
     for (int i = 0; i < outputs; ++i) node.inputs.push_back({id, i});
-    node.inputs.insert(node.inputs.end(), forward.inputs.begin() + forward.num_args, forward.inputs.end());
+    node.inputs.insert(node.inputs.end(), forward.inputs.begin() + forward.num_args,
+                       forward.inputs.end());
     for (int i = 0; i < forward.num_args; ++i) {
       node.specs.push_back(GradientSpec(forward, i));
       node.req.push_back(wanted_[id][i] ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
     node.adds_to.resize(node.specs.size());
-    const std::vector<NodeEntry> targets(forward.inputs.begin(), forward.inputs.begin() + forward.num_args);
+    const std::vector<NodeEntry> targets(forward.inputs.begin(),
+                                         forward.inputs.begin() + forward.num_args);
     const int now = Add(std::move(node));
     for (int i = 0; i < static_cast<int>(targets.size()); ++i) {
       if (wanted_[id][i]) AddTerm(targets[i], {now, i});
@@ -133,7 +147,8 @@ class GradientMaker {
 
   TensorSpec GradientSpec(const ExecNode& forward, int argument) const {
     const TensorSpec& array = graph_.spec(forward.inputs[argument]);
-    if (!forward.plan || forward.plan->grad_form.empty()) return array;  // no plan when only bytes are counted
+    if (!forward.plan || forward.plan->grad_form.empty())
+      return array;  // no plan when only bytes are counted
     const std::optional<ArrayForm>& form = forward.plan->grad_form[argument];
     return form ? TensorSpec{array.shape, form->type, form->layout} : array;
   }
@@ -143,10 +158,12 @@ class GradientMaker {
   void AddTerm(NodeEntry target, NodeEntry gradient) {
     const TensorSpec form = graph_.spec(gradient);
     const ExecNode& node = graph_.nodes[target.node];
-    if (form != graph_.spec(target) && node.kind == Node::Kind::kReorder && form.type == graph_.spec(node.inputs[0]).type) {
+    if (form != graph_.spec(target) && node.kind == Node::Kind::kReorder &&
+        form.type == graph_.spec(node.inputs[0]).type) {
       target = node.inputs[0];
     }
-    if (form != graph_.spec(target)) gradient = Changed(gradient, graph_.spec(target), graph_.nodes[target.node]);
+    if (form != graph_.spec(target))
+      gradient = Changed(gradient, graph_.spec(target), graph_.nodes[target.node]);
     terms_[target.node][target.index].push_back(gradient);
   }
 
@@ -156,7 +173,8 @@ class GradientMaker {
     const NodeEntry gradient = Sum({id, 0});
     if (!gradient) return;
     const NodeEntry target = graph_.nodes[id].inputs[0];
-    terms_[target.node][target.index].push_back(Changed(gradient, graph_.spec(target), graph_.nodes[id]));
+    terms_[target.node][target.index].push_back(
+        Changed(gradient, graph_.spec(target), graph_.nodes[id]));
   }
 
   NodeEntry Changed(NodeEntry gradient, TensorSpec form, const ExecNode& of) {
@@ -181,7 +199,8 @@ class GradientMaker {
 
 }  // namespace
 
-ExecGraph AddGradient(ExecGraph graph, const BindRequest& request, const OperatorRegistry& registry) {
+ExecGraph AddGradient(ExecGraph graph, const BindRequest& request,
+                      const OperatorRegistry& registry) {
   return GradientMaker(std::move(graph), request, registry).Run();
 }
 

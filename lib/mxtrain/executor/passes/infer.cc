@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Infer: shapes and types of every entry from those of the inputs. Also checks the requirements of
 // binding.
 #include <set>
@@ -16,7 +17,8 @@ void CheckNames(const ExecGraph& graph, const Names& given, const char* what) {
   for (const auto& name : given) {
     if (known.contains(name)) continue;
     const std::vector<std::string> names(known.begin(), known.end());
-    Throw(ErrorKind::kConfig, "{} '{}' is not an argument of this net{}", what, name, DidYouMean(name, names));
+    Throw(ErrorKind::kConfig, "{} '{}' is not an argument of this net{}", what, name,
+          DidYouMean(name, names));
   }
 }
 
@@ -37,11 +39,14 @@ ExecGraph Infer(const Graph& graph, const BindRequest& request) {
   CheckNames(result, request.inputs, "input");
   CheckNames(result, with_gradient, "gradient");
 
-  const InferredSpecs found = InferSpecs(graph, request.shapes, request.types, /*allow_partial=*/false);
+  const InferredSpecs found =
+      InferSpecs(graph, request.shapes, request.types, /*allow_partial=*/false);
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
     ExecNode& node = result.nodes[id];
-    for (size_t i = 0; i < found.shapes[id].size(); ++i) node.specs.push_back({found.shapes[id][i], found.types[id][i], Layout()});
-    node.req.assign(node.specs.size(), node.is_variable() ? OpReqType::kNullOp : OpReqType::kWriteTo);
+    for (size_t i = 0; i < found.shapes[id].size(); ++i)
+      node.specs.push_back({found.shapes[id][i], found.types[id][i], Layout()});
+    node.req.assign(node.specs.size(),
+                    node.is_variable() ? OpReqType::kNullOp : OpReqType::kWriteTo);
     node.adds_to.resize(node.specs.size());
   }
   return result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LowerBound: no plan for these buffers can be smaller than the peak of live bytes.
 #include <algorithm>
 #include <map>
@@ -7,7 +8,8 @@
 namespace mxtrain::executor {
 
 int64_t LowerBound(const std::vector<Buffer>& buffers) {
-  std::map<int, int64_t> change;  // position -> bytes that become live there minus those that ended before it
+  std::map<int, int64_t>
+      change;  // position -> bytes that become live there minus those that ended before it
   for (const Buffer& buffer : buffers) {
     if (buffer.external) continue;
     const int64_t stored = (buffer.bytes + 63) & ~int64_t{63};

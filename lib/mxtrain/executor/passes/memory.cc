@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PlanMemory: entries that may share bytes become one buffer; buffers with disjoint lifetimes share
 // the arena.
 #include <algorithm>
@@ -63,7 +64,8 @@ class Planner {
 
   void FindLifetimes() {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
-      for (size_t i = 0; i < graph_.nodes[id].specs.size(); ++i) life_[base_[id] + i].first = life_[base_[id] + i].last = id;
+      for (size_t i = 0; i < graph_.nodes[id].specs.size(); ++i)
+        life_[base_[id] + i].first = life_[base_[id] + i].last = id;
       for (const NodeEntry& e : graph_.nodes[id].inputs) {
         if (!e) continue;
         Life& life = life_[Id(e)];
@@ -106,7 +108,8 @@ class Planner {
   void JoinForced() {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       for (size_t i = 0; i < graph_.nodes[id].adds_to.size(); ++i) {
-        if (graph_.nodes[id].adds_to[i]) Join(graph_.nodes[id].adds_to[i], {id, static_cast<int>(i)});
+        if (graph_.nodes[id].adds_to[i])
+          Join(graph_.nodes[id].adds_to[i], {id, static_cast<int>(i)});
       }
     }
   }
@@ -116,7 +119,9 @@ class Planner {
   void ForPairs(int id, const std::vector<InplacePair>& pairs, F&& f) {
     const ExecNode& node = graph_.nodes[id];
     for (const InplacePair& pair : pairs) {
-      if (pair.from >= static_cast<int>(node.inputs.size()) || pair.to >= static_cast<int>(node.req.size())) continue;
+      if (pair.from >= static_cast<int>(node.inputs.size()) ||
+          pair.to >= static_cast<int>(node.req.size()))
+        continue;
       const NodeEntry from = node.inputs[pair.from];
       const NodeEntry to{id, pair.to};
       if (!from || node.req[pair.to] != OpReqType::kWriteTo) continue;
@@ -130,10 +135,12 @@ class Planner {
     const ExecNode& node = graph_.nodes[id];
     if (!node.op || node.precomputed) return;
     const bool backward = node.kind == Node::Kind::kBackward;
-    const auto pairs = backward ? node.op->BackwardIdentityOption() : node.op->ForwardIdentityOption();
+    const auto pairs =
+        backward ? node.op->BackwardIdentityOption() : node.op->ForwardIdentityOption();
     ForPairs(id, pairs, [&](NodeEntry from, NodeEntry to) {
       const TensorSpec &a = graph_.spec(from), &b = graph_.spec(to);
-      const bool same = a.layout == b.layout && (a.layout.plain() || a.shape == b.shape) && a.type == b.type && a.Bytes() == b.Bytes();
+      const bool same = a.layout == b.layout && (a.layout.plain() || a.shape == b.shape) &&
+                        a.type == b.type && a.Bytes() == b.Bytes();
       if (!same || Of(to).external || Of(from).taken) return;
       Join(from, to);
       joined_[Id(to)] = true;
@@ -145,15 +152,18 @@ class Planner {
     const ExecNode& node = graph_.nodes[id];
     if (!node.plan || node.precomputed) return;
     const bool backward = node.kind == Node::Kind::kBackward;
-    ForPairs(id, backward ? node.plan->backward_inplace : node.plan->forward_inplace, [&](NodeEntry from, NodeEntry to) {
-      Life& source = Of(from);
-      const bool last_reader = source.last == id && source.readers_at_last == 1;
-      if (!last_reader || source.external || source.taken || Of(to).external || graph_.spec(from).Bytes() != graph_.spec(to).Bytes()) return;
-      source.taken = true;
-      Join(from, to);
-      joined_[Id(to)] = true;
-      inplace_.push_back(to);
-    });
+    ForPairs(id, backward ? node.plan->backward_inplace : node.plan->forward_inplace,
+             [&](NodeEntry from, NodeEntry to) {
+               Life& source = Of(from);
+               const bool last_reader = source.last == id && source.readers_at_last == 1;
+               if (!last_reader || source.external || source.taken || Of(to).external ||
+                   graph_.spec(from).Bytes() != graph_.spec(to).Bytes())
+                 return;
+               source.taken = true;
+               Join(from, to);
+               joined_[Id(to)] = true;
+               inplace_.push_back(to);
+             });
   }
 
   void CollectBuffers() {
@@ -170,7 +180,8 @@ class Planner {
         int& buffer = buffer_of_root[root];
         if (buffer < 0) {
           buffer = static_cast<int>(plan_.buffers.size());
-          plan_.buffers.push_back({0, life_[root].first, life_[root].last, -1, life_[root].external});
+          plan_.buffers.push_back(
+              {0, life_[root].first, life_[root].last, -1, life_[root].external});
         }
         plan_.buffers[buffer].bytes = std::max(plan_.buffers[buffer].bytes, node.specs[i].Bytes());
         plan_.buffer_of[id][i] = buffer;
@@ -190,12 +201,18 @@ class Planner {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       const ExecNode& node = graph_.nodes[id];
       const bool backward = node.kind == Node::Kind::kBackward;
-      plan_.workspace_of.push_back(!node.plan ? -1 : AddTemporary(id, backward ? node.plan->backward_workspace : node.plan->forward_workspace));
+      plan_.workspace_of.push_back(!node.plan
+                                       ? -1
+                                       : AddTemporary(id, backward ? node.plan->backward_workspace
+                                                                   : node.plan->forward_workspace));
       std::vector<int>& temps = plan_.temp_space_of.emplace_back();
       if (!node.op || node.is_variable()) continue;
-      const std::vector<TShape> shapes = ArgumentShapes(graph_, backward ? graph_.nodes[node.forward] : node);
-      for (const ResourceRequest& r : backward ? node.op->BackwardResource(shapes) : node.op->ForwardResource(shapes)) {
-        temps.push_back(r.type == ResourceRequest::kTempSpace ? AddTemporary(id, r.bytes) : MemoryPlan::kNoTempSpace);
+      const std::vector<TShape> shapes =
+          ArgumentShapes(graph_, backward ? graph_.nodes[node.forward] : node);
+      for (const ResourceRequest& r :
+           backward ? node.op->BackwardResource(shapes) : node.op->ForwardResource(shapes)) {
+        temps.push_back(r.type == ResourceRequest::kTempSpace ? AddTemporary(id, r.bytes)
+                                                              : MemoryPlan::kNoTempSpace);
       }
     }
   }
@@ -214,15 +231,18 @@ class Planner {
   const ExecGraph& graph_;
   const Strategy strategy_;
   MemoryPlan plan_;
-  std::vector<int> base_, parent_;  // entry number of output 0 of each node; union-find over entries
-  std::vector<Life> life_;          // by entry; a root's holds for its set
+  std::vector<int> base_,
+      parent_;              // entry number of output 0 of each node; union-find over entries
+  std::vector<Life> life_;  // by entry; a root's holds for its set
   std::vector<bool> joined_;
   std::vector<NodeEntry> aliases_, inplace_;
 };
 
 }  // namespace
 
-MemoryPlan PlanLifetimes(const ExecGraph& graph, Strategy strategy) { return Planner(graph, strategy).Lifetimes(); }
+MemoryPlan PlanLifetimes(const ExecGraph& graph, Strategy strategy) {
+  return Planner(graph, strategy).Lifetimes();
+}
 
 MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest&, Strategy strategy) {
   MemoryPlan plan = PlanLifetimes(graph, strategy);
@@ -252,7 +272,8 @@ int64_t NoneBytes(const Graph& graph, const BindRequest& request, Runtime& runti
   }
   for (const NodeEntry& head : g.heads) outputs.erase(head);
   int64_t bytes = 0;
-  for (const NodeEntry& e : outputs) bytes += g.spec(e).Bytes() * (with_gradient.contains(e) ? 2 : 1);
+  for (const NodeEntry& e : outputs)
+    bytes += g.spec(e).Bytes() * (with_gradient.contains(e) ? 2 : 1);
   return bytes;
 }
 

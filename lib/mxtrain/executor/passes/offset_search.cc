@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search places items bottom-up: each rests on those below it, no lower than the previous one,
 // and of two at the same offset the one of lower rank comes first. Every minimal placement (with
 // the least sum of offsets) arises in exactly one such order, so no placement is visited twice. A
@@ -7,7 +8,7 @@
 //   - in some section the unplaced bytes no longer fit above the lowest offset that any of them can
 //     have.
 // If the unplaced items fall into groups with disjoint lifetimes, each group is solved separately.
-#include "mxtrain/executor/passes/offset_search.h"
+#include "mxtrain/executor/internal/offset_search.h"
 
 #include <algorithm>
 #include <limits>
@@ -42,7 +43,8 @@ std::vector<int> SectionOfPosition(std::span<const SearchItem> items) {
 
 }  // namespace
 
-OffsetSearch::OffsetSearch(std::span<const SearchItem> items) : given_(items.begin(), items.end()), offset_(items.size()) {
+OffsetSearch::OffsetSearch(std::span<const SearchItem> items)
+    : given_(items.begin(), items.end()), offset_(items.size()) {
   if (items.empty()) return;
   const std::vector<int> section = SectionOfPosition(items);
   for (SearchItem& i : given_) {
@@ -53,7 +55,8 @@ OffsetSearch::OffsetSearch(std::span<const SearchItem> items) : given_(items.beg
   lowest_.resize(left_.size());
 }
 
-OffsetSearch::Outcome OffsetSearch::Run(std::span<const int> order, int64_t capacity, int64_t* work) {
+OffsetSearch::Outcome OffsetSearch::Run(std::span<const int> order, int64_t capacity,
+                                        int64_t* work) {
   items_.clear();
   undo_.clear();
   std::fill(left_.begin(), left_.end(), 0);
@@ -65,7 +68,8 @@ OffsetSearch::Outcome OffsetSearch::Run(std::span<const int> order, int64_t capa
   work_ = work;
   std::vector<int> waiting(order.size());
   std::iota(waiting.begin(), waiting.end(), 0);
-  std::stable_sort(waiting.begin(), waiting.end(), [this](int a, int b) { return items_[a].first < items_[b].first; });
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [this](int a, int b) { return items_[a].first < items_[b].first; });
   const Outcome outcome = Solve(waiting, 0, -1);
   if (outcome == Outcome::kFound) {
     // A placed item's offset is its floor; nothing has raised it since.
@@ -75,13 +79,15 @@ OffsetSearch::Outcome OffsetSearch::Run(std::span<const int> order, int64_t capa
 }
 
 // `waiting` is in order of birth, so groups with disjoint lifetimes are contiguous.
-OffsetSearch::Outcome OffsetSearch::Solve(std::span<const int> waiting, int64_t last_offset, int last_rank) {
+OffsetSearch::Outcome OffsetSearch::Solve(std::span<const int> waiting, int64_t last_offset,
+                                          int last_rank) {
   const size_t mark = undo_.size();
   for (size_t begin = 0, end; begin < waiting.size(); begin = end) {
     int last = items_[waiting[begin]].last;
     for (end = begin + 1; end < waiting.size() && items_[waiting[end]].first <= last; ++end)
       last = std::max(last, items_[waiting[end]].last);
-    const Outcome outcome = SolveGroup(waiting.subspan(begin, end - begin), last, last_offset, last_rank);
+    const Outcome outcome =
+        SolveGroup(waiting.subspan(begin, end - begin), last, last_offset, last_rank);
     if (outcome != Outcome::kFound) {
       TakeBack(mark);
       return outcome;
@@ -90,8 +96,10 @@ OffsetSearch::Outcome OffsetSearch::Solve(std::span<const int> waiting, int64_t 
   return Outcome::kFound;
 }
 
-OffsetSearch::Outcome OffsetSearch::SolveGroup(std::span<const int> group, int last, int64_t last_offset, int last_rank) {
-  if (Hopeless(group, last, last_offset)) return *work_ < 0 ? Outcome::kOutOfWork : Outcome::kImpossible;
+OffsetSearch::Outcome OffsetSearch::SolveGroup(std::span<const int> group, int last,
+                                               int64_t last_offset, int last_rank) {
+  if (Hopeless(group, last, last_offset))
+    return *work_ < 0 ? Outcome::kOutOfWork : Outcome::kImpossible;
   int64_t lid = std::numeric_limits<int64_t>::max();  // an item fits entirely below
   for (int r : group) lid = std::min(lid, items_[r].floor + items_[r].bytes);
   if (lid <= last_offset) return Outcome::kImpossible;
@@ -99,7 +107,8 @@ OffsetSearch::Outcome OffsetSearch::SolveGroup(std::span<const int> group, int l
   std::vector<std::pair<int64_t, int>> next;  // offset and rank
   for (int r : group) {
     const int64_t floor = items_[r].floor;
-    if (floor < lid && std::pair(floor, r) > std::pair(last_offset, last_rank)) next.emplace_back(floor, r);
+    if (floor < lid && std::pair(floor, r) > std::pair(last_offset, last_rank))
+      next.emplace_back(floor, r);
   }
   std::sort(next.begin(), next.end());
   std::vector<int> rest(group.size() - 1);

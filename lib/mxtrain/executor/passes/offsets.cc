@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AssignOffsets: the offset of each buffer. Buffers are placed one by one into the smallest
 // sufficient gap that is free over their whole lifetime; attempts differ in the order. Sources:
 // greedy by size (Pisarchyk and Lee, arXiv 2001.03288), then repairs that move the buffers at the
@@ -7,8 +8,8 @@
 #include <numeric>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/executor/internal/offset_search.h"
 #include "mxtrain/executor/memory_plan.h"
-#include "mxtrain/executor/passes/offset_search.h"
 
 namespace mxtrain::executor {
 namespace {
@@ -37,7 +38,9 @@ class Placer {
       offset_[i] = offset;
       top = std::max(top, offset + items_[i].bytes);
       if (top >= limit) return limit;
-      placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), i, [this](int a, int b) { return offset_[a] < offset_[b]; }), i);
+      placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), i,
+                                      [this](int a, int b) { return offset_[a] < offset_[b]; }),
+                     i);
     }
     return top;
   }
@@ -69,34 +72,42 @@ class Placer {
 // A set of items and its best placement so far.
 class Assigner {
  public:
-  Assigner(std::vector<SearchItem> items, int64_t lower_bound) : items_(std::move(items)), lower_bound_(lower_bound), placer_(items_) {}
+  Assigner(std::vector<SearchItem> items, int64_t lower_bound)
+      : items_(std::move(items)), lower_bound_(lower_bound), placer_(items_) {}
 
   Placement Run() {
     TryOrders();
     Repair();
     if (best_ == lower_bound_) return {best_, Optimality::kMeetsBound};
     const bool proven = Search();
-    return {best_, best_ == lower_bound_ ? Optimality::kMeetsBound : proven ? Optimality::kProvenSmallest : Optimality::kNotProven};
+    return {best_, best_ == lower_bound_ ? Optimality::kMeetsBound
+                   : proven              ? Optimality::kProvenSmallest
+                                         : Optimality::kNotProven};
   }
   const std::vector<int64_t>& offsets() const { return best_offsets_; }
 
  private:
   static int64_t Length(const SearchItem& i) { return i.last - i.first + 1; }
-  static double Area(const SearchItem& i) { return static_cast<double>(i.bytes) * static_cast<double>(Length(i)); }
+  static double Area(const SearchItem& i) {
+    return static_cast<double>(i.bytes) * static_cast<double>(Length(i));
+  }
 
   template <typename Key>
   std::vector<int> Sorted(Key&& key) const {
     std::vector<int> order(items_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return items_[a].first < items_[b].first; });
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key(items_[a]) > key(items_[b]); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return items_[a].first < items_[b].first; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return key(items_[a]) > key(items_[b]); });
     return order;
   }
 
   void TryOrders() {
     const std::vector<int> by_birth = Sorted([](const SearchItem& i) { return -i.first; });
-    for (const std::vector<int>& order : {Sorted([](const SearchItem& i) { return i.bytes; }), Sorted(Length), Sorted(Area), by_birth,
-                                          std::vector<int>(by_birth.rbegin(), by_birth.rend())}) {
+    for (const std::vector<int>& order :
+         {Sorted([](const SearchItem& i) { return i.bytes; }), Sorted(Length), Sorted(Area),
+          by_birth, std::vector<int>(by_birth.rbegin(), by_birth.rend())}) {
       const int64_t top = placer_.Place(order, best_);
       if (top >= best_) continue;
       best_ = top;
@@ -108,13 +119,15 @@ class Assigner {
   // Items at the top move forward in the order, alternately to the front and half way, to avoid
   // cycles.
   void Repair() {
-    const int rounds = static_cast<int>(std::min<int64_t>(kRepairs, kRepairWork / static_cast<int64_t>(items_.size() * items_.size())));
+    const int rounds = static_cast<int>(std::min<int64_t>(
+        kRepairs, kRepairWork / static_cast<int64_t>(items_.size() * items_.size())));
     std::vector<int> order = best_order_;
     std::vector<int64_t> offsets = best_offsets_;
     for (int round = 0; round < rounds && best_ > lower_bound_; ++round) {
       int64_t top = 0;
       for (size_t i = 0; i < items_.size(); ++i) top = std::max(top, offsets[i] + items_[i].bytes);
-      const auto highest = std::find_if(order.begin(), order.end(), [&](int i) { return offsets[i] + items_[i].bytes == top; });
+      const auto highest = std::find_if(order.begin(), order.end(),
+                                        [&](int i) { return offsets[i] + items_[i].bytes == top; });
       MXTRAIN_ASSERT(highest != order.end());
       const auto target = order.begin() + (round % 3 == 2 ? (highest - order.begin()) / 2 : 0);
       std::rotate(target, highest, highest + 1);
@@ -131,12 +144,14 @@ class Assigner {
   // proven impossible.
   bool Search() {
     OffsetSearch search(items_);
-    const std::array orders = {Sorted(Area), Sorted(Length), Sorted([](const SearchItem& i) { return i.bytes; }),
+    const std::array orders = {Sorted(Area), Sorted(Length),
+                               Sorted([](const SearchItem& i) { return i.bytes; }),
                                Sorted([](const SearchItem& i) { return -i.first; })};
     int64_t work = kSearchWork;
     bool proven = true;
     for (int64_t smallest = lower_bound_; smallest < best_;) {
-      const int64_t half = smallest == lower_bound_ ? 0 : (best_ - kAlign - smallest) / 2 / kAlign * kAlign;
+      const int64_t half =
+          smallest == lower_bound_ ? 0 : (best_ - kAlign - smallest) / 2 / kAlign * kAlign;
       const auto outcome = SearchAt(&search, orders, smallest + half, &work);
       if (outcome == OffsetSearch::Outcome::kFound) continue;
       proven &= outcome == OffsetSearch::Outcome::kImpossible;
@@ -146,7 +161,8 @@ class Assigner {
   }
 
   template <typename Orders>
-  OffsetSearch::Outcome SearchAt(OffsetSearch* search, const Orders& orders, int64_t capacity, int64_t* work) {
+  OffsetSearch::Outcome SearchAt(OffsetSearch* search, const Orders& orders, int64_t capacity,
+                                 int64_t* work) {
     int64_t left = std::min(*work, kCapacityWork);
     for (int64_t slice = kFirstSlice; left > 0; slice *= 2) {
       for (const std::vector<int>& order : orders) {
@@ -167,7 +183,8 @@ class Assigner {
   void Take(const std::vector<int64_t>& offsets) {
     best_offsets_ = offsets;
     best_ = 0;
-    for (size_t i = 0; i < items_.size(); ++i) best_ = std::max(best_, offsets[i] + items_[i].bytes);
+    for (size_t i = 0; i < items_.size(); ++i)
+      best_ = std::max(best_, offsets[i] + items_[i].bytes);
   }
 
   const std::vector<SearchItem> items_;
@@ -194,7 +211,8 @@ Placement AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound) {
   if (items.empty()) return {};
   Assigner assigner(std::move(items), lower_bound);
   const Placement placement = assigner.Run();
-  for (size_t i = 0; i < buffer_of.size(); ++i) (*buffers)[buffer_of[i]].offset = assigner.offsets()[i];
+  for (size_t i = 0; i < buffer_of.size(); ++i)
+    (*buffers)[buffer_of[i]].offset = assigner.offsets()[i];
   return placement;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 namespace mxtrain::executor {
 namespace {
 
-unsigned NumNets() { return test::NumRandomNets(40); }
+unsigned NumNets() {
+  return test::NumRandomNets(40);
+}
 
 int64_t Stored(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
@@ -49,7 +52,8 @@ void CheckPlacement(const std::vector<Buffer>& buffers, int64_t size) {
 // each at the lowest offset where it fits. Tries all orders, pruned by the best so far.
 class BruteForce {
  public:
-  explicit BruteForce(const std::vector<Buffer>& buffers) : buffers_(buffers), offset_(buffers.size(), -1), bound_(NaiveBound(buffers)) {}
+  explicit BruteForce(const std::vector<Buffer>& buffers)
+      : buffers_(buffers), offset_(buffers.size(), -1), bound_(NaiveBound(buffers)) {}
   int64_t Optimum() {
     Place(0, 0);
     return best_;
@@ -108,12 +112,17 @@ std::vector<Buffer> NetLikeBuffers(std::mt19937& random, int layers) {
   std::vector<Buffer> buffers;
   const int last = 2 * layers - 1;
   for (int k = 0; k < layers; ++k) {
-    const int64_t bytes = (int64_t{1} << 20 >> (4 * k / layers)) / (1 + static_cast<int64_t>(random() % 3));
+    const int64_t bytes =
+        (int64_t{1} << 20 >> (4 * k / layers)) / (1 + static_cast<int64_t>(random() % 3));
     const bool kept = random() % 4 != 0;
-    buffers.push_back({bytes, k, kept ? last - k : k + 1, -1, false});                                               // output
-    buffers.push_back({bytes, last - k, std::min(last, last - k + 1 + static_cast<int>(random() % 2)), -1, false});  // gradient
-    if (random() % 3 == 0) buffers.push_back({static_cast<int64_t>(random() % (1 << 18)), k, k, -1, false});         // workspace
-    if (random() % 3 == 0) buffers.push_back({bytes / 4, k, last - k, -1, false});                                   // saved
+    buffers.push_back({bytes, k, kept ? last - k : k + 1, -1, false});  // output
+    buffers.push_back({bytes, last - k,
+                       std::min(last, last - k + 1 + static_cast<int>(random() % 2)), -1,
+                       false});  // gradient
+    if (random() % 3 == 0)
+      buffers.push_back(
+          {static_cast<int64_t>(random() % (1 << 18)), k, k, -1, false});           // workspace
+    if (random() % 3 == 0) buffers.push_back({bytes / 4, k, last - k, -1, false});  // saved
   }
   return buffers;
 }
@@ -121,7 +130,9 @@ std::vector<Buffer> NetLikeBuffers(std::mt19937& random, int layers) {
 // A graph of nodes that read some of their near predecessors, with a backward pass (`training`) or
 // without: branches, skips, varying sizes.
 std::vector<Buffer> GraphLikeBuffers(std::mt19937& random, int nodes, bool training) {
-  const auto below = [&random](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto below = [&random](int n) {
+    return static_cast<int>(random() % static_cast<unsigned>(n));
+  };
   const int end = 2 * nodes - 1;
   std::vector<Buffer> buffers;
   for (int k = 0; k < nodes; ++k) {
@@ -153,7 +164,8 @@ TEST_CASE("buffers live together share no byte; the bound is what a plain sum gi
 std::vector<Buffer> TightBuffers(std::mt19937& random) {
   const int64_t unit = 1 + static_cast<int64_t>(random() % 1000);
   const bool backwards = random() % 2 == 0;
-  std::vector<Buffer> buffers = {{3, 0, 0}, {1, 0, 2}, {1, 1, 3}, {2, 1, 1}, {1, 2, 4}, {1, 2, 2}, {2, 3, 3}, {3, 4, 4}};
+  std::vector<Buffer> buffers = {{3, 0, 0}, {1, 0, 2}, {1, 1, 3}, {2, 1, 1},
+                                 {1, 2, 4}, {1, 2, 2}, {2, 3, 3}, {3, 4, 4}};
   for (Buffer& b : buffers) {
     b.bytes *= (unit + 63) / 64 * 64;
     if (backwards) b = {b.bytes, 4 - b.last, 4 - b.first};
@@ -167,7 +179,9 @@ TEST_CASE("ten thousand small sets are placed optimally, and the optimality is r
   int met = 0, proven = 0;
   for (int round = 0; round < 10000; ++round) {
     CAPTURE(round);
-    std::vector<Buffer> buffers = round % 20 == 0 ? TightBuffers(random) : RandomBuffers(random, 1 + static_cast<int>(random() % 8), 8);
+    std::vector<Buffer> buffers =
+        round % 20 == 0 ? TightBuffers(random)
+                        : RandomBuffers(random, 1 + static_cast<int>(random() % 8), 8);
     for (Buffer& b : buffers) {
       b.external = false;
       if (round % 2 == 1) b.bytes = 64 * (1 + b.bytes % 4);  // few sizes leave more gaps
@@ -175,7 +189,8 @@ TEST_CASE("ten thousand small sets are placed optimally, and the optimality is r
     const int64_t bound = LowerBound(buffers), best = BruteForce(buffers).Optimum();
     const Placement placement = AssignOffsets(&buffers, bound);
     REQUIRE(placement.bytes == best);
-    REQUIRE(placement.optimality == (best == bound ? Optimality::kMeetsBound : Optimality::kProvenSmallest));
+    REQUIRE(placement.optimality ==
+            (best == bound ? Optimality::kMeetsBound : Optimality::kProvenSmallest));
     (best == bound ? met : proven) += 1;
   }
   CHECK(met > 1000);
@@ -188,8 +203,10 @@ TEST_CASE("sets of the shape of a net come within 1 % of the bound") {
   int met = 0, proven = 0;
   for (unsigned round = 0; round < NumNets(); ++round) {
     CAPTURE(round);
-    std::vector<Buffer> buffers = round % 2 ? NetLikeBuffers(random, 90 + static_cast<int>(random() % 100))
-                                            : GraphLikeBuffers(random, 180 + static_cast<int>(random() % 100), round % 4 != 0);
+    std::vector<Buffer> buffers =
+        round % 2
+            ? NetLikeBuffers(random, 90 + static_cast<int>(random() % 100))
+            : GraphLikeBuffers(random, 180 + static_cast<int>(random() % 100), round % 4 != 0);
     CHECK(buffers.size() >= 200);
     const int64_t bound = LowerBound(buffers);
     const Placement placement = AssignOffsets(&buffers, bound);
@@ -200,7 +217,8 @@ TEST_CASE("sets of the shape of a net come within 1 % of the bound") {
     proven += placement.optimality == Optimality::kProvenSmallest;
     CHECK(ratio <= 1.01);
   }
-  MESSAGE("worst ratio of arena to bound: " << worst << "; " << met << " at the bound, " << proven << " proven, of " << NumNets());
+  MESSAGE("worst ratio of arena to bound: " << worst << "; " << met << " at the bound, " << proven
+                                            << " proven, of " << NumNets());
 }
 
 TEST_CASE("the same buffers get the same offsets every time; no buffers need no bytes") {

@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 // ChooseOrder: depth first, visiting at each node first the input whose computation needs the most
 // bytes beyond its result, since earlier results must be held meanwhile. On a tree no depth-first
 // order needs less (Sethi and Ullman 1970; Liu 1986). On other graphs it is a heuristic, used only
 // if its lower bound is below that of the existing order.
-#include "mxtrain/executor/passes/order.h"
+#include "mxtrain/executor/internal/order.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/memory_plan.h"
-#include "mxtrain/executor/passes/rewriter.h"
 
 namespace mxtrain::executor {
 namespace {
@@ -18,7 +19,11 @@ namespace {
 class DepthFirst {
  public:
   explicit DepthFirst(const ExecGraph& graph)
-      : graph_(graph), before_(graph.nodes.size()), needed_(graph.nodes.size()), left_(graph.nodes.size()), done_(graph.nodes.size()) {
+      : graph_(graph),
+        before_(graph.nodes.size()),
+        needed_(graph.nodes.size()),
+        left_(graph.nodes.size()),
+        done_(graph.nodes.size()) {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       if (!graph_.nodes[id].backward_pass) Weigh(id);
     }
@@ -55,7 +60,9 @@ class DepthFirst {
     std::sort(before.begin(), before.end());
     before.erase(std::unique(before.begin(), before.end()), before.end());
     std::erase(before, id);
-    std::stable_sort(before.begin(), before.end(), [this](int a, int b) { return needed_[a] - left_[a] > needed_[b] - left_[b]; });
+    std::stable_sort(before.begin(), before.end(), [this](int a, int b) {
+      return needed_[a] - left_[a] > needed_[b] - left_[b];
+    });
     if (node.is_variable()) return;
 
     int64_t held = 0;
@@ -64,7 +71,8 @@ class DepthFirst {
       held += left_[b];
     }
     for (const TensorSpec& spec : node.specs) left_[id] += spec.Bytes();
-    needed_[id] = std::max(needed_[id], held + left_[id] + (node.plan ? node.plan->forward_workspace : 0));
+    needed_[id] =
+        std::max(needed_[id], held + left_[id] + (node.plan ? node.plan->forward_workspace : 0));
   }
 
   void Visit(int id) {
@@ -88,7 +96,8 @@ ExecGraph ChooseOrder(ExecGraph graph) {
   Rewriter rewriter(graph);
   for (int id : DepthFirst(graph).Run()) rewriter.Keep(id);
   ExecGraph ordered = rewriter.Finish();
-  return PlanLifetimes(ordered).lower_bound < PlanLifetimes(graph).lower_bound ? std::move(ordered) : std::move(graph);
+  return PlanLifetimes(ordered).lower_bound < PlanLifetimes(graph).lower_bound ? std::move(ordered)
+                                                                               : std::move(graph);
 }
 
 }  // namespace mxtrain::executor

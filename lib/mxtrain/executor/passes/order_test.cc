@@ -1,4 +1,5 @@
-#include "mxtrain/executor/passes/order.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/executor/internal/order.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +13,8 @@ namespace {
 using executor::BindRequest;
 using executor::ExecGraph;
 
-Symbol Layer(const char* op, const std::string& name, const Kwargs& kwargs, const std::vector<Symbol>& inputs) {
+Symbol Layer(const char* op, const std::string& name, const Kwargs& kwargs,
+             const std::vector<Symbol>& inputs) {
   return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
 }
 Symbol Dense(const std::string& name, const Symbol& x, int width) {
@@ -32,7 +34,8 @@ TEST_CASE("of two branches the one that needs more memory runs first, however th
     request.inputs = {"data"};
     request.shapes = {{"data", TShape{16, 8}}};
     request.reference_kernels = true;
-    const auto plan = PlanMemory(RunPasses(net.graph(), request, *runtime), request, executor::Strategy::kFull);
+    const auto plan =
+        PlanMemory(RunPasses(net.graph(), request, *runtime), request, executor::Strategy::kFull);
     CHECK(plan.arena_bytes == 16 * 4 * (5000 + 10));  // `huge`, and `thin` beside it
   }
 }
@@ -51,16 +54,21 @@ TEST_CASE("another order gives the same bits and needs no more memory") {
     const Symbol& symbol = seed % 2 ? net.losses : net.features;
     ExecGraph graph = Infer(symbol.graph(), request);
     graph = ChooseLayouts(Fuse(std::move(graph), request, *runtime), request, *runtime);
-    graph = FinalizePlans(AddGradient(std::move(graph), request, runtime->operators()), request, *runtime);
+    graph = FinalizePlans(AddGradient(std::move(graph), request, runtime->operators()), request,
+                          *runtime);
     const ExecGraph ordered = executor::ChooseOrder(graph);
-    const int64_t before = executor::PlanLifetimes(graph).lower_bound, after = executor::PlanLifetimes(ordered).lower_bound;
+    const int64_t before = executor::PlanLifetimes(graph).lower_bound,
+                  after = executor::PlanLifetimes(ordered).lower_bound;
     CHECK(after <= before);
     lower += after < before;
     auto run = [&](const ExecGraph& g) {
       const auto plan = PlanApart(g, request);
-      PlannedRun planned(*runtime, g, plan, request.is_train, [&net](const std::string& name, const TShape& shape) {
-        return ValuesFor(name, shape.Size(), net.labels.contains(name) && shape.ndim() == 1 ? net.classes : 0);
-      });
+      PlannedRun planned(*runtime, g, plan, request.is_train,
+                         [&net](const std::string& name, const TShape& shape) {
+                           return ValuesFor(
+                               name, shape.Size(),
+                               net.labels.contains(name) && shape.ndim() == 1 ? net.classes : 0);
+                         });
       return planned.Run(SerialOrder(planned.size()));
     };
     const bool equal = run(graph) == run(ordered);

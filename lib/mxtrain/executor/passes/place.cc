@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Place: the device of each node, from its ctx_group attribute. Copies between devices are not
 // supported: a second device is rejected.
 #include "mxtrain/base/error.h"
@@ -13,7 +14,9 @@ ExecGraph Place(ExecGraph graph, const BindRequest& request) {
     const auto device = request.group2ctx.find(group->second);
     if (device != request.group2ctx.end()) node.ctx = device->second;
     if (node.ctx != request.ctx) {
-      Throw(ErrorKind::kConfig, "{} is placed on {} by its group '{}', but the net runs on {}: one device per net is supported; remove the group from group2ctx",
+      Throw(ErrorKind::kConfig,
+            "{} is placed on {} by its group '{}', but the net runs on {}: one device per net is "
+            "supported; remove the group from group2ctx",
             Describe(node), node.ctx.ToString(), group->second, request.ctx.ToString());
     }
   }

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recompute: trades time for memory. If the arena exceeds its budget, some results of the forward
 // pass are not kept but recomputed in the backward pass (Chen et al. 2016, arXiv 1604.06174). The
 // same kernels run on the same bytes, so results are bit-identical.
-#include "mxtrain/executor/passes/recompute.h"
+#include "mxtrain/executor/internal/recompute.h"
 
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/executor/passes/rewriter.h"
+#include "mxtrain/executor/internal/rewriter.h"
 
 namespace mxtrain::executor {
 namespace {
@@ -29,10 +30,12 @@ class CopyMaker {
       if (node.backward_pass) {
         for (const NodeEntry& e : node.inputs) Make(e);
       } else if (again_[id] && node.kind == Node::Kind::kForward) {
-        for (int i = node.num_args; i < static_cast<int>(node.inputs.size()); ++i) states_[id].push_back(Snapshot(node.inputs[i]));
+        for (int i = node.num_args; i < static_cast<int>(node.inputs.size()); ++i)
+          states_[id].push_back(Snapshot(node.inputs[i]));
       }
       first_run_[id] = rewriter_.Keep(id);
-      if (node.forward >= 0) rewriter_.graph().nodes[first_run_[id]].forward = first_run_[node.forward];
+      if (node.forward >= 0)
+        rewriter_.graph().nodes[first_run_[id]].forward = first_run_[node.forward];
     }
     return rewriter_.Finish();
   }
@@ -61,11 +64,13 @@ class CopyMaker {
     ExecNode copy = graph_.nodes[id];
     copy.name += "_again";
     for (NodeEntry& e : copy.inputs) e = rewriter_.Map(e);
-    std::copy(states_[id].begin(), states_[id].end(), copy.inputs.end() - static_cast<std::ptrdiff_t>(states_[id].size()));
+    std::copy(states_[id].begin(), states_[id].end(),
+              copy.inputs.end() - static_cast<std::ptrdiff_t>(states_[id].size()));
     copy.forward = first_run_[id];
     copy.backward_pass = true;
     const int now = rewriter_.Add(std::move(copy));
-    for (int i = 0; i < static_cast<int>(graph_.nodes[id].specs.size()); ++i) rewriter_.Redirect({id, i}, {now, i});
+    for (int i = 0; i < static_cast<int>(graph_.nodes[id].specs.size()); ++i)
+      rewriter_.Redirect({id, i}, {now, i});
   }
 
   const ExecGraph& graph_;
@@ -73,7 +78,8 @@ class CopyMaker {
   Rewriter rewriter_;
   std::vector<int> first_run_;  // [node]: in the new graph
   std::vector<bool> made_;
-  std::vector<std::vector<NodeEntry>> states_;  // [node]: its auxiliary states for the second run, in the new graph
+  std::vector<std::vector<NodeEntry>>
+      states_;  // [node]: its auxiliary states for the second run, in the new graph
 };
 
 double CostOfCopies(const ExecGraph& graph) {
@@ -172,7 +178,8 @@ ExecGraph Recompute(ExecGraph graph, const BindRequest& request) {
     if (search.found()) return search.Take();
   }
   Throw(ErrorKind::kConfig,
-        "a memory budget of {} cannot be met: the net needs at least {} with recomputation ({} without); raise memory_budget or lower the "
+        "a memory budget of {} cannot be met: the net needs at least {} with recomputation ({} "
+        "without); raise memory_budget or lower the "
         "batch size",
         FormatBytes(budget), FormatBytes(least), FormatBytes(plain.lower_bound));
 }

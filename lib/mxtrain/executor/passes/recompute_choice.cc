@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
 
-#include "mxtrain/executor/passes/recompute.h"
+#include "mxtrain/executor/internal/recompute.h"
 #include "mxtrain/operator/plans.h"
 
 namespace mxtrain::executor {
 namespace {
 
 constexpr int kMaxParts = 400;
-constexpr int kBuckets = 128;        // of bytes held, in the dynamic program
-constexpr double kCheapness = 1.25;  // maximum cost of a cheap node, relative to moving its arrays once
+constexpr int kBuckets = 128;  // of bytes held, in the dynamic program
+constexpr double kCheapness =
+    1.25;  // maximum cost of a cheap node, relative to moving its arrays once
 
 int64_t BytesOf(const std::vector<TensorSpec>& specs) {
   int64_t bytes = 0;
@@ -21,7 +23,8 @@ int64_t BytesOf(const std::vector<TensorSpec>& specs) {
 struct State {
   double cost = std::numeric_limits<double>::infinity();
   int64_t held = 0;
-  int part = -1, bucket = -1, mode = 0;  // predecessor: the first part of the last segment, and the bucket before it
+  int part = -1, bucket = -1,
+      mode = 0;  // predecessor: the first part of the last segment, and the bucket before it
 };
 
 }  // namespace
@@ -55,7 +58,8 @@ double RecomputeChoice::CostOf(int id) const {
 }
 
 // Cost of recomputing the repeatable nodes of a part that the backward pass or the next part needs.
-double RecomputeChoice::CostOf(const Part& part, const std::vector<bool>& may, bool with_last) const {
+double RecomputeChoice::CostOf(const Part& part, const std::vector<bool>& may,
+                               bool with_last) const {
   std::vector<bool> read(static_cast<size_t>(part.end - part.begin));
   read.back() = with_last;
   double cost = 0;
@@ -109,7 +113,8 @@ void RecomputeChoice::FindParts() {
   int passing = 0;
   for (int id = 0; id < forward_nodes_; ++id) {
     passing += change[id];
-    if (passing == 1 && !graph_.nodes[id].is_variable() && last_reader[id][0] > id) cuts.push_back(id);
+    if (passing == 1 && !graph_.nodes[id].is_variable() && last_reader[id][0] > id)
+      cuts.push_back(id);
   }
   const size_t stride = 1 + cuts.size() / kMaxParts;
   Part part;
@@ -131,9 +136,12 @@ void RecomputeChoice::MeasureBytes() {
   for (int p = 0; p < static_cast<int>(parts_.size()); ++p)
     std::fill(part_of.begin() + parts_[p].begin, part_of.begin() + parts_[p].end, p);
   for (int id = forward_nodes_; id < n; ++id)
-    part_of[id] = graph_.nodes[id].forward >= 0 ? part_of[graph_.nodes[id].forward] : part_of[id - 1];
+    part_of[id] =
+        graph_.nodes[id].forward >= 0 ? part_of[graph_.nodes[id].forward] : part_of[id - 1];
 
-  auto waits = [this](const Buffer& b) { return !b.external && b.first < forward_nodes_ && b.last >= forward_nodes_; };
+  auto waits = [this](const Buffer& b) {
+    return !b.external && b.first < forward_nodes_ && b.last >= forward_nodes_;
+  };
   std::vector<int64_t> passing(n + 1);
   for (const Buffer& b : plain_.buffers) {
     if (b.external) continue;
@@ -166,22 +174,28 @@ void RecomputeChoice::MeasureBytes() {
 
 std::vector<bool> RecomputeChoice::Within(int64_t bytes) const {
   const int n = static_cast<int>(parts_.size());
-  std::vector<std::vector<State>> states(n + 1, std::vector<State>(kBuckets + 1));  // [parts done][bucket of bytes held]
+  std::vector<std::vector<State>> states(
+      n + 1, std::vector<State>(kBuckets + 1));  // [parts done][bucket of bytes held]
   states[0][0] = {0, 0, -1, -1, kKeep};
   auto reach = [&](int to, const State& state) {
-    if (state.held > bytes) return;  // the array at the last cut point may exceed everything before it
+    if (state.held > bytes)
+      return;  // the array at the last cut point may exceed everything before it
     const int bucket = static_cast<int>(state.held * kBuckets / std::max<int64_t>(bytes, 1));
     State& known = states[to][bucket];
-    if (state.cost < known.cost || (state.cost == known.cost && state.held < known.held)) known = state;
+    if (state.cost < known.cost || (state.cost == known.cost && state.held < known.held))
+      known = state;
   };
   for (int from = 0; from < n; ++from) {
-    const int64_t extra = from > 0 && !parts_[from - 1].boundary_waits ? parts_[from - 1].boundary : 0;  // kept because of kAll
+    const int64_t extra = from > 0 && !parts_[from - 1].boundary_waits ? parts_[from - 1].boundary
+                                                                       : 0;  // kept because of kAll
     for (int bucket = 0; bucket <= kBuckets; ++bucket) {
       const State state = states[from][bucket];
       if (state.cost == std::numeric_limits<double>::infinity()) continue;
       const Part& next = parts_[from];
-      const int64_t kept = state.held + next.waiting[kKeep], cheap = state.held + next.waiting[kCheap];
-      if (kept + next.passing <= bytes) {  // recomputed one by one, cheap ones need no more than kept ones
+      const int64_t kept = state.held + next.waiting[kKeep],
+                    cheap = state.held + next.waiting[kCheap];
+      if (kept + next.passing <=
+          bytes) {  // recomputed one by one, cheap ones need no more than kept ones
         reach(from + 1, {state.cost, kept, from, bucket, kKeep});
         reach(from + 1, {state.cost + next.cost[kCheap], cheap, from, bucket, kCheap});
       }
@@ -195,19 +209,23 @@ std::vector<bool> RecomputeChoice::Within(int64_t bytes) const {
         passing = std::max(passing, parts_[to].passing);
         fixed += parts_[to].waiting[kAll] - parts_[to].boundary;
         if (held + inside + passing > bytes) break;
-        reach(to + 1, {cost + parts_[to].cost_but_last, held + fixed + parts_[to].boundary, from, bucket, kAll});
+        reach(to + 1, {cost + parts_[to].cost_but_last, held + fixed + parts_[to].boundary, from,
+                       bucket, kAll});
         cost += parts_[to].cost[kAll];
       }
     }
   }
-  const auto best = std::min_element(states[n].begin(), states[n].end(), [](const State& a, const State& b) { return a.cost < b.cost; });
+  const auto best =
+      std::min_element(states[n].begin(), states[n].end(),
+                       [](const State& a, const State& b) { return a.cost < b.cost; });
   if (best->cost == std::numeric_limits<double>::infinity()) return {};
 
   std::vector<bool> again(graph_.nodes.size());
   int to = n;
   for (const State* state = &*best; to > 0;) {
     const int last = to == n ? -1 : parts_[to - 1].end - 1;  // at the cut point, kept
-    for (int id = parts_[state->part].begin; id < parts_[to - 1].end && state->mode != kKeep; ++id) {
+    for (int id = parts_[state->part].begin; id < parts_[to - 1].end && state->mode != kKeep;
+         ++id) {
       again[id] = state->mode == kCheap ? cheap_[id] : repeatable_[id] && id != last;
     }
     to = state->part;

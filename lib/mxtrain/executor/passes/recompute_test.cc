@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recomputation: any nodes may be recomputed, and only the memory changes.
-#include "mxtrain/executor/passes/recompute.h"
+#include "mxtrain/executor/internal/recompute.h"
 
 #include <doctest/doctest.h>
 
@@ -21,13 +22,15 @@ using executor::Strategy;
 
 PlannedRun::ValuesOf ValuesFrom(const SmallNet& net) {
   return [&net](const std::string& name, const TShape& shape) {
-    return ValuesFor(name, shape.Size(), net.labels.contains(name) && shape.ndim() == 1 ? net.classes : 0);
+    return ValuesFor(name, shape.Size(),
+                     net.labels.contains(name) && shape.ndim() == 1 ? net.classes : 0);
   };
 }
 
 int CountCopies(const ExecGraph& graph) {
   int copies = 0;
-  for (const auto& node : graph.nodes) copies += node.forward >= 0 && node.kind != Node::Kind::kBackward;
+  for (const auto& node : graph.nodes)
+    copies += node.forward >= 0 && node.kind != Node::Kind::kBackward;
   return copies;
 }
 
@@ -61,7 +64,8 @@ TEST_CASE("whatever is recomputed, outputs, gradients and auxiliary states are b
   CHECK(copies > 300);
 }
 
-Symbol Layer(const char* op, const std::string& name, const Kwargs& kwargs, const std::vector<Symbol>& inputs) {
+Symbol Layer(const char* op, const std::string& name, const Kwargs& kwargs,
+             const std::vector<Symbol>& inputs) {
   return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
 }
 
@@ -72,7 +76,8 @@ Symbol DeepNet(int layers) {
     const std::string name = "layer" + std::to_string(k);
     Symbol y = Layer("BatchNorm", name + "_bn", {{"fix_gamma", "False"}}, {x});
     y = Layer("Activation", name + "_relu", {{"act_type", "relu"}}, {y});
-    y = Layer("Convolution", name + "_conv", {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}}, {y});
+    y = Layer("Convolution", name + "_conv",
+              {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}}, {y});
     if (k % 3 == 2) y = Layer("Dropout", name + "_drop", {{"p", "0.3"}}, {y});
     x = k % 2 && k > 0 ? Layer("elemwise_add", name + "_sum", {}, {x, y}) : y;
   }
@@ -81,7 +86,9 @@ Symbol DeepNet(int layers) {
   return Layer("SoftmaxOutput", "softmax", {}, {x});
 }
 
-TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bits; an impossible budget is rejected with the smallest possible one") {
+TEST_CASE(
+    "a deep net trains within a quarter of its plain plan, to the same bits; an impossible budget "
+    "is rejected with the smallest possible one") {
   const auto runtime = NewRuntime("threaded", 1);
   const Symbol net = DeepNet(60);
   BindRequest request;
@@ -96,9 +103,11 @@ TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bit
     const auto executor = Executor::SimpleBind(*runtime, net, limited);
     *arena = executor->arena_bytes();
     for (const auto* arrays : {&executor->args(), &executor->auxs()}) {
-      for (const auto& [name, array] : *arrays) SetValues(NDArray(array), ValuesFor(name, array.shape().Size()));
+      for (const auto& [name, array] : *arrays)
+        SetValues(NDArray(array), ValuesFor(name, array.shape().Size()));
     }
-    const std::vector<NDArray> inputs = {NDArray(*runtime, TShape{2, 8, 12, 12}), NDArray(*runtime, TShape{2})};
+    const std::vector<NDArray> inputs = {NDArray(*runtime, TShape{2, 8, 12, 12}),
+                                         NDArray(*runtime, TShape{2})};
     SetValues(inputs[0], ValuesFor("data", 2 * 8 * 144));
     SetValues(inputs[1], {1, 3});
     for (int step = 0; step < 3; ++step) executor->Step(inputs);
@@ -119,20 +128,32 @@ TEST_CASE("a deep net trains within a quarter of its plain plan, to the same bit
     CHECK(arena <= plain / part);
   }
   int64_t arena = 0;
-  CHECK_THROWS_WITH_AS(train(4096, &arena), doctest::Contains("a memory budget of 4 KiB cannot be met: the net needs at least"),
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      train(4096, &arena),
+      doctest::Contains("a memory budget of 4 KiB cannot be met: the net needs at least"), Error);
 }
 
 // The array at a cut point aliases a result of an earlier part, or is larger than everything held
 // after it.
 std::vector<SmallNet> NetsOfViews() {
   const Symbol data = Symbol::Variable("data");
-  auto scaled = [&](const Symbol& x, const std::string& name) { return Layer("_mul_scalar", name, {{"scalar", "0.5"}}, {x}); };
-  auto split = [&](const Symbol& x) { return Layer("Reshape", "split", {{"shape", "(0, -4, 2, 3, -2)"}}, {x}); };
-  auto dense = [&](const Symbol& x) { return Layer("FullyConnected", "fc", {{"num_hidden", "3"}, {"flatten", "False"}}, {x}); };
+  auto scaled = [&](const Symbol& x, const std::string& name) {
+    return Layer("_mul_scalar", name, {{"scalar", "0.5"}}, {x});
+  };
+  auto split = [&](const Symbol& x) {
+    return Layer("Reshape", "split", {{"shape", "(0, -4, 2, 3, -2)"}}, {x});
+  };
+  auto dense = [&](const Symbol& x) {
+    return Layer("FullyConnected", "fc", {{"num_hidden", "3"}, {"flatten", "False"}}, {x});
+  };
   std::vector<SmallNet> nets;
   auto add = [&](const std::string& name, const Symbol& features) {
-    nets.push_back({name, Layer("MakeLoss", "loss", {}, {features}), features, {{"data", TShape{4, 6, 5}}}, {}, 0});
+    nets.push_back({name,
+                    Layer("MakeLoss", "loss", {}, {features}),
+                    features,
+                    {{"data", TShape{4, 6, 5}}},
+                    {},
+                    0});
   };
   add("split", split(data));
   add("dense", dense(data));
@@ -141,7 +162,8 @@ std::vector<SmallNet> NetsOfViews() {
   add("split, dense, scaled", scaled(dense(split(data)), "half"));
   add("scaled, split, dense", dense(split(scaled(data, "half"))));
   add("scaled, split, scaled, dense", dense(scaled(split(scaled(data, "half")), "quarter")));
-  add("tanh, scaled, split, dense", dense(split(scaled(Layer("tanh", "tanh", {}, {data}), "half"))));
+  add("tanh, scaled, split, dense",
+      dense(split(scaled(Layer("tanh", "tanh", {}, {data}), "half"))));
   return nets;
 }
 
@@ -156,7 +178,8 @@ TEST_CASE("every budget is met or rejected") {
   const auto runtime = NewRuntime("threaded", 1);
   std::vector<SmallNet> nets = NetsOfViews();
   for (SmallNet& net : SmallNets(TestRegistry())) nets.push_back(std::move(net));
-  for (unsigned seed = 0; seed < NumRandomNets(60); ++seed) nets.push_back(RandomNet(TestRegistry(), seed, false));
+  for (unsigned seed = 0; seed < NumRandomNets(60); ++seed)
+    nets.push_back(RandomNet(TestRegistry(), seed, false));
   int met = 0, rejected = 0;
   for (const SmallNet& net : nets) {
     for (const Symbol& symbol : {net.losses, net.features}) {
@@ -175,7 +198,8 @@ TEST_CASE("every budget is met or rejected") {
         CAPTURE(percent);
         request.memory_budget.share = percent / 100.0;
         try {
-          const int64_t peak = executor::PlanLifetimes(executor::Recompute(graph, request)).lower_bound;
+          const int64_t peak =
+              executor::PlanLifetimes(executor::Recompute(graph, request)).lower_bound;
           ++met;
           CHECK(peak <= request.memory_budget.Of(plain.lower_bound));
         } catch (const Error& e) {

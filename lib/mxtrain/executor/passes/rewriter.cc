@@ -1,4 +1,5 @@
-#include "mxtrain/executor/passes/rewriter.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/executor/internal/rewriter.h"
 
 #include "mxtrain/base/error.h"
 
@@ -10,7 +11,8 @@ Rewriter::Rewriter(const ExecGraph& old) : old_(old), map_(old.nodes.size()) {
 }
 
 int Rewriter::Add(ExecNode node) {
-  for (const NodeEntry& e : node.inputs) MXTRAIN_ASSERT(e.node < static_cast<int>(graph_.nodes.size()));
+  for (const NodeEntry& e : node.inputs)
+    MXTRAIN_ASSERT(e.node < static_cast<int>(graph_.nodes.size()));
   graph_.nodes.push_back(std::move(node));
   return static_cast<int>(graph_.nodes.size()) - 1;
 }
@@ -28,19 +30,23 @@ int Rewriter::Keep(int old_id) {
   return id;
 }
 
-void Rewriter::Redirect(NodeEntry old, NodeEntry now) { map_[old.node][old.index] = now; }
+void Rewriter::Redirect(NodeEntry old, NodeEntry now) {
+  map_[old.node][old.index] = now;
+}
 
 NodeEntry Rewriter::Reordered(NodeEntry entry, Layout layout) {
   const TensorSpec from = spec(entry);
   if (from.layout == layout) return entry;
   // Conversions of a variable start from the variable itself, so one conversion need not live until
   // the next.
-  if (const ExecNode& node = graph_.nodes[entry.node]; node.kind == Node::Kind::kReorder && graph_.nodes[node.inputs[0].node].is_variable()) {
+  if (const ExecNode& node = graph_.nodes[entry.node];
+      node.kind == Node::Kind::kReorder && graph_.nodes[node.inputs[0].node].is_variable()) {
     entry = node.inputs[0];
     if (spec(entry).type == from.type && spec(entry).layout == layout) return entry;
   }
   for (const Reorder& reorder : reordered_) {
-    if (reorder.from == entry && reorder.type == from.type && reorder.layout == layout) return reorder.to;
+    if (reorder.from == entry && reorder.type == from.type && reorder.layout == layout)
+      return reorder.to;
   }
   ExecNode node;
   node.kind = Node::Kind::kReorder;

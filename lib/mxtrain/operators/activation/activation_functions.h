@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The functions on one element, for host and device. T is float or double. Gradient is the
 // derivative; it gets the one of input x and output y that the property declares (the other is a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Activation as a loop over stored elements, for any layout; written once for both devices: Device
 // is OnCpu or OnGpu.
@@ -49,23 +50,26 @@ class ActivationLoop final : public Operator {
  public:
   explicit ActivationLoop(const ActivationParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     SwitchFloating(in[0].type, "Activation", [&](auto tag) {
       using T = typename decltype(tag)::type;
       SwitchActivation(param_.act_type, [&](auto function) {
-        MapElements<T>(Device{ctx.run_ctx}, out[0], req[0], ActivationValue<decltype(function)>{}, in[0]);
+        MapElements<T>(Device{ctx.run_ctx}, out[0], req[0], ActivationValue<decltype(function)>{},
+                       in[0]);
       });
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const TBlob& v = param_.act_type == kSoftSign ? in[0] : out[0];
     SwitchFloating(in_grad[0].type, "Activation", [&](auto tag) {
       using T = typename decltype(tag)::type;
       SwitchActivation(param_.act_type, [&](auto function) {
-        MapElements<T>(Device{ctx.run_ctx}, in_grad[0], req[0], ActivationGradient<decltype(function)>{}, out_grad[0], v);
+        MapElements<T>(Device{ctx.run_ctx}, in_grad[0], req[0],
+                       ActivationGradient<decltype(function)>{}, out_grad[0], v);
       });
     });
   }
@@ -76,12 +80,17 @@ class ActivationLoop final : public Operator {
 
 template <typename Device>
 KernelEntry ActivationKernel() {
-  return LastKernel<Device>("Activation", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-    const auto& property = static_cast<const ActivationProperty&>(base);
-    Plan plan = FlatPlan(property, request, property.elementwise() == Elementwise::kZeroToZero);
-    plan.make = [param = property.param()] { return std::make_unique<ActivationLoop<Device>>(param); };
-    return plan;
-  });
+  return LastKernel<Device>(
+      "Activation",
+      [](const OperatorProperty& base, const PlanRequest& request,
+         Backend&) -> Expected<Plan, Refusal> {
+        const auto& property = static_cast<const ActivationProperty&>(base);
+        Plan plan = FlatPlan(property, request, property.elementwise() == Elementwise::kZeroToZero);
+        plan.make = [param = property.param()] {
+          return std::make_unique<ActivationLoop<Device>>(param);
+        };
+        return plan;
+      });
 }
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ReLU on float32 and bfloat16 over stored elements. Compiled once per instruction set; the best
 // supported set is selected at run time. The loops are plain; the compiler vectorizes them for each
 // set.
@@ -37,17 +38,24 @@ void ReLUBackward(const float* g, const float* y, float* dx, int64_t n, bool acc
 // are positive.
 void ReLUForwardNarrow(const bfloat16* x, bfloat16* y, int64_t n, bool accumulate) {
   if (accumulate) {
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(y[i]) + (static_cast<float>(x[i]) < 0 ? 0.0f : static_cast<float>(x[i]));
+    for (int64_t i = 0; i < n; ++i)
+      y[i] = static_cast<float>(y[i]) +
+             (static_cast<float>(x[i]) < 0 ? 0.0f : static_cast<float>(x[i]));
   } else {
-    for (int64_t i = 0; i < n; ++i) y[i].bits = x[i].bits > 0x8000 && x[i].bits <= 0xff80 ? 0 : x[i].bits;
+    for (int64_t i = 0; i < n; ++i)
+      y[i].bits = x[i].bits > 0x8000 && x[i].bits <= 0xff80 ? 0 : x[i].bits;
   }
 }
 
-void ReLUBackwardNarrow(const bfloat16* g, const bfloat16* y, bfloat16* dx, int64_t n, bool accumulate) {
+void ReLUBackwardNarrow(const bfloat16* g, const bfloat16* y, bfloat16* dx, int64_t n,
+                        bool accumulate) {
   if (accumulate) {
-    for (int64_t i = 0; i < n; ++i) dx[i] = static_cast<float>(dx[i]) + (static_cast<float>(y[i]) > 0 ? static_cast<float>(g[i]) : 0.0f);
+    for (int64_t i = 0; i < n; ++i)
+      dx[i] = static_cast<float>(dx[i]) +
+              (static_cast<float>(y[i]) > 0 ? static_cast<float>(g[i]) : 0.0f);
   } else {
-    for (int64_t i = 0; i < n; ++i) dx[i].bits = y[i].bits != 0 && y[i].bits <= 0x7f80 ? g[i].bits : 0;
+    for (int64_t i = 0; i < n; ++i)
+      dx[i].bits = y[i].bits != 0 && y[i].bits <= 0x7f80 ? g[i].bits : 0;
   }
 }
 
@@ -73,39 +81,46 @@ namespace {
 
 class ReLUSimd final : public Operator {
  public:
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const bool add = req[0] == OpReqType::kAddTo;
     ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
       if (out[0].type == DType::kFloat32) {
-        HWY_DYNAMIC_DISPATCH(ReLUForward)(in[0].dptr<float>() + begin, out[0].dptr<float>() + begin, end - begin, add);
+        HWY_DYNAMIC_DISPATCH(ReLUForward)
+        (in[0].dptr<float>() + begin, out[0].dptr<float>() + begin, end - begin, add);
       } else {
-        HWY_DYNAMIC_DISPATCH(ReLUForwardNarrow)(in[0].dptr<bfloat16>() + begin, out[0].dptr<bfloat16>() + begin, end - begin, add);
+        HWY_DYNAMIC_DISPATCH(ReLUForwardNarrow)
+        (in[0].dptr<bfloat16>() + begin, out[0].dptr<bfloat16>() + begin, end - begin, add);
       }
     });
   }
 
-  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const bool add = req[0] == OpReqType::kAddTo;
     ParallelFor(in_grad[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
       if (in_grad[0].type == DType::kFloat32) {
         HWY_DYNAMIC_DISPATCH(ReLUBackward)
-        (out_grad[0].dptr<float>() + begin, out[0].dptr<float>() + begin, in_grad[0].dptr<float>() + begin, end - begin, add);
+        (out_grad[0].dptr<float>() + begin, out[0].dptr<float>() + begin,
+         in_grad[0].dptr<float>() + begin, end - begin, add);
       } else {
         HWY_DYNAMIC_DISPATCH(ReLUBackwardNarrow)
-        (out_grad[0].dptr<bfloat16>() + begin, out[0].dptr<bfloat16>() + begin, in_grad[0].dptr<bfloat16>() + begin, end - begin, add);
+        (out_grad[0].dptr<bfloat16>() + begin, out[0].dptr<bfloat16>() + begin,
+         in_grad[0].dptr<bfloat16>() + begin, end - begin, add);
       }
     });
   }
 };
 
-Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   const auto& property = static_cast<const ActivationProperty&>(base);
   if (property.param().act_type != kReLU) return Refusal{"relu only"};
-  if (request.in[0].type != DType::kFloat32 && request.in[0].type != DType::kBfloat16) return Refusal{"float32 and bfloat16 only"};
+  if (request.in[0].type != DType::kFloat32 && request.in[0].type != DType::kBfloat16)
+    return Refusal{"float32 and bfloat16 only"};
   Plan plan = FlatPlan(property, request, true);
   plan.make = [] { return std::make_unique<ReLUSimd>(); };
   return plan;

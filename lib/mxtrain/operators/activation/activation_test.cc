@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -10,8 +11,10 @@ namespace {
 
 using Function = std::function<double(double)>;
 
-void Run(const std::string& act_type, const Function& f, const std::vector<double>& kinks, Tolerance tolerance) {
-  for (const TShape& shape : {TShape{7}, TShape{1, 1}, TShape{3, 0}, TShape{3, 5, 7}, TShape{2, 11, 3, 3}, TShape{3, 70001}}) {
+void Run(const std::string& act_type, const Function& f, const std::vector<double>& kinks,
+         Tolerance tolerance) {
+  for (const TShape& shape : {TShape{7}, TShape{1, 1}, TShape{3, 0}, TShape{3, 5, 7},
+                              TShape{2, 11, 3, 3}, TShape{3, 70001}}) {
     OperatorCase c;
     c.name = act_type + " " + shape.ToString();
     c.op = "Activation";
@@ -35,21 +38,25 @@ TEST_CASE("Activation: relu") {
   Run("relu", [](double x) { return std::max(x, 0.0); }, {0}, {0, "a comparison and a copy"});
 }
 TEST_CASE("Activation: sigmoid") {
-  Run("sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, {}, {8, "an exponential and a division"});
+  Run("sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, {},
+      {8, "an exponential and a division"});
 }
 TEST_CASE("Activation: tanh") {
   Run("tanh", [](double x) { return std::tanh(x); }, {}, {8, "the library's tanh"});
 }
 TEST_CASE("Activation: softrelu") {
-  Run("softrelu", [](double x) { return std::log(1 + std::exp(x)); }, {}, {16, "an exponential and a logarithm"});
+  Run("softrelu", [](double x) { return std::log(1 + std::exp(x)); }, {},
+      {16, "an exponential and a logarithm"});
 }
 TEST_CASE("Activation: softsign") {
   Run("softsign", [](double x) { return x / (1 + std::abs(x)); }, {0}, {8, "a division"});
 }
 
 TEST_CASE("Activation: the limits of float") {
-  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  const auto run = [&](const std::string& act_type, const Values& x, const Values& y, const Values& gradient) {
+  const double inf = std::numeric_limits<double>::infinity(),
+               nan = std::numeric_limits<double>::quiet_NaN();
+  const auto run = [&](const std::string& act_type, const Values& x, const Values& y,
+                       const Values& gradient) {
     OperatorCase c;
     c.name = act_type + " at the limits";
     c.op = "Activation";
@@ -57,7 +64,9 @@ TEST_CASE("Activation: the limits of float") {
     c.shapes = {TShape{static_cast<int64_t>(x.size())}};
     c.inputs = {Cycle(x)};
     c.forward = [&](const Arrays&, const Arrays&) { return Arrays{y}; };
-    c.gradient = [&](const Arrays&, const Arrays&, const Arrays& head) { return Arrays{Apply(head[0], gradient, std::multiplies<>())}; };
+    c.gradient = [&](const Arrays&, const Arrays&, const Arrays& head) {
+      return Arrays{Apply(head[0], gradient, std::multiplies<>())};
+    };
     RunCase(c);
   };
   run("relu", {nan, 0, -inf, inf, -1, 1}, {nan, 0, 0, inf, 0, 1}, {0, 0, 0, 1, 0, 1});
@@ -66,8 +75,10 @@ TEST_CASE("Activation: the limits of float") {
 }
 
 TEST_CASE("Activation: parameters") {
-  CHECK_THROWS_WITH_AS(TestRegistry().Create("Activation", {}), doctest::Contains("act_type"), Error);
-  CHECK_THROWS_WITH_AS(TestRegistry().Create("Activation", {{"act_type", "rleu"}}), doctest::Contains("relu"), Error);
+  CHECK_THROWS_WITH_AS(TestRegistry().Create("Activation", {}), doctest::Contains("act_type"),
+                       Error);
+  CHECK_THROWS_WITH_AS(TestRegistry().Create("Activation", {{"act_type", "rleu"}}),
+                       doctest::Contains("relu"), Error);
 }
 
 TEST_CASE("Activation: shapes are inferred both ways") {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/activation/epilogue.h"
 
 #include "mxtrain/operator/param_of.h"
@@ -8,9 +9,12 @@ namespace {
 // "none" for a sum, "relu" or "relu6" for an activation, "" for an operator that cannot be fused
 // behind a layer.
 std::string ActOf(const OperatorProperty& property) {
-  if (property.TypeString() == "Activation") return ParamOf(property, "act_type") == "relu" ? "relu" : "";
-  if (property.TypeString() == "clip") return ParamOf(property, "a_min") == "0" && ParamOf(property, "a_max") == "6" ? "relu6" : "";
-  return ParamOf(property, "num_args") == "2" || property.TypeString() == "elemwise_add" ? "none" : "";
+  if (property.TypeString() == "Activation")
+    return ParamOf(property, "act_type") == "relu" ? "relu" : "";
+  if (property.TypeString() == "clip")
+    return ParamOf(property, "a_min") == "0" && ParamOf(property, "a_max") == "6" ? "relu6" : "";
+  return ParamOf(property, "num_args") == "2" || property.TypeString() == "elemwise_add" ? "none"
+                                                                                         : "";
 }
 
 std::optional<Kwargs> FusedParams(std::span<const OperatorProperty* const> chain, bool with_sum) {
@@ -27,8 +31,9 @@ std::optional<Kwargs> FusedParams(std::span<const OperatorProperty* const> chain
 
 }  // namespace
 
-void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer, const std::string& into, bool sums, FusePattern pattern,
-                       std::function<bool(const OperatorProperty& layer)> accepts) {
+void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer,
+                         const std::string& into, bool sums, FusePattern pattern,
+                         std::function<bool(const OperatorProperty& layer)> accepts) {
   pattern.into = into;
   for (const char* act : {"", "Activation", "clip"}) {
     for (const char* sum : {"elemwise_add", "ElementWiseSum", ""}) {
@@ -41,7 +46,9 @@ void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer, c
         pattern.name += "+" + link.op;
       }
       if (pattern.chain.size() == 1 || (with_sum && !sums)) continue;
-      pattern.params = [with_sum, accepts](std::span<const OperatorProperty* const> chain) -> std::optional<Kwargs> {
+      pattern.params =
+          [with_sum,
+           accepts](std::span<const OperatorProperty* const> chain) -> std::optional<Kwargs> {
         if (accepts && !accepts(*chain[0])) return std::nullopt;
         return FusedParams(chain, with_sum);
       };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The epilogue of a layer's kernel, applied before the result is written: result = act(layer [+
 // sum]). Operators created by the fusion pass have these parameters in addition to those of the
@@ -22,15 +23,21 @@ struct Epilogue {
 
   template <typename P>
   static void Declare(Fields<P>& f) {
-    f.Add("act", &P::act).Enum({{"none", kNone}, {"relu", kRelu}, {"relu6", kRelu6}}).Default(kNone).Help("activation of the result");
-    f.Add("with_sum", &P::with_sum).Default(false).Help("a last argument is added before the activation");
+    f.Add("act", &P::act)
+        .Enum({{"none", kNone}, {"relu", kRelu}, {"relu6", kRelu6}})
+        .Default(kNone)
+        .Help("activation of the result");
+    f.Add("with_sum", &P::with_sum)
+        .Default(false)
+        .Help("a last argument is added before the activation");
   }
 };
 
 // The patterns layer [+ elemwise_add or ElementWiseSum of two] [+ Activation relu or clip to 0 ..
 // 6] -> `into`. `accepts`, if given, says whether a layer may be fused at all; `pattern` carries
 // the remaining settings (for_training, for_inference).
-void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer, const std::string& into, bool sums, FusePattern pattern = {},
-                       std::function<bool(const OperatorProperty& layer)> accepts = nullptr);
+void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer,
+                         const std::string& into, bool sums, FusePattern pattern = {},
+                         std::function<bool(const OperatorProperty& layer)> accepts = nullptr);
 
 }  // namespace mxtrain

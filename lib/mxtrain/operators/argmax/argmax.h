@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // argmax and argmin: the index along an axis of the largest or smallest element, the first of ties,
 // in the type of the data. Without an axis the array counts as one row. argmax_channel: argmax
@@ -18,8 +19,12 @@ struct ArgParam : Parameter<ArgParam> {
   std::optional<int> axis;
   bool keepdims = false;
   static void Declare(Fields<ArgParam>& f) {
-    f.Add("axis", &ArgParam::axis).Default(std::nullopt).Help("axis to search, negative from the end; None: the whole array");
-    f.Add("keepdims", &ArgParam::keepdims).Default(false).Help("the searched axis stays, with length 1");
+    f.Add("axis", &ArgParam::axis)
+        .Default(std::nullopt)
+        .Help("axis to search, negative from the end; None: the whole array");
+    f.Add("keepdims", &ArgParam::keepdims)
+        .Default(false)
+        .Help("the searched axis stays, with length 1");
   }
 };
 
@@ -72,7 +77,8 @@ struct SearchRow {
 };
 
 template <typename F, typename Device>
-void Search(const Device& device, const TBlob& src, const ArgParam& param, const TBlob& ret, OpReqType req) {
+void Search(const Device& device, const TBlob& src, const ArgParam& param, const TBlob& ret,
+            OpReqType req) {
   AxisView view;
   if (param.axis) {
     view = AxisView(src.shape, CheckAxis(*param.axis, src.shape, F::kName));
@@ -94,17 +100,21 @@ void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType re
   Search<F>(Device{ctx}, src, env.As<ArgParam>(), *ret, req);
 }
 template <typename Device>
-void ForwardChannel(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
+void ForwardChannel(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req,
+                    RunContext ctx) {
   Search<Largest>(Device{ctx}, src, ChannelParam(), *ret, req);
 }
 template <typename Device>
-void ZeroGradient(const OutputGrad&, const EnvArguments&, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void ZeroGradient(const OutputGrad&, const EnvArguments&, TBlob* in_grad, OpReqType req,
+                  RunContext ctx) {
   ZeroBlob(Device{ctx}, req, *in_grad);
 }
 
 template <typename Device>
 void AddKernel(OperatorRegistry& registry, const char* name, UnaryFunction function) {
-  SimpleOp(registry, name).set_function(Device::kType, function, kNoInplace).set_gradient(Device::kType, ZeroGradient<Device>, kNoInplace);
+  SimpleOp(registry, name)
+      .set_function(Device::kType, function, kNoInplace)
+      .set_gradient(Device::kType, ZeroGradient<Device>, kNoInplace);
 }
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {

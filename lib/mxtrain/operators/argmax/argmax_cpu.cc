@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/argmax/argmax.h"
 
 namespace mxtrain::argmax {
@@ -7,7 +8,8 @@ namespace {
 void CheckLength(const TShape& src, const ArgParam& param, const char* who) {
   const int64_t length = param.axis ? src[CheckAxis(*param.axis, src, who)] : src.Size();
   if (length > 0) return;
-  const std::string where = param.axis ? format("axis {} of {}", *param.axis, src.ToString()) : src.ToString();
+  const std::string where =
+      param.axis ? format("axis {} of {}", *param.axis, src.ToString()) : src.ToString();
   Throw(ErrorKind::kConfig, "{}: {} has no elements; expected at least one", who, where);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,7 +10,8 @@ namespace mxtrain::test {
 namespace {
 
 // Along axis 1 of [outer, length, inner]; the first of ties.
-OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape, int64_t outer, int64_t length, int64_t inner) {
+OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape, int64_t outer,
+                  int64_t length, int64_t inner) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {}", op, shape.ToString());
@@ -22,8 +24,10 @@ OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape, int
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < inner; ++i) {
         Values row;
-        for (int64_t k = 0; k < length; ++k) row.push_back(in[0][static_cast<size_t>((o * length + k) * inner + i)]);
-        const auto found = smallest ? std::min_element(row.begin(), row.end()) : std::max_element(row.begin(), row.end());
+        for (int64_t k = 0; k < length; ++k)
+          row.push_back(in[0][static_cast<size_t>((o * length + k) * inner + i)]);
+        const auto found = smallest ? std::min_element(row.begin(), row.end())
+                                    : std::max_element(row.begin(), row.end());
         y.push_back(static_cast<double>(found - row.begin()));
       }
     }
@@ -46,7 +50,9 @@ TEST_CASE("argmax and argmin") {
   OperatorCase ties = Case("argmax", {{"axis", "1"}}, {2, 4}, 2, 4, 1);
   ties.inputs = {Cycle({1, 3, 3, 2, 5, 4, 5, 5})};
   ties.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 0}}; };
-  ties.gradient = [](const Arrays&, const Arrays&, const Arrays&) { return Arrays{Values(8, 0.0)}; };
+  ties.gradient = [](const Arrays&, const Arrays&, const Arrays&) {
+    return Arrays{Values(8, 0.0)};
+  };
   RunCase(ties);
   ties.inputs = {Cycle({1, std::nan(""), 3, 2, 5, 4, 5, 6})};
   ties.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 3}}; };
@@ -64,11 +70,13 @@ TEST_CASE("argmax: shapes") {
   CHECK(shape("argmin", {{"axis", "1"}}) == TShape{2, 4});
   CHECK(shape("argmin", {{"axis", "-1"}, {"keepdims", "1"}}) == TShape{2, 3, 1});
   CHECK(shape("argmax_channel", {}) == TShape{2, 4});
-  CHECK_THROWS_WITH(shape("argmax", {{"axis", "3"}}), "argmax: axis 3 is out of range for shape [2, 3, 4]");
+  CHECK_THROWS_WITH(shape("argmax", {{"axis", "3"}}),
+                    "argmax: axis 3 is out of range for shape [2, 3, 4]");
 }
 
 TEST_CASE("argmax of nothing is rejected with its shape") {
-  const auto message = [](const char* op, const Kwargs& kwargs, const TShape& shape) -> std::string {
+  const auto message = [](const char* op, const Kwargs& kwargs,
+                          const TShape& shape) -> std::string {
     std::vector<TShape> in{shape}, out(1), aux;
     try {
       TestRegistry().Create(op, kwargs)->InferShape(&in, &out, &aux);
@@ -77,9 +85,11 @@ TEST_CASE("argmax of nothing is rejected with its shape") {
     }
     return "";
   };
-  CHECK(message("argmax", {{"axis", "1"}}, {2, 0, 3}) == "argmax: axis 1 of [2, 0, 3] has no elements; expected at least one");
+  CHECK(message("argmax", {{"axis", "1"}}, {2, 0, 3}) ==
+        "argmax: axis 1 of [2, 0, 3] has no elements; expected at least one");
   CHECK(message("argmin", {}, {0}) == "argmin: [0] has no elements; expected at least one");
-  CHECK(message("argmax_channel", {}, {4, 0}) == "argmax_channel: axis 1 of [4, 0] has no elements; expected at least one");
+  CHECK(message("argmax_channel", {}, {4, 0}) ==
+        "argmax_channel: axis 1 of [4, 0] has no elements; expected at least one");
   CHECK(message("argmax", {{"axis", "0"}}, {2, 0, 3}) == "");
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // batch_dot: one matrix product for every index of the leading axes: [B.., m, k] x [B.., k, n] ->
 // [B.., m, n]; with transpose_a the left matrices are [k, m], with transpose_b the right ones [n,
@@ -10,8 +11,12 @@ namespace mxtrain::dot {
 struct BatchDotParam : Parameter<BatchDotParam> {
   bool transpose_a = false, transpose_b = false;
   static void Declare(Fields<BatchDotParam>& f) {
-    f.Add("transpose_a", &BatchDotParam::transpose_a).Default(false).Help("swap the last two axes of a");
-    f.Add("transpose_b", &BatchDotParam::transpose_b).Default(false).Help("swap the last two axes of b");
+    f.Add("transpose_a", &BatchDotParam::transpose_a)
+        .Default(false)
+        .Help("swap the last two axes of a");
+    f.Add("transpose_b", &BatchDotParam::transpose_b)
+        .Default(false)
+        .Help("swap the last two axes of b");
     f.Ignored("forward_stype", "arrays are dense");
   }
 };
@@ -22,10 +27,14 @@ MXTRAIN_API MatrixView BatchView(const TShape& shape, bool transpose);
 class BatchDotProperty final : public PropertyWithParam<BatchDotParam> {
  public:
   std::string TypeString() const override { return "batch_dot"; }
-  std::string Description() const override { return "matrix products, one for every index of the leading axes"; }
+  std::string Description() const override {
+    return "matrix products, one for every index of the leading axes";
+  }
   std::vector<std::string> ListArguments() const override { return {"lhs", "rhs"}; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>&) const override {
     return {out_grad[0], in_data[0], in_data[1]};
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/batch_dot/batch_dot_products.h"
 
 MXTRAIN_OPERATOR(batch_dot_cpu, registry) {

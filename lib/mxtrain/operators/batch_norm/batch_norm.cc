@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/batch_norm/batch_norm.h"
 
 #include <algorithm>
@@ -8,10 +9,18 @@ namespace {
 template <typename P>
 void DeclareSettings(Fields<P>& f) {
   f.Add("eps", &P::eps).Default(1e-3f).Range(0).Help("added to the variance");
-  f.Add("momentum", &P::momentum).Default(0.9f).Help("fraction of the moving averages that a step keeps");
-  f.Add("fix_gamma", &P::fix_gamma).Default(true).Help("scale by 1; gamma is not read and not trained");
-  f.Add("use_global_stats", &P::use_global_stats).Default(false).Help("normalize by the moving averages in training too");
-  f.Add("output_mean_var", &P::output_mean_var).Default(false).Help("show mean and inverse standard deviation as outputs");
+  f.Add("momentum", &P::momentum)
+      .Default(0.9f)
+      .Help("fraction of the moving averages that a step keeps");
+  f.Add("fix_gamma", &P::fix_gamma)
+      .Default(true)
+      .Help("scale by 1; gamma is not read and not trained");
+  f.Add("use_global_stats", &P::use_global_stats)
+      .Default(false)
+      .Help("normalize by the moving averages in training too");
+  f.Add("output_mean_var", &P::output_mean_var)
+      .Default(false)
+      .Help("show mean and inverse standard deviation as outputs");
   f.Add("axis", &P::axis).Default(1).Help("axis of the channels; negative counts from the end");
   f.Ignored("cudnn_off", "use an implementation other than cuDNN's");
   f.Ignored("min_calib_range", "quantisation");
@@ -50,7 +59,9 @@ class BatchNormOf final : public BatchNormProperty {
 
 int ChannelAxis(const BatchNormSettings& settings, int ndim) {
   const int axis = settings.axis < 0 ? settings.axis + ndim : settings.axis;
-  if (axis < 0 || axis >= ndim) Throw(ErrorKind::kConfig, "BatchNorm: axis = {} is out of range for data of {} axes", settings.axis, ndim);
+  if (axis < 0 || axis >= ndim)
+    Throw(ErrorKind::kConfig, "BatchNorm: axis = {} is out of range for data of {} axes",
+          settings.axis, ndim);
   return axis;
 }
 
@@ -60,7 +71,8 @@ std::vector<std::string> BatchNormProperty::ListArguments() const {
   return names;
 }
 
-bool BatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const {
+bool BatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                   std::vector<TShape>* aux) const {
   TShape& data = (*in)[kData];
   UnifyShape((*out)[kOutput], &data, TypeString(), "output");
   if (settings().with_sum) UnifyShape((*in)[kSum], &data, TypeString(), "sum");
@@ -86,14 +98,15 @@ bool BatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
   return data.known();
 }
 
-bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const {
+bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
+                                  std::vector<DType>* aux) const {
   DType type = (*in)[kData] != DType::kUnknown ? (*in)[kData] : (*out)[kOutput];
   if (type == DType::kUnknown) return false;
   const DType wide = type == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const auto set = [&](DType* at, DType wanted, const char* what) {
     if (*at != DType::kUnknown && *at != wanted) {
-      Throw(ErrorKind::kConfig, "{}: {} is {}, but with {} data it must be {}", TypeString(), what, NameOf(*at), NameOf(type),
-            NameOf(wanted));
+      Throw(ErrorKind::kConfig, "{}: {} is {}, but with {} data it must be {}", TypeString(), what,
+            NameOf(*at), NameOf(type), NameOf(wanted));
     }
     *at = wanted;
   };
@@ -112,10 +125,12 @@ bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* ou
 
 // Without a sum the activation's part of the gradient is recomputed from the data, which reads
 // beta.
-std::vector<int> BatchNormProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+std::vector<int> BatchNormProperty::DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                                              const std::vector<int>& in_data,
                                                               const std::vector<int>&) const {
   std::vector<int> reads = {out_grad[kOutput], in_data[kData], in_data[kGamma]};
-  if (settings().act != BatchNormSettings::kNone && !settings().with_sum) reads.push_back(in_data[kBeta]);
+  if (settings().act != BatchNormSettings::kNone && !settings().with_sum)
+    reads.push_back(in_data[kBeta]);
   return reads;
 }
 
@@ -139,12 +154,14 @@ std::vector<InplacePair> BatchNormProperty::BackwardIdentityOption() const {
 MXTRAIN_OPERATOR(batch_norm, registry) {
   using namespace mxtrain;
   registry.AddProperty("BatchNorm", {"BatchNorm_v1", "CuDNNBatchNorm"}, [] {
-    return std::make_unique<BatchNormOf<BatchNormParam>>("BatchNorm", "batch normalization over every axis except the channel axis");
+    return std::make_unique<BatchNormOf<BatchNormParam>>(
+        "BatchNorm", "batch normalization over every axis except the channel axis");
   });
   registry.AddProperty("_BatchNormActivation", {}, [] {
-    return std::make_unique<BatchNormOf<BatchNormActivationParam>>("_BatchNormActivation",
-                                                                   "BatchNorm, addition and activation in one (created by the fusion pass)");
+    return std::make_unique<BatchNormOf<BatchNormActivationParam>>(
+        "_BatchNormActivation",
+        "BatchNorm, addition and activation in one (created by the fusion pass)");
   });
   AddEpiloguePatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true, {},
-                    [](const OperatorProperty& layer) { return layer.NumVisibleOutputs() == 1; });
+                      [](const OperatorProperty& layer) { return layer.NumVisibleOutputs() == 1; });
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // BatchNorm (Ioffe, Szegedy 2015, arXiv 1502.03167): shifts and scales every channel to mean 0 and
 // variance 1 over the batch, then by beta and gamma. In training the moving averages are updated by
@@ -33,11 +34,16 @@ class BatchNormProperty : public OperatorProperty {
 
   std::vector<std::string> ListArguments() const override;
   std::vector<std::string> ListOutputs() const override { return {"output", "mean", "var"}; }
-  std::vector<std::string> ListAuxiliaryStates() const override { return {"moving_mean", "moving_var"}; }
+  std::vector<std::string> ListAuxiliaryStates() const override {
+    return {"moving_mean", "moving_var"};
+  }
   int NumVisibleOutputs() const override { return settings().output_mean_var ? 3 : 1; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
   std::vector<InplacePair> ForwardInplaceOption() const override;
   std::vector<InplacePair> BackwardInplaceOption() const override;

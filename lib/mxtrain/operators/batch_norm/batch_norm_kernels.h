@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The vectorized memory passes of batch normalization. Each works on a range of *pieces* of fixed
 // size, so sums do not depend on how many threads share the pieces.
@@ -20,14 +21,17 @@ inline constexpr int64_t kPieceCells = 512;
 // by side, else of one channel (`broadcast`).
 struct Lines {
   int64_t images = 0, groups = 0;
-  int64_t image_stride = 0, group_stride = 0, stride = 0;  // elements from one image, group, cell to the next
-  int64_t cells = 0;                                       // whole cells of a line
-  int width = 16;                                          // 16 or 8
-  int rest = 0;                                            // broadcast: elements of a line beyond its whole cells
-  int last_width = 16;  // valid elements of a cell of the last group
-  bool broadcast = false;                                  // a group is one channel
+  int64_t image_stride = 0, group_stride = 0,
+          stride = 0;      // elements from one image, group, cell to the next
+  int64_t cells = 0;       // whole cells of a line
+  int width = 16;          // 16 or 8
+  int rest = 0;            // broadcast: elements of a line beyond its whole cells
+  int last_width = 16;     // valid elements of a cell of the last group
+  bool broadcast = false;  // a group is one channel
 
-  int64_t pieces_of_line() const { return cells == 0 ? 1 : (cells + kPieceCells - 1) / kPieceCells; }
+  int64_t pieces_of_line() const {
+    return cells == 0 ? 1 : (cells + kPieceCells - 1) / kPieceCells;
+  }
   int64_t pieces() const { return images * groups * pieces_of_line(); }
   int64_t cells_of_piece() const { return (cells + pieces_of_line() - 1) / pieces_of_line(); }
   int64_t mask_bytes_of_piece() const { return (cells_of_piece() + (rest > 0)) * width / 8; }
@@ -43,9 +47,11 @@ struct Piece {
   int rest = 0;   // elements after the last cell
 
   Piece(const Lines& lines, int64_t number) {
-    const int64_t pieces = lines.pieces_of_line(), line = number / pieces, first = number % pieces * lines.cells_of_piece();
+    const int64_t pieces = lines.pieces_of_line(), line = number / pieces,
+                  first = number % pieces * lines.cells_of_piece();
     group = line % lines.groups;
-    offset = line / lines.groups * lines.image_stride + group * lines.group_stride + first * lines.stride;
+    offset = line / lines.groups * lines.image_stride + group * lines.group_stride +
+             first * lines.stride;
     cells = std::min(lines.cells_of_piece(), lines.cells - first);
     width = group + 1 == lines.groups ? lines.last_width : lines.width;
     rest = first + cells == lines.cells ? lines.rest : 0;
@@ -82,7 +88,7 @@ struct Gradient {
   const T *head, *x;
   const uint8_t* bits;                              // of Gate::kBits
   const float *offset = nullptr, *slope = nullptr;  // dx = scale * g + offset - (x - mean) * slope
-  T *dx = nullptr, *dsum = nullptr;                 // null: not wanted; either may be `head`, dx may be x
+  T *dx = nullptr, *dsum = nullptr;  // null: not wanted; either may be `head`, dx may be x
   bool add_dx = false, add_dsum = false;
   bool stream_dx = false, stream_dsum = false;
 };
@@ -95,7 +101,8 @@ struct Kernels {
   void (*moments)(const Lines& lines, const T* x, float* partials, int64_t begin, int64_t end);
   void (*apply)(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end);
   // Of the gradient g after the gate: its sum, and that of g * (x - mean).
-  void (*gradient_sums)(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end);
+  void (*gradient_sums)(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin,
+                        int64_t end);
   // dx as above; dsum = g.
   void (*differentiate)(const Lines& lines, const Gradient<T>& g, int64_t begin, int64_t end);
 };

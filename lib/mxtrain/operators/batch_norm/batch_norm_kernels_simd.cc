@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // batch_norm_kernels.h, compiled once per instruction set; the best supported set is selected at
 // run time.
 #undef HWY_TARGET_INCLUDE
@@ -32,7 +33,8 @@ template <int kWidth>
 HWY_INLINE auto LoadVector(const bfloat16* from) {
   constexpr hn::RebindToUnsigned<Tag<kWidth>> wide;
   constexpr hn::Rebind<uint16_t, Tag<kWidth>> narrow;
-  return hn::BitCast(Tag<kWidth>(), hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(narrow, &from->bits))));
+  return hn::BitCast(Tag<kWidth>(),
+                     hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(narrow, &from->bits))));
 }
 template <int kWidth>
 HWY_INLINE auto Narrowed(hn::Vec<Tag<kWidth>> value) {
@@ -42,7 +44,8 @@ HWY_INLINE auto Narrowed(hn::Vec<Tag<kWidth>> value) {
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(even, hn::Set(wide, 0x7fff))));
   const auto quiet = hn::Or(high, hn::Set(wide, 0x40));
   const auto result = hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(value)), quiet, rounded);
-  return hn::DemoteTo(hn::Rebind<uint16_t, Tag<kWidth>>(), hn::BitCast(hn::RebindToSigned<Tag<kWidth>>(), result));
+  return hn::DemoteTo(hn::Rebind<uint16_t, Tag<kWidth>>(),
+                      hn::BitCast(hn::RebindToSigned<Tag<kWidth>>(), result));
 }
 template <int kWidth>
 HWY_INLINE void StoreVector(hn::Vec<Tag<kWidth>> value, float* to) {
@@ -130,11 +133,13 @@ HWY_INLINE Cell<kWidth> operator*(const Cell<kWidth>& a, const Cell<kWidth>& b) 
   return Each([](auto x, auto y) { return hn::Mul(x, y); }, a, b);
 }
 template <int kWidth>
-HWY_INLINE Cell<kWidth> MulAdd(const Cell<kWidth>& a, const Cell<kWidth>& b, const Cell<kWidth>& c) {
+HWY_INLINE Cell<kWidth> MulAdd(const Cell<kWidth>& a, const Cell<kWidth>& b,
+                               const Cell<kWidth>& c) {
   return Each([](auto x, auto y, auto z) { return hn::MulAdd(x, y, z); }, a, b, c);
 }
 template <int kWidth>
-HWY_INLINE Cell<kWidth> NegMulAdd(const Cell<kWidth>& a, const Cell<kWidth>& b, const Cell<kWidth>& c) {
+HWY_INLINE Cell<kWidth> NegMulAdd(const Cell<kWidth>& a, const Cell<kWidth>& b,
+                                  const Cell<kWidth>& c) {
   return Each([](auto x, auto y, auto z) { return hn::NegMulAdd(x, y, z); }, a, b, c);
 }
 
@@ -145,7 +150,8 @@ HWY_INLINE auto PassesRelu(hn::Vec<Tag<kWidth>> value) {
 }
 template <int kWidth>
 HWY_INLINE auto PassesRelu6(hn::Vec<Tag<kWidth>> value) {
-  return hn::And(hn::Ge(value, hn::Zero(Tag<kWidth>())), hn::Le(value, hn::Set(Tag<kWidth>(), 6.0f)));
+  return hn::And(hn::Ge(value, hn::Zero(Tag<kWidth>())),
+                 hn::Le(value, hn::Set(Tag<kWidth>(), 6.0f)));
 }
 
 // One bit per element of a cell; vectors of fewer than eight lanes use one byte.
@@ -167,7 +173,8 @@ struct Bits {
         std::memcpy(bits + i * kBytes, bytes, kBytes);
       } else {
         const int before = i % kSharing == 0 ? 0 : bits[i / kSharing];
-        bits[i / kSharing] = static_cast<uint8_t>(before | (bytes[0] & ((1 << kOfVector) - 1)) << i % kSharing * kOfVector);
+        bits[i / kSharing] = static_cast<uint8_t>(before | (bytes[0] & ((1 << kOfVector) - 1))
+                                                               << i % kSharing * kOfVector);
       }
     }
   }
@@ -180,7 +187,8 @@ struct Bits {
       if constexpr (kSharing == 1) {
         std::memcpy(bytes, bits + i * kBytes, kBytes);
       } else {
-        bytes[0] = static_cast<uint8_t>(bits[i / kSharing] >> i % kSharing * kOfVector & ((1 << kOfVector) - 1));
+        bytes[0] = static_cast<uint8_t>(bits[i / kSharing] >> i % kSharing * kOfVector &
+                                        ((1 << kOfVector) - 1));
       }
       result.v[i] = hn::IfThenElseZero(hn::LoadMaskBits(Tag<kWidth>(), bytes), cell.v[i]);
     }
@@ -191,7 +199,8 @@ struct Bits {
 // The coefficients of a piece's channels.
 template <int kWidth>
 HWY_INLINE Cell<kWidth> CoefficientOf(const Lines& lines, int64_t group, const float* values) {
-  return lines.broadcast ? Cell<kWidth>::Of(values[group]) : Cell<kWidth>::Load(values + group * kWidth);
+  return lines.broadcast ? Cell<kWidth>::Of(values[group])
+                         : Cell<kWidth>::Load(values + group * kWidth);
 }
 
 // f(offset, cell number, std::true_type) for the whole cells of a piece; f(offset, cell number,
@@ -199,11 +208,14 @@ HWY_INLINE Cell<kWidth> CoefficientOf(const Lines& lines, int64_t group, const f
 template <int kWidth, typename F>
 HWY_INLINE void ForCells(const Lines& lines, const Piece& piece, F f) {
   if (piece.width == kWidth) {
-    for (int64_t i = 0; i < piece.cells; ++i) f(piece.offset + i * lines.stride, i, std::true_type(), kWidth);
+    for (int64_t i = 0; i < piece.cells; ++i)
+      f(piece.offset + i * lines.stride, i, std::true_type(), kWidth);
   } else {
-    for (int64_t i = 0; i < piece.cells; ++i) f(piece.offset + i * lines.stride, i, std::false_type(), piece.width);
+    for (int64_t i = 0; i < piece.cells; ++i)
+      f(piece.offset + i * lines.stride, i, std::false_type(), piece.width);
   }
-  if (piece.rest > 0) f(piece.offset + piece.cells * lines.stride, piece.cells, std::false_type(), piece.rest);
+  if (piece.rest > 0)
+    f(piece.offset + piece.cells * lines.stride, piece.cells, std::false_type(), piece.rest);
 }
 template <int kWidth, typename T, bool kWhole>
 HWY_INLINE Cell<kWidth> Read(const T* from, std::bool_constant<kWhole>, int count) {
@@ -214,7 +226,8 @@ HWY_INLINE Cell<kWidth> Read(const T* from, std::bool_constant<kWhole>, int coun
   }
 }
 template <int kWidth, typename T, bool kWhole>
-HWY_INLINE void Write(const Cell<kWidth>& value, T* to, std::bool_constant<kWhole>, int count, bool stream) {
+HWY_INLINE void Write(const Cell<kWidth>& value, T* to, std::bool_constant<kWhole>, int count,
+                      bool stream) {
   if constexpr (kWhole) {
     stream ? value.Stream(to) : value.Store(to);
   } else {
@@ -228,7 +241,8 @@ void MomentsOf(const Lines& lines, const T* x, float* partials, int64_t begin, i
   for (int64_t number = begin; number < end; ++number) {
     const Piece piece(lines, number);
     const T* from = x + piece.offset;
-    const C shift = lines.broadcast ? C::Of(static_cast<float>(from[0])) : C::LoadPart(from, piece.width);
+    const C shift =
+        lines.broadcast ? C::Of(static_cast<float>(from[0])) : C::LoadPart(from, piece.width);
     C sum[2] = {C::Of(0), C::Of(0)}, squares[2] = {C::Of(0), C::Of(0)};
     const auto add = [&](const C& value, int k) {
       const C distance = value - shift;
@@ -243,7 +257,8 @@ void MomentsOf(const Lines& lines, const T* x, float* partials, int64_t begin, i
       }
       if (i < piece.cells) add(C::Load(from + i * lines.stride), 0);
     } else {
-      for (int64_t i = 0; i < piece.cells; ++i) add(C::LoadPart(from + i * lines.stride, piece.width), 0);
+      for (int64_t i = 0; i < piece.cells; ++i)
+        add(C::LoadPart(from + i * lines.stride, piece.width), 0);
     }
     const C total = sum[0] + sum[1], all_squares = squares[0] + squares[1];
     float* mean = partials + number * lines.partials_of_piece();
@@ -255,7 +270,8 @@ void MomentsOf(const Lines& lines, const T* x, float* partials, int64_t begin, i
     }
     float one_sum = total.Total(), one_squares = all_squares.Total();
     for (int i = 0; i < piece.rest; ++i) {
-      const float distance = static_cast<float>(from[piece.cells * lines.stride + i]) - static_cast<float>(from[0]);
+      const float distance =
+          static_cast<float>(from[piece.cells * lines.stride + i]) - static_cast<float>(from[0]);
       one_sum += distance;
       one_squares += distance * distance;
     }
@@ -270,15 +286,19 @@ void ApplyTo(const Lines& lines, const Application<T>& a, int64_t begin, int64_t
   using C = Cell<kWidth>;
   for (int64_t number = begin; number < end; ++number) {
     const Piece piece(lines, number);
-    const C mean = CoefficientOf<kWidth>(lines, piece.group, a.of.mean), scale = CoefficientOf<kWidth>(lines, piece.group, a.of.scale);
+    const C mean = CoefficientOf<kWidth>(lines, piece.group, a.of.mean),
+            scale = CoefficientOf<kWidth>(lines, piece.group, a.of.scale);
     const C shift = CoefficientOf<kWidth>(lines, piece.group, a.of.shift);
     uint8_t* bits = a.bits ? a.bits + number * lines.mask_bytes_of_piece() : nullptr;
     ForCells<kWidth>(lines, piece, [&](int64_t at, int64_t i, auto whole, int count) {
       C value = MulAdd(Read<kWidth>(a.x + at, whole, count) - mean, scale, shift);
       if constexpr (kSum) value = value + Read<kWidth>(a.sum + at, whole, count);
       if (bits) Bits<kWidth>::template Store<kRelu6>(value, bits + i * (kWidth / 8));
-      if constexpr (kRelu || kRelu6) value = Each([](auto v) { return hn::Max(hn::Zero(Tag<kWidth>()), v); }, value);  // NaN stays
-      if constexpr (kRelu6) value = Each([](auto v) { return hn::Min(hn::Set(Tag<kWidth>(), 6.0f), v); }, value);
+      if constexpr (kRelu || kRelu6)
+        value =
+            Each([](auto v) { return hn::Max(hn::Zero(Tag<kWidth>()), v); }, value);  // NaN stays
+      if constexpr (kRelu6)
+        value = Each([](auto v) { return hn::Min(hn::Set(Tag<kWidth>(), 6.0f), v); }, value);
       Write(value, a.y + at, whole, count, a.stream);
     });
   }
@@ -297,19 +317,23 @@ struct GateOf {
         shift(CoefficientOf<kWidth>(lines, piece.group, g.of.shift)),
         bits(kGate == Gate::kBits ? g.bits + number * lines.mask_bytes_of_piece() : nullptr) {}
   HWY_INLINE C operator()(const C& head, const C& centred, int64_t cell) const {
-    if constexpr (kGate == Gate::kBits) return Bits<kWidth>::Select(head, bits + cell * (kWidth / 8));
+    if constexpr (kGate == Gate::kBits)
+      return Bits<kWidth>::Select(head, bits + cell * (kWidth / 8));
     if constexpr (kGate == Gate::kOpen) return head;
     const C value = MulAdd(centred, scale, shift);  // bit for bit as in ApplyTo
     if constexpr (kGate == Gate::kRelu) {
-      return Each([](auto g, auto v) { return hn::IfThenElseZero(PassesRelu<kWidth>(v), g); }, head, value);
+      return Each([](auto g, auto v) { return hn::IfThenElseZero(PassesRelu<kWidth>(v), g); }, head,
+                  value);
     } else {
-      return Each([](auto g, auto v) { return hn::IfThenElseZero(PassesRelu6<kWidth>(v), g); }, head, value);
+      return Each([](auto g, auto v) { return hn::IfThenElseZero(PassesRelu6<kWidth>(v), g); },
+                  head, value);
     }
   }
 };
 
 template <int kWidth, typename T, Gate kGate>
-void GradientSumsOf(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end) {
+void GradientSumsOf(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin,
+                    int64_t end) {
   using C = Cell<kWidth>;
   for (int64_t number = begin; number < end; ++number) {
     const Piece piece(lines, number);
@@ -338,8 +362,11 @@ void DifferentiateBy(const Lines& lines, const Gradient<T>& g, int64_t begin, in
   using C = Cell<kWidth>;
   for (int64_t number = begin; number < end; ++number) {
     const Piece piece(lines, number);
-    const auto of = [&](const float* values) { return CoefficientOf<kWidth>(lines, piece.group, values); };
-    const C mean = of(g.of.mean), scale = of(g.of.scale), offset = of(g.offset), slope = of(g.slope);
+    const auto of = [&](const float* values) {
+      return CoefficientOf<kWidth>(lines, piece.group, values);
+    };
+    const C mean = of(g.of.mean), scale = of(g.of.scale), offset = of(g.offset),
+            slope = of(g.slope);
     const GateOf<kWidth, T, kGate> gate(lines, g, piece, number);
     ForCells<kWidth>(lines, piece, [&](int64_t at, int64_t i, auto whole, int count) {
       const C centred = Read<kWidth>(g.x + at, whole, count) - mean;
@@ -350,7 +377,8 @@ void DifferentiateBy(const Lines& lines, const Gradient<T>& g, int64_t begin, in
         Write(dx, g.dx + at, whole, count, g.stream_dx);
       }
       if (g.dsum) {
-        Write(g.add_dsum ? gradient + Read<kWidth>(g.dsum + at, whole, count) : gradient, g.dsum + at, whole, count, g.stream_dsum);
+        Write(g.add_dsum ? gradient + Read<kWidth>(g.dsum + at, whole, count) : gradient,
+              g.dsum + at, whole, count, g.stream_dsum);
       }
     });
   }
@@ -395,17 +423,22 @@ void ApplyByWidth(const Lines& lines, const Application<T>& a, int64_t begin, in
   });
 }
 template <typename T>
-void GradientSumsByGate(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin, int64_t end) {
-  ByGate(lines, g.gate, [&](auto width, auto gate) { GradientSumsOf<width(), T, gate()>(lines, g, partials, begin, end); });
+void GradientSumsByGate(const Lines& lines, const Gradient<T>& g, float* partials, int64_t begin,
+                        int64_t end) {
+  ByGate(lines, g.gate, [&](auto width, auto gate) {
+    GradientSumsOf<width(), T, gate()>(lines, g, partials, begin, end);
+  });
 }
 template <typename T>
 void DifferentiateByGate(const Lines& lines, const Gradient<T>& g, int64_t begin, int64_t end) {
-  ByGate(lines, g.gate, [&](auto width, auto gate) { DifferentiateBy<width(), T, gate()>(lines, g, begin, end); });
+  ByGate(lines, g.gate,
+         [&](auto width, auto gate) { DifferentiateBy<width(), T, gate()>(lines, g, begin, end); });
 }
 
 // A table of one type's kernels: run-time selection needs names without angle brackets.
 template <typename T>
-constexpr Kernels<T> kKernels = {MomentsByWidth<T>, ApplyByWidth<T>, GradientSumsByGate<T>, DifferentiateByGate<T>};
+constexpr Kernels<T> kKernels = {MomentsByWidth<T>, ApplyByWidth<T>, GradientSumsByGate<T>,
+                                 DifferentiateByGate<T>};
 const Kernels<float>& KernelsOfFloat() {
   return kKernels<float>;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The reference loops of BatchNorm and of its fusion with a sum and an activation. Written once for
 // both devices: Device is OnCpu or OnGpu.
@@ -28,7 +29,9 @@ inline GateBy GateOf(const BatchNormSettings& settings) {
 // Two sums at a time, in double.
 struct Sums {
   double first = 0, second = 0;
-  MXTRAIN_HD friend Sums operator+(const Sums& a, const Sums& b) { return {a.first + b.first, a.second + b.second}; }
+  MXTRAIN_HD friend Sums operator+(const Sums& a, const Sums& b) {
+    return {a.first + b.first, a.second + b.second};
+  }
 };
 
 // Sums of the deviations from one element of the channel, and of their squares: numbers near the
@@ -37,7 +40,9 @@ template <typename T>
 struct Distances {
   ChannelView view;
   const T* x;
-  MXTRAIN_HD double Of(int64_t channel) const { return static_cast<double>(x[channel * view.inner]); }
+  MXTRAIN_HD double Of(int64_t channel) const {
+    return static_cast<double>(x[channel * view.inner]);
+  }
   MXTRAIN_HD Sums operator()(int64_t place, double origin) const {
     const double d = static_cast<double>(x[place]) - origin;
     return {d, d * d};
@@ -74,7 +79,7 @@ template <typename T>
 struct MakeLine {
   using A = AccumulatorOf<T>;
   Distances<T> distances;
-  const Sums* sums;  // null: use the moving averages
+  const Sums* sums;                                       // null: use the moving averages
   const A *gamma, *beta, *moving_mean, *moving_variance;  // gamma: null for 1
   A eps;
   A *saved_mean, *saved_variance, *out_mean, *out_inverse;  // saved: null without a backward pass
@@ -84,7 +89,8 @@ struct MakeLine {
   MXTRAIN_HD void operator()(int64_t c) const {
     A mean = moving_mean[c], variance = moving_variance[c];
     if (sums) {
-      const double n = static_cast<double>(distances.view.size()), away = sums[c].first / n, spread = sums[c].second / n - away * away;
+      const double n = static_cast<double>(distances.view.size()), away = sums[c].first / n,
+                   spread = sums[c].second / n - away * away;
       mean = static_cast<A>(distances.Of(c) + away);
       variance = static_cast<A>(spread > 0 ? spread : spread != spread ? spread : 0);
     }
@@ -139,7 +145,9 @@ struct Heads {
   const T* output;
   const uint8_t* mask;
   MXTRAIN_HD Line<A> Of(int64_t channel) const { return lines ? lines[channel] : Line<A>{}; }
-  MXTRAIN_HD Element Read(int64_t at) const { return {head[at], x[at], output ? A(output[at]) > 0 : !mask || mask[at]}; }
+  MXTRAIN_HD Element Read(int64_t at) const {
+    return {head[at], x[at], output ? A(output[at]) > 0 : !mask || mask[at]};
+  }
   MXTRAIN_HD A Gradient(const Element& e, const Line<A>& line) const {
     return e.open && (!lines || activation.Passes(line(A(e.x)))) ? A(e.head) : A(0);
   }
@@ -153,7 +161,9 @@ struct GradientTerms {
     Line<AccumulatorOf<T>> line;
     double mean;
   };
-  MXTRAIN_HD Channel Of(int64_t channel) const { return {heads.Of(channel), static_cast<double>(mean[channel])}; }
+  MXTRAIN_HD Channel Of(int64_t channel) const {
+    return {heads.Of(channel), static_cast<double>(mean[channel])};
+  }
   MXTRAIN_HD Sums operator()(int64_t at, const Channel& channel) const {
     const auto e = heads.Read(at);
     const double g = static_cast<double>(heads.Gradient(e, channel.line));
@@ -183,7 +193,8 @@ struct MakeSlope {
 
   MXTRAIN_HD void operator()(int64_t c) const {
     const A inverse = 1 / std::sqrt(variance[c] + eps), sum = static_cast<A>(sums[c].first);
-    const A along = static_cast<A>(sums[c].second * static_cast<double>(inverse)), n = static_cast<A>(size);
+    const A along = static_cast<A>(sums[c].second * static_cast<double>(inverse)),
+            n = static_cast<A>(size);
     if (gamma_req != OpReqType::kNullOp) Assign(gamma_req, gamma_grad, c, gamma ? along : A(0));
     if (beta_req != OpReqType::kNullOp) Assign(beta_req, beta_grad, c, sum);
     const Line<A> line{mean[c], inverse * (gamma ? gamma[c] : A(1)), lines ? lines[c].shift : A(0)};
@@ -208,14 +219,16 @@ struct Differentiate {
   MXTRAIN_HD Element Read(int64_t at) const { return heads.Read(at); }
   MXTRAIN_HD void Write(int64_t at, const Slope<A>& s, const Element& e) const {
     const A g = heads.Gradient(e, s), normal = (A(e.x) - s.mean) * s.inverse;
-    if (data_req != OpReqType::kNullOp) Assign(data_req, data_grad, at, s.scale * (g - s.mean_gradient - normal * s.mean_along));
+    if (data_req != OpReqType::kNullOp)
+      Assign(data_req, data_grad, at, s.scale * (g - s.mean_gradient - normal * s.mean_along));
     if (sum_req != OpReqType::kNullOp) Assign(sum_req, sum_grad, at, g);
   }
 };
 
 // f of the elements first, first + step, ... of one channel, before `end`.
 template <typename F>
-MXTRAIN_HD inline void ForElementsOf(int64_t channel, int64_t first, int64_t end, int64_t step, const F& f) {
+MXTRAIN_HD inline void ForElementsOf(int64_t channel, int64_t first, int64_t end, int64_t step,
+                                     const F& f) {
   // An element is several numbers, and more registers mean fewer threads.
   constexpr int kAhead = kLoadsAhead / 2;
   const auto of = f.Of(channel);
@@ -255,7 +268,9 @@ template <typename F>
 struct EachElement {
   ChannelView view;
   F f;
-  MXTRAIN_HD void operator()(int64_t at) const { f.Write(at, f.Of(view.ChannelOf(at)), f.Read(at)); }
+  MXTRAIN_HD void operator()(int64_t at) const {
+    f.Write(at, f.Of(view.ChannelOf(at)), f.Read(at));
+  }
 };
 template <typename Device, typename F>
 void ForElements(const Device& device, const ChannelView& view, const F& f) {
@@ -263,7 +278,8 @@ void ForElements(const Device& device, const ChannelView& view, const F& f) {
   if (view.inner >= kLargePlane) {
     ForRows(device, view.outer * view.channels, view.inner, PlaneRow<F>{view, f});
   } else if (view.inner == 1) {
-    Launch(device, (view.outer + ColumnPiece<F>::kRows - 1) / ColumnPiece<F>::kRows * view.channels, ColumnPiece<F>{view, f});
+    Launch(device, (view.outer + ColumnPiece<F>::kRows - 1) / ColumnPiece<F>::kRows * view.channels,
+           ColumnPiece<F>{view, f});
   } else {
     Launch(device, view.outer * view.channels * view.inner, EachElement<F>{view, f});
   }
@@ -274,7 +290,8 @@ inline ChannelView ViewOf(const BatchNormSettings& settings, const TShape& data,
 }
 // Sums, then a Line or Slope for every channel.
 inline int64_t WorkspaceBytes(const ChannelView& view) {
-  return BytesOfChannelSums<Sums>(view) + view.channels * static_cast<int64_t>(sizeof(Slope<double>));
+  return BytesOfChannelSums<Sums>(view) +
+         view.channels * static_cast<int64_t>(sizeof(Slope<double>));
 }
 template <typename V>
 V* BehindSums(const ChannelView& view, const TBlob& workspace) {
@@ -284,23 +301,28 @@ V* BehindSums(const ChannelView& view, const TBlob& workspace) {
 template <typename Device>
 class BatchNorm final : public Operator {
  public:
-  explicit BatchNorm(const BatchNormSettings& settings) : settings_(settings), activation_{settings.act}, gate_(GateOf(settings)) {}
+  explicit BatchNorm(const BatchNormSettings& settings)
+      : settings_(settings), activation_{settings.act}, gate_(GateOf(settings)) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob> aux) override {
-    SwitchFloating(in[P::kData].type, "BatchNorm", [&](auto tag) { ForwardOf<typename decltype(tag)::type>(ctx, in, req, out, aux); });
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob> aux) override {
+    SwitchFloating(in[P::kData].type, "BatchNorm", [&](auto tag) {
+      ForwardOf<typename decltype(tag)::type>(ctx, in, req, out, aux);
+    });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
-    SwitchFloating(in[P::kData].type, "BatchNorm",
-                   [&](auto tag) { BackwardOf<typename decltype(tag)::type>(ctx, out_grad, in, out, req, in_grad, aux); });
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+    SwitchFloating(in[P::kData].type, "BatchNorm", [&](auto tag) {
+      BackwardOf<typename decltype(tag)::type>(ctx, out_grad, in, out, req, in_grad, aux);
+    });
   }
 
  private:
   template <typename T>
-  void ForwardOf(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-                 std::span<const TBlob> aux) const {
+  void ForwardOf(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+                 std::span<const TBlob> out, std::span<const TBlob> aux) const {
     using A = AccumulatorOf<T>;
     const Device device{ctx.run_ctx};
     const ChannelView view = ViewOf(settings_, in[P::kData].shape, in[P::kData].layout);
@@ -308,7 +330,8 @@ class BatchNorm final : public Operator {
     const Distances<T> distances{view, in[P::kData].dptr<T>()};
     MakeLine<T> line{};
     line.distances = distances;
-    if (OfBatch(ctx) && view.size() > 0) line.sums = SumChannels(device, view, distances, ctx.workspace.dptr<Sums>());
+    if (OfBatch(ctx) && view.size() > 0)
+      line.sums = SumChannels(device, view, distances, ctx.workspace.dptr<Sums>());
     line.gamma = settings_.fix_gamma ? nullptr : in[P::kGamma].dptr<A>();
     line.beta = in[P::kBeta].dptr<A>();
     line.moving_mean = aux[P::kMovingMean].dptr<A>();
@@ -320,22 +343,32 @@ class BatchNorm final : public Operator {
     line.out_inverse = out[P::kInverseDeviation].dptr<A>();
     line.mean_req = req[P::kMean];
     line.inverse_req = req[P::kInverseDeviation];
-    line.lines = saves && gate_ == GateBy::kLine ? ctx.saved[kSavedGate].dptr<Line<A>>() : BehindSums<Line<A>>(view, ctx.workspace);
+    line.lines = saves && gate_ == GateBy::kLine ? ctx.saved[kSavedGate].dptr<Line<A>>()
+                                                 : BehindSums<Line<A>>(view, ctx.workspace);
     Launch(device, view.channels, line);
 
     const T* sum = settings_.with_sum ? in[P::kSum].dptr<T>() : nullptr;
-    uint8_t* mask = saves && gate_ == GateBy::kMask ? ctx.saved[kSavedGate].dptr<uint8_t>() : nullptr;
+    uint8_t* mask =
+        saves && gate_ == GateBy::kMask ? ctx.saved[kSavedGate].dptr<uint8_t>() : nullptr;
     if (req[P::kOutput] == OpReqType::kNullOp && !mask) return;
-    ForElements(device, view, Normalise<T>{line.lines, distances.x, sum, activation_, mask, out[P::kOutput].dptr<T>(), req[P::kOutput]});
+    ForElements(device, view,
+                Normalise<T>{line.lines, distances.x, sum, activation_, mask,
+                             out[P::kOutput].dptr<T>(), req[P::kOutput]});
   }
 
   template <typename T>
-  void BackwardOf(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                  std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) const {
+  void BackwardOf(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                  std::span<const TBlob> out, std::span<const OpReqType> req,
+                  std::span<const TBlob> in_grad, std::span<const TBlob> aux) const {
     using A = AccumulatorOf<T>;
     const Device device{ctx.run_ctx};
     const ChannelView view = ViewOf(settings_, in[P::kData].shape, in[P::kData].layout);
-    Heads<T> heads{out_grad[P::kOutput].dptr<T>(), in[P::kData].dptr<T>(), activation_, nullptr, nullptr, nullptr};
+    Heads<T> heads{out_grad[P::kOutput].dptr<T>(),
+                   in[P::kData].dptr<T>(),
+                   activation_,
+                   nullptr,
+                   nullptr,
+                   nullptr};
     if (gate_ == GateBy::kLine) heads.lines = ctx.saved[kSavedGate].dptr<Line<A>>();
     if (gate_ == GateBy::kOutput) heads.output = out[P::kOutput].dptr<T>();
     if (gate_ == GateBy::kMask) heads.mask = ctx.saved[kSavedGate].dptr<uint8_t>();
@@ -343,7 +376,8 @@ class BatchNorm final : public Operator {
     slope.size = view.size();
     slope.mean = ctx.saved[kSavedMean].dptr<A>();
     slope.variance = ctx.saved[kSavedVariance].dptr<A>();
-    slope.sums = SumChannels(device, view, GradientTerms<T>{heads, slope.mean}, ctx.workspace.dptr<Sums>());
+    slope.sums =
+        SumChannels(device, view, GradientTerms<T>{heads, slope.mean}, ctx.workspace.dptr<Sums>());
     slope.gamma = settings_.fix_gamma ? nullptr : in[P::kGamma].dptr<A>();
     slope.lines = heads.lines;
     slope.eps = A(settings_.eps);
@@ -361,7 +395,9 @@ class BatchNorm final : public Operator {
     const OpReqType sum_req = settings_.with_sum ? req[P::kSum] : OpReqType::kNullOp;
     if (req[P::kData] == OpReqType::kNullOp && sum_req == OpReqType::kNullOp) return;
     T* sum_grad = settings_.with_sum ? in_grad[P::kSum].dptr<T>() : nullptr;
-    ForElements(device, view, Differentiate<T>{slope.slopes, heads, in_grad[P::kData].dptr<T>(), sum_grad, req[P::kData], sum_req});
+    ForElements(device, view,
+                Differentiate<T>{slope.slopes, heads, in_grad[P::kData].dptr<T>(), sum_grad,
+                                 req[P::kData], sum_req});
   }
 
   bool OfBatch(const OpContext& ctx) const { return ctx.is_train && !settings_.use_global_stats; }
@@ -372,11 +408,13 @@ class BatchNorm final : public Operator {
 };
 
 template <typename Device>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   Plan plan = PlainPlan(base, request);
   const BatchNormSettings& settings = static_cast<const BatchNormProperty&>(base).settings();
   const TShape& shape = request.in[P::kData].shape;
-  const Layout layout = ChannelAxis(settings, shape.ndim()) == 1 ? OfferedChannelsLast(request, shape) : Layout();
+  const Layout layout =
+      ChannelAxis(settings, shape.ndim()) == 1 ? OfferedChannelsLast(request, shape) : Layout();
   LieAs(layout, base, request, &plan);
   plan.forward_workspace = WorkspaceBytes(ViewOf(settings, shape, layout));
   if (request.needs_backward) {
@@ -386,7 +424,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
     const GateBy gate = GateOf(settings);
     if (gate == GateBy::kLine) plan.saved.push_back(3 * channel_bytes);
     if (gate == GateBy::kMask) plan.saved.push_back(shape.Size());
-    plan.backward_reads = BackwardReads{{true, false, false}, {true, !settings.fix_gamma, false}, {gate == GateBy::kOutput, false, false}};
+    plan.backward_reads = BackwardReads{{true, false, false},
+                                        {true, !settings.fix_gamma, false},
+                                        {gate == GateBy::kOutput, false, false}};
     if (settings.with_sum) plan.backward_reads->in_data.push_back(false);
   }
   plan.make = [settings] { return std::make_unique<BatchNorm<Device>>(settings); };
@@ -395,7 +435,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
-  for (const char* op : {"BatchNorm", "_BatchNormActivation"}) registry.AddKernel(LastKernel<Device>(op, MakePlan<Device>));
+  for (const char* op : {"BatchNorm", "_BatchNormActivation"})
+    registry.AddKernel(LastKernel<Device>(op, MakePlan<Device>));
 }
 
 }  // namespace mxtrain::batch_norm

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BatchNorm and _BatchNormActivation of float32 and bfloat16 by vectors: two passes in forward
 // (statistics; apply, with sum and activation), two in backward (sums; gradients of data and sum).
 // For blocked channels, plain arrays, channels last, and blocked images.
@@ -27,7 +28,11 @@ constexpr int64_t kStreamCaches = 1;
 
 // [outer, channels, inner] with contiguous elements of a channel.
 Lines LinesOfChannels(int64_t outer, int64_t channels, int64_t inner) {
-  Lines lines{.images = outer, .groups = channels, .image_stride = channels * inner, .group_stride = inner, .stride = 16};
+  Lines lines{.images = outer,
+              .groups = channels,
+              .image_stride = channels * inner,
+              .group_stride = inner,
+              .stride = 16};
   lines.broadcast = true;
   lines.cells = inner / lines.width;
   lines.rest = static_cast<int>(inner % lines.width);
@@ -36,15 +41,21 @@ Lines LinesOfChannels(int64_t outer, int64_t channels, int64_t inner) {
 
 // [rows, channels].
 Lines LinesOfRows(int64_t rows, int64_t channels) {
-  Lines lines{
-      .images = 1, .groups = (channels + 15) / 16, .image_stride = rows * channels, .group_stride = 16, .stride = channels, .cells = rows};
+  Lines lines{.images = 1,
+              .groups = (channels + 15) / 16,
+              .image_stride = rows * channels,
+              .group_stride = 16,
+              .stride = channels,
+              .cells = rows};
   lines.last_width = static_cast<int>(channels - (lines.groups - 1) * lines.width);
   return lines;
 }
 
 Expected<Lines, Refusal> LinesOf(const TShape& shape, int axis, Layout layout) {
-  const int64_t outer = shape.Product(0, axis), channels = shape[axis], inner = shape.Product(axis + 1, shape.ndim());
-  if (layout.plain()) return inner == 1 ? LinesOfRows(outer, channels) : LinesOfChannels(outer, channels, inner);
+  const int64_t outer = shape.Product(0, axis), channels = shape[axis],
+                inner = shape.Product(axis + 1, shape.ndim());
+  if (layout.plain())
+    return inner == 1 ? LinesOfRows(outer, channels) : LinesOfChannels(outer, channels, inner);
   const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
   if (!blocked || axis != 1) return Refusal{"unsupported layout"};
   std::vector<int> order = blocked->order();
@@ -53,11 +64,18 @@ Expected<Lines, Refusal> LinesOf(const TShape& shape, int axis, Layout layout) {
     order.insert(order.begin() + 1, 1);
     if (std::is_sorted(order.begin(), order.end())) return LinesOfRows(outer * inner, channels);
   }
-  if (!std::is_sorted(order.begin(), order.end()) || blocked->blocks().size() != 1) return Refusal{"unsupported layout"};
+  if (!std::is_sorted(order.begin(), order.end()) || blocked->blocks().size() != 1)
+    return Refusal{"unsupported layout"};
   const auto [block_axis, block] = blocked->blocks()[0];
-  if (block_axis == 0 && outer % block == 0) return LinesOfChannels(outer / block, channels, inner * block);
-  if (block_axis != 1 || (block != 16 && block != 8)) return Refusal{"blocks of 8 or 16 channels only"};
-  Lines lines{.images = outer, .groups = (channels + block - 1) / block, .group_stride = inner * block, .stride = block, .cells = inner};
+  if (block_axis == 0 && outer % block == 0)
+    return LinesOfChannels(outer / block, channels, inner * block);
+  if (block_axis != 1 || (block != 16 && block != 8))
+    return Refusal{"blocks of 8 or 16 channels only"};
+  Lines lines{.images = outer,
+              .groups = (channels + block - 1) / block,
+              .group_stride = inner * block,
+              .stride = block,
+              .cells = inner};
   lines.image_stride = lines.groups * lines.group_stride;
   lines.width = lines.last_width = static_cast<int>(block);
   return lines;
@@ -79,7 +97,8 @@ struct Planned {
   // Arrays of the workspace, in floats, consecutive: coefficients, then partial sums.
   int64_t coefficients() const { return (lines.coefficients() + 15) / 16 * 16; }
   int64_t WorkspaceBytes(int arrays) const {
-    return (arrays * coefficients() + lines.pieces() * lines.partials_of_piece()) * static_cast<int64_t>(sizeof(float));
+    return (arrays * coefficients() + lines.pieces() * lines.partials_of_piece()) *
+           static_cast<int64_t>(sizeof(float));
   }
 };
 constexpr int kForwardArrays = 3, kBackwardArrays = 5;
@@ -89,14 +108,15 @@ class BatchNormSimd final : public Operator {
  public:
   explicit BatchNormSimd(const Planned& planned) : s_(planned), lines_(planned.lines) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob> aux) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob> aux) override {
     float* const mean = Array(ctx, 0);
     float* const variance = Array(ctx, 1);  // until overwritten by the scale
     const T* x = in[P::kData].dptr<T>();
     if (s_.batch_statistics) {
       float* partials = Array(ctx, kForwardArrays);
-      ForPieces([&](int64_t begin, int64_t end) { kernels_.moments(lines_, x, partials, begin, end); });
+      ForPieces(
+          [&](int64_t begin, int64_t end) { kernels_.moments(lines_, x, partials, begin, end); });
       CombineMoments(partials, mean, variance);
     } else {
       Pad(aux[P::kMovingMean].dptr<float>(), mean);
@@ -109,17 +129,23 @@ class BatchNormSimd final : public Operator {
     WriteStatistics(mean, variance, req, out);
     if (req[P::kOutput] == OpReqType::kNullOp) return;
 
-    Application<T> a{.of = Prepare(ctx, in, mean, variance), .x = x, .sum = nullptr, .y = out[P::kOutput].dptr<T>(), .bits = nullptr};
+    Application<T> a{.of = Prepare(ctx, in, mean, variance),
+                     .x = x,
+                     .sum = nullptr,
+                     .y = out[P::kOutput].dptr<T>(),
+                     .bits = nullptr};
     if (s_.settings.with_sum) a.sum = in[P::kSum].dptr<T>();
-    if (s_.gate() == Gate::kBits && !ctx.saved.empty()) a.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
+    if (s_.gate() == Gate::kBits && !ctx.saved.empty())
+      a.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
     a.relu = s_.settings.act == Settings::kRelu;
     a.relu6 = s_.settings.act == Settings::kRelu6;
     a.stream = s_.stream && req[P::kOutput] == OpReqType::kWriteTo;
     ForPieces([&](int64_t begin, int64_t end) { kernels_.apply(lines_, a, begin, end); });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
     const float* saved_mean = ctx.saved[kSavedMean].dptr<float>();
     const float* saved_variance = ctx.saved[kSavedVariance].dptr<float>();
     float* mean = Array(ctx, 0);
@@ -134,7 +160,9 @@ class BatchNormSimd final : public Operator {
     float* partials = Array(ctx, kBackwardArrays);
     float* offset = Array(ctx, 3);
     float* slope = Array(ctx, 4);
-    ForPieces([&](int64_t begin, int64_t end) { kernels_.gradient_sums(lines_, g, partials, begin, end); });
+    ForPieces([&](int64_t begin, int64_t end) {
+      kernels_.gradient_sums(lines_, g, partials, begin, end);
+    });
     CombineGradients(partials, saved_variance, g.of.scale, req, in_grad, offset, slope);
 
     g.offset = offset;
@@ -147,7 +175,8 @@ class BatchNormSimd final : public Operator {
     };
     take(P::kData, &g.dx, &g.add_dx, &g.stream_dx);
     if (s_.settings.with_sum) take(P::kSum, &g.dsum, &g.add_dsum, &g.stream_dsum);
-    if (g.dx || g.dsum) ForPieces([&](int64_t begin, int64_t end) { kernels_.differentiate(lines_, g, begin, end); });
+    if (g.dx || g.dsum)
+      ForPieces([&](int64_t begin, int64_t end) { kernels_.differentiate(lines_, g, begin, end); });
 
     if (!s_.batch_statistics) return;
     Average(saved_mean, aux[P::kMovingMean]);
@@ -155,7 +184,9 @@ class BatchNormSimd final : public Operator {
   }
 
  private:
-  float* Array(const OpContext& ctx, int number) const { return static_cast<float*>(ctx.workspace.data) + number * s_.coefficients(); }
+  float* Array(const OpContext& ctx, int number) const {
+    return static_cast<float*>(ctx.workspace.data) + number * s_.coefficients();
+  }
 
   template <typename F>
   void ForPieces(F f) const {
@@ -164,9 +195,10 @@ class BatchNormSimd final : public Operator {
   }
   template <typename F>
   void ForGroups(F f) const {
-    ParallelFor(lines_.groups, std::max<int64_t>(1, 64 / lines_.channels_of_group()), [&](int64_t begin, int64_t end) {
-      for (int64_t group = begin; group < end; ++group) f(group);
-    });
+    ParallelFor(lines_.groups, std::max<int64_t>(1, 64 / lines_.channels_of_group()),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t group = begin; group < end; ++group) f(group);
+                });
   }
   template <typename F>
   void ForPiecesOf(int64_t group, F f) const {
@@ -201,43 +233,51 @@ class BatchNormSimd final : public Operator {
       for (int64_t c = 0; c < width; ++c) {
         const bool there = group * width + c < s_.channels;
         mean[group * width + c] = there ? static_cast<float>(means[c]) : 0.0f;
-        variance[group * width + c] = there ? static_cast<float>(std::max(0.0, squares[c] / all)) : 0.0f;
+        variance[group * width + c] =
+            there ? static_cast<float>(std::max(0.0, squares[c] / all)) : 0.0f;
       }
     });
   }
   double CountOf(int64_t number) const {
     const Piece piece(lines_, number);
-    return static_cast<double>(lines_.broadcast ? piece.cells * lines_.width + piece.rest : piece.cells);
+    return static_cast<double>(lines_.broadcast ? piece.cells * lines_.width + piece.rest
+                                                : piece.cells);
   }
 
   float InverseDeviation(float variance) const { return 1 / std::sqrt(variance + s_.settings.eps); }
 
   // Coefficients of the normalization; `variance` may share memory with the scale.
-  Coefficients Prepare(const OpContext& ctx, std::span<const TBlob> in, const float* mean, const float* variance) const {
+  Coefficients Prepare(const OpContext& ctx, std::span<const TBlob> in, const float* mean,
+                       const float* variance) const {
     float* scale = Array(ctx, 1);
     float* shift = Array(ctx, 2);
     const float* gamma = s_.settings.fix_gamma ? nullptr : in[P::kGamma].dptr<float>();
-    for (int64_t c = 0; c < s_.channels; ++c) scale[c] = InverseDeviation(variance[c]) * (gamma ? gamma[c] : 1.0f);
+    for (int64_t c = 0; c < s_.channels; ++c)
+      scale[c] = InverseDeviation(variance[c]) * (gamma ? gamma[c] : 1.0f);
     std::fill(scale + s_.channels, scale + s_.coefficients(), 0.0f);
     if (const float* beta = in[P::kBeta].dptr<float>()) Pad(beta, shift);
     return {mean, scale, shift};
   }
 
-  void WriteStatistics(const float* mean, const float* variance, std::span<const OpReqType> req, std::span<const TBlob> out) const {
+  void WriteStatistics(const float* mean, const float* variance, std::span<const OpReqType> req,
+                       std::span<const TBlob> out) const {
     SwitchReq(req[P::kMean], [&](auto) {
-      for (int64_t c = 0; c < s_.channels; ++c) Assign(req[P::kMean], out[P::kMean].dptr<float>(), c, mean[c]);
+      for (int64_t c = 0; c < s_.channels; ++c)
+        Assign(req[P::kMean], out[P::kMean].dptr<float>(), c, mean[c]);
     });
     SwitchReq(req[P::kInverseDeviation], [&](auto) {
       for (int64_t c = 0; c < s_.channels; ++c) {
-        Assign(req[P::kInverseDeviation], out[P::kInverseDeviation].dptr<float>(), c, InverseDeviation(variance[c]));
+        Assign(req[P::kInverseDeviation], out[P::kInverseDeviation].dptr<float>(), c,
+               InverseDeviation(variance[c]));
       }
     });
   }
 
   // Computes the gradients of gamma and beta and the coefficients of the data's gradient from the
   // partial sums.
-  void CombineGradients(const float* partials, const float* variance, const float* scale, std::span<const OpReqType> req,
-                        std::span<const TBlob> in_grad, float* offset, float* slope) const {
+  void CombineGradients(const float* partials, const float* variance, const float* scale,
+                        std::span<const OpReqType> req, std::span<const TBlob> in_grad,
+                        float* offset, float* slope) const {
     const int64_t width = lines_.channels_of_group(), step = lines_.partials_of_piece();
     const double all = static_cast<double>(s_.channel_size);
     ForGroups([&](int64_t group) {
@@ -253,7 +293,8 @@ class BatchNormSimd final : public Operator {
         offset[c] = slope[c] = 0;
         if (c >= s_.channels) continue;
         const double inverse = InverseDeviation(variance[c]);
-        Set(req[P::kGamma], in_grad[P::kGamma], c, s_.settings.fix_gamma ? 0.0 : along[i] * inverse);
+        Set(req[P::kGamma], in_grad[P::kGamma], c,
+            s_.settings.fix_gamma ? 0.0 : along[i] * inverse);
         Set(req[P::kBeta], in_grad[P::kBeta], c, sums[i]);
         if (!s_.batch_statistics) continue;
         offset[c] = static_cast<float>(-scale[c] * sums[i] / all);
@@ -267,7 +308,8 @@ class BatchNormSimd final : public Operator {
 
   void Average(const float* now, const TBlob& moving) const {
     const float keep = s_.settings.momentum;
-    for (int64_t c = 0; c < s_.channels; ++c) moving.dptr<float>()[c] = keep * moving.dptr<float>()[c] + (1 - keep) * now[c];
+    for (int64_t c = 0; c < s_.channels; ++c)
+      moving.dptr<float>()[c] = keep * moving.dptr<float>()[c] + (1 - keep) * now[c];
   }
 
   const Planned s_;
@@ -275,15 +317,19 @@ class BatchNormSimd final : public Operator {
   const Kernels<T>& kernels_ = KernelsOf<T>();
 };
 
-Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   const Settings& settings = static_cast<const BatchNormProperty&>(base).settings();
   const TensorSpec& data = request.in[P::kData];
-  if (data.type != DType::kFloat32 && data.type != DType::kBfloat16) return Refusal{"float32 and bfloat16 only"};
+  if (data.type != DType::kFloat32 && data.type != DType::kBfloat16)
+    return Refusal{"float32 and bfloat16 only"};
   if (data.shape.Size() == 0) return Refusal{"empty array"};
-  if (request.out_req[P::kOutput] == OpReqType::kAddTo) return Refusal{"kAddTo of the output is not supported"};
+  if (request.out_req[P::kOutput] == OpReqType::kAddTo)
+    return Refusal{"kAddTo of the output is not supported"};
   const int axis = ChannelAxis(settings, data.shape.ndim());
   Layout layout = request.in_layout[P::kData].value_or(Layout());
-  if (!request.in_layout[P::kData] && settings.with_sum) layout = request.in_layout[P::kSum].value_or(Layout());
+  if (!request.in_layout[P::kData] && settings.with_sum)
+    layout = request.in_layout[P::kSum].value_or(Layout());
   auto lines = LinesOf(data.shape, axis, layout);
   if (!lines && !layout.plain()) lines = LinesOf(data.shape, axis, layout = Layout());
   if (!lines) return lines.error();
@@ -293,7 +339,8 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
   planned.channel_size = data.shape.Size() / planned.channels;
   planned.batch_statistics = request.is_train && !settings.use_global_stats;
   const int64_t bytes = layout.Bytes(data.shape, data.type);
-  planned.stream = lines->stride == lines->width && lines->rest == 0 && bytes > kStreamCaches * LastLevelCacheBytes();
+  planned.stream = lines->stride == lines->width && lines->rest == 0 &&
+                   bytes > kStreamCaches * LastLevelCacheBytes();
 
   Plan plan = PlainPlan(base, request);
   plan.in[P::kData] = plan.out[P::kOutput] = layout;
@@ -307,7 +354,8 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
     if (gate == Gate::kBits) plan.saved.push_back(lines->pieces() * lines->mask_bytes_of_piece());
     plan.backward_workspace = planned.WorkspaceBytes(kBackwardArrays);
     const bool again = gate == Gate::kRelu || gate == Gate::kRelu6;
-    plan.backward_reads = BackwardReads{{true, false, false}, {true, !settings.fix_gamma, again}, {false, false, false}};
+    plan.backward_reads = BackwardReads{
+        {true, false, false}, {true, !settings.fix_gamma, again}, {false, false, false}};
     if (settings.with_sum) plan.backward_reads->in_data.push_back(false);
   }
   plan.make = [planned, narrow = data.type == DType::kBfloat16]() -> std::unique_ptr<Operator> {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,7 +29,8 @@ Arrays StatisticsOf(const Net& net, const Values& x) {
   const double size = static_cast<double>(net.data.Size() / channels);
   Arrays s{Values(channels), Values(channels)};
   for (size_t i = 0; i < x.size(); ++i) s[0][ChannelOf(net, i)] += x[i] / size;
-  for (size_t i = 0; i < x.size(); ++i) s[1][ChannelOf(net, i)] += std::pow(x[i] - s[0][ChannelOf(net, i)], 2) / size;
+  for (size_t i = 0; i < x.size(); ++i)
+    s[1][ChannelOf(net, i)] += std::pow(x[i] - s[0][ChannelOf(net, i)], 2) / size;
   return s;
 }
 
@@ -55,7 +57,8 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
               {"axis", std::to_string(net.axis)},
               {"fix_gamma", net.fix_gamma ? "True" : "False"},
               {"use_global_stats", net.global_stats ? "True" : "False"}};
-  if (!net.act.empty()) c.kwargs.insert(c.kwargs.end(), {{"act", net.act}, {"with_sum", net.sum ? "True" : "False"}});
+  if (!net.act.empty())
+    c.kwargs.insert(c.kwargs.end(), {{"act", net.act}, {"with_sum", net.sum ? "True" : "False"}});
   const int64_t channels = net.data[net.axis];
   c.shapes = {net.data, {channels}, {channels}};
   c.inputs = {Distinct(-2, 3), Uniform(0.5, 1.5), Uniform(0.5, 1.5)};
@@ -66,7 +69,9 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   c.forward = [net](const Arrays& in, const Arrays& aux) { return Normalise(net, in, aux); };
   c.aux_after_backward = [net](const Arrays& in, const Arrays& aux) {
     if (!net.train || net.global_stats) return aux;
-    const auto average = [](double moving, double now) { return kMomentum * moving + (1 - kMomentum) * now; };
+    const auto average = [](double moving, double now) {
+      return kMomentum * moving + (1 - kMomentum) * now;
+    };
     const Arrays s = StatisticsOf(net, in[0]);
     return Arrays{Apply(aux[0], s[0], average), Apply(aux[1], s[1], average)};
   };
@@ -113,8 +118,9 @@ TEST_CASE("BatchNorm: vectors take every layout of float32 and bfloat16") {
     c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
     CHECK(KernelRan(RunCase(c), "simd"));
   };
-  for (const TShape& shape : {TShape{2, 16, 4, 4}, TShape{3, 19, 5, 7}, TShape{1, 1, 1, 2}, TShape{16, 3, 5, 4}, TShape{2, 3, 37},
-                              TShape{9, 21}, TShape{2, 5, 2, 3, 4}, TShape{1, 8, 33, 33}, TShape{2, 2, 97, 101}}) {
+  for (const TShape& shape : {TShape{2, 16, 4, 4}, TShape{3, 19, 5, 7}, TShape{1, 1, 1, 2},
+                              TShape{16, 3, 5, 4}, TShape{2, 3, 37}, TShape{9, 21},
+                              TShape{2, 5, 2, 3, 4}, TShape{1, 8, 33, 33}, TShape{2, 2, 97, 101}}) {
     run("simd " + shape.ToString(), {.data = shape});
   }
   run("simd, channels last", {.data = {2, 5, 4, 19}, .axis = 3});
@@ -133,17 +139,22 @@ TEST_CASE("_BatchNormActivation: with and without sum") {
   for (const char* act : {"none", "relu", "relu6"}) {
     for (bool sum : {false, true}) {
       const std::string name = std::string(act) + (sum ? " with sum" : "");
-      for (const TShape& shape : {TShape{3, 8, 4, 3}, TShape{2, 19, 3, 3}, TShape{5, 18}, TShape{2, 3, 33, 18}}) {
-        OperatorCase c = CaseOf(name + " " + shape.ToString(), {.data = shape, .act = act, .sum = sum});
+      for (const TShape& shape :
+           {TShape{3, 8, 4, 3}, TShape{2, 19, 3, 3}, TShape{5, 18}, TShape{2, 3, 33, 18}}) {
+        OperatorCase c =
+            CaseOf(name + " " + shape.ToString(), {.data = shape, .act = act, .sum = sum});
         c.must_accept = {"simd"};
         RunCase(c);
         c.types = {DType::kBfloat16};
         c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
         CHECK(KernelRan(RunCase(c), "simd"));
       }
-      Run(name + ", gamma fixed", {.data = {2, 5, 3, 3}, .fix_gamma = true, .act = act, .sum = sum});
-      Run(name + ", global statistics", {.data = {2, 8, 3, 3}, .global_stats = true, .act = act, .sum = sum});
-      OperatorCase c = CaseOf(name + ", inference", {.data = {2, 8, 3, 3}, .train = false, .act = act, .sum = sum});
+      Run(name + ", gamma fixed",
+          {.data = {2, 5, 3, 3}, .fix_gamma = true, .act = act, .sum = sum});
+      Run(name + ", global statistics",
+          {.data = {2, 8, 3, 3}, .global_stats = true, .act = act, .sum = sum});
+      OperatorCase c = CaseOf(name + ", inference",
+                              {.data = {2, 8, 3, 3}, .train = false, .act = act, .sum = sum});
       c.backward = false;
       RunCase(c);
     }
@@ -153,7 +164,8 @@ TEST_CASE("_BatchNormActivation: with and without sum") {
 TEST_CASE("BatchNorm: shapes, hidden outputs, fusion") {
   const auto norm = TestRegistry().Create("BatchNorm", {});
   CHECK(norm->NumVisibleOutputs() == 1);
-  CHECK(TestRegistry().Create("BatchNorm", {{"output_mean_var", "True"}})->NumVisibleOutputs() == 3);
+  CHECK(TestRegistry().Create("BatchNorm", {{"output_mean_var", "True"}})->NumVisibleOutputs() ==
+        3);
   std::vector<TShape> in(3), out(3), aux(2);
   out[0] = {4, -1, 2, 2};
   aux[1] = {6};
@@ -168,19 +180,25 @@ std::optional<Kwargs> Fused(const std::vector<std::shared_ptr<const OperatorProp
   for (const auto& op : ops) chain.push_back(op.get());
   for (const FusePattern& pattern : TestRegistry().Patterns()) {
     bool same = pattern.into == "_BatchNormActivation" && pattern.chain.size() == chain.size();
-    for (size_t i = 0; same && i < chain.size(); ++i) same = pattern.chain[i].op == chain[i]->TypeString();
+    for (size_t i = 0; same && i < chain.size(); ++i)
+      same = pattern.chain[i].op == chain[i]->TypeString();
     if (same) return pattern.params(chain);
   }
   return std::nullopt;
 }
 
 TEST_CASE("BatchNorm: what fuses with it") {
-  const auto create = [](const char* op, const Kwargs& kwargs) { return TestRegistry().Create(op, kwargs); };
+  const auto create = [](const char* op, const Kwargs& kwargs) {
+    return TestRegistry().Create(op, kwargs);
+  };
   const auto norm = create("BatchNorm", {{"eps", "0.5"}}), add = create("elemwise_add", {}),
              shown = create("BatchNorm", {{"output_mean_var", "1"}});
-  const auto relu = create("Activation", {{"act_type", "relu"}}), tanh = create("Activation", {{"act_type", "tanh"}});
-  const auto relu6 = create("clip", {{"a_min", "0"}, {"a_max", "6"}}), clip = create("clip", {{"a_min", "-1"}, {"a_max", "6"}});
-  const auto two = create("ElementWiseSum", {{"num_args", "2"}}), three = create("ElementWiseSum", {{"num_args", "3"}});
+  const auto relu = create("Activation", {{"act_type", "relu"}}),
+             tanh = create("Activation", {{"act_type", "tanh"}});
+  const auto relu6 = create("clip", {{"a_min", "0"}, {"a_max", "6"}}),
+             clip = create("clip", {{"a_min", "-1"}, {"a_max", "6"}});
+  const auto two = create("ElementWiseSum", {{"num_args", "2"}}),
+             three = create("ElementWiseSum", {{"num_args", "3"}});
   const auto text = [&](const std::vector<std::shared_ptr<const OperatorProperty>>& ops) {
     const auto kwargs = Fused(ops);
     if (!kwargs) return std::string("-");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of two arrays whose axes have equal length or length 1. The ranks must be equal.
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 #include "mxtrain/operators/elemwise_binary/formula.h"
@@ -7,8 +8,10 @@ namespace {
 
 TShape BroadcastShape(const TShape& lhs, const TShape& rhs, const EnvArguments&) {
   const auto fail = [&] {
-    Throw(ErrorKind::kConfig, "shapes {} and {} do not broadcast: each axis must have the same length in both, or length 1 in one", lhs.ToString(),
-          rhs.ToString());
+    Throw(ErrorKind::kConfig,
+          "shapes {} and {} do not broadcast: each axis must have the same length in both, or "
+          "length 1 in one",
+          lhs.ToString(), rhs.ToString());
   };
   if (lhs.ndim() != rhs.ndim()) fail();
   TShape out = lhs;
@@ -26,8 +29,9 @@ MXTRAIN_OPERATOR(broadcast_binary, registry) {
     using F = decltype(f);
     SimpleOp(registry, F::kBroadcastName)
         .set_shape_function(BroadcastShape)
-        .describe(format("{}, element by element; an axis of length 1 is repeated along the other's",
-                         elemwise_binary::Formula(F::kBroadcastName, "lhs", "rhs")));
+        .describe(
+            format("{}, element by element; an axis of length 1 is repeated along the other's",
+                   elemwise_binary::Formula(F::kBroadcastName, "lhs", "rhs")));
   });
   SimpleOp(registry, "broadcast_add").add_alias("broadcast_plus");
   SimpleOp(registry, "broadcast_sub").add_alias("broadcast_minus");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of broadcasting binary functions, written once for both devices: Device is OnCpu or
 // OnGpu.
@@ -51,10 +52,12 @@ struct ValueAt {
 };
 
 template <typename Device, typename F>
-void Forward(const TBlob& lhs, const TBlob& rhs, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
+void Forward(const TBlob& lhs, const TBlob& rhs, const EnvArguments&, TBlob* ret, OpReqType req,
+             RunContext ctx) {
   Axes all;
   for (int i = 0; i < ret->shape.ndim(); ++i) {
-    all.Add(ret->shape[i], {0, StrideIn(lhs.shape, ret->shape, i), StrideIn(rhs.shape, ret->shape, i)});
+    all.Add(ret->shape[i],
+            {0, StrideIn(lhs.shape, ret->shape, i), StrideIn(rhs.shape, ret->shape, i)});
   }
   SwitchFloating(ret->type, F::kBroadcastName, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -70,7 +73,8 @@ inline Split SplitAxes(const TShape& out, const TShape& operand, const TShape& o
   Split split;
   for (int i = 0; i < out.ndim(); ++i) {
     Axes& axes = operand[i] != out[i] ? split.repeated : split.own;
-    axes.Add(out[i], {out.Product(i + 1, out.ndim()), StrideIn(operand, out, i), StrideIn(other, out, i)});
+    axes.Add(out[i],
+             {out.Product(i + 1, out.ndim()), StrideIn(operand, out, i), StrideIn(other, out, i)});
   }
   return split;
 }
@@ -84,7 +88,8 @@ struct RightSlope {
   MXTRAIN_HD double operator()(double own, double other) const { return F::Right(other, own); }
 };
 
-// own_grad = the sum of slope(own, other) * head over the repeated axes, in double. Without values (null) the slope is constant.
+// own_grad = the sum of slope(own, other) * head over the repeated axes, in double. Without values
+// (null) the slope is constant.
 template <typename T, typename Slope>
 struct GradientKernel {
   Split split;
@@ -98,7 +103,8 @@ struct GradientKernel {
     for (int64_t k = team.rank(); k < split.repeated.size; k += team.size()) {
       const Axes::Offsets step = split.repeated.At(k);
       const double own = own_values ? static_cast<double>(own_values[base.own]) : 0;
-      const double met = other_values ? static_cast<double>(other_values[base.other + step.other]) : 0;
+      const double met =
+          other_values ? static_cast<double>(other_values[base.other + step.other]) : 0;
       const double factor = Slope()(own, met);
       if (factor != 0) sum += factor * static_cast<double>(head[base.out + step.out]);
     }
@@ -108,18 +114,19 @@ struct GradientKernel {
 };
 
 template <typename T, typename Slope, typename Device>
-void GradientOf(const Device& device, const TBlob& head, const TShape& other, const T* own_values, const T* other_values, const TBlob& own_grad,
-                OpReqType req) {
+void GradientOf(const Device& device, const TBlob& head, const TShape& other, const T* own_values,
+                const T* other_values, const TBlob& own_grad, OpReqType req) {
   if (req == OpReqType::kNullOp) return;
   const Split split = SplitAxes(head.shape, own_grad.shape, other);
-  const GradientKernel<T, Slope> row{split, head.dptr<T>(), own_values, other_values, own_grad.dptr<T>(), req};
+  const GradientKernel<T, Slope> row{split,        head.dptr<T>(),     own_values,
+                                     other_values, own_grad.dptr<T>(), req};
   if (split.repeated.size == 1) return ForColumns(device, split.own.size, 1, row);
   ForRows(device, split.own.size, split.repeated.size, row);
 }
 
 template <typename Device, typename F>
-void Backward(const TBlob& head, const void* lhs, const void* rhs, TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
-              RunContext ctx) {
+void Backward(const TBlob& head, const void* lhs, const void* rhs, TBlob* lhs_grad, TBlob* rhs_grad,
+              OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
   SwitchFloating(head.type, F::kBroadcastName, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *a = static_cast<const T*>(lhs), *b = static_cast<const T*>(rhs);
@@ -128,13 +135,15 @@ void Backward(const TBlob& head, const void* lhs, const void* rhs, TBlob* lhs_gr
   });
 }
 template <typename Device, typename F>
-void GradientOfInputs(const OutputGrad& head, const Input0& lhs, const Input1& rhs, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
-                      OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
-  Backward<Device, F>(head.data, lhs.data.data, rhs.data.data, lhs_grad, rhs_grad, req_lhs, req_rhs, ctx);
+void GradientOfInputs(const OutputGrad& head, const Input0& lhs, const Input1& rhs,
+                      const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs,
+                      OpReqType req_rhs, RunContext ctx) {
+  Backward<Device, F>(head.data, lhs.data.data, rhs.data.data, lhs_grad, rhs_grad, req_lhs, req_rhs,
+                      ctx);
 }
 template <typename Device, typename F>
-void GradientOfHead(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
-                    RunContext ctx) {
+void GradientOfHead(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
+                    OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
   Backward<Device, F>(head.data, nullptr, nullptr, lhs_grad, rhs_grad, req_lhs, req_rhs, ctx);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/broadcast_to/broadcast_to.h"
 
 #include "mxtrain/operator/axes.h"
@@ -8,8 +9,9 @@ namespace {
 // Extends axis `axis` of `out`, which has length 1 or `length` in `src`, to `length`.
 void Repeat(const TShape& src, int axis, int64_t length, const char* who, TShape* out) {
   if (src[axis] != 1 && src[axis] != length) {
-    Throw(ErrorKind::kConfig, "{}: axis {} of shape {} cannot be repeated to length {}; it must have length 1", who, axis,
-          src.ToString(), length);
+    Throw(ErrorKind::kConfig,
+          "{}: axis {} of shape {} cannot be repeated to length {}; it must have length 1", who,
+          axis, src.ToString(), length);
   }
   (*out)[axis] = length;
 }
@@ -17,11 +19,14 @@ void Repeat(const TShape& src, int axis, int64_t length, const char* who, TShape
 TShape AxisShape(const TShape& src, const EnvArguments& env) {
   const auto& param = env.As<BroadcastAxisParam>();
   if (param.axis.ndim() != param.size.ndim()) {
-    Throw(ErrorKind::kConfig, "broadcast_axis: axis = {} and size = {} must have equally many entries", param.axis.ToTuple(), param.size.ToTuple());
+    Throw(ErrorKind::kConfig,
+          "broadcast_axis: axis = {} and size = {} must have equally many entries",
+          param.axis.ToTuple(), param.size.ToTuple());
   }
   TShape out = src;
   for (int i = 0; i < param.axis.ndim(); ++i) {
-    Repeat(src, CheckAxis(param.axis[i], src, "broadcast_axis"), param.size[i], "broadcast_axis", &out);
+    Repeat(src, CheckAxis(param.axis[i], src, "broadcast_axis"), param.size[i], "broadcast_axis",
+           &out);
   }
   return out;
 }
@@ -29,7 +34,9 @@ TShape AxisShape(const TShape& src, const EnvArguments& env) {
 TShape ToShape(const TShape& src, const EnvArguments& env) {
   const TShape& shape = env.As<BroadcastToParam>().shape;
   if (shape.ndim() != src.ndim()) {
-    Throw(ErrorKind::kConfig, "broadcast_to: shape = {} must have as many axes as the data of shape {}", shape.ToTuple(), src.ToString());
+    Throw(ErrorKind::kConfig,
+          "broadcast_to: shape = {} must have as many axes as the data of shape {}",
+          shape.ToTuple(), src.ToString());
   }
   TShape out = src;
   for (int i = 0; i < src.ndim(); ++i) {
@@ -43,18 +50,23 @@ TShape LikeShape(const TShape& lhs, const TShape& rhs, const EnvArguments& env) 
   TShape out = lhs;
   if (!param.lhs_axes && !param.rhs_axes) {
     if (lhs.ndim() != rhs.ndim()) {
-      Throw(ErrorKind::kConfig, "broadcast_like: lhs {} and rhs {} must have equally many axes; otherwise give lhs_axes and rhs_axes",
+      Throw(ErrorKind::kConfig,
+            "broadcast_like: lhs {} and rhs {} must have equally many axes; otherwise give "
+            "lhs_axes and rhs_axes",
             lhs.ToString(), rhs.ToString());
     }
     for (int i = 0; i < lhs.ndim(); ++i) Repeat(lhs, i, rhs[i], "broadcast_like", &out);
     return out;
   }
   if (!param.lhs_axes || !param.rhs_axes || param.lhs_axes->ndim() != param.rhs_axes->ndim()) {
-    Throw(ErrorKind::kConfig, "broadcast_like: lhs_axes and rhs_axes must be given together, with equally many entries");
+    Throw(
+        ErrorKind::kConfig,
+        "broadcast_like: lhs_axes and rhs_axes must be given together, with equally many entries");
   }
   for (int i = 0; i < param.lhs_axes->ndim(); ++i) {
     const int from = CheckAxis((*param.rhs_axes)[i], rhs, "broadcast_like");
-    Repeat(lhs, CheckAxis((*param.lhs_axes)[i], lhs, "broadcast_like"), rhs[from], "broadcast_like", &out);
+    Repeat(lhs, CheckAxis((*param.lhs_axes)[i], lhs, "broadcast_like"), rhs[from], "broadcast_like",
+           &out);
   }
   return out;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of broadcasting and of its gradient, written once for both devices: Device is OnCpu or
 // OnGpu.
@@ -12,7 +13,8 @@ template <typename Device>
 void Spread(const Device& device, const TBlob& src, const TBlob& out, OpReqType req) {
   const StridedView whole = StridedView::Whole(src.shape);
   StridedView view;
-  for (int i = 0; i < whole.ndim; ++i) view.Add(out.shape[i], src.shape[i] == out.shape[i] ? whole.stride[i] : 0);
+  for (int i = 0; i < whole.ndim; ++i)
+    view.Add(out.shape[i], src.shape[i] == out.shape[i] ? whole.stride[i] : 0);
   CopyFromView(device, req, src, view, out);
 }
 
@@ -36,17 +38,19 @@ void Forward(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, R
   Spread(Device{ctx}, src, *ret, req);
 }
 template <typename Device>
-void Backward(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Backward(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req,
+              RunContext ctx) {
   SumBack(Device{ctx}, head.data, *in_grad, req);
 }
 
 template <typename Device>
-void ForwardLike(const TBlob& lhs, const TBlob&, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
+void ForwardLike(const TBlob& lhs, const TBlob&, const EnvArguments&, TBlob* ret, OpReqType req,
+                 RunContext ctx) {
   Spread(Device{ctx}, lhs, *ret, req);
 }
 template <typename Device>
-void BackwardLike(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
-                  RunContext ctx) {
+void BackwardLike(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
+                  OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
   SumBack(Device{ctx}, head.data, *lhs_grad, req_lhs);
   ZeroBlob(Device{ctx}, req_rhs, *rhs_grad);
 }
@@ -54,7 +58,9 @@ void BackwardLike(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, 
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
   for (const char* name : {"broadcast_axis", "broadcast_to"}) {
-    SimpleOp(registry, name).set_function(Device::kType, Forward<Device>, kNoInplace).set_gradient(Device::kType, Backward<Device>, kNoInplace);
+    SimpleOp(registry, name)
+        .set_function(Device::kType, Forward<Device>, kNoInplace)
+        .set_gradient(Device::kType, Backward<Device>, kNoInplace);
   }
   SimpleOp(registry, "broadcast_like")
       .set_function(Device::kType, ForwardLike<Device>, kNoInplace)

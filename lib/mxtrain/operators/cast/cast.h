@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Cast: converts every element to another type. The gradient is the head gradient, cast back; its
 // kernels convert between any two types.
@@ -10,16 +11,21 @@ namespace mxtrain {
 
 struct CastParam : Parameter<CastParam> {
   DType dtype;
-  static void Declare(Fields<CastParam>& f) { f.Add("dtype", &CastParam::dtype).Required().Help("type of the result"); }
+  static void Declare(Fields<CastParam>& f) {
+    f.Add("dtype", &CastParam::dtype).Required().Help("type of the result");
+  }
 };
 
 class CastProperty final : public PropertyWithParam<CastParam> {
  public:
   std::string TypeString() const override { return "Cast"; }
   std::string Description() const override { return "converts elements to another type"; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
   // Granted if the types are equal.
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }

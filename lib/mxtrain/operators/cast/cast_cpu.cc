@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/cast/cast_loops.h"
 
 MXTRAIN_OPERATOR(cast_cpu, registry) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Cast over the stored elements of two arrays of the same layout: zero stays zero, so padding does
 // too. Written once for both devices: Device is OnCpu or OnGpu.
@@ -15,8 +16,10 @@ MXTRAIN_HD To Converted(From value) {
   if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
     const double wide = static_cast<double>(value);
     if (wide != wide) return 0;
-    if (wide >= static_cast<double>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
-    if (wide <= static_cast<double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    if (wide >= static_cast<double>(std::numeric_limits<To>::max()))
+      return std::numeric_limits<To>::max();
+    if (wide <= static_cast<double>(std::numeric_limits<To>::min()))
+      return std::numeric_limits<To>::min();
     return static_cast<To>(wide);
   } else if constexpr (std::is_integral_v<From> && !std::is_integral_v<To> && sizeof(To) == 2) {
     return static_cast<To>(static_cast<float>(value));
@@ -34,12 +37,13 @@ struct ConvertedAt {
 template <typename Device>
 class CastLoop final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     Convert(Device{ctx.run_ctx}, in[0], out[0], req[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     Convert(Device{ctx.run_ctx}, out_grad[0], in_grad[0], req[0]);
   }
 
@@ -57,11 +61,15 @@ class CastLoop final : public Operator {
 
 template <typename Device>
 KernelEntry CastKernel() {
-  return LastKernel<Device>("Cast", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-    Plan plan = FlatPlan(property, request, true);
-    plan.make = [] { return std::make_unique<CastLoop<Device>>(); };
-    return plan;
-  }, Takes::kEveryType);
+  return LastKernel<Device>(
+      "Cast",
+      [](const OperatorProperty& property, const PlanRequest& request,
+         Backend&) -> Expected<Plan, Refusal> {
+        Plan plan = FlatPlan(property, request, true);
+        plan.make = [] { return std::make_unique<CastLoop<Device>>(); };
+        return plan;
+      },
+      Takes::kEveryType);
 }
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,7 +24,8 @@ OperatorCase Case(DType to, const TShape& shape) {
 }
 
 TEST_CASE("Cast between floating types rounds once, and so does its gradient") {
-  for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 19, 3, 3}, TShape{20011}}) {
+  for (const TShape& shape :
+       {TShape{1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 19, 3, 3}, TShape{20011}}) {
     for (DType to : {DType::kFloat32, DType::kFloat64}) RunCase(Case(to, shape));
     OperatorCase c = Case(DType::kBfloat16, shape);
     c.must_accept = {"simd"};
@@ -37,22 +39,28 @@ TEST_CASE("Cast between floating types rounds once, and so does its gradient") {
 }
 
 TEST_CASE("Cast rounds to the nearest bfloat16, ties to even, and keeps NaN and infinity") {
-  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity(),
+               nan = std::numeric_limits<double>::quiet_NaN();
   OperatorCase c = Case(DType::kBfloat16, {9});
   c.types = {DType::kFloat32};
-  c.inputs = {Cycle({1, 1 + 0x1p-8, 1 + 3 * 0x1p-8, 1 + 0x1p-8 + 0x1p-20, -0.0, inf, -inf, nan, 3.4e38})};
-  c.forward = [&](const Arrays&, const Arrays&) { return Arrays{Values{1, 1, 1 + 0x1p-6, 1 + 0x1p-7, -0.0, inf, -inf, nan, inf}}; };
+  c.inputs = {
+      Cycle({1, 1 + 0x1p-8, 1 + 3 * 0x1p-8, 1 + 0x1p-8 + 0x1p-20, -0.0, inf, -inf, nan, 3.4e38})};
+  c.forward = [&](const Arrays&, const Arrays&) {
+    return Arrays{Values{1, 1, 1 + 0x1p-6, 1 + 0x1p-7, -0.0, inf, -inf, nan, inf}};
+  };
   c.tolerance = {0, "exact"};
   c.backward = false;
   RunCase(c);
 }
 
 TEST_CASE("Cast to whole numbers truncates fractions and saturates") {
-  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity(),
+               nan = std::numeric_limits<double>::quiet_NaN();
   const Values x{1.75, -1.75, 255.5, 300, -3, inf, -inf, nan};
-  const std::vector<std::pair<DType, Values>> expected = {{DType::kUint8, {1, 0, 255, 255, 0, 255, 0, 0}},
-                                                          {DType::kInt32, {1, -1, 255, 300, -3, 2147483647, -2147483648.0, 0}},
-                                                          {DType::kInt64, {1, -1, 255, 300, -3, 0x1p63, -0x1p63, 0}}};
+  const std::vector<std::pair<DType, Values>> expected = {
+      {DType::kUint8, {1, 0, 255, 255, 0, 255, 0, 0}},
+      {DType::kInt32, {1, -1, 255, 300, -3, 2147483647, -2147483648.0, 0}},
+      {DType::kInt64, {1, -1, 255, 300, -3, 0x1p63, -0x1p63, 0}}};
   for (const auto& [type, y] : expected) {
     OperatorCase c = Case(type, {8});
     c.types = {DType::kFloat32, DType::kFloat64};
@@ -84,7 +92,8 @@ TEST_CASE("Cast: types") {
   in = {DType::kInt32};
   CHECK(cast->InferType(&in, &out, &aux));
   out = {DType::kFloat32};
-  CHECK_THROWS_WITH_AS(cast->InferType(&in, &out, &aux), doctest::Contains("the output is float32, but dtype = float16"), Error);
+  CHECK_THROWS_WITH_AS(cast->InferType(&in, &out, &aux),
+                       doctest::Contains("the output is float32, but dtype = float16"), Error);
   CHECK_THROWS_WITH_AS(TestRegistry().Create("Cast", {}), doctest::Contains("dtype"), Error);
 }
 

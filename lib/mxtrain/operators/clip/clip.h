@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// clip(x) = min(max(x, a_min), a_max); the gradient passes where a_min <= x <= a_max. Written once for both devices: Device is OnCpu or OnGpu.
+// clip(x) = min(max(x, a_min), a_max); the gradient passes where a_min <= x <= a_max. Written once
+// for both devices: Device is OnCpu or OnGpu.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/simple_op.h"
 
@@ -30,17 +32,21 @@ void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType re
   SwitchType(ret->type, "clip", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeOf<T>;
-    MapElements<T>(Device{ctx}, *ret, req, Value<C>{static_cast<C>(p.a_min), static_cast<C>(p.a_max)}, src);
+    MapElements<T>(Device{ctx}, *ret, req,
+                   Value<C>{static_cast<C>(p.a_min), static_cast<C>(p.a_max)}, src);
   });
 }
 
 template <typename Device>
-void Backward(const OutputGrad& head, const Input0& in, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Backward(const OutputGrad& head, const Input0& in, const EnvArguments& env, TBlob* in_grad,
+              OpReqType req, RunContext ctx) {
   const auto& p = env.As<ClipParam>();
   SwitchType(in_grad->type, "clip", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeOf<T>;
-    MapElements<T>(Device{ctx}, *in_grad, req, Gradient<C>{static_cast<C>(p.a_min), static_cast<C>(p.a_max)}, head.data, in.data);
+    MapElements<T>(Device{ctx}, *in_grad, req,
+                   Gradient<C>{static_cast<C>(p.a_min), static_cast<C>(p.a_max)}, head.data,
+                   in.data);
   });
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/concat/concat.h"
 
 #include "mxtrain/operator/axes.h"
@@ -15,7 +16,8 @@ int ConcatProperty::Axis(int ndim) const {
   return CheckAxis(param_.dim, ndim, TypeString(), "dim", "inputs");
 }
 
-bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                std::vector<TShape>*) const {
   const std::vector<std::string> names = ListArguments();
   TShape& whole = (*out)[0];
   int ndim = whole.ndim();
@@ -29,7 +31,8 @@ bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
     return shape;
   };
   TShape common = TShape::OfRank(ndim);
-  for (size_t i = 0; i < in->size(); ++i) UnifyShape(without_axis((*in)[i]), &common, TypeString(), names[i]);
+  for (size_t i = 0; i < in->size(); ++i)
+    UnifyShape(without_axis((*in)[i]), &common, TypeString(), names[i]);
   UnifyShape(without_axis(whole), &common, TypeString(), "output");
   for (TShape& shape : *in) UnifyShape(common, &shape, TypeString(), "input");
   UnifyShape(common, &whole, TypeString(), "output");
@@ -48,7 +51,9 @@ bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
   }
   if (unknown == 1 && whole[axis] != TShape::kUnknown) {
     if (whole[axis] < sum) {
-      Throw(ErrorKind::kConfig, "Concat: output has length {} along axis {}, but the known inputs sum to {}", whole[axis], axis, sum);
+      Throw(ErrorKind::kConfig,
+            "Concat: output has length {} along axis {}, but the known inputs sum to {}",
+            whole[axis], axis, sum);
     }
     (*which)[axis] = whole[axis] - sum;
     unknown = 0;
@@ -65,5 +70,6 @@ bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(concat, registry) {
-  registry.AddProperty("Concat", {"concat"}, [] { return std::make_unique<mxtrain::ConcatProperty>(); });
+  registry.AddProperty("Concat", {"concat"},
+                       [] { return std::make_unique<mxtrain::ConcatProperty>(); });
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Concat: joins arrays along an axis; all other dimensions are equal.
 #include "mxtrain/operator/most_arguments.h"
@@ -8,8 +9,13 @@ namespace mxtrain {
 struct ConcatParam : Parameter<ConcatParam> {
   int num_args, dim;
   static void Declare(Fields<ConcatParam>& f) {
-    f.Add("num_args", &ConcatParam::num_args).Required().Range(1, kMostArguments).Help("number of inputs");
-    f.Add("dim", &ConcatParam::dim).Default(1).Help("axis along which the inputs are joined; negative counts from the end");
+    f.Add("num_args", &ConcatParam::num_args)
+        .Required()
+        .Range(1, kMostArguments)
+        .Help("number of inputs");
+    f.Add("dim", &ConcatParam::dim)
+        .Default(1)
+        .Help("axis along which the inputs are joined; negative counts from the end");
   }
 };
 
@@ -19,8 +25,10 @@ class ConcatProperty final : public PropertyWithParam<ConcatParam> {
   std::string Description() const override { return "joins its inputs along an axis"; }
   std::string NumArgsKey() const override { return "num_args"; }
   std::vector<std::string> ListArguments() const override;
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>&,
                                              const std::vector<int>&) const override {
     return out_grad;
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/concat/concat_loops.h"
 
 MXTRAIN_OPERATOR(concat_cpu, registry) {

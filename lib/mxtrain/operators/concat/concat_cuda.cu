@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/strided_view.cuh"
 #include "mxtrain/operators/concat/concat_loops.h"
 

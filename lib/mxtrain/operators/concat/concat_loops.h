@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Concat, written once for both devices: Device is OnCpu or OnGpu.
 #include <algorithm>
@@ -15,8 +16,8 @@ class JoinPieces final : public Operator {
  public:
   explicit JoinPieces(int axis) : axis_(axis) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     const AxisView view(out[0].shape, axis_, out[0].layout);
     int64_t begin = 0;
     for (const TBlob& piece : in) {
@@ -25,12 +26,14 @@ class JoinPieces final : public Operator {
     }
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const AxisView view(out_grad[0].shape, axis_, out_grad[0].layout);
     int64_t begin = 0;
     for (size_t i = 0; i < in_grad.size(); ++i) {
-      CopyFromWhole(Device{ctx.run_ctx}, req[i], out_grad[0], view, begin, in_grad[i].shape[axis_], in_grad[i]);
+      CopyFromWhole(Device{ctx.run_ctx}, req[i], out_grad[0], view, begin, in_grad[i].shape[axis_],
+                    in_grad[i]);
       begin += in_grad[i].shape[axis_];
     }
   }
@@ -40,7 +43,8 @@ class JoinPieces final : public Operator {
 };
 
 template <typename Device>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   const TShape& whole = request.out[0].shape;
   const int axis = static_cast<const ConcatProperty&>(base).Axis(whole.ndim());
   std::vector<TShape> pieces;

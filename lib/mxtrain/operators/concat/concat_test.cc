@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/format.h"
@@ -16,7 +17,8 @@ OperatorCase Case(const std::vector<TShape>& shapes, int dim) {
   c.inputs = {Uniform(-2, 2)};
   const int axis = dim < 0 ? dim + shapes[0].ndim() : dim;
   c.forward = [=](const Arrays& in, const Arrays&) {
-    const int64_t outer = shapes[0].Product(0, axis), inner = shapes[0].Product(axis + 1, shapes[0].ndim());
+    const int64_t outer = shapes[0].Product(0, axis),
+                  inner = shapes[0].Product(axis + 1, shapes[0].ndim());
     Values y;
     for (int64_t o = 0; o < outer; ++o) {
       for (size_t k = 0; k < in.size(); ++k) {
@@ -50,13 +52,15 @@ TEST_CASE("Concat of blocks of channels") {
   RunCase(Case({{2, 8, 3, 5}, {1, 8, 3, 5}}, 0));
   RunCase(Case({{2, 8, 3, 5}, {2, 8, 1, 5}}, 2));
   const auto layout = [](const std::vector<TShape>& shapes, int dim) {
-    const auto property = TestRegistry().Create("Concat", {{"num_args", format("{}", shapes.size())}, {"dim", format("{}", dim)}});
+    const auto property = TestRegistry().Create(
+        "Concat", {{"num_args", format("{}", shapes.size())}, {"dim", format("{}", dim)}});
     std::vector<TShape> in = shapes, out(1), aux;
     REQUIRE(property->InferShape(&in, &out, &aux));
     std::vector<TensorSpec> specs;
     for (const TShape& shape : shapes) specs.push_back({shape, DType::kFloat32, Layout()});
     const TensorSpec whole{out[0], DType::kFloat32, Layout()};
-    const std::vector<std::optional<Layout>> offered(shapes.size(), TestBackend().Intern(BlockedLayout::FromName("aBcd8b")));
+    const std::vector<std::optional<Layout>> offered(
+        shapes.size(), TestBackend().Intern(BlockedLayout::FromName("aBcd8b")));
     const OpReqType write = OpReqType::kWriteTo;
     PlanRequest request;
     request.in = specs;
@@ -74,7 +78,8 @@ TEST_CASE("Concat of blocks of channels") {
 
 TEST_CASE("Concat: shapes") {
   const auto infer = [](int dim, std::vector<TShape> in, TShape out) {
-    const auto property = TestRegistry().Create("concat", {{"num_args", format("{}", in.size())}, {"dim", format("{}", dim)}});
+    const auto property = TestRegistry().Create(
+        "concat", {{"num_args", format("{}", in.size())}, {"dim", format("{}", dim)}});
     std::vector<TShape> outs = {out}, aux;
     const bool known = property->InferShape(&in, &outs, &aux);
     in.push_back(outs[0]);
@@ -87,8 +92,11 @@ TEST_CASE("Concat: shapes") {
   CHECK(infer(1, {{-1, 3}, {-1, 4}}, {}) == Shapes{{-1, 3}, {-1, 4}, {-1, 7}, TShape{0}});
   CHECK(infer(1, {{-1, 3}, {-1, 4}}, {5, -1}) == Shapes{{5, 3}, {5, 4}, {5, 7}, TShape{1}});
   CHECK(infer(1, {{}, {}}, {}).back() == TShape{0});
-  CHECK_THROWS_WITH_AS(infer(1, {{2, 3}, {3, 4}}, {}), doctest::Contains("arg1 has shape [3, ?], but [2, ?] was expected"), Error);
-  CHECK_THROWS_WITH_AS(infer(2, {{2, 3}, {2, 4}}, {}), "Concat: dim = 2 is out of range for inputs with 2 axes; use -2 .. 1", Error);
+  CHECK_THROWS_WITH_AS(infer(1, {{2, 3}, {3, 4}}, {}),
+                       doctest::Contains("arg1 has shape [3, ?], but [2, ?] was expected"), Error);
+  CHECK_THROWS_WITH_AS(infer(2, {{2, 3}, {2, 4}}, {}),
+                       "Concat: dim = 2 is out of range for inputs with 2 axes; use -2 .. 1",
+                       Error);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolution by cuDNN. Addends (bias, sum) are written to the output first; the products are then
 // accumulated.
 #include <algorithm>
@@ -18,7 +19,9 @@ template <typename T>
 struct BiasAndSum {
   weighted::BiasOfChannel<T> bias;
   const T* sum;
-  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const { return bias(i) + (sum ? AccumulatorOf<T>(sum[i]) : AccumulatorOf<T>(0)); }
+  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
+    return bias(i) + (sum ? AccumulatorOf<T>(sum[i]) : AccumulatorOf<T>(0));
+  }
 };
 
 // NaN stays NaN.
@@ -30,36 +33,39 @@ struct Bounded {
 
 class ConvolutionCudnn final : public Operator {
  public:
-  ConvolutionCudnn(const ConvolutionSettings& settings, std::shared_ptr<const cuda::CudnnConvolution> kernel)
+  ConvolutionCudnn(const ConvolutionSettings& settings,
+                   std::shared_ptr<const cuda::CudnnConvolution> kernel)
       : settings_(settings), kernel_(std::move(kernel)) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const OnGpu device{ctx.run_ctx};
     const bool prepared = !settings_.no_bias || settings_.with_sum;
     if (prepared) Prepare(device, in, req[0], out[0]);
-    kernel_->Forward(StreamOf(ctx.run_ctx), in[P::kData].data, in[P::kWeight].data, out[0].data, prepared || req[0] == OpReqType::kAddTo,
-                     Aligned(ctx.workspace));
+    kernel_->Forward(StreamOf(ctx.run_ctx), in[P::kData].data, in[P::kWeight].data, out[0].data,
+                     prepared || req[0] == OpReqType::kAddTo, Aligned(ctx.workspace));
     if (settings_.act != Epilogue::kNone) Activate(device, out[0]);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     CudaStream& stream = StreamOf(ctx.run_ctx);
     const void* head = out_grad[0].data;
     if (req[P::kData] != OpReqType::kNullOp) {
-      kernel_->DataGradient(stream, head, in[P::kWeight].data, in_grad[P::kData].data, req[P::kData] == OpReqType::kAddTo,
-                            Aligned(ctx.workspace));
+      kernel_->DataGradient(stream, head, in[P::kWeight].data, in_grad[P::kData].data,
+                            req[P::kData] == OpReqType::kAddTo, Aligned(ctx.workspace));
     }
     if (req[P::kWeight] != OpReqType::kNullOp) {
-      kernel_->WeightGradient(stream, head, in[P::kData].data, in_grad[P::kWeight].data, req[P::kWeight] == OpReqType::kAddTo,
-                              Aligned(ctx.workspace));
+      kernel_->WeightGradient(stream, head, in[P::kData].data, in_grad[P::kWeight].data,
+                              req[P::kWeight] == OpReqType::kAddTo, Aligned(ctx.workspace));
     }
     if (settings_.no_bias) return;
     SwitchFloating(out_grad[0].type, "Convolution", [&](auto tag) {
-      weighted::SumToBias<typename decltype(tag)::type>(OnGpu{ctx.run_ctx}, out_grad[0], ChannelView(out_grad[0].shape, 1, out_grad[0].layout), in_grad[P::kBias],
-                                                        req[P::kBias], ctx.workspace.data);
+      weighted::SumToBias<typename decltype(tag)::type>(
+          OnGpu{ctx.run_ctx}, out_grad[0], ChannelView(out_grad[0].shape, 1, out_grad[0].layout),
+          in_grad[P::kBias], req[P::kBias], ctx.workspace.data);
     });
   }
 
@@ -69,7 +75,8 @@ class ConvolutionCudnn final : public Operator {
     return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
   }
 
-  void Prepare(const OnGpu& device, std::span<const TBlob> in, OpReqType req, const TBlob& out) const {
+  void Prepare(const OnGpu& device, std::span<const TBlob> in, OpReqType req,
+               const TBlob& out) const {
     SwitchFloating(out.type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const TBlob bias = settings_.no_bias ? TBlob() : in[P::kBias];
@@ -81,7 +88,8 @@ class ConvolutionCudnn final : public Operator {
     SwitchFloating(out.type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
-      MapElements<T>(device, out, OpReqType::kWriteInplace, Bounded<C>{C(settings_.low()), C(settings_.high())}, out);
+      MapElements<T>(device, out, OpReqType::kWriteInplace,
+                     Bounded<C>{C(settings_.low()), C(settings_.high())}, out);
     });
   }
 
@@ -90,7 +98,8 @@ class ConvolutionCudnn final : public Operator {
 };
 
 cuda::ConvolutionShape ShapeOf(const ConvolutionGeometry& g) {
-  cuda::ConvolutionShape shape{g.batch, g.in_channels, g.out_channels, g.groups, {}, {}, {}, {}, {}, {}};
+  cuda::ConvolutionShape shape{g.batch, g.in_channels, g.out_channels, g.groups, {}, {}, {}, {}, {},
+                               {}};
   for (int i = 0; i < 2; ++i) {
     shape.in[i] = g.in[i];
     shape.out[i] = g.out[i];
@@ -103,20 +112,24 @@ cuda::ConvolutionShape ShapeOf(const ConvolutionGeometry& g) {
 }
 
 bool Wanted(const PlanRequest& request, int argument) {
-  return request.needs_backward && request.grad_req[static_cast<size_t>(argument)] != OpReqType::kNullOp;
+  return request.needs_backward &&
+         request.grad_req[static_cast<size_t>(argument)] != OpReqType::kNullOp;
 }
 
 // Matrix units for narrow types expect channels last; other layouts would be converted before and
 // after.
 Layout BestLayout(const PlanRequest& request, Backend& backend) {
   const DType type = request.in[P::kData].type;
-  const bool matrix_units = SizeOf(type) < SizeOf(DType::kFloat32) || (type == DType::kFloat32 && request.math == Math::kTf32);
+  const bool matrix_units = SizeOf(type) < SizeOf(DType::kFloat32) ||
+                            (type == DType::kFloat32 && request.math == Math::kTf32);
   return matrix_units ? backend.Intern(NewChannelsLast(request.out[0].shape.ndim())) : Layout();
 }
 
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend& backend) {
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
-  if (!IsFloating(request.in[P::kData].type)) return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
+  if (!IsFloating(request.in[P::kData].type))
+    return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
   if (const std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   cuda::ConvolutionOptions options;
   options.type = request.in[P::kData].type;
@@ -129,7 +142,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
   Layout layout = BestLayout(request, backend);
   options.channels_last = !layout.plain();
-  std::shared_ptr<const cuda::CudnnConvolution> kernel = cuda::CudnnConvolution::Make(backend, request.ctx.id, ShapeOf(geometry), options);
+  std::shared_ptr<const cuda::CudnnConvolution> kernel =
+      cuda::CudnnConvolution::Make(backend, request.ctx.id, ShapeOf(geometry), options);
   if (!kernel && options.channels_last) {
     layout = Layout();
     options.channels_last = false;
@@ -139,7 +153,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   Plan plan = PlainPlan(base, request);
   LieAs(layout, base, request, &plan);
   plan.forward_workspace = kernel->forward_workspace() + kAlignment;
-  if (request.needs_backward) plan.backward_workspace = std::max(kernel->backward_workspace() + kAlignment, BiasWorkspace(settings, request));
+  if (request.needs_backward)
+    plan.backward_workspace =
+        std::max(kernel->backward_workspace() + kAlignment, BiasWorkspace(settings, request));
   plan.deterministic = kernel->deterministic();
   plan.make = [settings, kernel] { return std::make_unique<ConvolutionCudnn>(settings, kernel); };
   return plan;
@@ -151,6 +167,7 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 MXTRAIN_OPERATOR(convolution_cudnn_cuda, registry) {
   using namespace mxtrain;
   for (const char* op : ConvolutionProperty::kOperators) {
-    registry.AddKernel({op, DeviceType::kGPU, "cudnn", convolution::kCudnnRank, convolution::MakePlan});
+    registry.AddKernel(
+        {op, DeviceType::kGPU, "cudnn", convolution::kCudnnRank, convolution::MakePlan});
   }
 }

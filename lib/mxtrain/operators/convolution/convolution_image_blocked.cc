@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Image-blocked convolution: images in blocks of neighbours, [N / b, C, H, W, b] ("Abcd16a"), by
 // the loops of image_blocked_kernels.h. For few channels, where oneDNN's blocks of channels would
 // be half empty. Canonical layout of the weight: plain.
@@ -24,17 +25,19 @@ int64_t CeilDivide(int64_t a, int64_t b) {
 
 class ImageBlockedConvolution final : public Operator {
  public:
-  ImageBlockedConvolution(const ConvolutionGeometry& geometry, const ConvolutionSettings& settings) : g_(geometry), settings_(settings) {}
+  ImageBlockedConvolution(const ConvolutionGeometry& geometry, const ConvolutionSettings& settings)
+      : g_(geometry), settings_(settings) {}
 
   // Floats of the packed filters, for the forward pass or for the gradient of the data.
   static int64_t PackedFloats(const ConvolutionGeometry& g, bool forward) {
-    const int64_t filters = forward ? g.out_channels : g.in_channels, channels = forward ? g.in_channels : g.out_channels;
+    const int64_t filters = forward ? g.out_channels : g.in_channels,
+                  channels = forward ? g.in_channels : g.out_channels;
     const int64_t tile = image_blocked::TileOf(filters);
     return CeilDivide(filters, tile) * tile * channels * g.kernel[0] * g.kernel[1];
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     image_blocked::Correlation c = Describe(in[P::kData], out[0], req[0]);
     if (!settings_.no_bias) c.bias = in[P::kBias].dptr<float>();
@@ -44,14 +47,19 @@ class ImageBlockedConvolution final : public Operator {
     const float* weight = in[P::kWeight].dptr<float>();
     const int64_t window = g_.kernel[0] * g_.kernel[1];
     for (int axis = 0; axis < 2; ++axis) c.shift[axis] = g_.pad[axis];
-    Pack(&c, ctx, [=, this](int64_t filter, int64_t channel, int64_t cell) { return weight[(filter * g_.in_channels + channel) * window + cell]; });
+    Pack(&c, ctx, [=, this](int64_t filter, int64_t channel, int64_t cell) {
+      return weight[(filter * g_.in_channels + channel) * window + cell];
+    });
     Run(c);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[P::kWeight] != OpReqType::kNullOp) WeightGradient(in[P::kData], out_grad[0], req[P::kWeight], in_grad[P::kWeight]);
-    if (req.size() > P::kBias && req[P::kBias] != OpReqType::kNullOp) BiasGradient(out_grad[0], req[P::kBias], in_grad[P::kBias]);
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (req[P::kWeight] != OpReqType::kNullOp)
+      WeightGradient(in[P::kData], out_grad[0], req[P::kWeight], in_grad[P::kWeight]);
+    if (req.size() > P::kBias && req[P::kBias] != OpReqType::kNullOp)
+      BiasGradient(out_grad[0], req[P::kBias], in_grad[P::kBias]);
     if (req[P::kData] == OpReqType::kNullOp) return;
     image_blocked::Correlation c = Describe(out_grad[0], in_grad[P::kData], req[P::kData]);
     const float* weight = in[P::kWeight].dptr<float>();
@@ -84,61 +92,85 @@ class ImageBlockedConvolution final : public Operator {
   template <typename F>
   void Pack(image_blocked::Correlation* c, const OpContext& ctx, F weight_at) const {
     auto* packed = static_cast<float*>(ctx.workspace.data);
-    const int64_t window = c->kernel[0] * c->kernel[1], tile = c->tile, channels = c->channels, filters = c->filters;
-    ParallelFor(CeilDivide(filters, tile) * channels, std::max<int64_t>(kParallelGrain / (window * tile), 1), [=](int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; ++at) {
-        const int64_t first = at / channels * tile, channel = at % channels;
-        for (int64_t cell = 0; cell < window; ++cell) {
-          float* to = packed + (at * window + cell) * tile;
-          for (int64_t f = 0; f < tile; ++f) to[f] = first + f < filters ? weight_at(first + f, channel, cell) : 0.0f;
-        }
-      }
-    });
+    const int64_t window = c->kernel[0] * c->kernel[1], tile = c->tile, channels = c->channels,
+                  filters = c->filters;
+    ParallelFor(CeilDivide(filters, tile) * channels,
+                std::max<int64_t>(kParallelGrain / (window * tile), 1),
+                [=](int64_t begin, int64_t end) {
+                  for (int64_t at = begin; at < end; ++at) {
+                    const int64_t first = at / channels * tile, channel = at % channels;
+                    for (int64_t cell = 0; cell < window; ++cell) {
+                      float* to = packed + (at * window + cell) * tile;
+                      for (int64_t f = 0; f < tile; ++f)
+                        to[f] = first + f < filters ? weight_at(first + f, channel, cell) : 0.0f;
+                    }
+                  }
+                });
     c->packed = packed;
   }
 
   // Tiles outermost, then images, then rows: a tile's filters stay in the first-level cache.
   void Run(const image_blocked::Correlation& c) const {
     const int64_t blocks = Blocks(), groups = CeilDivide(blocks, image_blocked::kBlocksAtATime);
-    ParallelFor(CeilDivide(c.filters, c.tile) * groups * c.out_height, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; ++at) {
-        const int64_t block = at / c.out_height % groups * image_blocked::kBlocksAtATime;
-        image_blocked::CorrelateRow(c, at / (c.out_height * groups), at % c.out_height, block, std::min(image_blocked::kBlocksAtATime, blocks - block));
-      }
-    });
+    ParallelFor(
+        CeilDivide(c.filters, c.tile) * groups * c.out_height, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t at = begin; at < end; ++at) {
+            const int64_t block = at / c.out_height % groups * image_blocked::kBlocksAtATime;
+            image_blocked::CorrelateRow(c, at / (c.out_height * groups), at % c.out_height, block,
+                                        std::min(image_blocked::kBlocksAtATime, blocks - block));
+          }
+        });
   }
 
-  void WeightGradient(const TBlob& data, const TBlob& head, OpReqType req, const TBlob& gradient) const {
-    image_blocked::WeightGradient w{data.dptr<float>(), head.dptr<float>(), Blocks(), g_.in_channels, g_.out_channels, g_.in[0], g_.in[1],
-                            g_.out[0], g_.out[1], {}, {}};
+  void WeightGradient(const TBlob& data, const TBlob& head, OpReqType req,
+                      const TBlob& gradient) const {
+    image_blocked::WeightGradient w{data.dptr<float>(),
+                                    head.dptr<float>(),
+                                    Blocks(),
+                                    g_.in_channels,
+                                    g_.out_channels,
+                                    g_.in[0],
+                                    g_.in[1],
+                                    g_.out[0],
+                                    g_.out[1],
+                                    {},
+                                    {}};
     std::copy_n(g_.kernel, 2, w.kernel);
     std::copy_n(g_.pad, 2, w.pad);
     auto* to = gradient.dptr<float>();
-    const int64_t window = w.kernel[0] * w.kernel[1], tile = image_blocked::GradientTile(), tiles = g_.out_channels / tile;
-    ParallelFor((tiles + g_.out_channels % tile) * g_.in_channels, 1, [&](int64_t begin, int64_t end) {
-      float sums[8 * image_blocked::kMaxWindow];
-      for (int64_t at = begin; at < end; ++at) {
-        const int64_t group = at / g_.in_channels, channel = at % g_.in_channels;
-        const int64_t filters = group < tiles ? tile : 1, first = group < tiles ? group * tile : tiles * tile + group - tiles;
-        image_blocked::GradientOf(w, channel, first, filters, sums);
-        for (int64_t k = 0; k < filters * window; ++k) {
-          Assign(req, to, ((first + k / window) * g_.in_channels + channel) * window + k % window, sums[k]);
-        }
-      }
-    });
+    const int64_t window = w.kernel[0] * w.kernel[1], tile = image_blocked::GradientTile(),
+                  tiles = g_.out_channels / tile;
+    ParallelFor(
+        (tiles + g_.out_channels % tile) * g_.in_channels, 1, [&](int64_t begin, int64_t end) {
+          float sums[8 * image_blocked::kMaxWindow];
+          for (int64_t at = begin; at < end; ++at) {
+            const int64_t group = at / g_.in_channels, channel = at % g_.in_channels;
+            const int64_t filters = group < tiles ? tile : 1,
+                          first = group < tiles ? group * tile : tiles * tile + group - tiles;
+            image_blocked::GradientOf(w, channel, first, filters, sums);
+            for (int64_t k = 0; k < filters * window; ++k) {
+              Assign(req, to,
+                     ((first + k / window) * g_.in_channels + channel) * window + k % window,
+                     sums[k]);
+            }
+          }
+        });
   }
 
   void BiasGradient(const TBlob& head, OpReqType req, const TBlob& gradient) const {
     const int64_t plane = g_.out[0] * g_.out[1] * image_blocked::Width();
     const auto* from = head.dptr<float>();
     auto* to = gradient.dptr<float>();
-    ParallelFor(g_.out_channels, std::max<int64_t>(kParallelGrain / (plane * Blocks()), 1), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        float sum = 0;
-        for (int64_t block = 0; block < Blocks(); ++block) sum += image_blocked::SumOf(from + (block * g_.out_channels + o) * plane, plane);
-        Assign(req, to, o, sum);
-      }
-    });
+    ParallelFor(g_.out_channels, std::max<int64_t>(kParallelGrain / (plane * Blocks()), 1),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t o = begin; o < end; ++o) {
+                    float sum = 0;
+                    for (int64_t block = 0; block < Blocks(); ++block)
+                      sum +=
+                          image_blocked::SumOf(from + (block * g_.out_channels + o) * plane, plane);
+                    Assign(req, to, o, sum);
+                  }
+                });
   }
 
   ConvolutionGeometry g_;
@@ -151,26 +183,34 @@ bool FillsBlocks(const ConvolutionGeometry& g) {
   constexpr int64_t kBlock = 8;
   constexpr double kWorthwhile = 1.2;
   if (g.in_channels < 3) return false;
-  const auto padded = [](int64_t channels) { return channels == 3 ? 3 : CeilDivide(channels, kBlock) * kBlock; };
-  return static_cast<double>(padded(g.in_channels) * padded(g.out_channels)) < kWorthwhile * static_cast<double>(g.in_channels * g.out_channels);
+  const auto padded = [](int64_t channels) {
+    return channels == 3 ? 3 : CeilDivide(channels, kBlock) * kBlock;
+  };
+  return static_cast<double>(padded(g.in_channels) * padded(g.out_channels)) <
+         kWorthwhile * static_cast<double>(g.in_channels * g.out_channels);
 }
 
-std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometry& g, const PlanRequest& request) {
+std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometry& g,
+                   const PlanRequest& request) {
   for (const TensorSpec& spec : request.in) {
     if (spec.type != DType::kFloat32) return "float32 only";
     if (spec.shape.Size() == 0) return "empty array";
   }
   if (g.groups != 1) return "one group only";
-  if (settings.stride != TShape{1, 1} || settings.dilate != TShape{1, 1}) return "stride 1 and dilation 1 only";
-  if (g.kernel[0] * g.kernel[1] > image_blocked::kMaxWindow) return format("windows of at most {} cells only", image_blocked::kMaxWindow);
-  if (g.batch % image_blocked::Width() != 0) return format("batch sizes that are a multiple of {} only", image_blocked::Width());
+  if (settings.stride != TShape{1, 1} || settings.dilate != TShape{1, 1})
+    return "stride 1 and dilation 1 only";
+  if (g.kernel[0] * g.kernel[1] > image_blocked::kMaxWindow)
+    return format("windows of at most {} cells only", image_blocked::kMaxWindow);
+  if (g.batch % image_blocked::Width() != 0)
+    return format("batch sizes that are a multiple of {} only", image_blocked::Width());
   if (FillsBlocks(g)) return "enough channels for oneDNN's blocks";
   const std::optional<Layout>& weight = request.in_layout[P::kWeight];
   if (weight && !weight->plain()) return "plain weights only";
   return "";
 }
 
-Expected<Plan, Refusal> PlanImageBlocked(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+Expected<Plan, Refusal> PlanImageBlocked(const OperatorProperty& base, const PlanRequest& request,
+                                         Backend& backend) {
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
   if (std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
@@ -178,12 +218,19 @@ Expected<Plan, Refusal> PlanImageBlocked(const OperatorProperty& base, const Pla
 
   Plan plan = PlainPlan(base, request);
   const BlockedLayout::Block images{0, image_blocked::Width()};
-  plan.in[P::kData] = plan.out[0] = backend.Intern(std::make_unique<BlockedLayout>(std::vector<int>{0, 1, 2, 3}, std::vector{images}));
+  plan.in[P::kData] = plan.out[0] = backend.Intern(
+      std::make_unique<BlockedLayout>(std::vector<int>{0, 1, 2, 3}, std::vector{images}));
   if (settings.with_sum) plan.in.back() = plan.out[0];
-  const auto bytes = [&](bool forward) { return ImageBlockedConvolution::PackedFloats(geometry, forward) * static_cast<int64_t>(sizeof(float)); };
+  const auto bytes = [&](bool forward) {
+    return ImageBlockedConvolution::PackedFloats(geometry, forward) *
+           static_cast<int64_t>(sizeof(float));
+  };
   plan.forward_workspace = bytes(true);
-  if (request.needs_backward && request.grad_req[P::kData] != OpReqType::kNullOp) plan.backward_workspace = bytes(false);
-  plan.make = [geometry, settings] { return std::make_unique<ImageBlockedConvolution>(geometry, settings); };
+  if (request.needs_backward && request.grad_req[P::kData] != OpReqType::kNullOp)
+    plan.backward_workspace = bytes(false);
+  plan.make = [geometry, settings] {
+    return std::make_unique<ImageBlockedConvolution>(geometry, settings);
+  };
   return plan;
 }
 
@@ -192,6 +239,7 @@ Expected<Plan, Refusal> PlanImageBlocked(const OperatorProperty& base, const Pla
 
 MXTRAIN_OPERATOR(convolution_image_blocked, registry) {
   for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
-    registry.AddKernel({op, mxtrain::DeviceType::kCPU, "image_blocked", 50, mxtrain::PlanImageBlocked});
+    registry.AddKernel(
+        {op, mxtrain::DeviceType::kCPU, "image_blocked", 50, mxtrain::PlanImageBlocked});
   }
 }

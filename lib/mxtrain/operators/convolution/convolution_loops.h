@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The reference loops of Convolution, each result element by itself. Written once for both devices:
 // Device is OnCpu or OnGpu.
@@ -12,7 +13,8 @@ namespace mxtrain::convolution {
 using P = ConvolutionProperty;
 
 // Along an axis: the output index whose window has `in` cell `i` under tap `k`, or -1.
-MXTRAIN_HD inline int64_t OutputOfTap(const ConvolutionGeometry& g, int axis, int64_t i, int64_t k) {
+MXTRAIN_HD inline int64_t OutputOfTap(const ConvolutionGeometry& g, int axis, int64_t i,
+                                      int64_t k) {
   const int64_t at = i + g.pad[axis] - k * g.dilate[axis];
   if (at < 0 || at % g.stride[axis] != 0 || at / g.stride[axis] >= g.out[axis]) return -1;
   return at / g.stride[axis];
@@ -28,7 +30,10 @@ MXTRAIN_HD inline int64_t InputOfTap(const ConvolutionGeometry& g, int axis, int
 struct Place4 {
   int64_t a, b, c, d;
   MXTRAIN_HD Place4(int64_t at, int64_t size_b, int64_t size_c, int64_t size_d)
-      : a(at / (size_b * size_c * size_d)), b(at / (size_c * size_d) % size_b), c(at / size_d % size_c), d(at % size_d) {}
+      : a(at / (size_b * size_c * size_d)),
+        b(at / (size_c * size_d) % size_b),
+        c(at / size_d % size_c),
+        d(at % size_d) {}
 };
 
 template <typename T>
@@ -36,8 +41,12 @@ struct Loops {
   using A = AccumulatorOf<T>;
   ConvolutionGeometry g;
 
-  MXTRAIN_HD int64_t DataAt(int64_t n, int64_t c, int64_t y, int64_t x) const { return ((n * g.in_channels + c) * g.in[0] + y) * g.in[1] + x; }
-  MXTRAIN_HD int64_t OutAt(int64_t n, int64_t o, int64_t y, int64_t x) const { return ((n * g.out_channels + o) * g.out[0] + y) * g.out[1] + x; }
+  MXTRAIN_HD int64_t DataAt(int64_t n, int64_t c, int64_t y, int64_t x) const {
+    return ((n * g.in_channels + c) * g.in[0] + y) * g.in[1] + x;
+  }
+  MXTRAIN_HD int64_t OutAt(int64_t n, int64_t o, int64_t y, int64_t x) const {
+    return ((n * g.out_channels + o) * g.out[0] + y) * g.out[1] + x;
+  }
   MXTRAIN_HD int64_t WeightAt(int64_t o, int64_t c, int64_t i, int64_t j) const {
     return ((o * g.group_in() + c) * g.kernel[0] + i) * g.kernel[1] + j;
   }
@@ -69,7 +78,9 @@ struct OutputElement : Loops<T> {
         if (iy < 0) continue;
         for (int64_t j = 0; j < g.kernel[1]; ++j) {
           const int64_t ix = InputOfTap(g, 1, p.d, j);
-          if (ix >= 0) total += A(data[this->DataAt(p.a, first + c, iy, ix)]) * A(weight[this->WeightAt(p.b, c, i, j)]);
+          if (ix >= 0)
+            total += A(data[this->DataAt(p.a, first + c, iy, ix)]) *
+                     A(weight[this->WeightAt(p.b, c, i, j)]);
         }
       }
     }
@@ -123,7 +134,8 @@ struct WeightGradientElement : Loops<T> {
       if (iy < 0) continue;
       for (int64_t x = 0; x < g.out[1]; ++x) {
         const int64_t ix = InputOfTap(g, 1, x, p.d);
-        if (ix >= 0) sum += A(head[this->OutAt(n, p.a, y, x)]) * A(data[this->DataAt(n, channel, iy, ix)]);
+        if (ix >= 0)
+          sum += A(head[this->OutAt(n, p.a, y, x)]) * A(data[this->DataAt(n, channel, iy, ix)]);
       }
     }
     sum = team.Fold(sum, AddBoth{});
@@ -136,8 +148,8 @@ class ConvolutionReference final : public Operator {
  public:
   explicit ConvolutionReference(const ConvolutionSettings& settings) : settings_(settings) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     SwitchFloating(in[0].type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -156,24 +168,29 @@ class ConvolutionReference final : public Operator {
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const Device device{ctx.run_ctx};
     SwitchFloating(in_grad[0].type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const Loops<T> loops{{settings_, in[P::kData].shape, out_grad[0].shape}};
-      const T *head = out_grad[0].dptr<T>(), *data = in[P::kData].dptr<T>(), *weight = in[P::kWeight].dptr<T>();
+      const T *head = out_grad[0].dptr<T>(), *data = in[P::kData].dptr<T>(),
+              *weight = in[P::kWeight].dptr<T>();
       const TBlob &data_grad = in_grad[P::kData], &weight_grad = in_grad[P::kWeight];
       if (req[P::kData] != OpReqType::kNullOp) {
-        ForColumns(device, data_grad.Size(), loops.g.group_out() * settings_.kernel[0] * settings_.kernel[1],
+        ForColumns(device, data_grad.Size(),
+                   loops.g.group_out() * settings_.kernel[0] * settings_.kernel[1],
                    DataGradientElement<T>{loops, head, weight, data_grad.dptr<T>(), req[P::kData]});
       }
       if (req[P::kWeight] != OpReqType::kNullOp) {
-        ForRows(device, weight_grad.Size(), loops.g.batch * loops.g.out[0],
-                WeightGradientElement<T>{loops, head, data, weight_grad.dptr<T>(), req[P::kWeight]});
+        ForRows(
+            device, weight_grad.Size(), loops.g.batch * loops.g.out[0],
+            WeightGradientElement<T>{loops, head, data, weight_grad.dptr<T>(), req[P::kWeight]});
       }
       if (!settings_.no_bias) {
-        weighted::SumToBias<T>(device, out_grad[0], ChannelView(out_grad[0].shape, 1), in_grad[P::kBias], req[P::kBias], ctx.workspace.data);
+        weighted::SumToBias<T>(device, out_grad[0], ChannelView(out_grad[0].shape, 1),
+                               in_grad[P::kBias], req[P::kBias], ctx.workspace.data);
       }
     });
   }
@@ -191,14 +208,21 @@ inline int64_t BiasWorkspace(const ConvolutionSettings& settings, const PlanRequ
 template <typename Device>
 void AddReferenceKernels(OperatorRegistry& registry) {
   for (const char* op : P::kOperators) {
-    registry.AddKernel(LastKernel<Device>(op, [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-      const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
-      if (base.TypeString() != P::kOperators[0] && request.needs_backward) return Refusal{"has no gradient"};
-      Plan plan = PlainPlan(base, request);
-      plan.backward_workspace = BiasWorkspace(settings, request);
-      plan.make = [settings] { return std::make_unique<ConvolutionReference<Device>>(settings); };
-      return plan;
-    }));
+    registry.AddKernel(
+        LastKernel<Device>(op,
+                           [](const OperatorProperty& base, const PlanRequest& request,
+                              Backend&) -> Expected<Plan, Refusal> {
+                             const ConvolutionSettings& settings =
+                                 static_cast<const ConvolutionProperty&>(base).settings();
+                             if (base.TypeString() != P::kOperators[0] && request.needs_backward)
+                               return Refusal{"has no gradient"};
+                             Plan plan = PlainPlan(base, request);
+                             plan.backward_workspace = BiasWorkspace(settings, request);
+                             plan.make = [settings] {
+                               return std::make_unique<ConvolutionReference<Device>>(settings);
+                             };
+                             return plan;
+                           }));
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolution by oneDNN.
 #include "mxtrain/operators/convolution/convolution.h"
 #include "mxtrain/operators/convolution/weighted_layer.h"
@@ -19,7 +20,8 @@ class Planner {
   // blocks on one side only, oneDNN computes the weight gradient of a first layer of one channel by
   // loops over elements.
   Expected<Choice, Refusal> Best() const {
-    const std::optional<Layout> data = request_.in_layout[P::kData], weight = request_.in_layout[P::kWeight];
+    const std::optional<Layout> data = request_.in_layout[P::kData],
+                                weight = request_.in_layout[P::kWeight];
     std::optional<Choice> best;
     Refusal refusal;
     const auto consider = [&](const onednn::Convolution& c, int extra) {
@@ -37,16 +39,19 @@ class Planner {
     if (data) consider(Describe(std::nullopt, std::nullopt, std::nullopt), kReorderPenalty);
     consider(Describe(Layout(), Layout(), Layout()), data && !data->plain() ? kReorderPenalty : 0);
     if (!best) return refusal;
-    if (best->penalty >= weighted::kReferencePenalty) return Refusal{"oneDNN has only reference loops for this shape"};
+    if (best->penalty >= weighted::kReferencePenalty)
+      return Refusal{"oneDNN has only reference loops for this shape"};
     return *best;
   }
 
  private:
   static constexpr int kReorderPenalty = 1;  // of data whose layout differs from the offered one
-  static constexpr weighted::Builders<onednn::Convolution> kBuilders{true, onednn::ConvolutionForward,
-                                                                     onednn::ConvolutionBackwardData, onednn::ConvolutionBackwardWeights};
+  static constexpr weighted::Builders<onednn::Convolution> kBuilders{
+      true, onednn::ConvolutionForward, onednn::ConvolutionBackwardData,
+      onednn::ConvolutionBackwardWeights};
 
-  onednn::Convolution Describe(std::optional<Layout> data, std::optional<Layout> weights, std::optional<Layout> out) const {
+  onednn::Convolution Describe(std::optional<Layout> data, std::optional<Layout> weights,
+                               std::optional<Layout> out) const {
     onednn::Convolution c;
     c.src = {request_.in[P::kData].shape, data, request_.in[P::kData].type};
     c.weights = {request_.in[P::kWeight].shape, weights, request_.in[P::kWeight].type};
@@ -69,7 +74,8 @@ class Planner {
   weighted::Wanted wanted_;
 };
 
-Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request,
+                                   Backend& backend) {
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
   const weighted::Arguments arguments{!settings.no_bias, settings.with_sum};
   if (std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};

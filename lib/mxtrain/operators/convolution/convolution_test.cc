@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +22,8 @@ TShape OutputShape(const Net& net) {
   TShape out{net.data[0], net.filters, 0, 0};
   for (int i = 0; i < 2; ++i) {
     const int64_t reach = net.dilate[i] * (net.kernel[i] - 1);
-    for (int64_t at = -net.pad[i]; at + reach < net.data[2 + i] + net.pad[i]; at += net.stride[i]) ++out[2 + i];
+    for (int64_t at = -net.pad[i]; at + reach < net.data[2 + i] + net.pad[i]; at += net.stride[i])
+      ++out[2 + i];
   }
   return out;
 }
@@ -29,7 +31,8 @@ TShape OutputShape(const Net& net) {
 // Adds every product to its output.
 Values Convolve(const Net& net, const Values& data, const Values& weight, const Values* bias) {
   const TShape out = OutputShape(net);
-  const int64_t channels = net.data[1], in_group = channels / net.groups, out_group = net.filters / net.groups;
+  const int64_t channels = net.data[1], in_group = channels / net.groups,
+                out_group = net.filters / net.groups;
   Values result(out.Size());
   for (int64_t n = 0; n < out[0]; ++n) {
     for (int64_t o = 0; o < out[1]; ++o) {
@@ -43,7 +46,9 @@ Values Convolve(const Net& net, const Values& data, const Values& weight, const 
                 const int64_t iy = y * net.stride[0] + i * net.dilate[0] - net.pad[0],
                               ix = x * net.stride[1] + j * net.dilate[1] - net.pad[1];
                 if (iy < 0 || ix < 0 || iy >= net.data[2] || ix >= net.data[3]) continue;
-                cell += data[((n * channels + o / out_group * in_group + c) * net.data[2] + iy) * net.data[3] + ix] *
+                cell += data[((n * channels + o / out_group * in_group + c) * net.data[2] + iy) *
+                                 net.data[3] +
+                             ix] *
                         weight[((o * in_group + c) * net.kernel[0] + i) * net.kernel[1] + j];
               }
             }
@@ -59,15 +64,19 @@ Values Convolve(const Net& net, const Values& data, const Values& weight, const 
 Arrays ConvolveBack(const Net& net, const Values& data, const Values& weight, const Values& head) {
   const TShape out = OutputShape(net);
   const int64_t channels = net.data[1];
-  Values data_gradient(data.size()), weight_gradient(weight.size()), bias_gradient(static_cast<size_t>(net.filters));
+  Values data_gradient(data.size()), weight_gradient(weight.size()),
+      bias_gradient(static_cast<size_t>(net.filters));
   for (int64_t at = 0; at < out.Size(); ++at) {
-    const int64_t x = at % out[3], y = at / out[3] % out[2], o = at / (out[3] * out[2]) % out[1], n = at / (out[3] * out[2] * out[1]);
+    const int64_t x = at % out[3], y = at / out[3] % out[2], o = at / (out[3] * out[2]) % out[1],
+                  n = at / (out[3] * out[2] * out[1]);
     bias_gradient[o] += head[at];
     for (int64_t k = 0; k < channels * net.kernel[0] * net.kernel[1]; ++k) {
-      const int64_t j = k % net.kernel[1], i = k / net.kernel[1] % net.kernel[0], c = k / (net.kernel[1] * net.kernel[0]);
+      const int64_t j = k % net.kernel[1], i = k / net.kernel[1] % net.kernel[0],
+                    c = k / (net.kernel[1] * net.kernel[0]);
       const int64_t iy = y + i - net.pad[0], ix = x + j - net.pad[1];
       if (iy < 0 || ix < 0 || iy >= net.data[2] || ix >= net.data[3]) continue;
-      const int64_t from = ((n * channels + c) * net.data[2] + iy) * net.data[3] + ix, w = o * channels * net.kernel[0] * net.kernel[1] + k;
+      const int64_t from = ((n * channels + c) * net.data[2] + iy) * net.data[3] + ix,
+                    w = o * channels * net.kernel[0] * net.kernel[1] + k;
       data_gradient[from] += head[at] * weight[w];
       weight_gradient[w] += head[at] * data[from];
     }
@@ -102,16 +111,19 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   c.forward = [net](const Arrays& in, const Arrays&) {
     Values out = Convolve(net, in[0], in[1], net.bias ? &in[2] : nullptr);
     if (net.sum) out = Apply(out, in.back(), [](double x, double y) { return x + y; });
-    if (net.act == "relu" || net.act == "relu6") out = Apply(out, [](double x) { return std::max(x, 0.0); });
+    if (net.act == "relu" || net.act == "relu6")
+      out = Apply(out, [](double x) { return std::max(x, 0.0); });
     if (net.act == "relu6") out = Apply(out, [](double x) { return std::min(x, 6.0); });
     return Arrays{out};
   };
-  const double terms = static_cast<double>(c.shapes[1].Product(1, 4) + net.data[0] * net.data[2] * net.data[3]);
+  const double terms =
+      static_cast<double>(c.shapes[1].Product(1, 4) + net.data[0] * net.data[2] * net.data[3]);
   c.tolerance = {16 + terms / 4, "sums of as many products, in any order"};
   return c;
 }
 
-void Run(const std::string& name, const Net& net, const std::vector<std::string>& must_accept = {"ref", "onednn"}) {
+void Run(const std::string& name, const Net& net,
+         const std::vector<std::string>& must_accept = {"ref", "onednn"}) {
   OperatorCase c = CaseOf(name, net);
   c.must_accept = must_accept;
   // A kernel for the gradient of the weights only.
@@ -122,24 +134,34 @@ void Run(const std::string& name, const Net& net, const std::vector<std::string>
 TEST_CASE("Convolution: kernels, strides, pads") {
   Run("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16});
   Run("1x1", {.data = {2, 16, 4, 4}, .kernel = {1, 1}, .filters = 8, .bias = false});
-  Run("channels that are not a multiple of a block", {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13});
-  Run("uneven in every parameter", {.data = {1, 8, 9, 7}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}, .filters = 8});
-  Run("dilated", {.data = {1, 8, 9, 8}, .kernel = {3, 2}, .pad = {2, 1}, .dilate = {2, 3}, .filters = 8});
-  Run("rows that no window reaches", {.data = {1, 8, 6, 6}, .kernel = {1, 1}, .stride = {3, 2}, .filters = 8});
+  Run("channels that are not a multiple of a block",
+      {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13});
+  Run("uneven in every parameter",
+      {.data = {1, 8, 9, 7}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}, .filters = 8});
+  Run("dilated",
+      {.data = {1, 8, 9, 8}, .kernel = {3, 2}, .pad = {2, 1}, .dilate = {2, 3}, .filters = 8});
+  Run("rows that no window reaches",
+      {.data = {1, 8, 6, 6}, .kernel = {1, 1}, .stride = {3, 2}, .filters = 8});
 }
 
 TEST_CASE("Convolution: first layers") {
   Run("one channel", {.data = {2, 1, 8, 8}, .kernel = {5, 5}, .filters = 20});
-  Run("three channels", {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16});
+  Run("three channels",
+      {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16});
 }
 
 TEST_CASE("Convolution: few channels, image-blocked") {
   const std::vector<std::string> kernels = {"ref", "image_blocked"};
   Run("one channel", {.data = {16, 1, 7, 6}, .kernel = {5, 5}, .filters = 5}, kernels);
-  Run("an odd number of vectors, uneven windows", {.data = {48, 3, 4, 5}, .kernel = {2, 3}, .filters = 13}, kernels);
-  Run("padding on all sides", {.data = {16, 5, 4, 3}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 9, .bias = false}, kernels);
-  Run("more padding than image", {.data = {32, 2, 2, 1}, .kernel = {5, 7}, .pad = {3, 4}, .filters = 3}, kernels);
-  Run("a wide filter", {.data = {16, 2, 3, 9}, .kernel = {1, 8}, .pad = {0, 2}, .filters = 11}, kernels);
+  Run("an odd number of vectors, uneven windows",
+      {.data = {48, 3, 4, 5}, .kernel = {2, 3}, .filters = 13}, kernels);
+  Run("padding on all sides",
+      {.data = {16, 5, 4, 3}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 9, .bias = false},
+      kernels);
+  Run("more padding than image",
+      {.data = {32, 2, 2, 1}, .kernel = {5, 7}, .pad = {3, 4}, .filters = 3}, kernels);
+  Run("a wide filter", {.data = {16, 2, 3, 9}, .kernel = {1, 8}, .pad = {0, 2}, .filters = 11},
+      kernels);
 }
 
 // Central differences would take minutes for shapes of a useful size. Tolerance: Winograd's sums
@@ -149,11 +171,15 @@ void RunWinograd(const std::string& name, const Net& net, bool inference = false
   c.types = {DType::kFloat32};
   c.must_accept = {"ref", "onednn"};
   const auto kernels = TestRegistry().Kernels("Convolution", DeviceType::kCPU);
-  const bool built = std::any_of(kernels.begin(), kernels.end(), [](const KernelEntry* kernel) { return kernel->name == "winograd"; });
+  const bool built = std::any_of(kernels.begin(), kernels.end(), [](const KernelEntry* kernel) {
+    return kernel->name == "winograd";
+  });
   if (built && __builtin_cpu_supports("avx2")) c.must_accept.push_back("winograd");
   // oneDNN allocates for the gradient of the weights.
   if (!inference) c.may_allocate.push_back("winograd");
-  c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) { return ConvolveBack(net, in[0], in[1], head[0]); };
+  c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) {
+    return ConvolveBack(net, in[0], in[1], head[0]);
+  };
   const int64_t terms = c.shapes[1].Product(1, 4) + net.data[0] * net.data[2] * net.data[3];
   c.tolerance = {64 + static_cast<double>(terms), "sums of as many products by Winograd's method"};
   if (inference) {
@@ -164,31 +190,51 @@ void RunWinograd(const std::string& name, const Net& net, bool inference = false
 }
 
 TEST_CASE("Convolution: Winograd") {
-  RunWinograd("whole tiles", {.data = {2, 32, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 32});
-  RunWinograd("many tiles", {.data = {3, 32, 50, 43}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 32});
-  RunWinograd("tiles that extend over the edges", {.data = {1, 48, 23, 21}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64});
-  RunWinograd("channels that are not a multiple of a block", {.data = {3, 40, 19, 18}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 51});
-  RunWinograd("no padding", {.data = {3, 48, 21, 22}, .kernel = {3, 3}, .filters = 33, .bias = false});
-  RunWinograd("more padding on one side than on the other", {.data = {3, 35, 22, 18}, .kernel = {3, 3}, .pad = {0, 2}, .filters = 48});
+  RunWinograd("whole tiles",
+              {.data = {2, 32, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 32});
+  RunWinograd("many tiles",
+              {.data = {3, 32, 50, 43}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 32});
+  RunWinograd("tiles that extend over the edges",
+              {.data = {1, 48, 23, 21}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64});
+  RunWinograd("channels that are not a multiple of a block",
+              {.data = {3, 40, 19, 18}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 51});
+  RunWinograd("no padding",
+              {.data = {3, 48, 21, 22}, .kernel = {3, 3}, .filters = 33, .bias = false});
+  RunWinograd("more padding on one side than on the other",
+              {.data = {3, 35, 22, 18}, .kernel = {3, 3}, .pad = {0, 2}, .filters = 48});
 }
 
 TEST_CASE("Convolution: Winograd in inference, with prepacked weights") {
-  RunWinograd("whole blocks", {.data = {1, 64, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64}, true);
-  RunWinograd("odd sizes", {.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50}, true);
+  RunWinograd("whole blocks",
+              {.data = {1, 64, 16, 16}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 64}, true);
+  RunWinograd("odd sizes",
+              {.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50}, true);
 }
 
 TEST_CASE("Convolution: groups") {
-  Run("two groups", {.data = {2, 16, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 2});
-  Run("two groups of odd size", {.data = {2, 6, 4, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 4, .groups = 2});
-  Run("depthwise", {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16});
-  Run("depthwise, odd", {.data = {1, 5, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 5, .groups = 5, .bias = false}, {"ref"});
-  Run("depthwise with two filters each", {.data = {1, 4, 5, 5}, .kernel = {3, 3}, .filters = 8, .groups = 4}, {"ref"});
+  Run("two groups",
+      {.data = {2, 16, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 2});
+  Run("two groups of odd size",
+      {.data = {2, 6, 4, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 4, .groups = 2});
+  Run("depthwise",
+      {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16});
+  Run("depthwise, odd",
+      {.data = {1, 5, 5, 5},
+       .kernel = {3, 3},
+       .pad = {1, 1},
+       .filters = 5,
+       .groups = 5,
+       .bias = false},
+      {"ref"});
+  Run("depthwise with two filters each",
+      {.data = {1, 4, 5, 5}, .kernel = {3, 3}, .filters = 8, .groups = 4}, {"ref"});
 }
 
 TEST_CASE("Convolution: small, empty, other types") {
   Run("one of everything", {.data = {1, 1, 1, 1}, .kernel = {1, 1}, .filters = 1}, {"ref"});
   Run("no images", {.data = {0, 3, 4, 4}, .kernel = {3, 3}, .filters = 2}, {"ref"});
-  OperatorCase c = CaseOf("narrow types", {.data = {1, 2, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3});
+  OperatorCase c =
+      CaseOf("narrow types", {.data = {1, 2, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3});
   c.types = {DType::kFloat16, DType::kBfloat16};
   RunCase(c);
 }
@@ -200,19 +246,28 @@ TEST_CASE("Convolution: bfloat16 with a float32 bias, by oneDNN if the processor
     c.types = {DType::kBfloat16};
     if (net.bias) c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
     const CaseReport report = RunCase(c);
-    if (always && OneDnnVersion() != "" && WhyNoBfloat16().empty()) CHECK(KernelRan(report, "onednn"));
+    if (always && OneDnnVersion() != "" && WhyNoBfloat16().empty())
+      CHECK(KernelRan(report, "onednn"));
   };
   run("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16}, true);
   run("1x1", {.data = {2, 32, 4, 4}, .kernel = {1, 1}, .filters = 16, .bias = false}, true);
-  run("1x1, strided", {.data = {2, 16, 5, 5}, .kernel = {1, 1}, .stride = {2, 2}, .filters = 32, .bias = false}, true);
-  run("three channels", {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16}, true);
-  run("channels that are not a multiple of a block", {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13}, true);
-  run("depthwise", {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16}, false);
+  run("1x1, strided",
+      {.data = {2, 16, 5, 5}, .kernel = {1, 1}, .stride = {2, 2}, .filters = 32, .bias = false},
+      true);
+  run("three channels",
+      {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16},
+      true);
+  run("channels that are not a multiple of a block",
+      {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13}, true);
+  run("depthwise",
+      {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16}, false);
 }
 
 TEST_CASE("Convolution: one type, except for a float32 bias with narrow data") {
-  const auto conv = TestRegistry().Create("Convolution", {{"kernel", "(3, 3)"}, {"num_filter", "8"}});
-  std::vector<DType> in{DType::kBfloat16, DType::kUnknown, DType::kFloat32}, out{DType::kUnknown}, aux;
+  const auto conv =
+      TestRegistry().Create("Convolution", {{"kernel", "(3, 3)"}, {"num_filter", "8"}});
+  std::vector<DType> in{DType::kBfloat16, DType::kUnknown, DType::kFloat32}, out{DType::kUnknown},
+      aux;
   CHECK(conv->InferType(&in, &out, &aux));
   CHECK(in == std::vector<DType>{DType::kBfloat16, DType::kBfloat16, DType::kFloat32});
   CHECK(out[0] == DType::kBfloat16);
@@ -232,7 +287,8 @@ TEST_CASE("Convolution: one type, except for a float32 bias with narrow data") {
 }
 
 TEST_CASE("Convolution: inference") {
-  OperatorCase c = CaseOf("inference", {.data = {2, 16, 6, 6}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16});
+  OperatorCase c =
+      CaseOf("inference", {.data = {2, 16, 6, 6}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16});
   c.is_train = false;
   c.backward = false;
   c.must_accept = {"ref", "onednn"};
@@ -244,13 +300,57 @@ TEST_CASE("_ConvolutionActivation: with and without sum") {
     for (bool sum : {false, true}) {
       const std::string name = std::string(act) + (sum ? " with sum" : "");
       const bool bias = !sum;
-      Run(name, {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .bias = bias, .act = act, .sum = sum});
-      Run(name + ", 1x1 strided", {.data = {2, 16, 5, 5}, .kernel = {1, 1}, .stride = {2, 2}, .filters = 32, .act = act, .sum = sum});
-      Run(name + ", depthwise", {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16, .act = act, .sum = sum});
-      Run(name + ", odd", {.data = {1, 5, 4, 5}, .kernel = {2, 3}, .filters = 3, .bias = bias, .act = act, .sum = sum}, {"ref"});
-      Run(name + ", few channels", {.data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act, .sum = sum}, {"ref", "image_blocked"});
-      RunWinograd(name + ", Winograd", {.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50, .bias = bias, .act = act, .sum = sum}, true);
-      OperatorCase c = CaseOf(name + ", bfloat16", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .act = act, .sum = sum});
+      Run(name, {.data = {2, 16, 6, 5},
+                 .kernel = {3, 3},
+                 .pad = {1, 1},
+                 .filters = 16,
+                 .bias = bias,
+                 .act = act,
+                 .sum = sum});
+      Run(name + ", 1x1 strided", {.data = {2, 16, 5, 5},
+                                   .kernel = {1, 1},
+                                   .stride = {2, 2},
+                                   .filters = 32,
+                                   .act = act,
+                                   .sum = sum});
+      Run(name + ", depthwise", {.data = {2, 16, 5, 5},
+                                 .kernel = {3, 3},
+                                 .pad = {1, 1},
+                                 .filters = 16,
+                                 .groups = 16,
+                                 .act = act,
+                                 .sum = sum});
+      Run(name + ", odd",
+          {.data = {1, 5, 4, 5},
+           .kernel = {2, 3},
+           .filters = 3,
+           .bias = bias,
+           .act = act,
+           .sum = sum},
+          {"ref"});
+      Run(name + ", few channels",
+          {.data = {32, 2, 5, 4},
+           .kernel = {3, 3},
+           .pad = {1, 1},
+           .filters = 3,
+           .act = act,
+           .sum = sum},
+          {"ref", "image_blocked"});
+      RunWinograd(name + ", Winograd",
+                  {.data = {2, 41, 15, 13},
+                   .kernel = {3, 3},
+                   .pad = {1, 1},
+                   .filters = 50,
+                   .bias = bias,
+                   .act = act,
+                   .sum = sum},
+                  true);
+      OperatorCase c = CaseOf(name + ", bfloat16", {.data = {2, 16, 6, 5},
+                                                    .kernel = {3, 3},
+                                                    .pad = {1, 1},
+                                                    .filters = 16,
+                                                    .act = act,
+                                                    .sum = sum});
       c.types = {DType::kBfloat16};
       c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
       RunCase(c);
@@ -267,12 +367,22 @@ void RunButOneDnn(const OperatorCase& c) {
 
 TEST_CASE("_ConvolutionActivation: a NaN passes the activations of our kernels") {
   for (const char* act : {"relu", "relu6"}) {
-    for (const Net& net : {Net{.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .act = act},
-                           Net{.data = {2, 16, 5, 5}, .kernel = {1, 1}, .filters = 32, .act = act},
-                           Net{.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16, .act = act},
-                           Net{.data = {1, 5, 4, 5}, .kernel = {2, 3}, .filters = 3, .act = act},
-                           Net{.data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act},
-                           Net{.data = {2, 41, 15, 13}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 50, .act = act}}) {
+    for (const Net& net :
+         {Net{.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .act = act},
+          Net{.data = {2, 16, 5, 5}, .kernel = {1, 1}, .filters = 32, .act = act},
+          Net{.data = {2, 16, 5, 5},
+          .kernel = {3, 3},
+          .pad = {1, 1},
+          .filters = 16,
+          .groups = 16,
+          .act = act},
+          Net{.data = {1, 5, 4, 5}, .kernel = {2, 3}, .filters = 3, .act = act},
+          Net{.data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act},
+          Net{.data = {2, 41, 15, 13},
+          .kernel = {3, 3},
+          .pad = {1, 1},
+          .filters = 50,
+          .act = act}}) {
       OperatorCase c = CaseOf(std::string(act) + " of NaN", net);
       // Of one filter: the others are not affected.
       c.inputs = {Uniform(-1, 1), Uniform(-1, 1), Cycle({0.5, std::nan(""), -0.5})};
@@ -285,14 +395,17 @@ TEST_CASE("_ConvolutionActivation: a NaN passes the activations of our kernels")
 }
 
 TEST_CASE("_ConvolutionActivation: no gradient, and no kernel that claims one") {
-  OperatorCase c = CaseOf("no gradient", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .filters = 16, .act = "relu"});
+  OperatorCase c = CaseOf("no gradient",
+                          {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .filters = 16, .act = "relu"});
   c.backward = true;
   const CaseReport report = ExamineCase(c, TestRegistry(), TestBackend());
   CHECK(!report.kernels.empty());
-  for (const KernelOutcome& kernel : report.kernels) CHECK_MESSAGE(!kernel.refusal.empty(), kernel.kernel);
+  for (const KernelOutcome& kernel : report.kernels)
+    CHECK_MESSAGE(!kernel.refusal.empty(), kernel.kernel);
 }
 
-std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs, const std::string& name = "Convolution") {
+std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs,
+                                             const std::string& name = "Convolution") {
   return TestRegistry().Create(name, kwargs);
 }
 
@@ -301,12 +414,15 @@ std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs, const std::st
 TEST_CASE("Convolution: oneDNN takes data in blocks, to and from a layer of one block") {
   if (OneDnnVersion().empty()) return;
   const KernelEntry* onednn = nullptr;
-  for (const KernelEntry* kernel : TestRegistry().Kernels("Convolution", DeviceType::kCPU)) onednn = kernel->name == "onednn" ? kernel : onednn;
+  for (const KernelEntry* kernel : TestRegistry().Kernels("Convolution", DeviceType::kCPU))
+    onednn = kernel->name == "onednn" ? kernel : onednn;
   REQUIRE(onednn);
   for (const auto& [from, to] : {std::pair<int64_t, int64_t>{32, 16}, {16, 96}, {192, 16}}) {
     CAPTURE(from);
-    const auto property = Make({{"kernel", "(1, 1)"}, {"num_filter", std::to_string(to)}, {"no_bias", "True"}});
-    const std::vector<TensorSpec> in{{{2, from, 8, 8}, DType::kFloat32, Layout()}, {{to, from, 1, 1}, DType::kFloat32, Layout()}};
+    const auto property =
+        Make({{"kernel", "(1, 1)"}, {"num_filter", std::to_string(to)}, {"no_bias", "True"}});
+    const std::vector<TensorSpec> in{{{2, from, 8, 8}, DType::kFloat32, Layout()},
+                                     {{to, from, 1, 1}, DType::kFloat32, Layout()}};
     const std::vector<TensorSpec> out{{{2, to, 8, 8}, DType::kFloat32, Layout()}};
     const std::vector<OpReqType> write(2, OpReqType::kWriteTo);
     std::vector<std::optional<Layout>> offered(2);
@@ -327,7 +443,9 @@ TEST_CASE("Convolution: oneDNN takes data in blocks, to and from a layer of one 
 }
 
 TEST_CASE("Convolution: shapes are inferred in both directions") {
-  const auto conv = Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "2"}, {"pad", "(1, 1)"}}, "Convolution_v1");
+  const auto conv =
+      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "2"}, {"pad", "(1, 1)"}},
+           "Convolution_v1");
   std::vector<TShape> in(3), out(1), aux;
   in[0] = {-1, 4, 10, 12};
   CHECK_FALSE(conv->InferShape(&in, &out, &aux));
@@ -351,14 +469,22 @@ TEST_CASE("Convolution: shapes are inferred in both directions") {
 }
 
 TEST_CASE("Convolution: invalid parameters are rejected by name") {
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3,)"}, {"num_filter", "8"}}), doctest::Contains("2-D"), Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"layout", "NHWC"}}), doctest::Contains("NCHW"), Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "3"}}), doctest::Contains("num_group"), Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"stride", "(1, 1, 1)"}}), doctest::Contains("stride"), Error);
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3,)"}, {"num_filter", "8"}}), doctest::Contains("2-D"),
+                       Error);
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"layout", "NHWC"}}),
+                       doctest::Contains("NCHW"), Error);
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "3"}}),
+                       doctest::Contains("num_group"), Error);
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"stride", "(1, 1, 1)"}}),
+                       doctest::Contains("stride"), Error);
   std::vector<TShape> in{{1, 1, 2, 2}, TShape(), TShape()}, out(1), aux;
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux), doctest::Contains("exceeds"), Error);
+  CHECK_THROWS_WITH_AS(
+      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux),
+      doctest::Contains("exceeds"), Error);
   in = {{1, 4, 8, 8}, {8, 3, 3, 3}, TShape()};
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux), doctest::Contains("weight"), Error);
+  CHECK_THROWS_WITH_AS(
+      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux),
+      doctest::Contains("weight"), Error);
 }
 
 }  // namespace

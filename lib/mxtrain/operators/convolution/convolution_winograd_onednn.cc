@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 3x3 convolution by Winograd's method under Math::kFast: the forward pass and the gradient of the
 // data by winograd.h, the gradient of the weights by oneDNN. In training the weights are packed in
 // each pass, from their canonical layout; in inference they are prepacked.
@@ -34,10 +35,14 @@ struct Setup {
   // the workspace.
   int64_t weight_bytes = 0, bias_bytes = 0;
 
-  int64_t forward_workspace() const { return (packed ? 0 : RoundUp(forward.packed_bytes())) + forward.workspace_bytes(); }
+  int64_t forward_workspace() const {
+    return (packed ? 0 : RoundUp(forward.packed_bytes())) + forward.workspace_bytes();
+  }
   int64_t backward_workspace() const {
-    const int64_t data = wanted.data ? RoundUp(backward.packed_bytes()) + backward.workspace_bytes() : 0;
-    const int64_t by_weights = weights ? RoundUp(weights->scratchpad_bytes()) + RoundUp(weight_bytes) + bias_bytes : 0;
+    const int64_t data =
+        wanted.data ? RoundUp(backward.packed_bytes()) + backward.workspace_bytes() : 0;
+    const int64_t by_weights =
+        weights ? RoundUp(weights->scratchpad_bytes()) + RoundUp(weight_bytes) + bias_bytes : 0;
     return std::max(data, by_weights);
   }
 };
@@ -48,8 +53,8 @@ class WinogradConvolution final : public Operator {
     if (s_.weights) weights_ = s_.weights->Make();
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     winograd::Ending ending;
     if (s_.arguments.bias) ending.bias = in[P::kBias].dptr<float>();
@@ -59,8 +64,9 @@ class WinogradConvolution final : public Operator {
     Correlate(s_.forward, ctx, in[P::kData], in[P::kWeight], s_.packed, ending, out[0]);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (weights_) WeightGradient(ctx, out_grad[0], in[P::kData], req, in_grad);
     if (s_.wanted.data && req[P::kData] != OpReqType::kNullOp) {
       winograd::Ending ending;
@@ -70,8 +76,9 @@ class WinogradConvolution final : public Operator {
   }
 
  private:
-  static void Correlate(const winograd::Pass& pass, const OpContext& ctx, const TBlob& source, const TBlob& weight, bool is_packed,
-                        const winograd::Ending& ending, const TBlob& out) {
+  static void Correlate(const winograd::Pass& pass, const OpContext& ctx, const TBlob& source,
+                        const TBlob& weight, bool is_packed, const winograd::Ending& ending,
+                        const TBlob& out) {
     auto* workspace = static_cast<char*>(ctx.workspace.data);
     const auto* packed = static_cast<const float*>(weight.data);
     if (!is_packed) {
@@ -82,29 +89,35 @@ class WinogradConvolution final : public Operator {
     pass.Run(source.dptr<float>(), packed, out.dptr<float>(), ending, workspace);
   }
 
-  void WeightGradient(const OpContext& ctx, const TBlob& head, const TBlob& data, std::span<const OpReqType> req,
-                      std::span<const TBlob> in_grad) const {
+  void WeightGradient(const OpContext& ctx, const TBlob& head, const TBlob& data,
+                      std::span<const OpReqType> req, std::span<const TBlob> in_grad) const {
     char* spare = static_cast<char*>(ctx.workspace.data) + RoundUp(s_.weights->scratchpad_bytes());
     void* weight = s_.weight_bytes > 0 ? spare : in_grad[P::kWeight].data;
-    void* bias = !s_.wanted.bias ? nullptr : s_.bias_bytes > 0 ? spare + RoundUp(s_.weight_bytes) : in_grad[P::kBias].data;
+    void* bias = !s_.wanted.bias     ? nullptr
+                 : s_.bias_bytes > 0 ? spare + RoundUp(s_.weight_bytes)
+                                     : in_grad[P::kBias].data;
     weights_->Execute({{Arg::kSrc, data.data},
                        {Arg::kDiffDst, head.data},
                        {Arg::kDiffWeights, weight},
                        {Arg::kDiffBias, bias},
                        {Arg::kScratchpad, ctx.workspace.data}});
-    if (s_.wanted.weight && s_.weight_bytes > 0) Deliver(ctx, weight, req[P::kWeight], in_grad[P::kWeight]);
+    if (s_.wanted.weight && s_.weight_bytes > 0)
+      Deliver(ctx, weight, req[P::kWeight], in_grad[P::kWeight]);
     if (s_.wanted.bias && s_.bias_bytes > 0) Deliver(ctx, bias, req[P::kBias], in_grad[P::kBias]);
   }
 
-  static void Deliver(const OpContext& ctx, const void* values, OpReqType req, const TBlob& gradient) {
-    Map<float>(ctx.run_ctx, gradient, req, [from = static_cast<const float*>(values)](int64_t i) { return from[i]; });
+  static void Deliver(const OpContext& ctx, const void* values, OpReqType req,
+                      const TBlob& gradient) {
+    Map<float>(ctx.run_ctx, gradient, req,
+               [from = static_cast<const float*>(values)](int64_t i) { return from[i]; });
   }
 
   const Setup s_;
   std::unique_ptr<onednn::Primitive> weights_;
 };
 
-Expected<onednn::Descriptor, Refusal> WeightGradientOf(const ConvolutionSettings& settings, const PlanRequest& request, Backend& backend,
+Expected<onednn::Descriptor, Refusal> WeightGradientOf(const ConvolutionSettings& settings,
+                                                       const PlanRequest& request, Backend& backend,
                                                        Layout images, Layout weights, bool bias) {
   onednn::Convolution c;
   c.src = {request.in[P::kData].shape, images};
@@ -117,7 +130,8 @@ Expected<onednn::Descriptor, Refusal> WeightGradientOf(const ConvolutionSettings
   c.winograd_weights = true;
   onednn::Result result = onednn::ConvolutionBackwardWeights(backend, c);
   if (!result) return result.error();
-  if (weighted::Penalty(*result) > 0) return Refusal{"oneDNN has no direct kernel for the weight gradient"};
+  if (weighted::Penalty(*result) > 0)
+    return Refusal{"oneDNN has no direct kernel for the weight gradient"};
   return *result;
 }
 
@@ -130,10 +144,12 @@ std::string WhySlow(const Setup& setup, bool training) {
     direct += setup.backward.DirectCost();
   }
   if (cost <= kWorthwhile * direct) return "";
-  return format("the direct kernel is faster: {:.0f} versus {:.0f} core microseconds", direct / 1000, cost / 1000);
+  return format("the direct kernel is faster: {:.0f} versus {:.0f} core microseconds",
+                direct / 1000, cost / 1000);
 }
 
-Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanRequest& request,
+                                     Backend& backend) {
   if (request.math == Math::kExact) return Refusal{"train.math is exact"};
   if (request.in[P::kData].type != DType::kFloat32) return Refusal{"float32 only"};
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
@@ -142,7 +158,8 @@ Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanReq
   if (std::string why = weighted::WhyNot(request, arguments); !why.empty()) return Refusal{why};
   const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
   if (std::string why = winograd::WhyNot(geometry); !why.empty()) return Refusal{why};
-  const Layout images = backend.Intern(winograd::ImageLayout()), weights = backend.Intern(winograd::WeightLayout());
+  const Layout images = backend.Intern(winograd::ImageLayout()),
+               weights = backend.Intern(winograd::WeightLayout());
 
   const bool training = request.is_train || request.needs_backward;
   Setup setup{winograd::Pass(geometry, false, request.threads),
@@ -155,11 +172,13 @@ Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanReq
               {}};
   if (std::string why = WhySlow(setup, training); !why.empty()) return Refusal{why};
   if (setup.wanted.weights()) {
-    const auto found = WeightGradientOf(settings, request, backend, images, weights, setup.wanted.bias);
+    const auto found =
+        WeightGradientOf(settings, request, backend, images, weights, setup.wanted.bias);
     if (!found) return found.error();
     setup.weights = *found;
     const auto adds = [&](size_t i) { return request.grad_req[i] == OpReqType::kAddTo; };
-    if (!setup.wanted.weight || adds(P::kWeight)) setup.weight_bytes = weights.Bytes(request.in[P::kWeight].shape, DType::kFloat32);
+    if (!setup.wanted.weight || adds(P::kWeight))
+      setup.weight_bytes = weights.Bytes(request.in[P::kWeight].shape, DType::kFloat32);
     if (setup.wanted.bias && adds(P::kBias)) setup.bias_bytes = request.in[P::kBias].Bytes();
   }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Loops of a convolution over blocked images, [N / b, C, H, W, b]: a vector holds the same cell of
 // b images, so vectors are full with any number of channels. Stride 1, dilation 1.
@@ -12,13 +13,14 @@ int64_t Width();
 // Filters that CorrelateRow processes at a time: the tile that wastes least of `filters`.
 int64_t TileOf(int64_t filters);
 
-// out[f, y, x, n] = bias[f] + sum over c, i, j of source[c, y + i - shift, x + j - shift, n] * weight[f, c, i, j], zero outside the source.
-// Forward: shift = pad. Gradient of the data: channels and filters exchanged, filters rotated by
-// 180 degrees, shift = kernel - 1 - pad.
+// out[f, y, x, n] = bias[f] + sum over c, i, j of source[c, y + i - shift, x + j - shift, n] *
+// weight[f, c, i, j], zero outside the source. Forward: shift = pad. Gradient of the data: channels
+// and filters exchanged, filters rotated by 180 degrees, shift = kernel - 1 - pad.
 struct Correlation {
   const float* source;
   int64_t channels, height, width;
-  const float* packed;  // [tiles, channels, kernel, kernel, tile]: filters of a tile innermost, zeros after the last one
+  const float* packed;  // [tiles, channels, kernel, kernel, tile]: filters of a tile innermost,
+                        // zeros after the last one
   const float* bias;    // [filters], or null
   float* out;
   int64_t filters, tile, out_height, out_width;
@@ -30,7 +32,8 @@ inline constexpr int64_t kBlocksAtATime = 2;
 // Row y of the outputs of one tile, for `blocks` (1 or 2) blocks of images starting at `block`.
 void CorrelateRow(const Correlation& c, int64_t tile, int64_t y, int64_t block, int64_t blocks);
 
-// sums[f, i, j] = sum over y, x, n of head[first + f, y, x, n] * image[channel, y + i - pad, x + j - pad, n].
+// sums[f, i, j] = sum over y, x, n of head[first + f, y, x, n] * image[channel, y + i - pad, x + j
+// - pad, n].
 struct WeightGradient {
   const float *image, *head;
   int64_t blocks, channels, filters, height, width, out_height, out_width;
@@ -39,7 +42,8 @@ struct WeightGradient {
 inline constexpr int64_t kMaxWindow = 64;  // cells of a window
 // Filters that GradientOf processes at a time: this many, or one.
 int64_t GradientTile();
-void GradientOf(const WeightGradient& g, int64_t channel, int64_t first, int64_t filters, float* sums);
+void GradientOf(const WeightGradient& g, int64_t channel, int64_t first, int64_t filters,
+                float* sums);
 
 // Sum of n floats, a multiple of Width().
 float SumOf(const float* data, int64_t n);

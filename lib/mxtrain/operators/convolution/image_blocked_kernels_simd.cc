@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // image_blocked_kernels.h, compiled once per instruction set; the best supported set is selected at
 // run time.
 #undef HWY_TARGET_INCLUDE
@@ -29,7 +30,8 @@ int64_t LaneCount() {
 }
 int64_t FilterTile(int64_t filters) {
   const auto padded = [filters](int64_t tile) { return (filters + tile - 1) / tile * tile; };
-  return *std::min_element(std::begin(kTiles), std::end(kTiles), [&](int a, int b) { return padded(a) < padded(b); });
+  return *std::min_element(std::begin(kTiles), std::end(kTiles),
+                           [&](int a, int b) { return padded(a) < padded(b); });
 }
 int64_t FilterTileOfGradient() {
   return kGradientTile;
@@ -43,7 +45,8 @@ struct Taps {
 };
 
 template <int kFilters, int kBlocks>
-HWY_INLINE void CorrelateCell(const Correlation& c, const float* packed, int64_t first, int64_t y, int64_t x, int64_t block) {
+HWY_INLINE void CorrelateCell(const Correlation& c, const float* packed, int64_t first, int64_t y,
+                              int64_t x, int64_t block) {
   const Tag d;
   const int64_t source_block = c.channels * c.height * c.width * kLanes;
   const float* source = c.source + block * source_block;
@@ -53,11 +56,15 @@ HWY_INLINE void CorrelateCell(const Correlation& c, const float* packed, int64_t
 #pragma GCC unroll 2
     for (int v = 0; v < kBlocks; ++v) sums[f][v] = hn::Zero(d);
   }
-  const Taps rows(y, c.shift[0], c.kernel[0], c.height), columns(x, c.shift[1], c.kernel[1], c.width);
+  const Taps rows(y, c.shift[0], c.kernel[0], c.height),
+      columns(x, c.shift[1], c.kernel[1], c.width);
   for (int64_t channel = 0; channel < c.channels; ++channel) {
     for (int64_t i = rows.first; i < rows.last; ++i) {
-      const float* cell = source + ((channel * c.height + y + i - c.shift[0]) * c.width + x + columns.first - c.shift[1]) * kLanes;
-      const float* weight = packed + ((channel * c.kernel[0] + i) * c.kernel[1] + columns.first) * kFilters;
+      const float* cell = source + ((channel * c.height + y + i - c.shift[0]) * c.width + x +
+                                    columns.first - c.shift[1]) *
+                                       kLanes;
+      const float* weight =
+          packed + ((channel * c.kernel[0] + i) * c.kernel[1] + columns.first) * kFilters;
       for (int64_t j = columns.first; j < columns.last; ++j, cell += kLanes, weight += kFilters) {
         Vector cells[kBlocks];
 #pragma GCC unroll 2
@@ -111,10 +118,11 @@ struct Region {
   int64_t top, bottom, first, last;
 };
 
-// sums[f * step + t] += the products of head f with the cells under tap j + t of row i, over a region of one block.
+// sums[f * step + t] += the products of head f with the cells under tap j + t of row i, over a
+// region of one block.
 template <int kFilters, int kTaps>
-HWY_INLINE void AddTaps(const WeightGradient& g, const Region& region, const float* image, const float* head, int64_t i, int64_t j,
-                        float* sums, int64_t step) {
+HWY_INLINE void AddTaps(const WeightGradient& g, const Region& region, const float* image,
+                        const float* head, int64_t i, int64_t j, float* sums, int64_t step) {
   const Tag d;
   const int64_t plane = g.out_height * g.out_width * kLanes;
   Vector total[kFilters][kTaps];
@@ -125,7 +133,8 @@ HWY_INLINE void AddTaps(const WeightGradient& g, const Region& region, const flo
   }
   for (int64_t y = region.top; y < region.bottom; ++y) {
     const float* h = head + (y * g.out_width + region.first) * kLanes;
-    const float* cell = image + ((y + i - g.pad[0]) * g.width + region.first + j - g.pad[1]) * kLanes;
+    const float* cell =
+        image + ((y + i - g.pad[0]) * g.width + region.first + j - g.pad[1]) * kLanes;
     for (int64_t x = region.first; x < region.last; ++x, h += kLanes, cell += kLanes) {
       Vector cells[kTaps];
 #pragma GCC unroll 5
@@ -147,9 +156,11 @@ HWY_INLINE void AddTaps(const WeightGradient& g, const Region& region, const flo
 
 // Taps [j, j + kTaps) of row i: together if all are inside the image, one by one at its borders.
 template <int kFilters, int kTaps>
-void AddKernel(const WeightGradient& g, const float* image, const float* head, int64_t i, int64_t j, float* sums) {
+void AddKernel(const WeightGradient& g, const float* image, const float* head, int64_t i, int64_t j,
+               float* sums) {
   const int64_t step = g.kernel[0] * g.kernel[1];
-  Region region{std::max<int64_t>(0, g.pad[0] - i), std::min(g.out_height, g.height + g.pad[0] - i), 0, 0};
+  Region region{std::max<int64_t>(0, g.pad[0] - i), std::min(g.out_height, g.height + g.pad[0] - i),
+                0, 0};
   const auto first = [&](int64_t tap) { return std::max<int64_t>(0, g.pad[1] - tap); };
   const auto last = [&](int64_t tap) { return std::min(g.out_width, g.width + g.pad[1] - tap); };
   const int64_t inner_first = first(j), inner_last = std::max(last(j + kTaps - 1), inner_first);
@@ -159,7 +170,8 @@ void AddKernel(const WeightGradient& g, const float* image, const float* head, i
     AddTaps<kFilters, kTaps>(g, region, image, head, i, j, row, step);
   }
   for (int64_t t = 0; t < kTaps; ++t) {
-    for (const auto& [begin, end] : {std::pair{first(j + t), std::min(inner_first, last(j + t))}, {std::max(inner_last, first(j + t)), last(j + t)}}) {
+    for (const auto& [begin, end] : {std::pair{first(j + t), std::min(inner_first, last(j + t))},
+                                     {std::max(inner_last, first(j + t)), last(j + t)}}) {
       if (begin >= end) continue;
       region.first = begin, region.last = end;
       AddTaps<kFilters, 1>(g, region, image, head, i, j + t, row + t * kLanes, step);
@@ -172,17 +184,28 @@ void AddWindow(const WeightGradient& g, const float* image, const float* head, f
   for (int64_t i = 0; i < g.kernel[0]; ++i) {
     for (int64_t j = 0; j < g.kernel[1]; j += kMaxTaps) {
       switch (std::min(kMaxTaps, g.kernel[1] - j)) {
-        case 1: AddKernel<kFilters, 1>(g, image, head, i, j, sums); break;
-        case 2: AddKernel<kFilters, 2>(g, image, head, i, j, sums); break;
-        case 3: AddKernel<kFilters, 3>(g, image, head, i, j, sums); break;
-        case 4: AddKernel<kFilters, 4>(g, image, head, i, j, sums); break;
-        default: AddKernel<kFilters, kMaxTaps>(g, image, head, i, j, sums); break;
+        case 1:
+          AddKernel<kFilters, 1>(g, image, head, i, j, sums);
+          break;
+        case 2:
+          AddKernel<kFilters, 2>(g, image, head, i, j, sums);
+          break;
+        case 3:
+          AddKernel<kFilters, 3>(g, image, head, i, j, sums);
+          break;
+        case 4:
+          AddKernel<kFilters, 4>(g, image, head, i, j, sums);
+          break;
+        default:
+          AddKernel<kFilters, kMaxTaps>(g, image, head, i, j, sums);
+          break;
       }
     }
   }
 }
 
-void Gradient(const WeightGradient& g, int64_t channel, int64_t first, int64_t filters, float* result) {
+void Gradient(const WeightGradient& g, int64_t channel, int64_t first, int64_t filters,
+              float* result) {
   HWY_ALIGN float sums[kGradientTile * kMaxWindow * kLanes];
   const int64_t count = filters * g.kernel[0] * g.kernel[1];
   std::fill_n(sums, count * kLanes, 0.0f);
@@ -196,7 +219,8 @@ void Gradient(const WeightGradient& g, int64_t channel, int64_t first, int64_t f
     }
   }
   const Tag d;
-  for (int64_t k = 0; k < count; ++k) result[k] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + k * kLanes)));
+  for (int64_t k = 0; k < count; ++k)
+    result[k] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + k * kLanes)));
 }
 
 float Total(const float* data, int64_t n) {
@@ -237,7 +261,8 @@ int64_t GradientTile() {
 void CorrelateRow(const Correlation& c, int64_t tile, int64_t y, int64_t block, int64_t blocks) {
   HWY_DYNAMIC_DISPATCH(RowOfTile)(c, tile, y, block, blocks);
 }
-void GradientOf(const WeightGradient& g, int64_t channel, int64_t first, int64_t filters, float* sums) {
+void GradientOf(const WeightGradient& g, int64_t channel, int64_t first, int64_t filters,
+                float* sums) {
   HWY_DYNAMIC_DISPATCH(Gradient)(g, channel, first, filters, sums);
 }
 float SumOf(const float* data, int64_t n) {

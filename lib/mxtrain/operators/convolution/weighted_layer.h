@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Layers with data, a weight and an optional bias by oneDNN: Convolution and FullyConnected. The
 // weight has one canonical layout, that of the forward pass, which its gradient shares; backward
@@ -41,20 +42,24 @@ struct Builders {
 int Penalty(const onednn::Descriptor& descriptor);
 
 template <typename Record>
-Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, Record record, const Wanted& wanted) {
+Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, Record record,
+                              const Wanted& wanted) {
   const onednn::Result forward = build.forward(backend, record);
   if (!forward) return forward.error();
   Choice choice{*forward, {}, {}, Penalty(*forward)};
   record.src.layout = forward->LayoutOf(onednn::Arg::kSrc);
   record.dst.layout = forward->LayoutOf(onednn::Arg::kDst);
-  const auto add = [&choice](const onednn::Result& result, std::optional<onednn::Descriptor>* into) {
+  const auto add = [&choice](const onednn::Result& result,
+                             std::optional<onednn::Descriptor>* into) {
     if (!result) return false;
     *into = *result;
     choice.penalty += Penalty(*result);
     return true;
   };
   if (wanted.data) {
-    record.weights.layout = build.second_layout ? std::nullopt : std::optional(forward->LayoutOf(onednn::Arg::kWeights));
+    record.weights.layout = build.second_layout
+                                ? std::nullopt
+                                : std::optional(forward->LayoutOf(onednn::Arg::kWeights));
     const onednn::Result data = build.backward_data(backend, record);
     if (!add(data, &choice.backward_data)) return data.error();
   }
@@ -63,7 +68,9 @@ Expected<Choice, Refusal> Try(Backend& backend, const Builders<Record>& build, R
     // a plain gradient.
     const Layout layout = forward->LayoutOf(onednn::Arg::kWeights);
     const bool narrow = record.weights.type != DType::kFloat32;
-    record.weights = {record.weights.shape, narrow && !layout.plain() ? std::nullopt : std::optional(layout), DType::kFloat32};
+    record.weights = {record.weights.shape,
+                      narrow && !layout.plain() ? std::nullopt : std::optional(layout),
+                      DType::kFloat32};
     record.bias = wanted.bias;
     const onednn::Result weights = build.backward_weights(backend, record);
     if (!add(weights, &choice.backward_weights)) return weights.error();
@@ -80,7 +87,7 @@ struct Arguments {
 // "" if oneDNN can be tried.
 std::string WhyNot(const PlanRequest& request, const Arguments& arguments);
 // The plan of a choice, complete with `make`.
-Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted,
-            const Arguments& arguments);
+Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice,
+            const Wanted& wanted, const Arguments& arguments);
 
 }  // namespace mxtrain::weighted

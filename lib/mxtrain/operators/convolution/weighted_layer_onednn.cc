@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/convolution/weighted_layer.h"
 
 #include <algorithm>
@@ -26,8 +27,8 @@ class WeightedLayer final : public Operator {
     }
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     if (arguments_.sum) CopyBlob(ctx.run_ctx, OpReqType::kWriteTo, in.back(), out[0]);
     forward_->Execute({{Arg::kSrc, in[kData].data},
@@ -37,16 +38,18 @@ class WeightedLayer final : public Operator {
                        {Arg::kScratchpad, ctx.workspace.data}});
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (wanted_.weights()) {
       // Only the bias is wanted: the gradient of the weights goes into the workspace.
       void* spare = static_cast<char*>(ctx.workspace.data) + spare_offset_;
-      backward_weights_->Execute({{Arg::kSrc, in[kData].data},
-                                  {Arg::kDiffDst, out_grad[0].data},
-                                  {Arg::kDiffWeights, wanted_.weight ? in_grad[kWeight].data : spare},
-                                  {Arg::kDiffBias, wanted_.bias ? in_grad[kBias].data : nullptr},
-                                  {Arg::kScratchpad, ctx.workspace.data}});
+      backward_weights_->Execute(
+          {{Arg::kSrc, in[kData].data},
+           {Arg::kDiffDst, out_grad[0].data},
+           {Arg::kDiffWeights, wanted_.weight ? in_grad[kWeight].data : spare},
+           {Arg::kDiffBias, wanted_.bias ? in_grad[kBias].data : nullptr},
+           {Arg::kScratchpad, ctx.workspace.data}});
     }
     if (wanted_.data && req[kData] != OpReqType::kNullOp) {
       backward_data_->Execute({{Arg::kDiffDst, out_grad[0].data},
@@ -78,7 +81,8 @@ void PlanBackward(const Choice& choice, Wanted wanted, const PlanRequest& reques
   if (choice.backward_weights) {
     int64_t bytes = choice.backward_weights->scratchpad_bytes();
     const Layout gradient = choice.backward_weights->LayoutOf(Arg::kDiffWeights);
-    if (!wanted.weight) bytes = RoundUp(bytes) + gradient.Bytes(request.in[kWeight].shape, DType::kFloat32);
+    if (!wanted.weight)
+      bytes = RoundUp(bytes) + gradient.Bytes(request.in[kWeight].shape, DType::kFloat32);
     plan->backward_workspace = std::max(plan->backward_workspace, bytes);
     if (wanted.weight && request.in[kWeight].type != DType::kFloat32) {
       plan->grad_form.assign(request.in.size(), std::nullopt);
@@ -91,7 +95,8 @@ void PlanBackward(const Choice& choice, Wanted wanted, const PlanRequest& reques
 
 Wanted::Wanted(const PlanRequest& request) {
   const auto want = [&](size_t i) {
-    return request.needs_backward && i < request.grad_req.size() && request.grad_req[i] != OpReqType::kNullOp;
+    return request.needs_backward && i < request.grad_req.size() &&
+           request.grad_req[i] != OpReqType::kNullOp;
   };
   data = want(kData);
   weight = want(kWeight);
@@ -118,8 +123,8 @@ std::string WhyNot(const PlanRequest& request, const Arguments& arguments) {
   return "";
 }
 
-Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice, const Wanted& wanted,
-            const Arguments& arguments) {
+Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice,
+            const Wanted& wanted, const Arguments& arguments) {
   Plan plan = PlainPlan(property, request);
   plan.in[kData] = choice.forward.LayoutOf(Arg::kSrc);
   plan.in[kWeight] = choice.forward.LayoutOf(Arg::kWeights);
@@ -128,9 +133,12 @@ Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const 
   plan.forward_workspace = choice.forward.scratchpad_bytes();
   if (request.needs_backward) PlanBackward(choice, wanted, request, &plan);
   constexpr double kMultiplyAddsPerNanosecond = 25;  // per core
-  const double work = property.ForwardFlops({request.in[kData].shape, request.in[kWeight].shape}, {request.out[0].shape});
+  const double work = property.ForwardFlops({request.in[kData].shape, request.in[kWeight].shape},
+                                            {request.out[0].shape});
   plan.cost += work / (kMultiplyAddsPerNanosecond * std::max(request.threads, 1));
-  plan.make = [choice, wanted, arguments] { return std::make_unique<WeightedLayer>(choice, wanted, arguments); };
+  plan.make = [choice, wanted, arguments] {
+    return std::make_unique<WeightedLayer>(choice, wanted, arguments);
+  };
   return plan;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Types of layers with data, a weight and an optional bias.
 #include <vector>
@@ -9,7 +10,8 @@ namespace mxtrain::weighted {
 
 // InferType of Convolution and FullyConnected: one type for all, except that the bias of narrow
 // data may be float32.
-bool InferTypes(const OperatorProperty& property, bool has_bias, std::vector<DType>* in, std::vector<DType>* out);
+bool InferTypes(const OperatorProperty& property, bool has_bias, std::vector<DType>* in,
+                std::vector<DType>* out);
 
 // Element i of a bias, or 0 without one (data == nullptr), as a T or as its accumulator type.
 template <typename T, typename A>
@@ -23,7 +25,9 @@ template <typename T>
 struct BiasOfChannel {
   TBlob bias;
   ChannelView view;
-  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const { return BiasAt<T, AccumulatorOf<T>>(bias, view.ChannelOf(i)); }
+  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
+    return BiasAt<T, AccumulatorOf<T>>(bias, view.ChannelOf(i));
+  }
 };
 
 // The gradient of a bias: the sums of the head gradient over its channels, in the type of the bias.
@@ -31,7 +35,9 @@ template <typename T>
 struct HeadOfPlace {
   const T* head;
   MXTRAIN_HD int64_t Of(int64_t channel) const { return channel; }
-  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t place, int64_t) const { return AccumulatorOf<T>(head[place]); }
+  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t place, int64_t) const {
+    return AccumulatorOf<T>(head[place]);
+  }
 };
 template <typename A>
 struct ElementOf {
@@ -39,10 +45,12 @@ struct ElementOf {
   MXTRAIN_HD A operator()(int64_t i) const { return from[i]; }
 };
 template <typename T, typename Device>
-void SumToBias(const Device& device, const TBlob& head, const ChannelView& view, const TBlob& bias_grad, OpReqType req, void* scratch) {
+void SumToBias(const Device& device, const TBlob& head, const ChannelView& view,
+               const TBlob& bias_grad, OpReqType req, void* scratch) {
   using A = AccumulatorOf<T>;
   if (req == OpReqType::kNullOp) return;
-  const A* sums = SumChannels(device, view, HeadOfPlace<T>{head.dptr<T>()}, static_cast<A*>(scratch));
+  const A* sums =
+      SumChannels(device, view, HeadOfPlace<T>{head.dptr<T>()}, static_cast<A*>(scratch));
   if (bias_grad.type == DTypeOf<T>::value) {
     MapOn<T>(device, bias_grad, req, ElementOf<A>{sums});
   } else {
@@ -51,7 +59,8 @@ void SumToBias(const Device& device, const TBlob& head, const ChannelView& view,
 }
 // Size in bytes of its scratch space.
 inline int64_t BytesOfBiasSums(DType type, const ChannelView& view) {
-  return type == DType::kFloat64 ? BytesOfChannelSums<double>(view) : BytesOfChannelSums<float>(view);
+  return type == DType::kFloat64 ? BytesOfChannelSums<double>(view)
+                                 : BytesOfChannelSums<float>(view);
 }
 
 }  // namespace mxtrain::weighted

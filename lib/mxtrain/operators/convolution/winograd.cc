@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/convolution/winograd.h"
 
 #include <algorithm>
@@ -28,7 +29,9 @@ int64_t PackedFloats(int64_t filter_blocks, int64_t channel_blocks) {
 class Packed final : public DerivedLayout {
  public:
   std::string Name() const override { return "winograd4x3:" + std::to_string(BlockSize()); }
-  int64_t Bytes(const TShape& shape, DType) const override { return PackedFloats(Blocks(shape[0]), Blocks(shape[1])) * kFloat; }
+  int64_t Bytes(const TShape& shape, DType) const override {
+    return PackedFloats(Blocks(shape[0]), Blocks(shape[1])) * kFloat;
+  }
   bool Padded(const TShape&) const override { return true; }
 
   void Derive(const TensorSpec& from, const void* source, void* to) const override {
@@ -36,22 +39,27 @@ class Packed final : public DerivedLayout {
     std::vector<int64_t> places[4];
     for (int axis = 0; axis < 4; ++axis) {
       const auto* blocked = static_cast<const BlockedLayout*>(from.layout.desc());
-      places[axis] = blocked ? blocked->OffsetTable(from.shape, axis) : PlainOffsetTable(from.shape, axis);
+      places[axis] =
+          blocked ? blocked->OffsetTable(from.shape, axis) : PlainOffsetTable(from.shape, axis);
     }
     const int64_t b = BlockSize(), filters = from.shape[0], channels = from.shape[1];
     const Packing packing{Blocks(filters), Blocks(channels), false};
     ParallelFor(packing.filter_blocks * packing.channel_blocks, 4, [&](int64_t begin, int64_t end) {
       alignas(64) float block[kTaps * kMaxBlock * kMaxBlock];
       for (int64_t at = begin; at < end; ++at) {
-        const int64_t filter = at / packing.channel_blocks * b, channel = at % packing.channel_blocks * b;
-        const int64_t last_filter = std::min(b, filters - filter), last_channel = std::min(b, channels - channel);
+        const int64_t filter = at / packing.channel_blocks * b,
+                      channel = at % packing.channel_blocks * b;
+        const int64_t last_filter = std::min(b, filters - filter),
+                      last_channel = std::min(b, channels - channel);
         std::fill_n(block, kTaps * b * b, 0.0f);
         for (int64_t tap = 0; tap < kTaps; ++tap) {
           for (int64_t i = 0; i < last_channel; ++i) {
-            const int64_t place = places[1][static_cast<size_t>(channel + i)] + places[2][static_cast<size_t>(tap / kWindow)] +
+            const int64_t place = places[1][static_cast<size_t>(channel + i)] +
+                                  places[2][static_cast<size_t>(tap / kWindow)] +
                                   places[3][static_cast<size_t>(tap % kWindow)];
             for (int64_t o = 0; o < last_filter; ++o) {
-              block[(tap * b + i) * b + o] = weights[place + places[0][static_cast<size_t>(filter + o)]];
+              block[(tap * b + i) * b + o] =
+                  weights[place + places[0][static_cast<size_t>(filter + o)]];
             }
           }
         }
@@ -67,7 +75,8 @@ std::string WhyNot(const ConvolutionGeometry& g) {
   if (BlockSize() == 0) return "vectors of at least eight floats only";
   if (g.groups != 1) return "one group only";
   for (int i = 0; i < 2; ++i) {
-    if (g.kernel[i] != kWindow || g.stride[i] != 1 || g.dilate[i] != 1) return "3x3 windows with stride 1 and dilation 1 only";
+    if (g.kernel[i] != kWindow || g.stride[i] != 1 || g.dilate[i] != 1)
+      return "3x3 windows with stride 1 and dilation 1 only";
     if (g.pad[i] >= kWindow) return "padding smaller than the window only";
   }
   return "";
@@ -120,22 +129,26 @@ void Pass::Pack(const float* weights, float* packed) const {
   ParallelFor(packing.filter_blocks * packing.channel_blocks, 4, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       const int64_t outer_block = at / inner, inner_block = at % inner;
-      PackBlock(packing, weights + at * kTaps * b * b, turned_ ? inner_block : outer_block, turned_ ? outer_block : inner_block, packed);
+      PackBlock(packing, weights + at * kTaps * b * b, turned_ ? inner_block : outer_block,
+                turned_ ? outer_block : inner_block, packed);
     }
   });
 }
 
-void Pass::Run(const float* source, const float* packed, float* out, const Ending& ending, void* workspace) const {
+void Pass::Run(const float* source, const float* packed, float* out, const Ending& ending,
+               void* workspace) const {
   Correlation c{};
   c.source = source, c.packed = packed, c.out = out, c.ending = ending;
   c.channel_blocks = Blocks(channels_), c.height = in_[0], c.width = in_[1];
-  c.filters = filters_, c.filter_blocks = Blocks(filters_), c.out_height = out_[0], c.out_width = out_[1];
+  c.filters = filters_, c.filter_blocks = Blocks(filters_), c.out_height = out_[0],
+  c.out_width = out_[1];
   std::copy_n(pad_, 2, c.pad);
   c.rows = rows_, c.columns = columns_, c.capacity = capacity_;
 
   const int64_t tiles = batch_ * rows_ * columns_, groups = CeilDivide(c.filter_blocks, kGroup);
   const int64_t patch_floats = kCells * CellStride(c.channel_blocks * capacity_ * BlockSize());
-  const int64_t slab_floats = patch_floats + kCells * CellStride(c.filter_blocks * capacity_ * BlockSize());
+  const int64_t slab_floats =
+      patch_floats + kCells * CellStride(c.filter_blocks * capacity_ * BlockSize());
   const auto piece_of = [&](int64_t number, int64_t slab) {
     const int64_t first = number * tiles / pieces_;
     float* arrays = static_cast<float*>(workspace) + slab * slab_floats;
@@ -145,9 +158,12 @@ void Pass::Run(const float* source, const float* packed, float* out, const Endin
     ParallelFor(slabs_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t number = begin * pieces_ / slabs_; number < end * pieces_ / slabs_; ++number) {
         const Piece piece = piece_of(number, begin);
-        for (int64_t block = 0; block < c.channel_blocks; ++block) TransformPatches(c, piece, block, 0, piece.count);
-        for (int64_t at = 0; at < kCells * groups; ++at) Multiply(c, piece, at / groups, at % groups);
-        for (int64_t block = 0; block < c.filter_blocks; ++block) TransformProducts(c, piece, block, 0, piece.count);
+        for (int64_t block = 0; block < c.channel_blocks; ++block)
+          TransformPatches(c, piece, block, 0, piece.count);
+        for (int64_t at = 0; at < kCells * groups; ++at)
+          Multiply(c, piece, at / groups, at % groups);
+        for (int64_t block = 0; block < c.filter_blocks; ++block)
+          TransformProducts(c, piece, block, 0, piece.count);
       }
     });
     return;
@@ -164,11 +180,15 @@ void Pass::Run(const float* source, const float* packed, float* out, const Endin
   };
   for (int64_t number = 0; number < pieces_; ++number) {
     const Piece piece = piece_of(number, 0);
-    for_tiles(piece, c.channel_blocks, [&](int64_t block, int64_t begin, int64_t end) { TransformPatches(c, piece, block, begin, end); });
+    for_tiles(piece, c.channel_blocks, [&](int64_t block, int64_t begin, int64_t end) {
+      TransformPatches(c, piece, block, begin, end);
+    });
     ParallelFor(kCells * groups, 1, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end; ++at) Multiply(c, piece, at / groups, at % groups);
     });
-    for_tiles(piece, c.filter_blocks, [&](int64_t block, int64_t begin, int64_t end) { TransformProducts(c, piece, block, begin, end); });
+    for_tiles(piece, c.filter_blocks, [&](int64_t block, int64_t begin, int64_t end) {
+      TransformProducts(c, piece, block, begin, end);
+    });
   }
 }
 
@@ -184,20 +204,24 @@ constexpr double kPack = 22;        // of a vector of packed weights
 
 double Pass::Cost(bool pack) const {
   const auto tiles = static_cast<double>(batch_ * rows_ * columns_);
-  const auto channel_blocks = static_cast<double>(Blocks(channels_)), filter_blocks = static_cast<double>(Blocks(filters_));
+  const auto channel_blocks = static_cast<double>(Blocks(channels_)),
+             filter_blocks = static_cast<double>(Blocks(filters_));
   const double weights = kCells * channel_blocks * static_cast<double>(BlockSize()) * filter_blocks;
   // Of a multiply-add of tiles, including the run sums.
   const double product = BlockSize() == kMaxBlock ? 1.1 : 1.4;
-  return kNanosecond * (weights * (tiles * product + kFetch + (pack ? kPack : 0)) + tiles * (channel_blocks + filter_blocks) * kTransform);
+  return kNanosecond * (weights * (tiles * product + kFetch + (pack ? kPack : 0)) +
+                        tiles * (channel_blocks + filter_blocks) * kTransform);
 }
 
 double Pass::DirectCost() const {
-  double cells = static_cast<double>(batch_), weights = static_cast<double>(channels_ * Blocks(filters_) * kTaps);
+  double cells = static_cast<double>(batch_),
+         weights = static_cast<double>(channels_ * Blocks(filters_) * kTaps);
   for (int axis = 0; axis < 2; ++axis) {
     // Of the windows along an axis inside the image: direct kernels skip the others.
     double taps = 0;
     for (int64_t i = 0; i < kWindow; ++i)
-      taps += static_cast<double>(std::min(out_[axis], in_[axis] + pad_[axis] - i) - std::max<int64_t>(0, pad_[axis] - i));
+      taps += static_cast<double>(std::min(out_[axis], in_[axis] + pad_[axis] - i) -
+                                  std::max<int64_t>(0, pad_[axis] - i));
     cells *= taps / kWindow;
   }
   return kNanosecond * weights * (cells + kFetch);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Winograd convolution over whole arrays by the loops of winograd_kernels.h, on the calling
 // thread's team: the forward pass and, with channels and filters exchanged, the gradient of the
@@ -32,7 +33,8 @@ class Pass {
   // Packs weights in WeightLayout().
   void Pack(const float* weights, float* packed) const;
   // Padded channels become zero, as the padding of `packed` requires.
-  void Run(const float* source, const float* packed, float* out, const Ending& ending, void* workspace) const;
+  void Run(const float* source, const float* packed, float* out, const Ending& ending,
+           void* workspace) const;
 
   // Modelled time in nanoseconds of one core, with or without packing, and that of a direct kernel.
   double Cost(bool pack) const;

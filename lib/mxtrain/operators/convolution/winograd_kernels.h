@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Loops of Winograd's convolution F(4x4, 3x3): images in blocks of channels, [N, C / b, H, W, b],
 // 3x3 windows with stride 1.
@@ -18,7 +19,8 @@
 
 namespace mxtrain::winograd {
 
-inline constexpr int64_t kTile = 4, kWindow = 3, kPatch = kTile + kWindow - 1, kCells = kPatch * kPatch, kTaps = kWindow * kWindow;
+inline constexpr int64_t kTile = 4, kWindow = 3, kPatch = kTile + kWindow - 1,
+                         kCells = kPatch * kPatch, kTaps = kWindow * kWindow;
 inline constexpr int64_t kRun = 32;   // channels that are summed in registers
 inline constexpr int64_t kGroup = 2;  // blocks of filters whose packed weights are adjacent
 inline constexpr int64_t kMaxBlock = 16;
@@ -37,13 +39,16 @@ constexpr int64_t CellStride(int64_t floats) {
 struct Ending {
   const float* bias = nullptr;  // [filters], or null
   bool accumulate = false;
-  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  float low = -std::numeric_limits<float>::infinity(),
+        high = std::numeric_limits<float>::infinity();
 };
 
-// out[n, f, y, x] = bias[f] + sum over c, i, j of source[n, c, y + i - pad, x + j - pad] * weight[f, c, i, j], zero outside the source.
+// out[n, f, y, x] = bias[f] + sum over c, i, j of source[n, c, y + i - pad, x + j - pad] *
+// weight[f, c, i, j], zero outside the source.
 struct Correlation {
   const float* source;
-  const float* packed;  // [36][filter group][channel][block of the group][b], cells CellStride(filters * channels) apart
+  const float* packed;  // [36][filter group][channel][block of the group][b], cells
+                        // CellStride(filters * channels) apart
   float* out;
   int64_t channel_blocks, height, width;
   int64_t filters, filter_blocks, out_height, out_width;
@@ -64,11 +69,13 @@ struct Piece {
 };
 
 // The patches under tiles [begin, end) of the piece, of channel block `block`.
-void TransformPatches(const Correlation& c, const Piece& piece, int64_t block, int64_t begin, int64_t end);
+void TransformPatches(const Correlation& c, const Piece& piece, int64_t block, int64_t begin,
+                      int64_t end);
 // Products of filter group `group` in cell `cell`.
 void Multiply(const Correlation& c, const Piece& piece, int64_t cell, int64_t group);
 // Outputs under tiles [begin, end) of the piece, of filter block `block`.
-void TransformProducts(const Correlation& c, const Piece& piece, int64_t block, int64_t begin, int64_t end);
+void TransformProducts(const Correlation& c, const Piece& piece, int64_t block, int64_t begin,
+                       int64_t end);
 
 // Packs the weights of `b` filters and `b` channels. Forward: `weights` is [3, 3, channel, filter].
 // `turned`, for the gradient of the data: filters and channels are exchanged, [3, 3, filter,
@@ -77,6 +84,7 @@ struct Packing {
   int64_t filter_blocks, channel_blocks;
   bool turned;
 };
-void PackBlock(const Packing& p, const float* weights, int64_t filter_block, int64_t channel_block, float* packed);
+void PackBlock(const Packing& p, const float* weights, int64_t filter_block, int64_t channel_block,
+               float* packed);
 
 }  // namespace mxtrain::winograd

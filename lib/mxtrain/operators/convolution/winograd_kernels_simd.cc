@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // winograd_kernels.h, compiled once per instruction set; the best supported set is selected at run
 // time.
 #undef HWY_TARGET_INCLUDE
@@ -34,10 +35,12 @@ int64_t LaneCount() {
   return kLanes >= kShortest ? kLanes : 0;
 }
 
-// Values of six cells of a patch at the six points: coefficients of the product of (x - p) over the other points.
+// Values of six cells of a patch at the six points: coefficients of the product of (x - p) over the
+// other points.
 HWY_INLINE void PatchAtPoints(const Vector* d, Vector* out, int64_t step) {
   const Tag tag;
-  const Vector a = hn::Set(tag, kA), b = hn::Set(tag, kB), a2 = hn::Set(tag, kA2), b2 = hn::Set(tag, kB2);
+  const Vector a = hn::Set(tag, kA), b = hn::Set(tag, kB), a2 = hn::Set(tag, kA2),
+               b2 = hn::Set(tag, kB2);
   const Vector sum = hn::Set(tag, kSum), product = hn::Set(tag, kProduct);
   const Vector even_a = hn::NegMulAdd(b2, d[2], d[4]), odd_a = hn::NegMulAdd(b2, d[1], d[3]);
   const Vector even_b = hn::NegMulAdd(a2, d[2], d[4]), odd_b = hn::NegMulAdd(a2, d[1], d[3]);
@@ -49,13 +52,15 @@ HWY_INLINE void PatchAtPoints(const Vector* d, Vector* out, int64_t step) {
   out[5 * step] = hn::MulAdd(product, d[1], hn::NegMulAdd(sum, d[3], d[5]));
 }
 
-// The filter's polynomial g0 + g1 x + g2 x^2 at the points, over the product of the distances to the other ones.
+// The filter's polynomial g0 + g1 x + g2 x^2 at the points, over the product of the distances to
+// the other ones.
 HWY_INLINE void FilterAtPoints(Vector g0, Vector g1, Vector g2, Vector* out, int64_t step) {
   const Tag tag;
-  constexpr double kNearScale = 1 / (2.0 * kA2 * (kA2 - kB2)), kFarScale = 1 / (2.0 * kB2 * (kB2 - kA2)), kZeroScale = 1 / (1.0 * kProduct);
+  constexpr double kNearScale = 1 / (2.0 * kA2 * (kA2 - kB2)),
+                   kFarScale = 1 / (2.0 * kB2 * (kB2 - kA2)), kZeroScale = 1 / (1.0 * kProduct);
   const auto pair = [&](double scale, double point, Vector* plus, Vector* minus) {
-    const Vector even =
-        hn::MulAdd(hn::Set(tag, static_cast<float>(scale * point * point)), g2, hn::Mul(hn::Set(tag, static_cast<float>(scale)), g0));
+    const Vector even = hn::MulAdd(hn::Set(tag, static_cast<float>(scale * point * point)), g2,
+                                   hn::Mul(hn::Set(tag, static_cast<float>(scale)), g0));
     const Vector slope = hn::Set(tag, static_cast<float>(scale * point));
     *plus = hn::MulAdd(slope, g1, even);
     *minus = hn::NegMulAdd(slope, g1, even);
@@ -69,19 +74,26 @@ HWY_INLINE void FilterAtPoints(Vector g0, Vector g1, Vector g2, Vector* out, int
 // Four outputs from the products at the points.
 HWY_INLINE void OutputsFromPoints(const Vector* m, int64_t step, Vector* out) {
   const Tag tag;
-  const Vector near_sum = hn::Add(m[step], m[2 * step]), near_difference = hn::Sub(m[step], m[2 * step]);
-  const Vector far_sum = hn::Add(m[3 * step], m[4 * step]), far_difference = hn::Sub(m[3 * step], m[4 * step]);
+  const Vector near_sum = hn::Add(m[step], m[2 * step]),
+               near_difference = hn::Sub(m[step], m[2 * step]);
+  const Vector far_sum = hn::Add(m[3 * step], m[4 * step]),
+               far_difference = hn::Sub(m[3 * step], m[4 * step]);
   out[0] = hn::Add(m[0], hn::Add(near_sum, far_sum));
   out[1] = hn::MulAdd(hn::Set(tag, kA), near_difference, hn::Mul(hn::Set(tag, kB), far_difference));
   out[2] = hn::MulAdd(hn::Set(tag, kA2), near_sum, hn::Mul(hn::Set(tag, kB2), far_sum));
-  out[3] = hn::MulAdd(hn::Set(tag, kA2 * kA), near_difference, hn::MulAdd(hn::Set(tag, kB2 * kB), far_difference, m[5 * step]));
+  out[3] = hn::MulAdd(hn::Set(tag, kA2 * kA), near_difference,
+                      hn::MulAdd(hn::Set(tag, kB2 * kB), far_difference, m[5 * step]));
 }
 
 // Iterates over the tiles of a run: image, row and column of each.
 struct Walk {
   int64_t rows, columns, image, row, column;
   Walk(const Correlation& c, int64_t first)
-      : rows(c.rows), columns(c.columns), image(first / (rows * columns)), row(first / columns % rows), column(first % columns) {}
+      : rows(c.rows),
+        columns(c.columns),
+        image(first / (rows * columns)),
+        row(first / columns % rows),
+        column(first % columns) {}
   void Next() {
     if (++column < columns) return;
     column = 0;
@@ -99,7 +111,8 @@ struct Inside {
 };
 
 template <bool kAll>
-HWY_INLINE void TransformPatch(const float* from, int64_t row_stride, const Inside& in, float* to, int64_t stride) {
+HWY_INLINE void TransformPatch(const float* from, int64_t row_stride, const Inside& in, float* to,
+                               int64_t stride) {
   const Tag tag;
   Vector half[kPatch * kPatch];
 #pragma GCC unroll 6
@@ -125,13 +138,16 @@ HWY_INLINE void TransformPatch(const float* from, int64_t row_stride, const Insi
 }
 
 void Patches(const Correlation& c, const Piece& piece, int64_t block, int64_t begin, int64_t end) {
-  const int64_t stride = CellStride(c.channel_blocks * c.capacity * kLanes), row_stride = c.width * kLanes;
+  const int64_t stride = CellStride(c.channel_blocks * c.capacity * kLanes),
+                row_stride = c.width * kLanes;
   float* to = piece.patches + (block * c.capacity + begin) * kLanes;
   Walk at(c, piece.first + begin);
   for (int64_t t = begin; t < end; ++t, at.Next(), to += kLanes) {
     const int64_t y = at.row * kTile - c.pad[0], x = at.column * kTile - c.pad[1];
-    const Inside in{std::max<int64_t>(0, -y), std::min(kPatch, c.height - y), std::max<int64_t>(0, -x), std::min(kPatch, c.width - x)};
-    const float* from = c.source + (at.image * c.channel_blocks + block) * c.height * row_stride + y * row_stride + x * kLanes;
+    const Inside in{std::max<int64_t>(0, -y), std::min(kPatch, c.height - y),
+                    std::max<int64_t>(0, -x), std::min(kPatch, c.width - x)};
+    const float* from = c.source + (at.image * c.channel_blocks + block) * c.height * row_stride +
+                        y * row_stride + x * kLanes;
     if (in.All()) {
       TransformPatch<true>(from, row_stride, in, to, stride);
     } else {
@@ -146,15 +162,16 @@ struct EndingVectors {
 };
 
 template <bool kAll>
-HWY_INLINE void TransformProduct(const float* from, int64_t stride, const EndingVectors& ending, int64_t height, int64_t width, float* to,
-                                 int64_t row_stride) {
+HWY_INLINE void TransformProduct(const float* from, int64_t stride, const EndingVectors& ending,
+                                 int64_t height, int64_t width, float* to, int64_t row_stride) {
   const Tag tag;
   Vector half[kPatch * kTile];
 #pragma GCC unroll 6
   for (int64_t i = 0; i < kPatch; ++i) {
     Vector cells[kPatch];
 #pragma GCC unroll 6
-    for (int64_t j = 0; j < kPatch; ++j) cells[j] = hn::LoadU(tag, from + (i * kPatch + j) * stride);
+    for (int64_t j = 0; j < kPatch; ++j)
+      cells[j] = hn::LoadU(tag, from + (i * kPatch + j) * stride);
     OutputsFromPoints(cells, 1, half + i * kTile);
   }
 #pragma GCC unroll 4
@@ -176,16 +193,22 @@ HWY_INLINE void TransformProduct(const float* from, int64_t stride, const Ending
 
 void Outputs(const Correlation& c, const Piece& piece, int64_t block, int64_t begin, int64_t end) {
   const Tag tag;
-  const int64_t stride = CellStride(c.filter_blocks * c.capacity * kLanes), row_stride = c.out_width * kLanes;
+  const int64_t stride = CellStride(c.filter_blocks * c.capacity * kLanes),
+                row_stride = c.out_width * kLanes;
   const float* from = piece.products + (block * c.capacity + begin) * kLanes;
   HWY_ALIGN float biases[kMaxBlock] = {};
-  if (c.ending.bias) std::copy_n(c.ending.bias + block * kLanes, std::min(kLanes, c.filters - block * kLanes), biases);
-  const EndingVectors ending{hn::Load(tag, biases), hn::Set(tag, c.ending.low), hn::Set(tag, c.ending.high), c.ending.accumulate};
+  if (c.ending.bias)
+    std::copy_n(c.ending.bias + block * kLanes, std::min(kLanes, c.filters - block * kLanes),
+                biases);
+  const EndingVectors ending{hn::Load(tag, biases), hn::Set(tag, c.ending.low),
+                             hn::Set(tag, c.ending.high), c.ending.accumulate};
   Walk at(c, piece.first + begin);
   for (int64_t t = begin; t < end; ++t, at.Next(), from += kLanes) {
     const int64_t y = at.row * kTile, x = at.column * kTile;
-    const int64_t height = std::min(kTile, c.out_height - y), width = std::min(kTile, c.out_width - x);
-    float* to = c.out + ((at.image * c.filter_blocks + block) * c.out_height + y) * row_stride + x * kLanes;
+    const int64_t height = std::min(kTile, c.out_height - y),
+                  width = std::min(kTile, c.out_width - x);
+    float* to =
+        c.out + ((at.image * c.filter_blocks + block) * c.out_height + y) * row_stride + x * kLanes;
     if (height == kTile && width == kTile) {
       TransformProduct<true>(from, stride, ending, height, width, to, row_stride);
     } else {
@@ -242,18 +265,22 @@ void MultiplyTiles(const Factors& f) {
 // [tiles - 1]: the product of that many tiles.
 using Multiplier = void (*)(const Factors&);
 template <int kVectors, int... kCounts>
-constexpr std::array<Multiplier, sizeof...(kCounts)> MultipliersOf(std::integer_sequence<int, kCounts...>) {
+constexpr std::array<Multiplier, sizeof...(kCounts)> MultipliersOf(
+    std::integer_sequence<int, kCounts...>) {
   return {&MultiplyTiles<kVectors, kCounts + 1>...};
 }
 constexpr auto kWide = MultipliersOf<kGroup>(std::make_integer_sequence<int, kMaxTiles>());
 constexpr auto kNarrow = MultipliersOf<1>(std::make_integer_sequence<int, kMaxTiles>());
 
 void Products(const Correlation& c, const Piece& piece, int64_t cell, int64_t group) {
-  const int64_t vectors = std::min(kGroup, c.filter_blocks - group * kGroup), channels = c.channel_blocks * kLanes;
+  const int64_t vectors = std::min(kGroup, c.filter_blocks - group * kGroup),
+                channels = c.channel_blocks * kLanes;
   const auto& multipliers = vectors == kGroup ? kWide : kNarrow;
-  const float* weights = c.packed + cell * CellStride(c.filter_blocks * kLanes * channels) + group * kGroup * kLanes * channels;
+  const float* weights = c.packed + cell * CellStride(c.filter_blocks * kLanes * channels) +
+                         group * kGroup * kLanes * channels;
   const float* patches = piece.patches + cell * CellStride(c.channel_blocks * c.capacity * kLanes);
-  float* sums = piece.products + cell * CellStride(c.filter_blocks * c.capacity * kLanes) + group * kGroup * c.capacity * kLanes;
+  float* sums = piece.products + cell * CellStride(c.filter_blocks * c.capacity * kLanes) +
+                group * kGroup * c.capacity * kLanes;
   const int64_t steps = (piece.count + kMaxTiles - 1) / kMaxTiles;
   for (int64_t block = 0; block < c.channel_blocks; block += kRun / kLanes) {
     Factors f{weights + block * kLanes * vectors * kLanes,
@@ -283,7 +310,8 @@ HWY_INLINE void PackRow(const float* weights, float* to, int64_t stride) {
 #pragma GCC unroll 3
   for (int64_t i = 0; i < kWindow; ++i) {
     const float* row = weights + i * kWindow * kStep;
-    FilterAtPoints(hn::LoadU(tag, row), hn::LoadU(tag, row + kStep), hn::LoadU(tag, row + 2 * kStep), half + i * kPatch, 1);
+    FilterAtPoints(hn::LoadU(tag, row), hn::LoadU(tag, row + kStep),
+                   hn::LoadU(tag, row + 2 * kStep), half + i * kPatch, 1);
   }
 #pragma GCC unroll 6
   for (int64_t j = 0; j < kPatch; ++j) {
@@ -301,7 +329,8 @@ HWY_INLINE void PackRow(const float* weights, float* to, int64_t stride) {
   }
 }
 
-void Pack(const Packing& p, const float* weights, int64_t filter_block, int64_t channel_block, float* packed) {
+void Pack(const Packing& p, const float* weights, int64_t filter_block, int64_t channel_block,
+          float* packed) {
   constexpr int64_t kSquare = kLanes * kLanes;
   HWY_ALIGN float turned[kTaps * kSquare];
   if (p.turned) {
@@ -314,14 +343,20 @@ void Pack(const Packing& p, const float* weights, int64_t filter_block, int64_t 
     }
     weights = turned;
   }
-  const int64_t group = filter_block / kGroup, vectors = std::min(kGroup, p.filter_blocks - group * kGroup);
-  const int64_t channels = p.channel_blocks * kLanes, stride = CellStride(p.filter_blocks * kLanes * channels);
-  float* to = packed + (group * kGroup * channels + channel_block * kLanes * vectors + filter_block % kGroup) * kLanes;
+  const int64_t group = filter_block / kGroup,
+                vectors = std::min(kGroup, p.filter_blocks - group * kGroup);
+  const int64_t channels = p.channel_blocks * kLanes,
+                stride = CellStride(p.filter_blocks * kLanes * channels);
+  float* to = packed + (group * kGroup * channels + channel_block * kLanes * vectors +
+                        filter_block % kGroup) *
+                           kLanes;
   if (kCells * stride * static_cast<int64_t>(sizeof(float)) < kStreamedBytes) {
-    for (int64_t k = 0; k < kLanes; ++k) PackRow<false>(weights + k * kLanes, to + k * vectors * kLanes, stride);
+    for (int64_t k = 0; k < kLanes; ++k)
+      PackRow<false>(weights + k * kLanes, to + k * vectors * kLanes, stride);
     return;
   }
-  for (int64_t k = 0; k < kLanes; ++k) PackRow<true>(weights + k * kLanes, to + k * vectors * kLanes, stride);
+  for (int64_t k = 0; k < kLanes; ++k)
+    PackRow<true>(weights + k * kLanes, to + k * vectors * kLanes, stride);
   hwy::FlushStream();
 }
 
@@ -341,16 +376,19 @@ HWY_EXPORT(Pack);
 int64_t BlockSize() {
   return HWY_DYNAMIC_DISPATCH(LaneCount)();
 }
-void TransformPatches(const Correlation& c, const Piece& piece, int64_t block, int64_t begin, int64_t end) {
+void TransformPatches(const Correlation& c, const Piece& piece, int64_t block, int64_t begin,
+                      int64_t end) {
   HWY_DYNAMIC_DISPATCH(Patches)(c, piece, block, begin, end);
 }
 void Multiply(const Correlation& c, const Piece& piece, int64_t cell, int64_t group) {
   HWY_DYNAMIC_DISPATCH(Products)(c, piece, cell, group);
 }
-void TransformProducts(const Correlation& c, const Piece& piece, int64_t block, int64_t begin, int64_t end) {
+void TransformProducts(const Correlation& c, const Piece& piece, int64_t block, int64_t begin,
+                       int64_t end) {
   HWY_DYNAMIC_DISPATCH(Outputs)(c, piece, block, begin, end);
 }
-void PackBlock(const Packing& p, const float* weights, int64_t filter_block, int64_t channel_block, float* packed) {
+void PackBlock(const Packing& p, const float* weights, int64_t filter_block, int64_t channel_block,
+               float* packed) {
   HWY_DYNAMIC_DISPATCH(Pack)(p, weights, filter_block, channel_block, packed);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // dot(a, b): the inner product of vectors, the product of matrices; with more axes the last axis of
 // a is multiplied with the first of b (with transpose_a the first of a, with transpose_b the last
@@ -11,8 +12,12 @@ namespace mxtrain::dot {
 struct DotParam : Parameter<DotParam> {
   bool transpose_a = false, transpose_b = false;
   static void Declare(Fields<DotParam>& f) {
-    f.Add("transpose_a", &DotParam::transpose_a).Default(false).Help("sum over the first axis of a, not the last");
-    f.Add("transpose_b", &DotParam::transpose_b).Default(false).Help("sum over the last axis of b, not the first");
+    f.Add("transpose_a", &DotParam::transpose_a)
+        .Default(false)
+        .Help("sum over the first axis of a, not the last");
+    f.Add("transpose_b", &DotParam::transpose_b)
+        .Default(false)
+        .Help("sum over the last axis of b, not the first");
     f.Ignored("forward_stype", "arrays are dense");
   }
 };
@@ -24,10 +29,14 @@ MXTRAIN_API MatrixView RightView(const TShape& shape, bool transpose);
 class DotProperty final : public PropertyWithParam<DotParam> {
  public:
   std::string TypeString() const override { return "dot"; }
-  std::string Description() const override { return "the product of two matrices, the inner product of two vectors"; }
+  std::string Description() const override {
+    return "the product of two matrices, the inner product of two vectors";
+  }
   std::vector<std::string> ListArguments() const override { return {"lhs", "rhs"}; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>&) const override {
     return {out_grad[0], in_data[0], in_data[1]};
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/dot/dot_products.h"
 #include "mxtrain/operators/dot/matrix_product.cuh"
 

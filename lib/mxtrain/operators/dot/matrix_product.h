@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // C [m, n] = A [m, k] B [k, n] over plain arrays with strided rows and columns; also for batches of
 // consecutive products.
@@ -10,13 +11,16 @@ namespace mxtrain::dot {
 struct MatrixView {
   int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
   int64_t batch = 1, batch_stride = 0;
-  MatrixView Transposed() const { return {columns, rows, column_stride, row_stride, batch, batch_stride}; }
+  MatrixView Transposed() const {
+    return {columns, rows, column_stride, row_stride, batch, batch_stride};
+  }
 };
 
 // c = a b, or += a b, honouring the request; sums in double, whatever `math`. The shapes of the
 // views match. matrix_product.cuh has the same for OnGpu.
-void MultiplyMatrices(const OnCpu& device, Math math, const TBlob& a, const MatrixView& va, const TBlob& b, const MatrixView& vb, const TBlob& c,
-                      const MatrixView& vc, OpReqType req);
+void MultiplyMatrices(const OnCpu& device, Math math, const TBlob& a, const MatrixView& va,
+                      const TBlob& b, const MatrixView& vb, const TBlob& c, const MatrixView& vc,
+                      OpReqType req);
 
 // Estimated nanoseconds, for plans.
 MXTRAIN_API double ProductCost(const MatrixView& a, const MatrixView& b);

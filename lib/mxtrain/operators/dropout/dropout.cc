@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/dropout/dropout.h"
 
 #include "mxtrain/operator/registry.h"
@@ -5,22 +6,25 @@
 namespace mxtrain {
 
 void DropoutProperty::Check() {
-  if (param_.p == 1) Throw(ErrorKind::kConfig, "Dropout: p = 1 drops every element; use a fraction below 1");
+  if (param_.p == 1)
+    Throw(ErrorKind::kConfig, "Dropout: p = 1 drops every element; use a fraction below 1");
 }
 
 TShape DropoutProperty::MaskShape(const TShape& data) const {
   TShape mask = data;
   for (const int64_t axis : param_.axes) {
     if (axis < 0 || axis >= data.ndim()) {
-      Throw(ErrorKind::kConfig, "Dropout: axes = {} includes axis {}, but data of shape {} has axes 0 .. {}", param_.axes.ToTuple(), axis,
-            data.ToString(), data.ndim() - 1);
+      Throw(ErrorKind::kConfig,
+            "Dropout: axes = {} includes axis {}, but data of shape {} has axes 0 .. {}",
+            param_.axes.ToTuple(), axis, data.ToString(), data.ndim() - 1);
     }
     mask[static_cast<int>(axis)] = 1;
   }
   return mask;
 }
 
-bool DropoutProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool DropoutProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                 std::vector<TShape>*) const {
   TShape& data = (*in)[0];
   UnifyShape((*out)[0], &data, TypeString(), "output");
   if (!data.has_rank()) return false;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/dropout/dropout_loops.h"
 
 MXTRAIN_OPERATOR(dropout_cpu, registry) {

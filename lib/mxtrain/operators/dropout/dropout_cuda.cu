@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/identity.cuh"
 #include "mxtrain/operators/dropout/dropout_loops.h"
 

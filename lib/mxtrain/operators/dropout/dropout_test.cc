@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -20,23 +21,27 @@ OperatorCase Case(const Kwargs& kwargs, const TShape& shape) {
   return c;
 }
 
-// Every element is 0 or x / (1 - p), the fraction of zeros is p within five standard deviations, and the gradient has the same factors.
+// Every element is 0 or x / (1 - p), the fraction of zeros is p within five standard deviations,
+// and the gradient has the same factors.
 std::vector<std::string> CheckDrop(const CaseResult& r, double p) {
   std::vector<std::string> problems;
   double dropped = 0;
-  const double scale = 1 / (1 - static_cast<double>(static_cast<float>(p))), slack = r.type == DType::kFloat64   ? 1e-7
-                                                                                     : r.type == DType::kFloat32 ? 1e-6
-                                                                                                                 : 0.02;
+  const double scale = 1 / (1 - static_cast<double>(static_cast<float>(p))),
+               slack = r.type == DType::kFloat64   ? 1e-7
+                       : r.type == DType::kFloat32 ? 1e-6
+                                                   : 0.02;
   for (size_t i = 0; i < r.in[0].size(); ++i) {
     const double x = r.in[0][i], y = r.out[0][i];
     dropped += y == 0;
     const double factor = y == 0 ? 0 : scale;
-    if (std::abs(y - x * factor) > slack * 4 * scale) problems.push_back(format("element {} is {} for {}", i, y, x));
+    if (std::abs(y - x * factor) > slack * 4 * scale)
+      problems.push_back(format("element {} is {} for {}", i, y, x));
     if (std::abs(r.in_grad[0][i] - r.head[0][i] * factor) > slack * 4 * scale)
       problems.push_back(format("gradient {} has a different factor", i));
   }
   const double n = static_cast<double>(r.in[0].size());
-  if (std::abs(dropped - n * p) > 5 * std::sqrt(n * p * (1 - p))) problems.push_back(format("{} of {} elements dropped", dropped, n));
+  if (std::abs(dropped - n * p) > 5 * std::sqrt(n * p * (1 - p)))
+    problems.push_back(format("{} of {} elements dropped", dropped, n));
   return problems;
 }
 
@@ -57,7 +62,9 @@ TEST_CASE("Dropout is the identity in evaluation, and in training with p = 0") {
     for (const TShape& shape : {TShape{3, 5, 7}, TShape{2, 5, 3, 3}, TShape{2, 16, 3, 3}}) {
       OperatorCase c = Case(is_train ? Kwargs{{"p", "0"}} : Kwargs{}, shape);
       c.is_train = is_train;
-      c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0], Values(in[0].size(), 1.0)}; };
+      c.forward = [](const Arrays& in, const Arrays&) {
+        return Arrays{in[0], Values(in[0].size(), 1.0)};
+      };
       c.gradient = [](const Arrays&, const Arrays&, const Arrays& head) { return Arrays{head[0]}; };
       c.tolerance = {0, "a copy"};
       RunCase(c);
@@ -85,11 +92,13 @@ TEST_CASE("Dropout shares draws along axes") {
 
 TEST_CASE("Dropout: parameters and shapes") {
   CHECK_THROWS_AS(TestRegistry().Create("Dropout", {{"p", "1.5"}}), Error);
-  CHECK_THROWS_WITH_AS(TestRegistry().Create("Dropout", {{"p", "1"}}), doctest::Contains("drops every element"), Error);
+  CHECK_THROWS_WITH_AS(TestRegistry().Create("Dropout", {{"p", "1"}}),
+                       doctest::Contains("drops every element"), Error);
   const auto property = TestRegistry().Create("Dropout", {{"axes", "(2,)"}});
   CHECK(property->NumVisibleOutputs() == 1);
   std::vector<TShape> in = {TShape{4, 3}}, out(2), aux;
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("includes axis 2"), Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("includes axis 2"),
+                       Error);
   in = {TShape{}}, out = {TShape{4, 3, 5}, TShape{}};
   CHECK(property->InferShape(&in, &out, &aux));
   CHECK(in[0] == TShape{4, 3, 5});

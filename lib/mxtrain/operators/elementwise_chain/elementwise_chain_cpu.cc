@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs every step by the best kernel of its operator, on blocks.
 #include <algorithm>
 #include <cstring>
@@ -18,8 +19,8 @@ constexpr int64_t kShortest = 256;         // elements
 // Arrays of one block each: values (arguments are read in place), their gradients, and one for a
 // gradient to accumulate.
 struct Room {
-  int64_t block;   // elements
-  int64_t stride;  // bytes from one array to the next
+  int64_t block;          // elements
+  int64_t stride;         // bytes from one array to the next
   int forward, backward;  // arrays
 
   Room(const P& chain, DType type, int64_t elements) {
@@ -40,7 +41,9 @@ struct StepPlan {
 };
 
 // The plans of all steps for blocks of one length.
-Expected<std::vector<StepPlan>, Refusal> PlanSteps(const P& chain, const PlanRequest& request, int64_t elements, bool backward, Backend& backend) {
+Expected<std::vector<StepPlan>, Refusal> PlanSteps(const P& chain, const PlanRequest& request,
+                                                   int64_t elements, bool backward,
+                                                   Backend& backend) {
   std::vector<StepPlan> plans;
   const TensorSpec spec{TShape{elements}, request.out[0].type, {}};
   for (const P::Step& step : chain.steps()) {
@@ -70,8 +73,10 @@ Expected<std::vector<StepPlan>, Refusal> PlanSteps(const P& chain, const PlanReq
     } catch (const Error& e) {
       return Refusal{e.what()};
     }
-    const bool plain = std::all_of(made.plan.in.begin(), made.plan.in.end(), [](const Layout& layout) { return layout.plain(); });
-    if (!plain || made.plan.forward_workspace > 0 || made.plan.backward_workspace > 0 || !made.plan.saved.empty()) {
+    const bool plain = std::all_of(made.plan.in.begin(), made.plan.in.end(),
+                                   [](const Layout& layout) { return layout.plain(); });
+    if (!plain || made.plan.forward_workspace > 0 || made.plan.backward_workspace > 0 ||
+        !made.plan.saved.empty()) {
       return Refusal{format("{} needs resources", step.op->TypeString())};
     }
     plans.push_back(std::move(made));
@@ -82,9 +87,11 @@ Expected<std::vector<StepPlan>, Refusal> PlanSteps(const P& chain, const PlanReq
 // Runs blocks on one thread.
 class BlockRunner {
  public:
-  BlockRunner(const std::vector<StepPlan>& whole, const std::vector<StepPlan>& rest, int num_args, const Room& room, DType type)
+  BlockRunner(const std::vector<StepPlan>& whole, const std::vector<StepPlan>& rest, int num_args,
+              const Room& room, DType type)
       : num_args_(num_args), room_(room), type_(type) {
-    for (const StepPlan& step : whole) steps_.push_back({step.in, step.has_gradient, step.plan.make(), nullptr});
+    for (const StepPlan& step : whole)
+      steps_.push_back({step.in, step.has_gradient, step.plan.make(), nullptr});
     for (size_t s = 0; s < rest.size(); ++s) steps_[s].rest = rest[s].plan.make();
     values_.resize(static_cast<size_t>(num_args) + steps_.size());
     gradients_.resize(values_.size());
@@ -93,13 +100,15 @@ class BlockRunner {
     in_.reserve(most_inputs_), in_grad_.reserve(most_inputs_), req_.reserve(most_inputs_);
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, OpReqType req, const TBlob& out, int64_t begin, int64_t count, char* room) {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, OpReqType req, const TBlob& out,
+               int64_t begin, int64_t count, char* room) {
     Compute(ctx, in, begin, count, room);
     Store(values_.back(), out, begin, count, req);
   }
 
-  void Backward(const OpContext& ctx, const TBlob& head, std::span<const TBlob> in, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, int64_t begin, int64_t count, char* room) {
+  void Backward(const OpContext& ctx, const TBlob& head, std::span<const TBlob> in,
+                std::span<const OpReqType> req, std::span<const TBlob> in_grad, int64_t begin,
+                int64_t count, char* room) {
     Compute(ctx, in, begin, count, room);
     char* at = room + room_.stride * static_cast<int64_t>(steps_.size());
     for (size_t v = 0; v < values_.size(); ++v) {
@@ -107,12 +116,14 @@ class BlockRunner {
       given_[v] = false;
     }
     const TBlob more = BlockOf(at + room_.stride * static_cast<int64_t>(values_.size()), count);
-    std::memcpy(gradients_.back().data, Element(head, begin), static_cast<size_t>(count * SizeOf(type_)));
+    std::memcpy(gradients_.back().data, Element(head, begin),
+                static_cast<size_t>(count * SizeOf(type_)));
     given_.back() = true;
     for (size_t s = steps_.size(); s-- > 0;) StepBack(ctx, s, count, more);
     for (int i = 0; i < num_args_; ++i) {
       if (req[i] == OpReqType::kNullOp) continue;
-      if (!given_[i]) std::memset(gradients_[i].data, 0, static_cast<size_t>(count * SizeOf(type_)));
+      if (!given_[i])
+        std::memset(gradients_[i].data, 0, static_cast<size_t>(count * SizeOf(type_)));
       Store(gradients_[i], in_grad[i], begin, count, req[i]);
     }
   }
@@ -125,11 +136,16 @@ class BlockRunner {
     Operator& For(int64_t count, int64_t block) const { return count == block ? *whole : *rest; }
   };
 
-  TBlob BlockOf(void* data, int64_t count) const { return {data, TShape{count}, type_, {}, Context::cpu()}; }
-  char* Element(const TBlob& blob, int64_t i) const { return static_cast<char*>(blob.data) + i * SizeOf(type_); }
+  TBlob BlockOf(void* data, int64_t count) const {
+    return {data, TShape{count}, type_, {}, Context::cpu()};
+  }
+  char* Element(const TBlob& blob, int64_t i) const {
+    return static_cast<char*>(blob.data) + i * SizeOf(type_);
+  }
 
   // Computes every value of a block.
-  void Compute(const OpContext& ctx, std::span<const TBlob> in, int64_t begin, int64_t count, char* room) {
+  void Compute(const OpContext& ctx, std::span<const TBlob> in, int64_t begin, int64_t count,
+               char* room) {
     for (int i = 0; i < num_args_; ++i) values_[i] = BlockOf(Element(in[i], begin), count);
     for (size_t s = 0; s < steps_.size(); ++s) {
       TBlob& result = values_[num_args_ + s];
@@ -156,7 +172,9 @@ class BlockRunner {
       for (size_t k = 0; k < step.in.size(); ++k) in_grad_.push_back(BlockOf(nullptr, count));
       in_grad_[i] = given_[value] ? more : gradients_[value];
       req_[i] = OpReqType::kWriteTo;
-      step.For(count, room_.block).Backward(ctx, {&gradients_[num_args_ + s], 1}, in_, {&values_[num_args_ + s], 1}, req_, in_grad_, {});
+      step.For(count, room_.block)
+          .Backward(ctx, {&gradients_[num_args_ + s], 1}, in_, {&values_[num_args_ + s], 1}, req_,
+                    in_grad_, {});
       if (given_[value]) Add(more, gradients_[value], count);
       given_[value] = true;
     }
@@ -167,11 +185,13 @@ class BlockRunner {
       using T = typename decltype(tag)::type;
       T* sum = to.dptr<T>();
       const T* term = from.dptr<T>();
-      for (int64_t i = 0; i < count; ++i) sum[i] = T(AccumulatorOf<T>(sum[i]) + AccumulatorOf<T>(term[i]));
+      for (int64_t i = 0; i < count; ++i)
+        sum[i] = T(AccumulatorOf<T>(sum[i]) + AccumulatorOf<T>(term[i]));
     });
   }
 
-  void Store(const TBlob& block, const TBlob& array, int64_t begin, int64_t count, OpReqType req) const {
+  void Store(const TBlob& block, const TBlob& array, int64_t begin, int64_t count,
+             OpReqType req) const {
     const TBlob to = BlockOf(Element(array, begin), count);
     if (req == OpReqType::kAddTo) return Add(block, to, count);
     std::memcpy(to.data, block.data, static_cast<size_t>(count * SizeOf(type_)));
@@ -191,57 +211,70 @@ class BlockRunner {
 
 class ElementwiseChain final : public Operator {
  public:
-  ElementwiseChain(const std::vector<StepPlan>& whole, const std::vector<StepPlan>& rest, int num_args, const Room& room, DType type, int threads)
+  ElementwiseChain(const std::vector<StepPlan>& whole, const std::vector<StepPlan>& rest,
+                   int num_args, const Room& room, DType type, int threads)
       : room_(room) {
-    for (int t = 0; t < threads; ++t) runners_.push_back(std::make_unique<BlockRunner>(whole, rest, num_args, room, type));
+    for (int t = 0; t < threads; ++t)
+      runners_.push_back(std::make_unique<BlockRunner>(whole, rest, num_args, room, type));
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    ForBlocks(ctx, out[0].StoredSize(), room_.forward, [&](BlockRunner& runner, int64_t begin, int64_t count, char* room) {
-      runner.Forward(ctx, in, req[0], out[0], begin, count, room);
-    });
+    ForBlocks(ctx, out[0].StoredSize(), room_.forward,
+              [&](BlockRunner& runner, int64_t begin, int64_t count, char* room) {
+                runner.Forward(ctx, in, req[0], out[0], begin, count, room);
+              });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (std::all_of(req.begin(), req.end(), [](OpReqType r) { return r == OpReqType::kNullOp; })) return;
-    ForBlocks(ctx, out_grad[0].StoredSize(), room_.backward, [&](BlockRunner& runner, int64_t begin, int64_t count, char* room) {
-      runner.Backward(ctx, out_grad[0], in, req, in_grad, begin, count, room);
-    });
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    if (std::all_of(req.begin(), req.end(), [](OpReqType r) { return r == OpReqType::kNullOp; }))
+      return;
+    ForBlocks(ctx, out_grad[0].StoredSize(), room_.backward,
+              [&](BlockRunner& runner, int64_t begin, int64_t count, char* room) {
+                runner.Backward(ctx, out_grad[0], in, req, in_grad, begin, count, room);
+              });
   }
 
  private:
   template <typename F>
   void ForBlocks(const OpContext& ctx, int64_t elements, int arrays, F f) {
     const int64_t blocks = (elements + room_.block - 1) / room_.block;
-    ParallelForPieces(blocks, std::max<int64_t>(1, kParallelGrain / room_.block), [&](int64_t first, int64_t last, int piece) {
-      char* room = static_cast<char*>(ctx.workspace.data) + piece * arrays * room_.stride;
-      for (int64_t b = first; b < last; ++b) {
-        f(*runners_[static_cast<size_t>(piece)], b * room_.block, std::min(room_.block, elements - b * room_.block), room);
-      }
-    });
+    ParallelForPieces(blocks, std::max<int64_t>(1, kParallelGrain / room_.block),
+                      [&](int64_t first, int64_t last, int piece) {
+                        char* room =
+                            static_cast<char*>(ctx.workspace.data) + piece * arrays * room_.stride;
+                        for (int64_t b = first; b < last; ++b) {
+                          f(*runners_[static_cast<size_t>(piece)], b * room_.block,
+                            std::min(room_.block, elements - b * room_.block), room);
+                        }
+                      });
   }
 
   const Room room_;
   std::vector<std::unique_ptr<BlockRunner>> runners_;  // by piece
 };
 
-Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanRequest& request,
+                                   Backend& backend) {
   const auto& chain = static_cast<const P&>(base);
   const DType type = request.out[0].type;
-  if (type != DType::kFloat32 && type != DType::kFloat64 && type != DType::kFloat16 && type != DType::kBfloat16) {
+  if (type != DType::kFloat32 && type != DType::kFloat64 && type != DType::kFloat16 &&
+      type != DType::kBfloat16) {
     return Refusal{"floating types only"};
   }
   Plan plan = FlatPlan(base, request, base.elementwise() == Elementwise::kZeroToZero);
   const int64_t elements = plan.out[0].Bytes(request.out[0].shape, type) / SizeOf(type);
   const Room room(chain, type, elements);
-  const Expected<std::vector<StepPlan>, Refusal> whole = PlanSteps(chain, request, room.block, request.needs_backward, backend);
+  const Expected<std::vector<StepPlan>, Refusal> whole =
+      PlanSteps(chain, request, room.block, request.needs_backward, backend);
   if (!whole) return whole.error();
   std::vector<StepPlan> rest;
   if (elements % room.block != 0) {
-    Expected<std::vector<StepPlan>, Refusal> planned = PlanSteps(chain, request, elements % room.block, request.needs_backward, backend);
+    Expected<std::vector<StepPlan>, Refusal> planned =
+        PlanSteps(chain, request, elements % room.block, request.needs_backward, backend);
     if (!planned) return planned.error();
     rest = std::move(*planned);
   }
@@ -258,5 +291,6 @@ Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanReque
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(elementwise_chain_cpu, registry) {
-  registry.AddKernel({"_ElementwiseChain", mxtrain::DeviceType::kCPU, "blocks", mxtrain::kRefRank, mxtrain::PlanBlocks});
+  registry.AddKernel({"_ElementwiseChain", mxtrain::DeviceType::kCPU, "blocks", mxtrain::kRefRank,
+                      mxtrain::PlanBlocks});
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase CaseOf(const std::string& name, int args, const std::string& steps, const TShape& shape) {
+OperatorCase CaseOf(const std::string& name, int args, const std::string& steps,
+                    const TShape& shape) {
   OperatorCase c;
   c.name = "chain, " + name;
   c.op = "_ElementwiseChain";
@@ -20,20 +22,26 @@ OperatorCase CaseOf(const std::string& name, int args, const std::string& steps,
   return c;
 }
 
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double Sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
 
 // Less than a block, whole blocks, blocks and a remainder, and enough for several threads.
 const TShape kShapes[] = {{7}, {2, 16, 4, 4}, {3, 5, 40, 41}, {2, 16, 64, 65}};
 
 TEST_CASE("_ElementwiseChain: swish, which reads its argument twice") {
-  const std::string steps = R"([{"op": "sigmoid", "params": {}, "in": [0]}, {"op": "elemwise_mul", "params": {}, "in": [0, 1]}])";
+  const std::string steps =
+      R"([{"op": "sigmoid", "params": {}, "in": [0]}, {"op": "elemwise_mul", "params": {}, "in": [0, 1]}])";
   for (const TShape& shape : kShapes) {
     OperatorCase c = CaseOf("swish " + shape.ToString(), 1, steps, shape);
-    c.forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double x) { return x * Sigmoid(x); })}; };
+    c.forward = [](const Arrays& in, const Arrays&) {
+      return Arrays{Apply(in[0], [](double x) { return x * Sigmoid(x); })};
+    };
     if (shape.Size() > 1000) {
       c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) {
         const auto slope = [](double x) { return Sigmoid(x) * (1 + x * (1 - Sigmoid(x))); };
-        return Arrays{Apply(head[0], Apply(in[0], slope), [](double g, double s) { return g * s; })};
+        return Arrays{
+            Apply(head[0], Apply(in[0], slope), [](double g, double s) { return g * s; })};
       };
     }
     RunCase(c);
@@ -74,9 +82,12 @@ TEST_CASE("_ElementwiseChain: several arguments, sums, and a value that two step
 }
 
 TEST_CASE("_ElementwiseChain: invalid steps are rejected") {
-  const auto make = [](const std::string& steps) { return TestRegistry().Create("_ElementwiseChain", {{"num_args", "1"}, {"steps", steps}}); };
+  const auto make = [](const std::string& steps) {
+    return TestRegistry().Create("_ElementwiseChain", {{"num_args", "1"}, {"steps", steps}});
+  };
   CHECK_THROWS_WITH(make("[]"), "_ElementwiseChain has no steps");
-  const std::string moves = R"([{"op": "transpose", "params": {}, "in": [0]}])", early = R"([{"op": "sigmoid", "params": {}, "in": [1]}])";
+  const std::string moves = R"([{"op": "transpose", "params": {}, "in": [0]}])",
+                    early = R"([{"op": "sigmoid", "params": {}, "in": [1]}])";
   CHECK_THROWS_WITH(make(moves), "_ElementwiseChain: transpose cannot be step 0");
   CHECK_THROWS_WITH(make(early), "_ElementwiseChain: sigmoid cannot be step 0");
   CHECK_THROWS_AS(make("{"), Error);

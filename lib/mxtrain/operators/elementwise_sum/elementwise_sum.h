@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// ElementWiseSum: the sum of any number of arrays of one shape. The gradient of every input is the head gradient, byte for byte.
+// ElementWiseSum: the sum of any number of arrays of one shape. The gradient of every input is the
+// head gradient, byte for byte.
 #include "mxtrain/operator/most_arguments.h"
 #include "mxtrain/operator/property.h"
 
@@ -8,7 +10,10 @@ namespace mxtrain {
 struct ElementWiseSumParam : Parameter<ElementWiseSumParam> {
   int num_args;
   static void Declare(Fields<ElementWiseSumParam>& f) {
-    f.Add("num_args", &ElementWiseSumParam::num_args).Required().Range(1, kMostArguments).Help("number of inputs");
+    f.Add("num_args", &ElementWiseSumParam::num_args)
+        .Required()
+        .Range(1, kMostArguments)
+        .Help("number of inputs");
   }
 };
 
@@ -22,10 +27,12 @@ class ElementWiseSumProperty final : public PropertyWithParam<ElementWiseSumPara
     for (int i = 0; i < param_.num_args; ++i) names.push_back(format("arg{}", i));
     return names;
   }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const override {
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>*) const override {
     return InferSameShape(*this, in, out);
   }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>&,
                                              const std::vector<int>&) const override {
     return out_grad;
   }

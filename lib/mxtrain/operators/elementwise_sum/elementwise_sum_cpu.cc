@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/elementwise_sum/elementwise_sum.h"
 
 #include <algorithm>
@@ -14,21 +15,24 @@ namespace {
 // over stored elements, for any layout.
 class ElementWiseSumCpu final : public Operator {
  public:
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     SwitchFloating(out[0].type, "ElementWiseSum", [&](auto tag) {
       using T = typename decltype(tag)::type;
       SwitchReq(req[0], [&](auto accumulate) {
         ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; i += kBlock) SumBlock<T, accumulate()>(in, out[0].dptr<T>(), i, std::min(kBlock, end - i));
+          for (int64_t i = begin; i < end; i += kBlock)
+            SumBlock<T, accumulate()>(in, out[0].dptr<T>(), i, std::min(kBlock, end - i));
         });
       });
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    for (size_t i = 0; i < in_grad.size(); ++i) CopyBlob(ctx.run_ctx, req[i], out_grad[0], in_grad[i]);
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    for (size_t i = 0; i < in_grad.size(); ++i)
+      CopyBlob(ctx.run_ctx, req[i], out_grad[0], in_grad[i]);
   }
 
  private:
@@ -45,11 +49,13 @@ class ElementWiseSumCpu final : public Operator {
       for (int64_t i = 0; i < size; ++i) sum[i] += A(next[i]);
     }
     T* to = out + at;
-    for (int64_t i = 0; i < size; ++i) to[i] = static_cast<T>(kAccumulate ? A(to[i]) + sum[i] : sum[i]);
+    for (int64_t i = 0; i < size; ++i)
+      to[i] = static_cast<T>(kAccumulate ? A(to[i]) + sum[i] : sum[i]);
   }
 };
 
-Expected<Plan, Refusal> PlanReference(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> PlanReference(const OperatorProperty& property, const PlanRequest& request,
+                                      Backend&) {
   Plan plan = FlatPlan(property, request, true);
   plan.make = [] { return std::make_unique<ElementWiseSumCpu>(); };
   return plan;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ElementWiseSum of float32 and bfloat16 over stored elements. Compiled once per instruction set;
 // the best supported set is selected at run time. The loops are plain; the compiler vectorizes them
 // for each set.
@@ -39,7 +40,8 @@ void SumRangeOf(const TBlob* in, int count, T* out, int64_t begin, int64_t end, 
   }
 }
 
-void SumRange(const TBlob* in, int count, const TBlob& out, int64_t begin, int64_t end, bool accumulate) {
+void SumRange(const TBlob* in, int count, const TBlob& out, int64_t begin, int64_t end,
+              bool accumulate) {
   if (out.type == DType::kFloat32) {
     SumRangeOf(in, count, out.dptr<float>(), begin, end, accumulate);
   } else {
@@ -66,22 +68,27 @@ namespace {
 
 class ElementWiseSumSimd final : public Operator {
  public:
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(SumRange)(in.data(), static_cast<int>(in.size()), out[0], begin, end, req[0] == OpReqType::kAddTo);
+      HWY_DYNAMIC_DISPATCH(SumRange)
+      (in.data(), static_cast<int>(in.size()), out[0], begin, end, req[0] == OpReqType::kAddTo);
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    for (size_t i = 0; i < in_grad.size(); ++i) CopyBlob(ctx.run_ctx, req[i], out_grad[0], in_grad[i]);
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+    for (size_t i = 0; i < in_grad.size(); ++i)
+      CopyBlob(ctx.run_ctx, req[i], out_grad[0], in_grad[i]);
   }
 };
 
-Expected<Plan, Refusal> PlanSimd(const OperatorProperty& property, const PlanRequest& request, Backend&) {
-  if (request.out[0].type != DType::kFloat32 && request.out[0].type != DType::kBfloat16) return Refusal{"float32 and bfloat16 only"};
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& property, const PlanRequest& request,
+                                 Backend&) {
+  if (request.out[0].type != DType::kFloat32 && request.out[0].type != DType::kBfloat16)
+    return Refusal{"float32 and bfloat16 only"};
   Plan plan = FlatPlan(property, request, true);
   plan.make = [] { return std::make_unique<ElementWiseSumSimd>(); };
   return plan;

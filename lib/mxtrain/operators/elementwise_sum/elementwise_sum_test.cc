@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/format.h"
@@ -18,7 +19,9 @@ OperatorCase Case(int count, const TShape& shape) {
     for (const Values& x : in) sum = Apply(sum, x, std::plus<>());
     return Arrays{sum};
   };
-  c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) { return Arrays(in.size(), head[0]); };
+  c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) {
+    return Arrays(in.size(), head[0]);
+  };
   c.types = kAllFloatingTypes;
   c.tolerance = {8, "a sum of few numbers"};
   c.must_accept = {"simd"};
@@ -27,7 +30,8 @@ OperatorCase Case(int count, const TShape& shape) {
 
 TEST_CASE("ElementWiseSum") {
   for (const int count : {1, 2, 3, 5}) {
-    for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 11, 3, 3}}) RunCase(Case(count, shape));
+    for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 11, 3, 3}})
+      RunCase(Case(count, shape));
   }
   RunCase(Case(3, {5, 7001}));
 }
@@ -43,7 +47,8 @@ TEST_CASE("ElementWiseSum: its gradients equal its head gradient") {
   CHECK(property->InferShape(&in, &out, &aux));
   CHECK(in[0] == TShape{4, 3});
   in[1] = {5, 3};
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), "ElementWiseSum: arg1 has shape [5, 3], but [4, 3] was expected", Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux),
+                       "ElementWiseSum: arg1 has shape [5, 3], but [4, 3] was expected", Error);
 }
 
 }  // namespace

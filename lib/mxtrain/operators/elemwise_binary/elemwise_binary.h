@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Functions of two arguments: value and both slopes of each, for host and device. They define three
 // families: arrays of one shape (elemwise_binary), an array and a number (elemwise_scalar),
@@ -18,26 +19,27 @@ enum class Slopes { kNone, kInputs };
 // Names: of the element-wise operator (may be ""), of its scalar variants (without "_scalar":
 // "_plus", reversed "_rminus" or ""), of the broadcasting operator. Left and Right are d Value / d
 // a and d Value / d b.
-#define MXTRAIN_BINARY(Id, name, scalar, reversed, broadcast, slopes, elementwise, VALUE, LEFT, RIGHT) \
-  struct Id {                                                                                          \
-    static constexpr const char* kName = name;                                                         \
-    static constexpr const char* kScalarName = scalar;                                                 \
-    static constexpr const char* kReversedName = reversed;                                             \
-    static constexpr const char* kBroadcastName = broadcast;                                           \
-    static constexpr Slopes kSlopes = Slopes::slopes;                                                  \
-    static constexpr Elementwise kElementwise = Elementwise::elementwise;                              \
-    template <typename T>                                                                              \
-    MXTRAIN_HD static T Value(T a, T b) {                                                              \
-      return static_cast<T>(VALUE);                                                                    \
-    }                                                                                                  \
-    template <typename T>                                                                              \
-    MXTRAIN_HD static constexpr T Left([[maybe_unused]] T a, [[maybe_unused]] T b) {                   \
-      return static_cast<T>(LEFT);                                                                     \
-    }                                                                                                  \
-    template <typename T>                                                                              \
-    MXTRAIN_HD static constexpr T Right([[maybe_unused]] T a, [[maybe_unused]] T b) {                  \
-      return static_cast<T>(RIGHT);                                                                    \
-    }                                                                                                  \
+#define MXTRAIN_BINARY(Id, name, scalar, reversed, broadcast, slopes, elementwise, VALUE, LEFT, \
+                       RIGHT)                                                                   \
+  struct Id {                                                                                   \
+    static constexpr const char* kName = name;                                                  \
+    static constexpr const char* kScalarName = scalar;                                          \
+    static constexpr const char* kReversedName = reversed;                                      \
+    static constexpr const char* kBroadcastName = broadcast;                                    \
+    static constexpr Slopes kSlopes = Slopes::slopes;                                           \
+    static constexpr Elementwise kElementwise = Elementwise::elementwise;                       \
+    template <typename T>                                                                       \
+    MXTRAIN_HD static T Value(T a, T b) {                                                       \
+      return static_cast<T>(VALUE);                                                             \
+    }                                                                                           \
+    template <typename T>                                                                       \
+    MXTRAIN_HD static constexpr T Left([[maybe_unused]] T a, [[maybe_unused]] T b) {            \
+      return static_cast<T>(LEFT);                                                              \
+    }                                                                                           \
+    template <typename T>                                                                       \
+    MXTRAIN_HD static constexpr T Right([[maybe_unused]] T a, [[maybe_unused]] T b) {           \
+      return static_cast<T>(RIGHT);                                                             \
+    }                                                                                           \
   };
 
 // Integers are WrappingInt: division by zero is 0.
@@ -109,8 +111,10 @@ MXTRAIN_BINARY(LogicalXor,   "_logical_xor", "_logical_xor",   "",          "bro
 // v(Functor{}) for every function.
 template <typename V>
 void ForEachBinary(V&& v) {
-  v(Add{}), v(Subtract{}), v(Multiply{}), v(DivideOp{}), v(Power{}), v(Maximum{}), v(Minimum{}), v(ModOp{}), v(Hypot{}), v(Equal{});
-  v(NotEqual{}), v(Greater{}), v(GreaterEqual{}), v(Lesser{}), v(LesserEqual{}), v(LogicalAnd{}), v(LogicalOr{}), v(LogicalXor{});
+  v(Add{}), v(Subtract{}), v(Multiply{}), v(DivideOp{}), v(Power{}), v(Maximum{}), v(Minimum{}),
+      v(ModOp{}), v(Hypot{}), v(Equal{});
+  v(NotEqual{}), v(Greater{}), v(GreaterEqual{}), v(Lesser{}), v(LesserEqual{}), v(LogicalAnd{}),
+      v(LogicalOr{}), v(LogicalXor{});
 }
 
 // "_greater_equal" as older files spell it: "_Greater_Equal", and without the inner underscores

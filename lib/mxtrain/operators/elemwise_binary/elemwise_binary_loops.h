@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of binary functions of arrays of one shape, written once for both devices: Device is
 // OnCpu or OnGpu.
@@ -47,23 +48,29 @@ struct HeadTimesConstantRight {
 };
 
 template <typename Device, typename F>
-void Forward(const TBlob& lhs, const TBlob& rhs, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
-  SwitchType(ret->type, F::kName, [&](auto tag) { MapElements<typename decltype(tag)::type>(Device{ctx}, *ret, req, ValueOf<F>{}, lhs, rhs); });
+void Forward(const TBlob& lhs, const TBlob& rhs, const EnvArguments&, TBlob* ret, OpReqType req,
+             RunContext ctx) {
+  SwitchType(ret->type, F::kName, [&](auto tag) {
+    MapElements<typename decltype(tag)::type>(Device{ctx}, *ret, req, ValueOf<F>{}, lhs, rhs);
+  });
 }
 
 // The left gradient may share memory with the head gradient, so the right one comes first.
 template <typename Device, typename F>
-void Gradient(const OutputGrad& head, const Input0& lhs, const Input1& rhs, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
-              OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
+void Gradient(const OutputGrad& head, const Input0& lhs, const Input1& rhs, const EnvArguments&,
+              TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
+              RunContext ctx) {
   SwitchType(head.data.type, F::kName, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    MapElements<T>(Device{ctx}, *rhs_grad, req_rhs, HeadTimesRight<F>{}, head.data, lhs.data, rhs.data);
-    MapElements<T>(Device{ctx}, *lhs_grad, req_lhs, HeadTimesLeft<F>{}, head.data, lhs.data, rhs.data);
+    MapElements<T>(Device{ctx}, *rhs_grad, req_rhs, HeadTimesRight<F>{}, head.data, lhs.data,
+                   rhs.data);
+    MapElements<T>(Device{ctx}, *lhs_grad, req_lhs, HeadTimesLeft<F>{}, head.data, lhs.data,
+                   rhs.data);
   });
 }
 template <typename Device, typename F>
-void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
-                      RunContext ctx) {
+void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
+                      OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
   SwitchType(head.data.type, F::kName, [&](auto tag) {
     using T = typename decltype(tag)::type;
     MapElements<T>(Device{ctx}, *rhs_grad, req_rhs, HeadTimesConstantRight<F>{}, head.data);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The formula of each function of elemwise_binary.h, for the operator reference.
 #include <map>
@@ -10,7 +11,8 @@ namespace mxtrain::elemwise_binary {
 
 // The formula of a broadcasting operator ("broadcast_add") over two names: "lhs + rhs". Throws for
 // an unknown one.
-inline std::string Formula(std::string_view broadcast_name, std::string_view a, std::string_view b) {
+inline std::string Formula(std::string_view broadcast_name, std::string_view a,
+                           std::string_view b) {
   static const std::map<std::string_view, const char*> formulas = {
       {"broadcast_add", "{0} + {1}"},
       {"broadcast_sub", "{0} - {1}"},

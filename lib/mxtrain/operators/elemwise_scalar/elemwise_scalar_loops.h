@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of functions of an array and a number, written once for both devices: Device is OnCpu
 // or OnGpu.
@@ -11,11 +12,13 @@ using elemwise_binary::Slopes;
 // f(x, scalar).
 template <typename F>
 struct Direct {
-  static constexpr bool kProduct = std::is_same_v<F, elemwise_binary::Multiply> || std::is_same_v<F, elemwise_binary::DivideOp>;
+  static constexpr bool kProduct =
+      std::is_same_v<F, elemwise_binary::Multiply> || std::is_same_v<F, elemwise_binary::DivideOp>;
   static constexpr bool kSlopeReadsInput = F::kSlopes == Slopes::kInputs && !kProduct;
   static constexpr const char* kName = F::kScalarName;
   // Zero stays zero for any number.
-  static constexpr Elementwise kElementwise = std::is_same_v<F, elemwise_binary::Multiply> ? Elementwise::kZeroToZero : Elementwise::kYes;
+  static constexpr Elementwise kElementwise =
+      std::is_same_v<F, elemwise_binary::Multiply> ? Elementwise::kZeroToZero : Elementwise::kYes;
   template <typename T>
   MXTRAIN_HD static T Value(T x, T s) {
     return F::Value(x, s) + T(0);  // keeps padding from becoming -0
@@ -67,20 +70,24 @@ void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType re
 }
 
 template <typename Device, typename F>
-void Gradient(const OutputGrad& head, const Input0& in, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Gradient(const OutputGrad& head, const Input0& in, const EnvArguments& env, TBlob* in_grad,
+              OpReqType req, RunContext ctx) {
   SwitchType(in_grad->type, F::kName, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeOf<T>;
-    MapElements<T>(Device{ctx}, *in_grad, req, HeadTimesSlope<F, C>{static_cast<C>(env.scalar)}, head.data, in.data);
+    MapElements<T>(Device{ctx}, *in_grad, req, HeadTimesSlope<F, C>{static_cast<C>(env.scalar)},
+                   head.data, in.data);
   });
 }
 
 template <typename Device, typename F>
-void GradientWithoutInput(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void GradientWithoutInput(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad,
+                          OpReqType req, RunContext ctx) {
   SwitchType(in_grad->type, F::kName, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeOf<T>;
-    MapElements<T>(Device{ctx}, *in_grad, req, HeadTimesConstant<C>{F::Slope(C(0), static_cast<C>(env.scalar))}, head.data);
+    MapElements<T>(Device{ctx}, *in_grad, req,
+                   HeadTimesConstant<C>{F::Slope(C(0), static_cast<C>(env.scalar))}, head.data);
   });
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/elemwise_unary/elemwise_unary.h"
 
 #include <map>
@@ -61,9 +62,13 @@ const std::map<std::string_view, const char*> kFormulas = {
 MXTRAIN_OPERATOR(elemwise_unary, registry) {
   ForEachUnary([&registry](auto f) {
     using F = decltype(f);
-    SimpleOp(registry, F::kName).describe(format("{}, for every element x", kFormulas.at(F::kName)));
+    SimpleOp(registry, F::kName)
+        .describe(format("{}, for every element x", kFormulas.at(F::kName)));
   });
-  SimpleOp(registry, "_copy").add_alias("identity").set_identity({{0, 0}}, {{0, 0}}).describe("the input itself");
+  SimpleOp(registry, "_copy")
+      .add_alias("identity")
+      .set_identity({{0, 0}}, {{0, 0}})
+      .describe("the input itself");
 }
 
 }  // namespace mxtrain::elemwise_unary

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Functions of one argument: value and slope of each, for host and device. ForEachUnary is the
 // table; a file per device registers the kernels.
@@ -6,8 +7,8 @@
 #include <type_traits>
 
 #include "mxtrain/base/macros.h"
-#include "mxtrain/operator/vector_math.h"
 #include "mxtrain/operator/simple_op.h"
+#include "mxtrain/operator/vector_math.h"
 
 namespace mxtrain::elemwise_unary {
 
@@ -55,7 +56,8 @@ template <typename T>
 MXTRAIN_HD T Rint(T x) {
   return x - Floor(x) > T(0.5) ? Floor(x) + 1 : Floor(x);
 }
-// The derivative of log(gamma(x)): recurrence up to x >= 6, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18).
+// The derivative of log(gamma(x)): recurrence up to x >= 6, then the asymptotic series (Abramowitz
+// and Stegun 6.3.5, 6.3.7, 6.3.18).
 template <typename T>
 MXTRAIN_HD T Digamma(T argument) {
   constexpr double kPi = 3.14159265358979323846;
@@ -66,7 +68,8 @@ MXTRAIN_HD T Digamma(T argument) {
   }
   for (; x < 10; x += 1) shift -= 1 / x;
   const double r = 1 / (x * x);
-  const double series = r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r * (1.0 / 132)))));
+  const double series =
+      r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r * (1.0 / 132)))));
   return static_cast<T>(shift + log(x) - 0.5 / x - series);
 }
 // The inverse of erf: a rational initial value (Giles, "Approximating the erfinv function", 2010),
@@ -79,10 +82,12 @@ MXTRAIN_HD T ErfInv(T argument) {
   double x = 0;
   if (w < 5) {
     const double s = w - 2.5;
-    x = y * (1.50140941 + s * (0.246640727 + s * (-0.00417768164 + s * (-0.00125372503 + s * 0.00021858087))));
+    x = y * (1.50140941 +
+             s * (0.246640727 + s * (-0.00417768164 + s * (-0.00125372503 + s * 0.00021858087))));
   } else {
     const double s = sqrt(w) - 3;
-    x = y * (2.83297682 + s * (1.00167406 + s * (0.00943887047 + s * (-0.0076224613 + s * 0.00573950773))));
+    x = y * (2.83297682 +
+             s * (1.00167406 + s * (0.00943887047 + s * (-0.0076224613 + s * 0.00573950773))));
   }
   for (int step = 0; step < 3; ++step) x -= (erf(x) - y) / (1.1283791670955126 * exp(-x * x));
   return static_cast<T>(x);
@@ -142,10 +147,14 @@ MXTRAIN_UNARY(OnesLike,   "ones_like",    kConstant, true,  kYes,        1,     
 // v(Functor{}) for every function.
 template <typename V>
 void ForEachUnary(V&& v) {
-  v(Copy{}), v(Abs{}), v(SignOp{}), v(RoundOp{}), v(RintOp{}), v(Ceil{}), v(FloorOp{}), v(Trunc{}), v(Fix{}), v(Square{}), v(Sqrt{});
-  v(Rsqrt{}), v(Cbrt{}), v(Rcbrt{}), v(Reciprocal{}), v(Exp{}), v(Expm1{}), v(Log{}), v(Log10{}), v(Log2{}), v(Log1p{}), v(Sin{});
-  v(Cos{}), v(Tan{}), v(Arcsin{}), v(Arccos{}), v(Arctan{}), v(Sinh{}), v(Cosh{}), v(Tanh{}), v(Arcsinh{}), v(Arccosh{}), v(Arctanh{});
-  v(Degrees{}), v(Radians{}), v(Gamma{}), v(Gammaln{}), v(Erf{}), v(ErfInvOp{}), v(Relu{}), v(Sigmoid{}), v(Softsign{}), v(Negative{});
+  v(Copy{}), v(Abs{}), v(SignOp{}), v(RoundOp{}), v(RintOp{}), v(Ceil{}), v(FloorOp{}), v(Trunc{}),
+      v(Fix{}), v(Square{}), v(Sqrt{});
+  v(Rsqrt{}), v(Cbrt{}), v(Rcbrt{}), v(Reciprocal{}), v(Exp{}), v(Expm1{}), v(Log{}), v(Log10{}),
+      v(Log2{}), v(Log1p{}), v(Sin{});
+  v(Cos{}), v(Tan{}), v(Arcsin{}), v(Arccos{}), v(Arctan{}), v(Sinh{}), v(Cosh{}), v(Tanh{}),
+      v(Arcsinh{}), v(Arccosh{}), v(Arctanh{});
+  v(Degrees{}), v(Radians{}), v(Gamma{}), v(Gammaln{}), v(Erf{}), v(ErfInvOp{}), v(Relu{}),
+      v(Sigmoid{}), v(Softsign{}), v(Negative{});
   v(LogicalNot{}), v(ZerosLike{}), v(OnesLike{});
 }
 

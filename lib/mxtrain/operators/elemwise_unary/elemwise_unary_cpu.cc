@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/elemwise_unary/elemwise_unary_loops.h"
 
 namespace mxtrain::elemwise_unary {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of functions of one argument, written once for both devices: Device is OnCpu or OnGpu.
 #include "mxtrain/operator/elementwise.h"
@@ -43,27 +44,34 @@ void SwitchTypesOf(DType type, Body&& body) {
 
 template <typename Device, typename F>
 void Forward(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
-  SwitchTypesOf<F>(ret->type, [&](auto tag) { MapElements<typename decltype(tag)::type>(Device{ctx}, *ret, req, ValueOf<F>{}, src); });
+  SwitchTypesOf<F>(ret->type, [&](auto tag) {
+    MapElements<typename decltype(tag)::type>(Device{ctx}, *ret, req, ValueOf<F>{}, src);
+  });
 }
 
 template <typename Device, typename F>
 void Multiply(const TBlob& head, const TBlob& v, TBlob* in_grad, OpReqType req, RunContext ctx) {
   SwitchTypesOf<F>(in_grad->type, [&](auto tag) {
-    MapElements<typename decltype(tag)::type>(Device{ctx}, *in_grad, req, HeadTimesSlope<F>{}, head, v);
+    MapElements<typename decltype(tag)::type>(Device{ctx}, *in_grad, req, HeadTimesSlope<F>{}, head,
+                                              v);
   });
 }
 template <typename Device, typename F>
-void GradientOfInput(const OutputGrad& head, const Input0& in, const EnvArguments&, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void GradientOfInput(const OutputGrad& head, const Input0& in, const EnvArguments&, TBlob* in_grad,
+                     OpReqType req, RunContext ctx) {
   Multiply<Device, F>(head.data, in.data, in_grad, req, ctx);
 }
 template <typename Device, typename F>
-void GradientOfOutput(const OutputGrad& head, const OutputValue& out, const EnvArguments&, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void GradientOfOutput(const OutputGrad& head, const OutputValue& out, const EnvArguments&,
+                      TBlob* in_grad, OpReqType req, RunContext ctx) {
   Multiply<Device, F>(head.data, out.data, in_grad, req, ctx);
 }
 template <typename Device, typename F>
-void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req,
+                      RunContext ctx) {
   SwitchTypesOf<F>(in_grad->type, [&](auto tag) {
-    MapElements<typename decltype(tag)::type>(Device{ctx}, *in_grad, req, HeadTimesConstant<F>{}, head.data);
+    MapElements<typename decltype(tag)::type>(Device{ctx}, *in_grad, req, HeadTimesConstant<F>{},
+                                              head.data);
   });
 }
 

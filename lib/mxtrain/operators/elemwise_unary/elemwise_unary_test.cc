@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The references follow the definitions, in double; gradients are central differences.
 #include <doctest/doctest.h>
 
@@ -30,8 +31,10 @@ double InverseErf(double y) {
 }
 
 const std::vector<UnaryCase>& Cases() {
-  static const Generator any = Uniform(-2, 2), positive = Uniform(0.3, 3), inside = Uniform(-0.9, 0.9);
-  static const Generator steps = UniformAwayFrom(-3, 3, {-3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3}, 0.02);
+  static const Generator any = Uniform(-2, 2), positive = Uniform(0.3, 3),
+                         inside = Uniform(-0.9, 0.9);
+  static const Generator steps =
+      UniformAwayFrom(-3, 3, {-3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3}, 0.02);
   static const Generator nonzero = UniformAwayFrom(-2, 2, {0}, 0.1);
   static const std::vector<UnaryCase> cases = {
       {"_copy", [](double x) { return x; }, any, true},
@@ -39,7 +42,8 @@ const std::vector<UnaryCase>& Cases() {
       {"sign", [](double x) { return x > 0   ? 1.0
                                      : x < 0 ? -1.0
                                              : 0.0; }, nonzero, true},
-      {"round", [](double x) { return std::copysign(std::floor(std::fabs(x) + 0.5), x); }, steps, true},
+      {"round", [](double x) { return std::copysign(std::floor(std::fabs(x) + 0.5), x); }, steps,
+       true},
       {"rint", Rint, steps, true},
       {"ceil", [](double x) { return std::ceil(x); }, steps, true},
       {"floor", [](double x) { return std::floor(x); }, steps, true},
@@ -72,7 +76,8 @@ const std::vector<UnaryCase>& Cases() {
       {"degrees", [](double x) { return x * 180 / M_PI; }, any},
       {"radians", [](double x) { return x * M_PI / 180; }, any},
       {"gamma", [](double x) { return std::tgamma(x); }, Uniform(0.5, 4), false, 64},
-      {"gammaln", [](double x) { return std::log(std::fabs(std::tgamma(x))); }, Uniform(0.5, 4), false, 64},
+      {"gammaln", [](double x) { return std::log(std::fabs(std::tgamma(x))); }, Uniform(0.5, 4),
+       false, 64},
       {"erf", [](double x) { return 1 - std::erfc(x); }, any},
       {"erfinv", InverseErf, inside, false, 64},
       {"relu", [](double x) { return std::fmax(x, 0); }, nonzero, true},
@@ -106,7 +111,8 @@ TEST_CASE("unary functions and their gradients") {
 TEST_CASE("unary functions of one element and of none, and of more than one thread's piece") {
   for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{40001}}) {
     for (const UnaryCase& unary : Cases()) {
-      if (std::string(unary.op) == "relu" || std::string(unary.op) == "exp") RunCase(MakeCase(unary, shape));
+      if (std::string(unary.op) == "relu" || std::string(unary.op) == "exp")
+        RunCase(MakeCase(unary, shape));
     }
   }
 }
@@ -146,7 +152,9 @@ TEST_CASE("relu, abs and hard_sigmoid keep a NaN") {
   const struct {
     const char* op;
     Values out;
-  } cases[] = {{"relu", {nan, 0, inf, 0, 2}}, {"abs", {nan, inf, inf, 1, 2}}, {"hard_sigmoid", {nan, 0, 1, 0.3, 0.9}}};
+  } cases[] = {{"relu", {nan, 0, inf, 0, 2}},
+               {"abs", {nan, inf, inf, 1, 2}},
+               {"hard_sigmoid", {nan, 0, 1, 0.3, 0.9}}};
   for (const auto& t : cases) {
     OperatorCase c;
     c.name = format("{} of NaN", t.op);

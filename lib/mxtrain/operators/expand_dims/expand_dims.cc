@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/expand_dims/expand_dims.h"
 
 #include <algorithm>
@@ -22,7 +23,9 @@ TShape Squeezed(const TShape& src, const EnvArguments& env) {
   for (int i = 0; i < src.ndim() && !given; ++i) dropped[static_cast<size_t>(i)] = src[i] == 1;
   for (int i = 0; given && i < given->ndim(); ++i) {
     const int axis = CheckAxis((*given)[i], src, "squeeze");
-    if (src[axis] != 1) Throw(ErrorKind::kConfig, "squeeze: axis {} of shape {} does not have length 1", (*given)[i], src.ToString());
+    if (src[axis] != 1)
+      Throw(ErrorKind::kConfig, "squeeze: axis {} of shape {} does not have length 1", (*given)[i],
+            src.ToString());
     dropped[static_cast<size_t>(axis)] = true;
   }
   std::vector<int64_t> dims;

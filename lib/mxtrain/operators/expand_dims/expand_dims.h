@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Inserts or removes axes of length one: expand_dims (axis: position in the output) and squeeze
 // (axis: which; None: all of length one). The elements are not moved.
@@ -10,7 +11,9 @@ namespace mxtrain::expand_dims {
 struct ExpandDimsParam : Parameter<ExpandDimsParam> {
   int axis;
   static void Declare(Fields<ExpandDimsParam>& f) {
-    f.Add("axis", &ExpandDimsParam::axis).Required().Help("position of the new axis in the output; negative counts from the end");
+    f.Add("axis", &ExpandDimsParam::axis)
+        .Required()
+        .Help("position of the new axis in the output; negative counts from the end");
   }
 };
 

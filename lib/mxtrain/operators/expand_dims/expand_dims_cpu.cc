@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/expand_dims/expand_dims_loops.h"
 
 MXTRAIN_OPERATOR(expand_dims_cpu, registry) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/identity.cuh"
 #include "mxtrain/operators/expand_dims/expand_dims_loops.h"
 

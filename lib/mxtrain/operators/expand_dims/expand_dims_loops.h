@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // expand_dims and squeeze copy bytes, if anything. Written once for both devices: Device is OnCpu
 // or OnGpu.
@@ -11,14 +12,17 @@ void Forward(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, R
   CopyBlob(Device{ctx}, req, src, *ret);
 }
 template <typename Device>
-void Backward(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Backward(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req,
+              RunContext ctx) {
   CopyBlob(Device{ctx}, req, head.data, *in_grad);
 }
 
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
   for (const char* name : {"expand_dims", "squeeze"}) {
-    SimpleOp(registry, name).set_function(Device::kType, Forward<Device>, kInplaceInOut).set_gradient(Device::kType, Backward<Device>, kInplaceOutIn);
+    SimpleOp(registry, name)
+        .set_function(Device::kType, Forward<Device>, kInplaceInOut)
+        .set_gradient(Device::kType, Backward<Device>, kInplaceOutIn);
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "tests/support/operator_case.h"
@@ -39,8 +40,10 @@ TEST_CASE("expand_dims and squeeze: shapes") {
   CHECK(Infer("squeeze", {}, {1, 1}) == TShape{1});
   CHECK(Infer("squeeze", {{"axis", "(0,)"}}, {1, 3, 1}) == TShape{3, 1});
   CHECK(Infer("squeeze", {{"axis", "(0, -1)"}}, {1, 3, 1}) == TShape{3});
-  CHECK_THROWS_WITH(Infer("expand_dims", {{"axis", "3"}}, {2, 3}), "expand_dims: axis 3 is out of range for shape [2, 3, 1]");
-  CHECK_THROWS_WITH(Infer("squeeze", {{"axis", "1"}}, {1, 3, 1}), "squeeze: axis 1 of shape [1, 3, 1] does not have length 1");
+  CHECK_THROWS_WITH(Infer("expand_dims", {{"axis", "3"}}, {2, 3}),
+                    "expand_dims: axis 3 is out of range for shape [2, 3, 1]");
+  CHECK_THROWS_WITH(Infer("squeeze", {{"axis", "1"}}, {1, 3, 1}),
+                    "squeeze: axis 1 of shape [1, 3, 1] does not have length 1");
 }
 
 }  // namespace

@@ -1,15 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/flatten/flatten.h"
 
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
 
-bool FlattenProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool FlattenProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                 std::vector<TShape>*) const {
   TShape& data = (*in)[0];
   TShape& rows = (*out)[0];
   UnifyShape(TShape::OfRank(2), &rows, TypeString(), "output");
   if (!data.has_rank()) return false;
-  if (data.ndim() == 0) Throw(ErrorKind::kConfig, "Flatten needs an array with a batch axis, not a scalar; reshape it to [1, 1]");
+  if (data.ndim() == 0)
+    Throw(ErrorKind::kConfig,
+          "Flatten needs an array with a batch axis, not a scalar; reshape it to [1, 1]");
   TShape batch = TShape::OfRank(data.ndim());
   batch[0] = rows[0];
   UnifyShape(batch, &data, TypeString(), "data");
@@ -26,12 +30,14 @@ bool FlattenProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
     unknown = 0;
     known = rows[1];
   }
-  UnifyShape(TShape{data[0], unknown == 0 ? known : TShape::kUnknown}, &rows, TypeString(), "output");
+  UnifyShape(TShape{data[0], unknown == 0 ? known : TShape::kUnknown}, &rows, TypeString(),
+             "output");
   return data.known() && rows.known();
 }
 
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(flatten, registry) {
-  registry.AddProperty("Flatten", {"flatten"}, [] { return std::make_unique<mxtrain::FlattenProperty>(); });
+  registry.AddProperty("Flatten", {"flatten"},
+                       [] { return std::make_unique<mxtrain::FlattenProperty>(); });
 }

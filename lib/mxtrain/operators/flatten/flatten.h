@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Flatten: [N, ...] as [N, product of the rest]. The same bytes under another shape.
 #include "mxtrain/operator/identity.h"
@@ -7,8 +8,11 @@ namespace mxtrain {
 class FlattenProperty final : public ReshapingProperty<NoParam> {
  public:
   std::string TypeString() const override { return "Flatten"; }
-  std::string Description() const override { return "makes every sample a row: [N, ...] -> [N, product of the rest]"; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  std::string Description() const override {
+    return "makes every sample a row: [N, ...] -> [N, product of the rest]";
+  }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
 };
 
 }  // namespace mxtrain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "tests/support/operator_case.h"
@@ -6,7 +7,8 @@ namespace mxtrain::test {
 namespace {
 
 TEST_CASE("Flatten keeps every element in its place") {
-  for (const TShape& shape : {TShape{5}, TShape{1, 1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 11, 3, 3}}) {
+  for (const TShape& shape :
+       {TShape{5}, TShape{1, 1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 11, 3, 3}}) {
     OperatorCase c;
     c.name = "Flatten " + shape.ToString();
     c.op = "Flatten";
@@ -43,7 +45,8 @@ TEST_CASE("Flatten: shapes in both directions") {
   in = {}, out = {};
   CHECK(!Infer(&in, &out));
   in = {4, 3, 5}, out = {4, 14};
-  CHECK_THROWS_WITH_AS(Infer(&in, &out), "Flatten: output has shape [4, 15], but [4, 14] was expected", Error);
+  CHECK_THROWS_WITH_AS(Infer(&in, &out),
+                       "Flatten: output has shape [4, 15], but [4, 14] was expected", Error);
 }
 
 TEST_CASE("Flatten is an alias of its input") {

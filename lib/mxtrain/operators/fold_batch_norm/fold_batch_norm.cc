@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/fold_batch_norm/fold_batch_norm.h"
 
 #include "mxtrain/operator/registry.h"
@@ -18,11 +19,13 @@ std::vector<std::string> FoldBatchNormProperty::ListArguments() const {
   return names;
 }
 
-bool FoldBatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool FoldBatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                       std::vector<TShape>*) const {
   UnifyShape((*out)[0], &(*in)[0], TypeString(), "weight");
   (*out)[0] = (*in)[0];
   if (!(*in)[0].has_rank()) return false;
-  if ((*in)[0].ndim() == 0) Throw(ErrorKind::kConfig, "{}: a weight must have an axis of output channels", TypeString());
+  if ((*in)[0].ndim() == 0)
+    Throw(ErrorKind::kConfig, "{}: a weight must have an axis of output channels", TypeString());
   const TShape channels{(*in)[0][0]};
   const std::vector<std::string> names = ListArguments();
   for (size_t i = 1; i < in->size(); ++i) UnifyShape(channels, &(*in)[i], TypeString(), names[i]);
@@ -33,5 +36,6 @@ bool FoldBatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TSha
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(fold_batch_norm, registry) {
-  registry.AddProperty("_FoldBatchNorm", {}, [] { return std::make_unique<mxtrain::FoldBatchNormProperty>(); });
+  registry.AddProperty("_FoldBatchNorm", {},
+                       [] { return std::make_unique<mxtrain::FoldBatchNormProperty>(); });
 }

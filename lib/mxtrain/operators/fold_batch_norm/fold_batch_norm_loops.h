@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // _FoldBatchNorm, written once for both devices: Device is OnCpu or OnGpu.
 #include <algorithm>
@@ -14,24 +15,29 @@ namespace mxtrain::fold_batch_norm {
 template <typename T, typename S>
 struct Arrays {
   using A = std::common_type_t<AccumulatorOf<T>, AccumulatorOf<S>>;
-  const T *weight, *bias;                       // bias: null without one
+  const T *weight, *bias;  // bias: null without one
   const S *gamma, *beta, *mean, *variance;
   A eps;
   bool fix_gamma;
   int64_t per_channel;  // weights
 
-  MXTRAIN_HD A Scale(int64_t channel) const { return (fix_gamma ? A(1) : A(gamma[channel])) / std::sqrt(A(variance[channel]) + eps); }
+  MXTRAIN_HD A Scale(int64_t channel) const {
+    return (fix_gamma ? A(1) : A(gamma[channel])) / std::sqrt(A(variance[channel]) + eps);
+  }
 };
 template <typename T, typename S>
 struct Weight : Arrays<T, S> {
   using typename Arrays<T, S>::A;
-  MXTRAIN_HD A operator()(int64_t i) const { return A(this->weight[i]) * this->Scale(i / this->per_channel); }
+  MXTRAIN_HD A operator()(int64_t i) const {
+    return A(this->weight[i]) * this->Scale(i / this->per_channel);
+  }
 };
 template <typename T, typename S>
 struct Bias : Arrays<T, S> {
   using typename Arrays<T, S>::A;
   MXTRAIN_HD A operator()(int64_t o) const {
-    return ((this->bias ? A(this->bias[o]) : A(0)) - A(this->mean[o])) * this->Scale(o) + A(this->beta[o]);
+    return ((this->bias ? A(this->bias[o]) : A(0)) - A(this->mean[o])) * this->Scale(o) +
+           A(this->beta[o]);
   }
 };
 
@@ -40,16 +46,22 @@ class Fold final : public Operator {
  public:
   explicit Fold(const FoldBatchNormParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     const size_t first = param_.no_bias ? 1 : 2;
     SwitchFloating(in[0].type, "_FoldBatchNorm", [&](auto weight_tag) {
       SwitchFloating(in.back().type, "_FoldBatchNorm", [&](auto statistics_tag) {
         using T = typename decltype(weight_tag)::type;
         using S = typename decltype(statistics_tag)::type;
         using A = typename Arrays<T, S>::A;
-        const Arrays<T, S> arrays{in[0].dptr<T>(), param_.no_bias ? nullptr : in[1].dptr<T>(), in[first].dptr<S>(), in[first + 1].dptr<S>(),
-                                  in[first + 2].dptr<S>(), in[first + 3].dptr<S>(), A(param_.eps), param_.fix_gamma,
+        const Arrays<T, S> arrays{in[0].dptr<T>(),
+                                  param_.no_bias ? nullptr : in[1].dptr<T>(),
+                                  in[first].dptr<S>(),
+                                  in[first + 1].dptr<S>(),
+                                  in[first + 2].dptr<S>(),
+                                  in[first + 3].dptr<S>(),
+                                  A(param_.eps),
+                                  param_.fix_gamma,
                                   std::max<int64_t>(in[0].shape.Product(1, in[0].shape.ndim()), 1)};
         MapOn<T>(Device{ctx.run_ctx}, out[0], req[0], Weight<T, S>{arrays});
         MapOn<T>(Device{ctx.run_ctx}, out[1], req[1], Bias<T, S>{arrays});
@@ -62,10 +74,13 @@ class Fold final : public Operator {
 };
 
 template <typename Device>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   if (request.needs_backward) return Refusal{"has no gradient"};
   Plan plan = PlainPlan(base, request);
-  plan.make = [param = static_cast<const FoldBatchNormProperty&>(base).param()] { return std::make_unique<Fold<Device>>(param); };
+  plan.make = [param = static_cast<const FoldBatchNormProperty&>(base).param()] {
+    return std::make_unique<Fold<Device>>(param);
+  };
   return plan;
 }
 

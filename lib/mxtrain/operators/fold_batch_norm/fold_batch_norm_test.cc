@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -11,7 +12,8 @@ void Run(bool bias, bool fix_gamma) {
   OperatorCase c;
   c.name = "fold batch norm";
   c.op = "_FoldBatchNorm";
-  c.kwargs = {{"eps", "0.0625"}, {"fix_gamma", fix_gamma ? "1" : "0"}, {"no_bias", bias ? "0" : "1"}};
+  c.kwargs = {
+      {"eps", "0.0625"}, {"fix_gamma", fix_gamma ? "1" : "0"}, {"no_bias", bias ? "0" : "1"}};
   c.shapes = {{5, 2, 3, 3}};
   if (bias) c.shapes.push_back({5});
   for (int i = 0; i < 4; ++i) c.shapes.push_back({5});

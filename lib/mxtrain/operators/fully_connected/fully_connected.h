@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // FullyConnected: output = data weight^T + bias. weight [num_hidden, inputs], bias [num_hidden].
 // With `flatten` data are viewed as [N, inputs] and the output is [N, num_hidden]; without, only
@@ -19,9 +20,12 @@ class FullyConnectedProperty final : public PropertyWithParam<FullyConnectedPara
   std::string TypeString() const override { return "FullyConnected"; }
   std::string Description() const override { return "matrix product with a weight, plus a bias"; }
   std::vector<std::string> ListArguments() const override;
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference loops of FullyConnected.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
@@ -23,7 +24,8 @@ void ForEachCell(const TBlob& out, int64_t columns, OpReqType req, F f) {
 template <typename T>
 AccumulatorOf<T> Dot(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t n) {
   AccumulatorOf<T> sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += AccumulatorOf<T>(a[i * a_step]) * AccumulatorOf<T>(b[i * b_step]);
+  for (int64_t i = 0; i < n; ++i)
+    sum += AccumulatorOf<T>(a[i * a_step]) * AccumulatorOf<T>(b[i * b_step]);
   return sum;
 }
 
@@ -31,8 +33,8 @@ class FullyConnectedReference final : public Operator {
  public:
   explicit FullyConnectedReference(const FullyConnectedParam& param) : param_(param) {}
 
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     SwitchFloating(in[0].type, "FullyConnected", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const int64_t hidden = in[P::kWeight].shape[0], inputs = in[P::kWeight].shape[1];
@@ -40,13 +42,15 @@ class FullyConnectedReference final : public Operator {
       const T* weight = in[P::kWeight].dptr<T>();
       const TBlob bias = param_.no_bias ? TBlob() : in[P::kBias];
       ForEachCell<T>(out[0], hidden, req[0], [&](int64_t row, int64_t h) {
-        return Dot(data + row * inputs, 1, weight + h * inputs, 1, inputs) + weighted::BiasAt<T, AccumulatorOf<T>>(bias, h);
+        return Dot(data + row * inputs, 1, weight + h * inputs, 1, inputs) +
+               weighted::BiasAt<T, AccumulatorOf<T>>(bias, h);
       });
     });
   }
 
-  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     SwitchFloating(in_grad[0].type, "FullyConnected", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const int64_t hidden = in[P::kWeight].shape[0], inputs = in[P::kWeight].shape[1];
@@ -54,17 +58,21 @@ class FullyConnectedReference final : public Operator {
       const T* head = out_grad[0].dptr<T>();
       const T* data = in[P::kData].dptr<T>();
       const T* weight = in[P::kWeight].dptr<T>();
-      ForEachCell<T>(in_grad[P::kData], inputs, req[P::kData],
-                     [&](int64_t row, int64_t i) { return Dot(head + row * hidden, 1, weight + i, inputs, hidden); });
-      ForEachCell<T>(in_grad[P::kWeight], inputs, req[P::kWeight],
-                     [&](int64_t h, int64_t i) { return Dot(head + h, hidden, data + i, inputs, rows); });
+      ForEachCell<T>(in_grad[P::kData], inputs, req[P::kData], [&](int64_t row, int64_t i) {
+        return Dot(head + row * hidden, 1, weight + i, inputs, hidden);
+      });
+      ForEachCell<T>(in_grad[P::kWeight], inputs, req[P::kWeight], [&](int64_t h, int64_t i) {
+        return Dot(head + h, hidden, data + i, inputs, rows);
+      });
       if (param_.no_bias) return;
       SwitchFloating(in_grad[P::kBias].type, "FullyConnected", [&](auto bias_tag) {
-        ForEachCell<typename decltype(bias_tag)::type>(in_grad[P::kBias], hidden, req[P::kBias], [&](int64_t, int64_t h) {
-          AccumulatorOf<T> sum = 0;
-          for (int64_t row = 0; row < rows; ++row) sum += AccumulatorOf<T>(head[row * hidden + h]);
-          return sum;
-        });
+        ForEachCell<typename decltype(bias_tag)::type>(
+            in_grad[P::kBias], hidden, req[P::kBias], [&](int64_t, int64_t h) {
+              AccumulatorOf<T> sum = 0;
+              for (int64_t row = 0; row < rows; ++row)
+                sum += AccumulatorOf<T>(head[row * hidden + h]);
+              return sum;
+            });
       });
     });
   }
@@ -77,5 +85,7 @@ class FullyConnectedReference final : public Operator {
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(fully_connected_cpu, registry) {
-  registry.AddKernel(mxtrain::ReferenceKernel<mxtrain::FullyConnectedProperty, mxtrain::FullyConnectedReference>("FullyConnected"));
+  registry.AddKernel(
+      mxtrain::ReferenceKernel<mxtrain::FullyConnectedProperty, mxtrain::FullyConnectedReference>(
+          "FullyConnected"));
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FullyConnected by matrix products. The bias is written to the output before the product is added
 // to it.
 #include <memory>
@@ -20,11 +21,12 @@ MatrixView Rows(int64_t rows, int64_t columns) {
 
 class FullyConnectedCublas final : public Operator {
  public:
-  FullyConnectedCublas(const FullyConnectedParam& param, const TShape& weight, int64_t rows, Math math)
+  FullyConnectedCublas(const FullyConnectedParam& param, const TShape& weight, int64_t rows,
+                       Math math)
       : no_bias_(param.no_bias), hidden_(weight[0]), inputs_(weight[1]), rows_(rows), math_(math) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const OnGpu device{ctx.run_ctx};
     const bool prepared = !no_bias_ || inputs_ == 0;
@@ -36,24 +38,28 @@ class FullyConnectedCublas final : public Operator {
       });
     }
     if (inputs_ == 0) return;
-    dot::MultiplyMatrices(device, math_, in[P::kData], Rows(rows_, inputs_), in[P::kWeight], Rows(hidden_, inputs_).Transposed(), out[0],
-                          Rows(rows_, hidden_), prepared ? OpReqType::kAddTo : req[0]);
+    dot::MultiplyMatrices(device, math_, in[P::kData], Rows(rows_, inputs_), in[P::kWeight],
+                          Rows(hidden_, inputs_).Transposed(), out[0], Rows(rows_, hidden_),
+                          prepared ? OpReqType::kAddTo : req[0]);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const OnGpu device{ctx.run_ctx};
     const MatrixView head = Rows(rows_, hidden_);
     if (rows_ == 0) ZeroBlob(device, req[P::kWeight], in_grad[P::kWeight]);
-    dot::MultiplyMatrices(device, math_, out_grad[0], head, in[P::kWeight], Rows(hidden_, inputs_), in_grad[P::kData], Rows(rows_, inputs_),
-                          req[P::kData]);
+    dot::MultiplyMatrices(device, math_, out_grad[0], head, in[P::kWeight], Rows(hidden_, inputs_),
+                          in_grad[P::kData], Rows(rows_, inputs_), req[P::kData]);
     if (rows_ > 0) {
-      dot::MultiplyMatrices(device, math_, out_grad[0], head.Transposed(), in[P::kData], Rows(rows_, inputs_), in_grad[P::kWeight],
-                            Rows(hidden_, inputs_), req[P::kWeight]);
+      dot::MultiplyMatrices(device, math_, out_grad[0], head.Transposed(), in[P::kData],
+                            Rows(rows_, inputs_), in_grad[P::kWeight], Rows(hidden_, inputs_),
+                            req[P::kWeight]);
     }
     if (no_bias_) return;
     SwitchFloating(out_grad[0].type, "FullyConnected", [&](auto tag) {
-      weighted::SumToBias<typename decltype(tag)::type>(device, out_grad[0], HeadView(), in_grad[P::kBias], req[P::kBias], ctx.workspace.data);
+      weighted::SumToBias<typename decltype(tag)::type>(
+          device, out_grad[0], HeadView(), in_grad[P::kBias], req[P::kBias], ctx.workspace.data);
     });
   }
 
@@ -65,8 +71,10 @@ class FullyConnectedCublas final : public Operator {
   Math math_;
 };
 
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
-  if (!IsFloating(request.in[0].type)) return Refusal{format("no function for {}", NameOf(request.in[0].type))};
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
+  if (!IsFloating(request.in[0].type))
+    return Refusal{format("no function for {}", NameOf(request.in[0].type))};
   const FullyConnectedParam& param = static_cast<const FullyConnectedProperty&>(base).param();
   const TShape weight = request.in[P::kWeight].shape;
   const int64_t rows = request.out[0].shape.Size() / std::max<int64_t>(weight[0], 1);
@@ -74,7 +82,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   if (request.needs_backward && !param.no_bias) {
     plan.backward_workspace = weighted::BytesOfBiasSums(request.in[0].type, {rows, weight[0], 1});
   }
-  plan.make = [param, weight, rows, math = request.math] { return std::make_unique<FullyConnectedCublas>(param, weight, rows, math); };
+  plan.make = [param, weight, rows, math = request.math] {
+    return std::make_unique<FullyConnectedCublas>(param, weight, rows, math);
+  };
   return plan;
 }
 
@@ -82,5 +92,6 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(fully_connected_cuda, registry) {
-  registry.AddKernel({"FullyConnected", mxtrain::DeviceType::kGPU, "cublas", mxtrain::kRefRank, mxtrain::MakePlan});
+  registry.AddKernel({"FullyConnected", mxtrain::DeviceType::kGPU, "cublas", mxtrain::kRefRank,
+                      mxtrain::MakePlan});
 }

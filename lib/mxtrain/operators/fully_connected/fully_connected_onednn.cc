@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FullyConnected by oneDNN's inner product: data and output plain, the weight in the library's
 // layout.
 #include "mxtrain/operators/convolution/weighted_layer.h"
@@ -8,11 +9,13 @@ namespace {
 
 using P = FullyConnectedProperty;
 constexpr weighted::Builders<onednn::InnerProduct> BuildersWith(bool second_layout) {
-  return {second_layout, onednn::InnerProductForward, onednn::InnerProductBackwardData, onednn::InnerProductBackwardWeights};
+  return {second_layout, onednn::InnerProductForward, onednn::InnerProductBackwardData,
+          onednn::InnerProductBackwardWeights};
 }
 
 onednn::InnerProduct Describe(const FullyConnectedProperty& property, const PlanRequest& request) {
-  const TShape weight = request.in[P::kWeight].shape, matrix = property.MatrixOf(request.in[P::kData].shape);
+  const TShape weight = request.in[P::kWeight].shape,
+               matrix = property.MatrixOf(request.in[P::kData].shape);
   onednn::InnerProduct p;
   p.src = {matrix, Layout(), request.in[P::kData].type};
   p.weights = {weight, std::nullopt, request.in[P::kWeight].type};
@@ -23,7 +26,8 @@ onednn::InnerProduct Describe(const FullyConnectedProperty& property, const Plan
   return p;
 }
 
-Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request,
+                                   Backend& backend) {
   const auto& property = static_cast<const FullyConnectedProperty&>(base);
   const weighted::Arguments arguments{!property.param().no_bias, false};
   if (std::string why = weighted::WhyNot(request, arguments); !why.empty()) return Refusal{why};
@@ -32,7 +36,8 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
   const std::optional<Layout> weight = request.in_layout[P::kWeight];
   // Evaluation reads the canonical layout.
   if (!request.is_train && weight) record.weights.layout = weight;
-  Expected<weighted::Choice, Refusal> choice = weighted::Try(backend, BuildersWith(true), record, wanted);
+  Expected<weighted::Choice, Refusal> choice =
+      weighted::Try(backend, BuildersWith(true), record, wanted);
   if (!choice || choice->penalty >= weighted::kReferencePenalty) {
     record.weights.layout.reset();
     choice = weighted::Try(backend, BuildersWith(true), record, wanted);
@@ -43,7 +48,8 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
   // the work of these layers.
   if (request.is_train && wanted.data) {
     record.weights.layout = Layout();
-    const Expected<weighted::Choice, Refusal> plain = weighted::Try(backend, BuildersWith(false), record, wanted);
+    const Expected<weighted::Choice, Refusal> plain =
+        weighted::Try(backend, BuildersWith(false), record, wanted);
     if (plain && plain->penalty < weighted::kReferencePenalty) choice = plain;
   }
   return weighted::PlanOf(base, request, *choice, wanted, arguments);
@@ -53,5 +59,6 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(fully_connected_onednn, registry) {
-  registry.AddKernel({"FullyConnected", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
+  registry.AddKernel(
+      {"FullyConnected", mxtrain::DeviceType::kCPU, "onednn", 100, mxtrain::PlanOneDnn});
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
@@ -7,12 +8,15 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hidden, bool bias, bool flatten,
-         std::vector<std::string> must_accept = {"ref", "onednn"}, std::vector<DType> types = {DType::kFloat32, DType::kFloat64}) {
+void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hidden, bool bias,
+         bool flatten, std::vector<std::string> must_accept = {"ref", "onednn"},
+         std::vector<DType> types = {DType::kFloat32, DType::kFloat64}) {
   OperatorCase c;
   c.name = "fully connected, " + name;
   c.op = "FullyConnected";
-  c.kwargs = {{"num_hidden", std::to_string(hidden)}, {"no_bias", bias ? "0" : "1"}, {"flatten", flatten ? "True" : "False"}};
+  c.kwargs = {{"num_hidden", std::to_string(hidden)},
+              {"no_bias", bias ? "0" : "1"},
+              {"flatten", flatten ? "True" : "False"}};
   c.shapes = {data, {hidden, inputs}};
   if (bias) c.shapes.push_back({hidden});
   c.inputs = {Uniform(-1, 1)};
@@ -21,7 +25,8 @@ void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hi
     Values out(rows * hidden);
     for (int64_t i = 0; i < inputs; ++i) {
       for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t h = 0; h < hidden; ++h) out[r * hidden + h] += in[1][h * inputs + i] * in[0][r * inputs + i];
+        for (int64_t h = 0; h < hidden; ++h)
+          out[r * hidden + h] += in[1][h * inputs + i] * in[0][r * inputs + i];
       }
     }
     for (size_t i = 0; bias && i < out.size(); ++i) out[i] += in[2][i % hidden];
@@ -34,7 +39,8 @@ void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hi
   const bool narrow = c.types == std::vector{DType::kBfloat16};
   if (narrow && bias) c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
   const CaseReport report = RunCase(c);
-  if (narrow && OneDnnVersion() != "" && WhyNoBfloat16().empty()) CHECK(KernelRan(report, "onednn"));
+  if (narrow && OneDnnVersion() != "" && WhyNoBfloat16().empty())
+    CHECK(KernelRan(report, "onednn"));
 }
 
 TEST_CASE("FullyConnected: matrices") {
@@ -71,7 +77,8 @@ TEST_CASE("FullyConnected: shapes are inferred in both directions") {
   in = {{7, 3, 4}, {10, 13}, TShape()};
   CHECK_THROWS_WITH_AS(flat->InferShape(&in, &out, &aux), doctest::Contains("weight"), Error);
 
-  const auto last = TestRegistry().Create("FullyConnected", {{"num_hidden", "10"}, {"flatten", "0"}, {"no_bias", "1"}});
+  const auto last = TestRegistry().Create(
+      "FullyConnected", {{"num_hidden", "10"}, {"flatten", "0"}, {"no_bias", "1"}});
   in = {TShape(), {10, 6}};
   out = {{2, 3, 10}};
   CHECK(last->InferShape(&in, &out, &aux));

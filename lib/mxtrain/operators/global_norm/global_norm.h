@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The joint norm of many arrays, and clipping by it, without a transfer to the host.
 //
@@ -25,7 +26,10 @@ struct MultiSumSqParam : Parameter<MultiSumSqParam> {
 struct ClipGlobalNormParam : Parameter<ClipGlobalNormParam> {
   double max_norm;
   static void Declare(Fields<ClipGlobalNormParam>& f) {
-    f.Add("max_norm", &ClipGlobalNormParam::max_norm).Required().Range(0).Help("limit of the joint norm of all gradients");
+    f.Add("max_norm", &ClipGlobalNormParam::max_norm)
+        .Required()
+        .Range(0)
+        .Help("limit of the joint norm of all gradients");
   }
 };
 

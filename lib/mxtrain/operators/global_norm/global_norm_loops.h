@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // multi_sum_sq and clip_global_norm, written once for both devices: Device is OnCpu or OnGpu.
 #include <algorithm>
@@ -18,10 +19,14 @@ struct Array {
 
   MXTRAIN_HD double At(int64_t k) const {
     switch (type) {
-      case DType::kFloat64: return static_cast<const double*>(data)[k];
-      case DType::kFloat16: return static_cast<double>(static_cast<float>(static_cast<const float16*>(data)[k]));
-      case DType::kBfloat16: return static_cast<double>(static_cast<float>(static_cast<const bfloat16*>(data)[k]));
-      default: return static_cast<double>(static_cast<const float*>(data)[k]);
+      case DType::kFloat64:
+        return static_cast<const double*>(data)[k];
+      case DType::kFloat16:
+        return static_cast<double>(static_cast<float>(static_cast<const float16*>(data)[k]));
+      case DType::kBfloat16:
+        return static_cast<double>(static_cast<float>(static_cast<const bfloat16*>(data)[k]));
+      default:
+        return static_cast<double>(static_cast<const float*>(data)[k]);
     }
   }
 };
@@ -40,13 +45,17 @@ struct SquaresOf {
 template <typename Device>
 class MultiSumSq final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     ForTables<Array>(
-        in.size(), [&](size_t n) { return Array{in[n].data, in[n].StoredSize(), in[n].type}; },
+        in.size(),
+        [&](size_t n) {
+          return Array{in[n].data, in[n].StoredSize(), in[n].type};
+        },
         [&](const ArrayTable<Array>& table) {
-          SumArrays(Device{ctx.run_ctx}, table, SquaresOf{}, ctx.workspace.dptr<double>(), req[0], out[0].dptr<double>());
+          SumArrays(Device{ctx.run_ctx}, table, SquaresOf{}, ctx.workspace.dptr<double>(), req[0],
+                    out[0].dptr<double>());
         });
   }
 };
@@ -73,9 +82,10 @@ class ClipGlobalNorm final : public Operator {
  public:
   explicit ClipGlobalNorm(const ClipGlobalNormParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
-    MapOn<float>(Device{ctx.run_ctx}, out[0], req[0], Clipped{in[0].dptr<double>(), in[0].Size(), in[1].dptr<float>(), param_.max_norm});
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
+    MapOn<float>(Device{ctx.run_ctx}, out[0], req[0],
+                 Clipped{in[0].dptr<double>(), in[0].Size(), in[1].dptr<float>(), param_.max_norm});
   }
 
  private:
@@ -84,7 +94,8 @@ class ClipGlobalNorm final : public Operator {
 
 // Arrays keep their layouts.
 template <typename Device>
-Expected<Plan, Refusal> PlanSums(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> PlanSums(const OperatorProperty& property, const PlanRequest& request,
+                                 Backend&) {
   Plan plan = PlainPlan(property, request);
   int64_t chunks = 0;
   for (size_t n = 0; n < request.in.size(); ++n) {
@@ -99,9 +110,11 @@ Expected<Plan, Refusal> PlanSums(const OperatorProperty& property, const PlanReq
 }
 
 template <typename Device>
-Expected<Plan, Refusal> PlanClip(const OperatorProperty& property, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> PlanClip(const OperatorProperty& property, const PlanRequest& request,
+                                 Backend&) {
   Plan plan = PlainPlan(property, request);
-  plan.make = [param = static_cast<const PropertyWithParam<ClipGlobalNormParam>&>(property).param()] {
+  plan.make = [param =
+                   static_cast<const PropertyWithParam<ClipGlobalNormParam>&>(property).param()] {
     return std::make_unique<ClipGlobalNorm<Device>>(param);
   };
   return plan;

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// hard_sigmoid(x) = min(max(alpha x + beta, 0), 1). Written once for both devices: Device is OnCpu or OnGpu.
+// hard_sigmoid(x) = min(max(alpha x + beta, 0), 1). Written once for both devices: Device is OnCpu
+// or OnGpu.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/simple_op.h"
 
@@ -34,16 +36,20 @@ void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType re
   SwitchFloating(ret->type, "hard_sigmoid", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeOf<T>;
-    MapElements<T>(Device{ctx}, *ret, req, Value<C>{static_cast<C>(p.alpha), static_cast<C>(p.beta)}, src);
+    MapElements<T>(Device{ctx}, *ret, req,
+                   Value<C>{static_cast<C>(p.alpha), static_cast<C>(p.beta)}, src);
   });
 }
 
 template <typename Device>
-void Backward(const OutputGrad& head, const OutputValue& out, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Backward(const OutputGrad& head, const OutputValue& out, const EnvArguments& env,
+              TBlob* in_grad, OpReqType req, RunContext ctx) {
   SwitchFloating(in_grad->type, "hard_sigmoid", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeOf<T>;
-    MapElements<T>(Device{ctx}, *in_grad, req, Gradient<C>{static_cast<C>(env.As<HardSigmoidParam>().alpha)}, head.data, out.data);
+    MapElements<T>(Device{ctx}, *in_grad, req,
+                   Gradient<C>{static_cast<C>(env.As<HardSigmoidParam>().alpha)}, head.data,
+                   out.data);
   });
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/elementwise.cuh"
 #include "mxtrain/operators/hard_sigmoid/hard_sigmoid.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/image_normalize/image_normalize.h"
 
 #include "mxtrain/operator/registry.h"
@@ -8,28 +9,37 @@ namespace {
 constexpr const char* kName = "image_normalize";
 
 void UnifyType(DType wanted, const char* what, DType* type) {
-  if (*type != DType::kUnknown && *type != wanted) Throw(ErrorKind::kConfig, "{}: the {} is {}, not {}", kName, what, NameOf(wanted), NameOf(*type));
+  if (*type != DType::kUnknown && *type != wanted)
+    Throw(ErrorKind::kConfig, "{}: the {} is {}, not {}", kName, what, NameOf(wanted),
+          NameOf(*type));
   *type = wanted;
 }
 
 }  // namespace
 
-bool ImageNormalizeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool ImageNormalizeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                        std::vector<TShape>*) const {
   TShape &data = (*in)[0], &output = (*out)[0];
-  if (data.has_rank() && data.ndim() != 4) Throw(ErrorKind::kConfig, "{}: data must be [N, H, W, C], not {}", kName, data.ToString());
+  if (data.has_rank() && data.ndim() != 4)
+    Throw(ErrorKind::kConfig, "{}: data must be [N, H, W, C], not {}", kName, data.ToString());
   if (data.has_rank()) UnifyShape({data[0], data[3], data[1], data[2]}, &output, kName, "output");
   if (!output.has_rank()) return false;
-  if (output.ndim() != 4) Throw(ErrorKind::kConfig, "{}: the output must be [N, C, H, W], not {}", kName, output.ToString());
+  if (output.ndim() != 4)
+    Throw(ErrorKind::kConfig, "{}: the output must be [N, C, H, W], not {}", kName,
+          output.ToString());
   UnifyShape({output[0], output[2], output[3], output[1]}, &data, kName, "data");
   if (!data.known()) return false;
   if (data[3] < 1 || data[3] > PixelLevels::kMostChannels) {
-    Throw(ErrorKind::kConfig, "{}: expected images with 1 to {} channels on the last axis, but data are {}", kName, PixelLevels::kMostChannels, data.ToString());
+    Throw(ErrorKind::kConfig,
+          "{}: expected images with 1 to {} channels on the last axis, but data are {}", kName,
+          PixelLevels::kMostChannels, data.ToString());
   }
   LevelsOf(param_, static_cast<int>(data[3]), kName);
   return true;
 }
 
-bool ImageNormalizeProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>*) const {
+bool ImageNormalizeProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
+                                       std::vector<DType>*) const {
   UnifyType(DType::kUint8, "data type", &(*in)[0]);
   UnifyType(DType::kFloat32, "output type", &(*out)[0]);
   return true;
@@ -38,5 +48,6 @@ bool ImageNormalizeProperty::InferType(std::vector<DType>* in, std::vector<DType
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(image_normalize, registry) {
-  registry.AddProperty("image_normalize", {}, [] { return std::make_unique<mxtrain::ImageNormalizeProperty>(); });
+  registry.AddProperty("image_normalize", {},
+                       [] { return std::make_unique<mxtrain::ImageNormalizeProperty>(); });
 }

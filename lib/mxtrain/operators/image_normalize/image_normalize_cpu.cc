@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/image_normalize/image_normalize_loops.h"
 
 MXTRAIN_OPERATOR(image_normalize_cpu, registry) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // image_normalize, one pixel at a time: adjacent threads read adjacent bytes and write adjacent
 // numbers of each plane. Written once for both devices: Device is OnCpu or OnGpu.
@@ -18,7 +19,8 @@ struct PixelAt {
   OpReqType req;
   MXTRAIN_HD void operator()(int64_t i) const {
     const int64_t image = i / plane, first = image * channels * plane + i % plane;
-    for (int c = 0; c < channels; ++c) Assign(req, out, first + c * plane, levels(data[i * channels + c], c));
+    for (int c = 0; c < channels; ++c)
+      Assign(req, out, first + c * plane, levels(data[i * channels + c], c));
   }
 };
 
@@ -26,13 +28,14 @@ template <typename Device>
 class ImageNormalize final : public Operator {
  public:
   explicit ImageNormalize(const PixelLevels& levels) : levels_(levels) {}
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const TShape& shape = in[0].shape;
     const auto channels = static_cast<int>(shape[3]);
     Launch(Device{ctx.run_ctx}, shape[0] * shape[1] * shape[2],
-           PixelAt{levels_, shape[1] * shape[2], channels, in[0].dptr<uint8_t>(), out[0].dptr<float>(), req[0]});
+           PixelAt{levels_, shape[1] * shape[2], channels, in[0].dptr<uint8_t>(),
+                   out[0].dptr<float>(), req[0]});
   }
 
  private:
@@ -41,14 +44,19 @@ class ImageNormalize final : public Operator {
 
 template <typename Device>
 KernelEntry Kernel() {
-  return LastKernel<Device>("image_normalize", [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-    const ImageNormalizeParam& param = static_cast<const ImageNormalizeProperty&>(base).param();
-    Plan plan = PlainPlan(base, request);
-    plan.make = [levels = LevelsOf(param, static_cast<int>(request.in[0].shape[3]), "image_normalize")] {
-      return std::make_unique<ImageNormalize<Device>>(levels);
-    };
-    return plan;
-  }, Takes::kEveryType);
+  return LastKernel<Device>(
+      "image_normalize",
+      [](const OperatorProperty& base, const PlanRequest& request,
+         Backend&) -> Expected<Plan, Refusal> {
+        const ImageNormalizeParam& param = static_cast<const ImageNormalizeProperty&>(base).param();
+        Plan plan = PlainPlan(base, request);
+        plan.make = [levels = LevelsOf(param, static_cast<int>(request.in[0].shape[3]),
+                                       "image_normalize")] {
+          return std::make_unique<ImageNormalize<Device>>(levels);
+        };
+        return plan;
+      },
+      Takes::kEveryType);
 }
 
 }  // namespace mxtrain::image_normalize

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "tests/support/operator_case.h"
@@ -15,7 +16,8 @@ OperatorCase Case(const TShape& data, const Values& mean, const Values& std) {
   for (size_t v = 0; v < bytes.size(); ++v) bytes[v] = static_cast<double>(v * 37 % 256);
   c.inputs = {Cycle(bytes)};
   c.forward = [=](const Arrays& in, const Arrays&) {
-    const auto plane = static_cast<size_t>(data[1] * data[2]), channels = static_cast<size_t>(data[3]);
+    const auto plane = static_cast<size_t>(data[1] * data[2]),
+               channels = static_cast<size_t>(data[3]);
     Values y(in[0].size());
     for (size_t at = 0; at < y.size(); ++at) {  // of [N, C, H, W]
       const size_t n = at / (channels * plane), k = at / plane % channels, pixel = at % plane;
@@ -40,20 +42,28 @@ TEST_CASE("image_normalize") {
 }
 
 TEST_CASE("image_normalize: valid and invalid arguments") {
-  const auto infer = [](const Kwargs& kwargs, std::vector<TShape> in, std::vector<TShape> out = std::vector<TShape>(1)) {
+  const auto infer = [](const Kwargs& kwargs, std::vector<TShape> in,
+                        std::vector<TShape> out = std::vector<TShape>(1)) {
     std::vector<TShape> aux;
-    const bool complete = TestRegistry().Create("image_normalize", kwargs)->InferShape(&in, &out, &aux);
+    const bool complete =
+        TestRegistry().Create("image_normalize", kwargs)->InferShape(&in, &out, &aux);
     CHECK(complete);
     return std::vector{in[0], out[0]};
   };
   CHECK(infer({}, {TShape{8, 4, 5, 3}})[1] == TShape{8, 3, 4, 5});
   CHECK(infer({}, {TShape()}, {TShape{8, 3, 4, 5}})[0] == TShape{8, 4, 5, 3});
-  CHECK_THROWS_WITH(infer({}, {TShape{8, 4, 5}}), "image_normalize: data must be [N, H, W, C], not [8, 4, 5]");
-  CHECK_THROWS_WITH(infer({}, {TShape{8, 3, 4, 5}}), "image_normalize: expected images with 1 to 4 channels on the last axis, but data are [8, 3, 4, 5]");
-  CHECK_THROWS_WITH(infer({{"mean", "[0.1, 0.2]"}}, {TShape{8, 4, 5, 3}}), "image_normalize: mean has 2 numbers, but the images have 3 channels");
-  CHECK_THROWS_WITH(infer({{"std", "0"}}, {TShape{8, 4, 5, 1}}), "image_normalize: std = (0): expected positive numbers");
+  CHECK_THROWS_WITH(infer({}, {TShape{8, 4, 5}}),
+                    "image_normalize: data must be [N, H, W, C], not [8, 4, 5]");
+  CHECK_THROWS_WITH(infer({}, {TShape{8, 3, 4, 5}}),
+                    "image_normalize: expected images with 1 to 4 channels on the last axis, but "
+                    "data are [8, 3, 4, 5]");
+  CHECK_THROWS_WITH(infer({{"mean", "[0.1, 0.2]"}}, {TShape{8, 4, 5, 3}}),
+                    "image_normalize: mean has 2 numbers, but the images have 3 channels");
+  CHECK_THROWS_WITH(infer({{"std", "0"}}, {TShape{8, 4, 5, 1}}),
+                    "image_normalize: std = (0): expected positive numbers");
   std::vector<DType> in{DType::kFloat32}, out{DType::kUnknown}, aux;
-  CHECK_THROWS_WITH(TestRegistry().Create("image_normalize", {})->InferType(&in, &out, &aux), "image_normalize: the data type is uint8, not float32");
+  CHECK_THROWS_WITH(TestRegistry().Create("image_normalize", {})->InferType(&in, &out, &aux),
+                    "image_normalize: the data type is uint8, not float32");
 }
 
 }  // namespace

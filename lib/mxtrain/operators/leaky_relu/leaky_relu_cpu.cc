@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/leaky_relu/leaky_relu_loops.h"
 
 MXTRAIN_OPERATOR(leaky_relu_cpu, registry) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/elementwise.cuh"
 #include "mxtrain/operator/rows.cuh"
 #include "mxtrain/operators/leaky_relu/leaky_relu_loops.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The functions on one element, for host and device; T is float or double. Gradient is the
 // derivative given x, which is the input or the output as the property declares; both have the same
@@ -48,14 +49,16 @@ struct SELUFunction {
 };
 
 struct GELUFunction {
-  static constexpr double kRootHalf = 0.70710678118654752440, kDensity = 0.39894228040143267794;  // 1 / sqrt(2), 1 / sqrt(2 pi)
+  static constexpr double kRootHalf = 0.70710678118654752440,
+                          kDensity = 0.39894228040143267794;  // 1 / sqrt(2), 1 / sqrt(2 pi)
   template <typename T>
   MXTRAIN_HD T Value(T x) const {
     return T(0.5) * x * (T(1) + std::erf(x * T(kRootHalf)));
   }
   template <typename T>
   MXTRAIN_HD T Gradient(T x) const {
-    return T(0.5) * (T(1) + std::erf(x * T(kRootHalf))) + x * T(kDensity) * std::exp(T(-0.5) * x * x);
+    return T(0.5) * (T(1) + std::erf(x * T(kRootHalf))) +
+           x * T(kDensity) * std::exp(T(-0.5) * x * x);
   }
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of LeakyReLU, written once for both devices: Device is OnCpu or OnGpu.
 #include <memory>
@@ -34,17 +35,20 @@ class Rectifier final : public Operator {
  public:
   Rectifier(Function function, bool from_output) : function_(function), from_output_(from_output) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     SwitchFloating(in[0].type, "LeakyReLU", [&](auto tag) {
-      MapElements<typename decltype(tag)::type>(Device{ctx.run_ctx}, out[0], req[0], Value<Function>{function_}, in[0]);
+      MapElements<typename decltype(tag)::type>(Device{ctx.run_ctx}, out[0], req[0],
+                                                Value<Function>{function_}, in[0]);
     });
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const TBlob& x = from_output_ ? out[0] : in[0];
     SwitchFloating(in_grad[0].type, "LeakyReLU", [&](auto tag) {
-      MapElements<typename decltype(tag)::type>(Device{ctx.run_ctx}, in_grad[0], req[0], Gradient<Function>{function_}, out_grad[0], x);
+      MapElements<typename decltype(tag)::type>(Device{ctx.run_ctx}, in_grad[0], req[0],
+                                                Gradient<Function>{function_}, out_grad[0], x);
     });
   }
 
@@ -78,11 +82,13 @@ struct SumAt {
 };
 
 template <typename T>
-const double* SumSlopes(const OnCpu&, const SlopeSums& sums, const T* head, const T* x, double* workspace) {
+const double* SumSlopes(const OnCpu&, const SlopeSums& sums, const T* head, const T* x,
+                        double* workspace) {
   return sums.Run(head, x, workspace);
 }
 template <typename Device, typename T>
-const double* SumSlopes(const Device& device, const SlopeSums& sums, const T* head, const T* x, double* workspace) {
+const double* SumSlopes(const Device& device, const SlopeSums& sums, const T* head, const T* x,
+                        double* workspace) {
   return sums.RunRows(device, head, x, workspace);
 }
 
@@ -91,15 +97,17 @@ class PReLU final : public Operator {
  public:
   PReLU(BroadcastIndex channel, const SlopeSums& sums) : channel_(channel), sums_(sums) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     SwitchFloating(in[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      MapOn<T>(Device{ctx.run_ctx}, out[0], req[0], PReLUValue<T>{in[0].dptr<T>(), in[1].dptr<T>(), channel_});
+      MapOn<T>(Device{ctx.run_ctx}, out[0], req[0],
+               PReLUValue<T>{in[0].dptr<T>(), in[1].dptr<T>(), channel_});
     });
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const Device device{ctx.run_ctx};
     SwitchFloating(in_grad[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -123,7 +131,8 @@ struct RandomSlope {
   bool draws;
   RandomDraws random;
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
-    return static_cast<AccumulatorOf<T>>(static_cast<T>(lower + width * (draws ? random.Uniform(static_cast<uint64_t>(i)) : 0.5f)));
+    return static_cast<AccumulatorOf<T>>(
+        static_cast<T>(lower + width * (draws ? random.Uniform(static_cast<uint64_t>(i)) : 0.5f)));
   }
 };
 template <typename T>
@@ -147,10 +156,11 @@ struct RReLUGradient {
 template <typename Device>
 class RReLU final : public Operator {
  public:
-  explicit RReLU(const LeakyReLUParam& param) : lower_(param.lower_bound), width_(param.upper_bound - param.lower_bound) {}
+  explicit RReLU(const LeakyReLUParam& param)
+      : lower_(param.lower_bound), width_(param.upper_bound - param.lower_bound) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     const Device device{ctx.run_ctx};
     SwitchFloating(in[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -159,11 +169,13 @@ class RReLU final : public Operator {
       MapOn<T>(device, out[0], req[0], RReLUValue<T>{in[0].dptr<T>(), slope});
     });
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     SwitchFloating(in_grad[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      MapOn<T>(Device{ctx.run_ctx}, in_grad[0], req[0], RReLUGradient<T>{out_grad[0].dptr<T>(), out[0].dptr<T>(), out[1].dptr<T>()});
+      MapOn<T>(Device{ctx.run_ctx}, in_grad[0], req[0],
+               RReLUGradient<T>{out_grad[0].dptr<T>(), out[0].dptr<T>(), out[1].dptr<T>()});
     });
   }
 
@@ -172,7 +184,8 @@ class RReLU final : public Operator {
 };
 
 template <typename Device, typename Function>
-Plan PlanRectifier(const LeakyReLUProperty& property, const PlanRequest& request, Function function) {
+Plan PlanRectifier(const LeakyReLUProperty& property, const PlanRequest& request,
+                   Function function) {
   Plan plan = FlatPlan(property, request, true);
   plan.make = [function, from_output = property.GradientFromOutput()] {
     return std::make_unique<Rectifier<Device, Function>>(function, from_output);
@@ -186,19 +199,23 @@ Plan PlanPReLU(const LeakyReLUProperty& property, const PlanRequest& request) {
   const TShape gamma = LeakyReLUProperty::ExpandGamma(request.in[1].shape, request.in[0].shape);
   const SlopeSums sums(request.in[0].shape, gamma);
   plan.backward_workspace = request.needs_backward ? sums.workspace_bytes() : 0;
-  plan.make = [channel = BroadcastIndex(request.in[0].shape, gamma), sums] { return std::make_unique<PReLU<Device>>(channel, sums); };
+  plan.make = [channel = BroadcastIndex(request.in[0].shape, gamma), sums] {
+    return std::make_unique<PReLU<Device>>(channel, sums);
+  };
   return plan;
 }
 
 template <typename Device>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   const auto& property = static_cast<const LeakyReLUProperty&>(base);
   const LeakyReLUParam& param = property.param();
   switch (param.act_type) {
     case kLeaky:
       return PlanRectifier<Device>(property, request, LeakyFunction{param.slope});
     case kELU:
-      return PlanRectifier<Device>(property, request, ELUFunction{param.slope, property.GradientFromOutput()});
+      return PlanRectifier<Device>(property, request,
+                                   ELUFunction{param.slope, property.GradientFromOutput()});
     case kSELU:
       return PlanRectifier<Device>(property, request, SELUFunction{});
     case kGELU:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,7 +13,8 @@ namespace {
 
 using Function = std::function<double(double)>;
 
-OperatorCase Case(const std::string& act_type, Kwargs more, const TShape& shape, const Function& f) {
+OperatorCase Case(const std::string& act_type, Kwargs more, const TShape& shape,
+                  const Function& f) {
   OperatorCase c;
   c.name = act_type + " " + shape.ToString();
   c.op = "LeakyReLU";
@@ -31,10 +33,14 @@ const std::vector<TShape> kShapes = {TShape{1}, TShape{0, 3}, TShape{3, 5, 7}, T
 TEST_CASE("LeakyReLU: leaky, elu, gelu") {
   for (const TShape& shape : kShapes) {
     RunCase(Case("leaky", {}, shape, [](double x) { return x > 0 ? x : 0.25 * x; }));
-    RunCase(Case("leaky", {{"slope", "-0.5"}}, shape, [](double x) { return x > 0 ? x : -0.5 * x; }));
-    RunCase(Case("elu", {{"slope", "0.75"}}, shape, [](double x) { return x > 0 ? x : 0.75 * (std::exp(x) - 1); }));
-    RunCase(Case("elu", {{"slope", "-0.5"}}, shape, [](double x) { return x > 0 ? x : -0.5 * (std::exp(x) - 1); }));
-    RunCase(Case("gelu", {}, shape, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }));
+    RunCase(
+        Case("leaky", {{"slope", "-0.5"}}, shape, [](double x) { return x > 0 ? x : -0.5 * x; }));
+    RunCase(Case("elu", {{"slope", "0.75"}}, shape,
+                 [](double x) { return x > 0 ? x : 0.75 * (std::exp(x) - 1); }));
+    RunCase(Case("elu", {{"slope", "-0.5"}}, shape,
+                 [](double x) { return x > 0 ? x : -0.5 * (std::exp(x) - 1); }));
+    RunCase(Case("gelu", {}, shape,
+                 [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }));
   }
 }
 
@@ -44,19 +50,23 @@ TEST_CASE("LeakyReLU: the gradient of selu counts lambda twice below zero") {
   for (const TShape& shape : kShapes) {
     OperatorCase c = Case("selu", {}, shape, selu);
     c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
-      return Arrays{Apply(in[0], head[0], [=](double x, double g) { return g * lambda * (x > 0 ? 1 : alpha + selu(x)); })};
+      return Arrays{Apply(in[0], head[0], [=](double x, double g) {
+        return g * lambda * (x > 0 ? 1 : alpha + selu(x));
+      })};
     };
     RunCase(c);
   }
 }
 
-void RunPReLU(const TShape& data, const TShape& gamma, const std::function<int64_t(int64_t)>& channel) {
+void RunPReLU(const TShape& data, const TShape& gamma,
+              const std::function<int64_t(int64_t)>& channel) {
   OperatorCase c = Case("prelu", {}, data, {});
   c.shapes = {data, gamma};
   c.inputs = {UniformAwayFrom(-3, 3, {0}, 0.05), Uniform(-1, 1)};
   c.forward = [channel](const Arrays& in, const Arrays&) {
     Values y = in[0];
-    for (size_t i = 0; i < y.size(); ++i) y[i] = y[i] > 0 ? y[i] : y[i] * in[1][channel(static_cast<int64_t>(i))];
+    for (size_t i = 0; i < y.size(); ++i)
+      y[i] = y[i] > 0 ? y[i] : y[i] * in[1][channel(static_cast<int64_t>(i))];
     return Arrays{y};
   };
   c.tolerance = {64, "gamma's gradient is a sum over many elements"};
@@ -78,12 +88,14 @@ TEST_CASE("LeakyReLU: prelu learns a slope per channel") {
   CHECK(property->InferShape(&in, &out, &aux));
   CHECK(in[1] == TShape{7});
   in = {TShape{2, 7, 3}, TShape{5}}, out = {TShape{}};
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("gamma has shape [5]"), Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux),
+                       doctest::Contains("gamma has shape [5]"), Error);
 }
 
 TEST_CASE("LeakyReLU: prelu sums gamma's gradient in slices, with the same bits on every team") {
-  const std::pair<TShape, TShape> shapes[] = {{{2, 3, 131, 127}, {1, 3, 1, 1}}, {{70001}, {1}},        {{5, 7, 1000, 3}, {1, 7, 1, 3}},
-                                              {{40, 3, 1, 500}, {1, 1, 1, 1}},  {{90, 700}, {1, 700}}, {{0, 3}, {1, 3}}};
+  const std::pair<TShape, TShape> shapes[] = {
+      {{2, 3, 131, 127}, {1, 3, 1, 1}}, {{70001}, {1}},        {{5, 7, 1000, 3}, {1, 7, 1, 3}},
+      {{40, 3, 1, 500}, {1, 1, 1, 1}},  {{90, 700}, {1, 700}}, {{0, 3}, {1, 3}}};
   const int team = TeamSize();
   for (const auto& [data, gamma] : shapes) {
     CAPTURE(data.ToString());
@@ -91,13 +103,15 @@ TEST_CASE("LeakyReLU: prelu sums gamma's gradient in slices, with the same bits 
     const std::vector<float> g32(g.begin(), g.end()), x32(x.begin(), x.end());
     const BroadcastIndex place(data, gamma);
     std::vector<double> want(static_cast<size_t>(gamma.Size()));
-    for (int64_t i = 0; i < data.Size(); ++i) want[place(i)] += x32[i] > 0 ? 0 : static_cast<double>(g32[i]) * x32[i];
+    for (int64_t i = 0; i < data.Size(); ++i)
+      want[place(i)] += x32[i] > 0 ? 0 : static_cast<double>(g32[i]) * x32[i];
 
     const SlopeSums sums(data, gamma);
     std::vector<double> first;
     for (int threads : {1, 2, 3, 7}) {
       SetTeamSize(threads);
-      std::vector<double> workspace(static_cast<size_t>(sums.workspace_bytes()) / sizeof(double), 1e9);
+      std::vector<double> workspace(static_cast<size_t>(sums.workspace_bytes()) / sizeof(double),
+                                    1e9);
       const double* got = sums.Run(g32.data(), x32.data(), workspace.data());
       if (first.empty()) first.assign(got, got + gamma.Size());
       CHECK(std::equal(first.begin(), first.end(), got));
@@ -105,12 +119,15 @@ TEST_CASE("LeakyReLU: prelu sums gamma's gradient in slices, with the same bits 
     SetTeamSize(team);
     std::vector<double> rows(static_cast<size_t>(sums.workspace_bytes()) / sizeof(double), 1e9);
     sums.RunRows(OnCpu{}, g32.data(), x32.data(), rows.data());  // as on a GPU
-    for (size_t i = 0; i < want.size(); ++i) CHECK(rows[i] == doctest::Approx(want[i]).epsilon(1e-9));
-    for (size_t i = 0; i < want.size(); ++i) CHECK(first[i] == doctest::Approx(want[i]).epsilon(1e-9));
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(rows[i] == doctest::Approx(want[i]).epsilon(1e-9));
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(first[i] == doctest::Approx(want[i]).epsilon(1e-9));
   }
 }
 
-TEST_CASE("LeakyReLU: rrelu draws a slope per element in training and uses their mean in evaluation") {
+TEST_CASE(
+    "LeakyReLU: rrelu draws a slope per element in training and uses their mean in evaluation") {
   OperatorCase c = Case("rrelu", {}, {41, 83}, {});
   c.forward = {};
   c.check = [](const CaseResult& r) {
@@ -123,7 +140,8 @@ TEST_CASE("LeakyReLU: rrelu draws a slope per element in training and uses their
       if (s < 0.125 - slack || s > 0.334 + slack) problems.push_back(format("slope {}", s));
       if (std::abs(r.out[0][i] - (x > 0 ? x : s * x)) > slack * 4)
         problems.push_back(format("output {} for {} with slope {}", r.out[0][i], x, s));
-      if (std::abs(r.in_grad[0][i] - r.head[0][i] * (x > 0 ? 1 : s)) > slack) problems.push_back(format("gradient {}", i));
+      if (std::abs(r.in_grad[0][i] - r.head[0][i] * (x > 0 ? 1 : s)) > slack)
+        problems.push_back(format("gradient {}", i));
     }
     const double mean = sum / static_cast<double>(r.in[0].size());
     if (std::abs(mean - 0.2295) > 0.006) problems.push_back(format("mean slope {}", mean));
@@ -135,7 +153,8 @@ TEST_CASE("LeakyReLU: rrelu draws a slope per element in training and uses their
   OperatorCase evaluation = Case("rrelu", {}, {5, 7}, {});
   evaluation.is_train = false;
   evaluation.forward = [=](const Arrays& in, const Arrays&) {
-    return Arrays{Apply(in[0], [=](double x) { return x > 0 ? x : mean * x; }), Values(in[0].size(), mean)};
+    return Arrays{Apply(in[0], [=](double x) { return x > 0 ? x : mean * x; }),
+                  Values(in[0].size(), mean)};
   };
   evaluation.backward = false;
   evaluation.types = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The gradient of prelu's gamma: for each of its elements, the sum of g x over the negative data
 // elements that use it. In double; each sum is divided into slices, so that a gamma of one element
@@ -81,18 +82,24 @@ class SlopeSums {
   // `gamma` has the rank of `data`; each of its axes has the same length or length 1.
   SlopeSums(const TShape& data, const TShape& gamma) {
     int64_t stride = 1;
-    for (int i = data.ndim() - 1; i >= 0; stride *= data[i--]) (gamma[i] == data[i] ? kept_ : summed_).AddExternal(data[i], stride);
-    const int64_t by_gamma = kTasks / std::max<int64_t>(kept_.size, 1), by_work = summed_.size * kept_.size / kParallelGrain;
-    slices_ = std::clamp<int64_t>(std::min(by_gamma, by_work), 1, std::max<int64_t>(summed_.size, 1));
+    for (int i = data.ndim() - 1; i >= 0; stride *= data[i--])
+      (gamma[i] == data[i] ? kept_ : summed_).AddExternal(data[i], stride);
+    const int64_t by_gamma = kTasks / std::max<int64_t>(kept_.size, 1),
+                  by_work = summed_.size * kept_.size / kParallelGrain;
+    slices_ =
+        std::clamp<int64_t>(std::min(by_gamma, by_work), 1, std::max<int64_t>(summed_.size, 1));
   }
 
-  int64_t workspace_bytes() const { return (slices_ + 1) * kept_.size * static_cast<int64_t>(sizeof(double)); }
+  int64_t workspace_bytes() const {
+    return (slices_ + 1) * kept_.size * static_cast<int64_t>(sizeof(double));
+  }
 
   // One sum per element of gamma, at the start of the workspace, on any device.
   template <typename Device, typename T>
   const double* RunRows(const Device& device, const T* g, const T* x, double* workspace) const {
     double* parts = workspace + kept_.size;
-    ForRows(device, kept_.size * slices_, (summed_.size + slices_ - 1) / slices_, slope_sums::PartRow<T>{kept_, summed_, slices_, g, x, parts});
+    ForRows(device, kept_.size * slices_, (summed_.size + slices_ - 1) / slices_,
+            slope_sums::PartRow<T>{kept_, summed_, slices_, g, x, parts});
     Launch(device, kept_.size, slope_sums::JoinParts{slices_, parts, workspace});
     return workspace;
   }
@@ -101,11 +108,13 @@ class SlopeSums {
   template <typename T>
   const double* Run(const T* g, const T* x, double* workspace) const {
     double* parts = workspace + kept_.size;
-    const int64_t grain = std::max<int64_t>(1, kParallelGrain * slices_ / std::max<int64_t>(summed_.size, 1));
+    const int64_t grain =
+        std::max<int64_t>(1, kParallelGrain * slices_ / std::max<int64_t>(summed_.size, 1));
     ParallelFor(kept_.size * slices_, grain, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t at = kept_.Offset(task / slices_), slice = task % slices_;
-        parts[task] = SumOf(g + at, x + at, summed_.size * slice / slices_, summed_.size * (slice + 1) / slices_);
+        parts[task] = SumOf(g + at, x + at, summed_.size * slice / slices_,
+                            summed_.size * (slice + 1) / slices_);
       }
     });
     for (int64_t i = 0; i < kept_.size; ++i) {
@@ -124,12 +133,14 @@ class SlopeSums {
   template <typename T>
   double SumOf(const T* g, const T* x, int64_t begin, int64_t end) const {
     double lanes[kLanes] = {};
-    const int64_t row = summed_.ndim ? summed_.dim[0] : 1, step = summed_.ndim ? summed_.stride[0] : 0;
+    const int64_t row = summed_.ndim ? summed_.dim[0] : 1,
+                  step = summed_.ndim ? summed_.stride[0] : 0;
     while (begin < end) {
       const int64_t length = std::min(row - begin % row, end - begin), at = summed_.Offset(begin);
       int64_t i = 0;
       for (; i + kLanes <= length; i += kLanes) {
-        for (int k = 0; k < kLanes; ++k) lanes[k] += slope_sums::Term(g[at + (i + k) * step], x[at + (i + k) * step]);
+        for (int k = 0; k < kLanes; ++k)
+          lanes[k] += slope_sums::Term(g[at + (i + k) * step], x[at + (i + k) * step]);
       }
       for (; i < length; ++i) lanes[0] += slope_sums::Term(g[at + i * step], x[at + i * step]);
       begin += length;

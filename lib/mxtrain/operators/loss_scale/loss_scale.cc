@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/loss_scale/loss_scale.h"
 
 #include "mxtrain/base/error.h"
@@ -7,21 +8,24 @@
 namespace mxtrain {
 namespace {
 
-void Require(const TShape& expected, TShape* given, const OperatorProperty& property, const char* what) {
+void Require(const TShape& expected, TShape* given, const OperatorProperty& property,
+             const char* what) {
   TShape shape = expected;
   UnifyShape(*given, &shape, property.TypeString(), what);
   *given = shape;
 }
 void Require(DType expected, DType* given, const OperatorProperty& property, const char* what) {
   if (*given != DType::kUnknown && *given != expected) {
-    Throw(ErrorKind::kConfig, "{}: {} is {}, but {} was expected", property.TypeString(), what, NameOf(*given), NameOf(expected));
+    Throw(ErrorKind::kConfig, "{}: {} is {}, but {} was expected", property.TypeString(), what,
+          NameOf(*given), NameOf(expected));
   }
   *given = expected;
 }
 
 }  // namespace
 
-bool ScaleGradientProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool ScaleGradientProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                       std::vector<TShape>*) const {
   UnifyShape((*out)[0], &(*in)[0], TypeString(), "output");
   (*out)[0] = (*in)[0];
   Require({1}, &(*in)[1], *this, "scale");
@@ -29,7 +33,8 @@ bool ScaleGradientProperty::InferShape(std::vector<TShape>* in, std::vector<TSha
 }
 
 // `scale` is float32 for any type of the data.
-bool ScaleGradientProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const {
+bool ScaleGradientProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
+                                      std::vector<DType>* aux) const {
   std::vector<DType> data = {(*in)[0]};
   const bool known = OperatorProperty::InferType(&data, out, aux);
   Require(DType::kFloat32, &(*in)[1], *this, "scale");
@@ -37,7 +42,8 @@ bool ScaleGradientProperty::InferType(std::vector<DType>* in, std::vector<DType>
   return known;
 }
 
-bool LossScaleUpdateProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const {
+bool LossScaleUpdateProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                         std::vector<TShape>* aux) const {
   UnifyShape((*out)[0], &(*in)[1], TypeString(), "output");
   (*out)[0] = (*in)[1];
   Require({kLossScaleNumbers}, &(*aux)[0], *this, "state");
@@ -45,7 +51,8 @@ bool LossScaleUpdateProperty::InferShape(std::vector<TShape>* in, std::vector<TS
   return (*in)[0].known() && (*in)[1].known();
 }
 
-bool LossScaleUpdateProperty::InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const {
+bool LossScaleUpdateProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
+                                        std::vector<DType>* aux) const {
   Require(DType::kFloat64, &(*in)[0], *this, "sums");
   Require(DType::kFloat32, &(*in)[1], *this, "scalars");
   Require(DType::kFloat32, &(*out)[0], *this, "output");
@@ -57,6 +64,8 @@ bool LossScaleUpdateProperty::InferType(std::vector<DType>* in, std::vector<DTyp
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(loss_scale, registry) {
-  registry.AddProperty("_scale_gradient", {}, [] { return std::make_unique<mxtrain::ScaleGradientProperty>(); });
-  registry.AddProperty("_loss_scale_update", {}, [] { return std::make_unique<mxtrain::LossScaleUpdateProperty>(); });
+  registry.AddProperty("_scale_gradient", {},
+                       [] { return std::make_unique<mxtrain::ScaleGradientProperty>(); });
+  registry.AddProperty("_loss_scale_update", {},
+                       [] { return std::make_unique<mxtrain::LossScaleUpdateProperty>(); });
 }

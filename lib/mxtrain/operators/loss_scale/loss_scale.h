@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The two operators of operator/loss_scale.h, for float16 training; created by the pass CastForAmp
 // and by the optimizer's updater.
@@ -14,12 +15,17 @@ namespace mxtrain {
 class ScaleGradientProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "_scale_gradient"; }
-  std::string Description() const override { return "the identity; its gradient is the head gradient times scale[0]"; }
+  std::string Description() const override {
+    return "the identity; its gradient is the head gradient times scale[0]";
+  }
   std::vector<std::string> ListArguments() const override { return {"data", "scale"}; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
   bool HasGradient(int argument) const override { return argument == 0; }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>&) const override {
     return {out_grad[0], in_data[1]};
   }
@@ -31,13 +37,18 @@ class ScaleGradientProperty final : public PropertyWithParam<NoParam> {
 class LossScaleUpdateProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "_loss_scale_update"; }
-  std::string Description() const override { return "removes the loss scale from an update's scalars and computes the next step's scale"; }
+  std::string Description() const override {
+    return "removes the loss scale from an update's scalars and computes the next step's scale";
+  }
   std::vector<std::string> ListArguments() const override { return {"sums", "scalars"}; }
   std::vector<std::string> ListAuxiliaryStates() const override { return {"state", "scale"}; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
   bool HasGradient(int) const override { return false; }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&, const std::vector<int>&) const override {
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&,
+                                             const std::vector<int>&) const override {
     return {};
   }
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{1, 0}}; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // _scale_gradient and _loss_scale_update, written once for both devices: Device is OnCpu or OnGpu.
 #include <limits>
@@ -21,15 +22,17 @@ struct Scaled {
 template <typename Device>
 class ScaleGradient final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     CopyBlob(Device{ctx.run_ctx}, req[0], in[0], out[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     SwitchFloating(in_grad[0].type, "_scale_gradient", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      MapElements<T>(Device{ctx.run_ctx}, in_grad[0], req[0], Scaled<ComputeOf<T>>{in[1].dptr<float>()}, out_grad[0]);
+      MapElements<T>(Device{ctx.run_ctx}, in_grad[0], req[0],
+                     Scaled<ComputeOf<T>>{in[1].dptr<float>()}, out_grad[0]);
     });
   }
 };
@@ -77,8 +80,8 @@ struct NextScale {
 template <typename Device>
 class LossScaleUpdate final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob> aux) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob> aux) override {
     const Device device{ctx.run_ctx};
     const Sums sums{in[0].dptr<double>(), in[0].Size()};
     float *state = aux[0].dptr<float>(), *scale = aux[1].dptr<float>();
@@ -89,21 +92,29 @@ class LossScaleUpdate final : public Operator {
 
 template <typename Device>
 KernelEntry ScaleGradientKernel() {
-  return LastKernel<Device>("_scale_gradient", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-    if (!IsFloating(request.in[0].type)) return Refusal{format("no function for {}", NameOf(request.in[0].type))};
-    Plan plan = PlainPlan(property, request);
-    plan.make = [] { return std::make_unique<ScaleGradient<Device>>(); };
-    return plan;
-  });
+  return LastKernel<Device>(
+      "_scale_gradient",
+      [](const OperatorProperty& property, const PlanRequest& request,
+         Backend&) -> Expected<Plan, Refusal> {
+        if (!IsFloating(request.in[0].type))
+          return Refusal{format("no function for {}", NameOf(request.in[0].type))};
+        Plan plan = PlainPlan(property, request);
+        plan.make = [] { return std::make_unique<ScaleGradient<Device>>(); };
+        return plan;
+      });
 }
 
 template <typename Device>
 KernelEntry LossScaleUpdateKernel() {
-  return LastKernel<Device>("_loss_scale_update", [](const OperatorProperty& property, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-    Plan plan = PlainPlan(property, request);
-    plan.make = [] { return std::make_unique<LossScaleUpdate<Device>>(); };
-    return plan;
-  });
+  return LastKernel<Device>("_loss_scale_update",
+                            [](const OperatorProperty& property, const PlanRequest& request,
+                               Backend&) -> Expected<Plan, Refusal> {
+                              Plan plan = PlainPlan(property, request);
+                              plan.make = [] {
+                                return std::make_unique<LossScaleUpdate<Device>>();
+                              };
+                              return plan;
+                            });
 }
 
 template <typename Device>

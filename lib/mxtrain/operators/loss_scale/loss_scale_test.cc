@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -30,16 +31,20 @@ TEST_CASE("_scale_gradient copies data and multiplies the gradient") {
 TEST_CASE("_scale_gradient reports mismatches") {
   const auto property = TestRegistry().Create("_scale_gradient", {});
   std::vector<TShape> in = {{2, 3}, {2}}, out = {TShape()}, aux;
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("scale has shape"), Error);
-  std::vector<DType> types = {DType::kFloat16, DType::kFloat16}, out_types = {DType::kUnknown}, aux_types;
-  CHECK_THROWS_WITH_AS(property->InferType(&types, &out_types, &aux_types), "_scale_gradient: scale is float16, but float32 was expected", Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("scale has shape"),
+                       Error);
+  std::vector<DType> types = {DType::kFloat16, DType::kFloat16}, out_types = {DType::kUnknown},
+                     aux_types;
+  CHECK_THROWS_WITH_AS(property->InferType(&types, &out_types, &aux_types),
+                       "_scale_gradient: scale is float16, but float32 was expected", Error);
   CHECK(property->NeedsHeadGradient());
   CHECK_FALSE(property->HasGradient(1));
 }
 
 // Two parameters, with factors 3 and 5, in a step where one of three gradients has this sum of
 // squares; the state of the scale before and after.
-void RunUpdate(const std::string& name, double sum_of_squares, const Values& before, const Values& after) {
+void RunUpdate(const std::string& name, double sum_of_squares, const Values& before,
+               const Values& after) {
   const bool finite = std::isfinite(sum_of_squares);
   OperatorCase c;
   c.name = "_loss_scale_update " + name;
@@ -53,7 +58,9 @@ void RunUpdate(const std::string& name, double sum_of_squares, const Values& bef
     for (size_t i : {2, 6}) out[0][i] = finite ? in[1][i] / before[kLossScaleValue] : 0;
     return out;
   };
-  c.aux_after_forward = [=](const Arrays&, const Arrays&) { return Arrays{after, {after[kLossScaleValue]}}; };
+  c.aux_after_forward = [=](const Arrays&, const Arrays&) {
+    return Arrays{after, {after[kLossScaleValue]}};
+  };
   c.backward = false;
   c.types = {DType::kFloat32};
   c.tolerance = {0, "powers of two"};
@@ -61,7 +68,8 @@ void RunUpdate(const std::string& name, double sum_of_squares, const Values& bef
 }
 
 TEST_CASE("_loss_scale_update follows the gradients") {
-  const double infinite = std::numeric_limits<double>::infinity(), none = std::numeric_limits<double>::quiet_NaN();
+  const double infinite = std::numeric_limits<double>::infinity(),
+               none = std::numeric_limits<double>::quiet_NaN();
   RunUpdate("a good step", 12, {1024, 3, 0, 0}, {1024, 4, 0, 0});
   RunUpdate("gradients of zero", 0, {1024, 3, 0, 0}, {1024, 4, 0, 0});
   RunUpdate("gradients beyond float32's squares", 1e76, {1024, 3, 0, 0}, {1024, 4, 0, 0});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/lrn/lrn.h"
 
 #include "mxtrain/operator/registry.h"
@@ -13,10 +14,12 @@ void LRNParam::Declare(Fields<LRNParam>& f) {
 }
 
 void LRNProperty::Check() {
-  if (param_.nsize % 2 == 0) Throw(ErrorKind::kConfig, "{}: nsize = {} must be odd", TypeString(), param_.nsize);
+  if (param_.nsize % 2 == 0)
+    Throw(ErrorKind::kConfig, "{}: nsize = {} must be odd", TypeString(), param_.nsize);
 }
 
-bool LRNProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool LRNProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                             std::vector<TShape>*) const {
   TShape common = TShape::OfRank(4);
   UnifyShape((*in)[0], &common, TypeString(), "data");
   UnifyShape((*out)[0], &common, TypeString(), "output");

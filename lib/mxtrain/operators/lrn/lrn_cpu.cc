@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/lrn/lrn_loops.h"
 
 MXTRAIN_OPERATOR(lrn_cpu, registry) {

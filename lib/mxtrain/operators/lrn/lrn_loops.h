@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The reference loops of LRN. Written once for both devices: Device is OnCpu or OnGpu.
 #include <cmath>
@@ -31,7 +32,8 @@ struct Gradient {
     const LRNParam& param = norm.windows.param;
     const A beta = A(param.beta), scale = A(2) * beta * A(param.alpha) / A(param.nsize);
     A sum = 0;
-    norm.windows.ForCells(at, [&](int64_t j) { sum += A(head[j]) * A(norm.x[j]) * std::pow(norm(j), -beta - A(1)); });
+    norm.windows.ForCells(
+        at, [&](int64_t j) { sum += A(head[j]) * A(norm.x[j]) * std::pow(norm(j), -beta - A(1)); });
     return A(head[at]) * std::pow(norm(at), -beta) - scale * A(norm.x[at]) * sum;
   }
 };
@@ -41,8 +43,8 @@ class LRNReference final : public Operator {
  public:
   explicit LRNReference(const LRNParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     const Device device{ctx.run_ctx};
     SwitchFloating(in[0].type, "LRN", [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -52,8 +54,9 @@ class LRNReference final : public Operator {
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     SwitchFloating(in_grad[0].type, "LRN", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const Norm<T> norm{{param_, in[0].shape}, in[0].dptr<T>()};
@@ -66,11 +69,15 @@ class LRNReference final : public Operator {
 };
 
 template <typename Device>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   Plan plan = PlainPlan(base, request);
   // The norm is recomputed.
-  if (request.needs_backward) plan.backward_reads = BackwardReads{{true, false}, {true}, {false, false}};
-  plan.make = [param = static_cast<const LRNProperty&>(base).param()] { return std::make_unique<LRNReference<Device>>(param); };
+  if (request.needs_backward)
+    plan.backward_reads = BackwardReads{{true, false}, {true}, {false, false}};
+  plan.make = [param = static_cast<const LRNProperty&>(base).param()] {
+    return std::make_unique<LRNReference<Device>>(param);
+  };
   return plan;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,8 +13,10 @@ void Run(const TShape& shape, int size, double alpha, double beta, double k,
   OperatorCase c;
   c.name = "lrn " + shape.ToString();
   c.op = "LRN";
-  c.kwargs = {
-      {"nsize", std::to_string(size)}, {"alpha", std::to_string(alpha)}, {"beta", std::to_string(beta)}, {"knorm", std::to_string(k)}};
+  c.kwargs = {{"nsize", std::to_string(size)},
+              {"alpha", std::to_string(alpha)},
+              {"beta", std::to_string(beta)},
+              {"knorm", std::to_string(k)}};
   c.shapes = {shape};
   c.inputs = {Uniform(-2, 2)};
   c.forward = [=](const Arrays& in, const Arrays&) {
@@ -42,7 +45,8 @@ TEST_CASE("LRN") {
   Run({2, 8, 2, 3}, 5, 0.5, 0.75, 2);
   Run({1, 7, 3, 1}, 3, 1, 0.5, 1);
   Run({1, 1, 2, 2}, 5, 0.25, 0.75, 2, kAllFloatingTypes);
-  CHECK_THROWS_WITH_AS(TestRegistry().Create("LRN", {{"nsize", "4"}}), doctest::Contains("odd"), Error);
+  CHECK_THROWS_WITH_AS(TestRegistry().Create("LRN", {{"nsize", "4"}}), doctest::Contains("odd"),
+                       Error);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // MakeLoss and make_loss, written once for both devices: Device is OnCpu or OnGpu.
 #include <algorithm>
@@ -32,13 +33,14 @@ class MakeLoss final : public Operator {
  public:
   explicit MakeLoss(const MakeLossParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     CopyBlob(Device{ctx.run_ctx}, req[0], in[0], out[0]);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob>, std::span<const TBlob> in, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob>, std::span<const TBlob> in,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const Device device{ctx.run_ctx};
     const TShape& shape = in_grad[0].shape;
@@ -46,10 +48,12 @@ class MakeLoss final : public Operator {
       using T = typename decltype(tag)::type;
       using A = AccumulatorOf<T>;
       Constant<A> gradient{A(param_.grad_scale), A(1), nullptr};
-      if (param_.normalization == kMakeLossBatch && shape.ndim() > 0) gradient.divisor = static_cast<A>(std::max<int64_t>(1, shape[0]));
+      if (param_.normalization == kMakeLossBatch && shape.ndim() > 0)
+        gradient.divisor = static_cast<A>(std::max<int64_t>(1, shape[0]));
       if (param_.normalization == kMakeLossValid) {
         const Valid<T> valid{in[0].dptr<T>(), param_.valid_thresh};
-        gradient.count = SumTerms<double>(device, Slices(1, shape.Size()), valid, ctx.workspace.dptr<double>());
+        gradient.count =
+            SumTerms<double>(device, Slices(1, shape.Size()), valid, ctx.workspace.dptr<double>());
       }
       MapOn<T>(device, in_grad[0], req[0], gradient);
     });
@@ -68,15 +72,18 @@ inline MakeLossParam ParamOf(const MakeLossOfOnesProperty&) {
 
 template <typename Device, typename Property>
 KernelEntry KernelOf(const char* op) {
-  return LastKernel<Device>(op, [](const OperatorProperty& base, const PlanRequest& request, Backend&) -> Expected<Plan, Refusal> {
-    const MakeLossParam param = ParamOf(static_cast<const Property&>(base));
-    Plan plan = PlainPlan(base, request);
-    if (request.needs_backward && param.normalization == kMakeLossValid) {
-      plan.backward_workspace = BytesOfSum<double>(Slices(1, request.in[0].shape.Size()));
-    }
-    plan.make = [param] { return std::make_unique<MakeLoss<Device>>(param); };
-    return plan;
-  });
+  return LastKernel<Device>(
+      op,
+      [](const OperatorProperty& base, const PlanRequest& request,
+         Backend&) -> Expected<Plan, Refusal> {
+        const MakeLossParam param = ParamOf(static_cast<const Property&>(base));
+        Plan plan = PlainPlan(base, request);
+        if (request.needs_backward && param.normalization == kMakeLossValid) {
+          plan.backward_workspace = BytesOfSum<double>(Slices(1, request.in[0].shape.Size()));
+        }
+        plan.make = [param] { return std::make_unique<MakeLoss<Device>>(param); };
+        return plan;
+      });
 }
 
 template <typename Device>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,7 +8,8 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(const std::string& op, const Kwargs& kwargs, const std::function<double(const Values&)>& gradient) {
+void Run(const std::string& op, const Kwargs& kwargs,
+         const std::function<double(const Values&)>& gradient) {
   for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{4, 5}, TShape{3, 11, 2, 2}}) {
     OperatorCase c;
     c.name = op + " " + shape.ToString();
@@ -16,7 +18,9 @@ void Run(const std::string& op, const Kwargs& kwargs, const std::function<double
     c.shapes = {shape};
     c.inputs = {UniformAwayFrom(-1, 2, {0, 0.5}, 0.05)};
     c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
-    c.gradient = [&](const Arrays& in, const Arrays&, const Arrays&) { return Arrays{Values(in[0].size(), gradient(in[0]))}; };
+    c.gradient = [&](const Arrays& in, const Arrays&, const Arrays&) {
+      return Arrays{Values(in[0].size(), gradient(in[0]))};
+    };
     c.types = kAllFloatingTypes;
     c.tolerance = {1, "a division"};
     RunCase(c);
@@ -26,9 +30,11 @@ void Run(const std::string& op, const Kwargs& kwargs, const std::function<double
 TEST_CASE("MakeLoss") {
   Run("MakeLoss", {}, [](const Values&) { return 1.0; });
   Run("MakeLoss", {{"grad_scale", "0.25"}}, [](const Values&) { return 0.25; });
-  Run("MakeLoss", {{"grad_scale", "3"}, {"normalization", "valid"}, {"valid_thresh", "0.5"}}, [](const Values& x) {
-    return 3.0 / static_cast<double>(std::max<int64_t>(1, std::count_if(x.begin(), x.end(), [](double v) { return v > 0.5; })));
-  });
+  Run("MakeLoss", {{"grad_scale", "3"}, {"normalization", "valid"}, {"valid_thresh", "0.5"}},
+      [](const Values& x) {
+        return 3.0 / static_cast<double>(std::max<int64_t>(
+                         1, std::count_if(x.begin(), x.end(), [](double v) { return v > 0.5; })));
+      });
 }
 
 TEST_CASE("MakeLoss divides by the batch size") {
@@ -39,7 +45,9 @@ TEST_CASE("MakeLoss divides by the batch size") {
   c.shapes = {{5, 3}};
   c.inputs = {Uniform(-1, 1)};
   c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
-  c.gradient = [](const Arrays& in, const Arrays&, const Arrays&) { return Arrays{Values(in[0].size(), 2.0 / 5)}; };
+  c.gradient = [](const Arrays& in, const Arrays&, const Arrays&) {
+    return Arrays{Values(in[0].size(), 2.0 / 5)};
+  };
   RunCase(c);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/norm/norm.h"
 
 namespace mxtrain::norm {
@@ -5,7 +6,9 @@ namespace {
 
 TShape Shape(const TShape& src, const EnvArguments& env) {
   const auto& param = env.As<NormParam>();
-  if (param.out_dtype) Throw(ErrorKind::kConfig, "norm: out_dtype is not supported; the result has the type of the data");
+  if (param.out_dtype)
+    Throw(ErrorKind::kConfig,
+          "norm: out_dtype is not supported; the result has the type of the data");
   return reduce::ReducedShape(src, param.Axes(), "norm");
 }
 

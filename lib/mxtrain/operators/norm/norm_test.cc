@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,7 +9,8 @@ namespace mxtrain::test {
 namespace {
 
 // Over axis 1 of [outer, length, inner].
-void Examine(const TShape& shape, const Kwargs& kwargs, int ord, int64_t outer, int64_t length, int64_t inner) {
+void Examine(const TShape& shape, const Kwargs& kwargs, int ord, int64_t outer, int64_t length,
+             int64_t inner) {
   OperatorCase c;
   c.op = "norm";
   c.name = format("norm of order {} of {}", ord, shape.ToString());
@@ -20,7 +22,8 @@ void Examine(const TShape& shape, const Kwargs& kwargs, int ord, int64_t outer, 
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < inner; ++i) {
         double sum = 0;
-        for (int64_t k = 0; k < length; ++k) sum += std::pow(std::abs(in[0][static_cast<size_t>((o * length + k) * inner + i)]), ord);
+        for (int64_t k = 0; k < length; ++k)
+          sum += std::pow(std::abs(in[0][static_cast<size_t>((o * length + k) * inner + i)]), ord);
         y.push_back(std::pow(sum, 1.0 / ord));
       }
     }
@@ -53,7 +56,8 @@ TEST_CASE("norm: shapes, and the gradient at zero") {
   CHECK(shape({{"axis", "0"}, {"keepdims", "1"}}) == TShape{1, 3, 4});
   CHECK_THROWS_WITH(shape({{"ord", "3"}}), doctest::Contains("ord"));
   CHECK(shape({{"out_dtype", "None"}}) == TShape{1});
-  CHECK_THROWS_WITH(shape({{"out_dtype", "float64"}}), "norm: out_dtype is not supported; the result has the type of the data");
+  CHECK_THROWS_WITH(shape({{"out_dtype", "float64"}}),
+                    "norm: out_dtype is not supported; the result has the type of the data");
   CHECK_THROWS_WITH(shape({{"axis", "5"}}), "norm: axis 5 is out of range for shape [2, 3, 4]");
 
   for (const char* ord : {"1", "2"}) {

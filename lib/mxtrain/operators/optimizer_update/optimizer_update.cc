@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/optimizer_update/optimizer_update.h"
 
 #include <algorithm>
@@ -10,10 +11,13 @@ namespace {
 template <typename P>
 class UpdateProperty final : public PropertyWithParam<P> {
  public:
-  UpdateProperty(const char* name, std::vector<std::string> states) : name_(name), states_(std::move(states)) {}
+  UpdateProperty(const char* name, std::vector<std::string> states)
+      : name_(name), states_(std::move(states)) {}
 
   std::string TypeString() const override { return name_; }
-  std::string Description() const override { return "an optimizer step: the new weight, or several"; }
+  std::string Description() const override {
+    return "an optimizer step: the new weight, or several";
+  }
   std::vector<std::string> ListArguments() const override {
     std::vector<std::string> names = OfEachWeight({"weight"});
     for (const std::string& grad : OfEachWeight({"grad"})) names.push_back(grad);
@@ -23,7 +27,8 @@ class UpdateProperty final : public PropertyWithParam<P> {
   std::vector<std::string> ListOutputs() const override { return OfEachWeight({"output"}); }
   std::vector<std::string> ListAuxiliaryStates() const override { return OfEachWeight(states_); }
   bool HasGradient(int) const override { return false; }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&, const std::vector<int>&) const override {
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&,
+                                             const std::vector<int>&) const override {
     return {};
   }
   std::vector<InplacePair> ForwardInplaceOption() const override {
@@ -32,8 +37,10 @@ class UpdateProperty final : public PropertyWithParam<P> {
     return pairs;
   }
 
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override {
-    const std::vector<std::string> in_names = ListArguments(), out_names = ListOutputs(), aux_names = ListAuxiliaryStates();
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override {
+    const std::vector<std::string> in_names = ListArguments(), out_names = ListOutputs(),
+                                   aux_names = ListAuxiliaryStates();
     const size_t num_weights = out->size(), num_states = states_.size();
     bool known = true;
     for (size_t n = 0; n < num_weights; ++n) {
@@ -47,17 +54,20 @@ class UpdateProperty final : public PropertyWithParam<P> {
       std::fill_n(aux->begin() + static_cast<std::ptrdiff_t>(n * num_states), num_states, weight);
       known = known && weight.known();
     }
-    TShape scalars = num_weights == 1 ? TShape{kNumScalars} : TShape{static_cast<int64_t>(num_weights), kNumScalars};
+    TShape scalars = num_weights == 1 ? TShape{kNumScalars}
+                                      : TShape{static_cast<int64_t>(num_weights), kNumScalars};
     UnifyShape(in->back(), &scalars, name_, "scalars");
     in->back() = scalars;
     return known;
   }
 
   // `scalars` is float32 for any type of the weights, which have one type.
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override {
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override {
     const DType scalars = in->back();
     if (scalars != DType::kUnknown && scalars != DType::kFloat32) {
-      Throw(ErrorKind::kConfig, "{}: scalars is {}, but float32 was expected", name_, NameOf(scalars));
+      Throw(ErrorKind::kConfig, "{}: scalars is {}, but float32 was expected", name_,
+            NameOf(scalars));
     }
     std::vector<DType> arrays(in->begin(), in->end() - 1);
     const bool known = OperatorProperty::InferType(&arrays, out, aux);
@@ -83,7 +93,8 @@ class UpdateProperty final : public PropertyWithParam<P> {
 
 template <typename P>
 void Add(OperatorRegistry& registry, const char* name, const std::vector<std::string>& states) {
-  registry.AddProperty(name, {}, [name, states] { return std::make_unique<UpdateProperty<P>>(name, states); });
+  registry.AddProperty(
+      name, {}, [name, states] { return std::make_unique<UpdateProperty<P>>(name, states); });
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <vector>
 
@@ -9,7 +10,8 @@ namespace mxtrain::optimizer_update {
 namespace {
 
 template <bool kWrite, bool kAdd, typename Rule, typename T>
-[[gnu::always_inline]] inline void Loop(int64_t begin, int64_t end, const Rule& rule, const Arrays<T>& a) {
+[[gnu::always_inline]] inline void Loop(int64_t begin, int64_t end, const Rule& rule,
+                                        const Arrays<T>& a) {
   using C = ComputeOf<T>;
 #pragma GCC ivdep
   for (int64_t i = begin; i < end; ++i) {
@@ -30,20 +32,23 @@ class Update final : public Operator {
  public:
   using Param = typename Rule<float>::Param;
   Update(const Param& param, int64_t longest) : param_(param) {
-    if constexpr (kHasRatio<Rule<float>>) block_sums_.resize(static_cast<size_t>(BlocksOf(longest)));
+    if constexpr (kHasRatio<Rule<float>>)
+      block_sums_.resize(static_cast<size_t>(BlocksOf(longest)));
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob> aux) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob> aux) override {
     SwitchFloating(in[0].type, "an optimizer", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
       for (size_t n = 0; n < out.size(); ++n) {
-        const Rule<C> rule(StepOf<C>(in.back().dptr<float>() + n * kNumScalars, param_.clip_gradient), param_);
+        const Rule<C> rule(
+            StepOf<C>(in.back().dptr<float>() + n * kNumScalars, param_.clip_gradient), param_);
         if (rule.LeftOut()) {
           CopyBlob(ctx.run_ctx, req[n], in[n], out[n]);
         } else {
-          UpdateWeight(rule, in[n].StoredSize(), req[n], ArraysOf<T>(Places(n, out.size(), Rule<C>::kStates), in, out, aux));
+          UpdateWeight(rule, in[n].StoredSize(), req[n],
+                       ArraysOf<T>(Places(n, out.size(), Rule<C>::kStates), in, out, aux));
         }
       }
     });
@@ -72,14 +77,17 @@ class Update final : public Operator {
   // threads.
   template <typename T, typename R>
   void Measure(int64_t size, const Arrays<T>& arrays, R* rule) {
-    const std::span<Squares> block_sums = std::span(block_sums_).first(static_cast<size_t>(BlocksOf(size)));
-    ParallelFor(BlocksOf(size), std::max<int64_t>(1, kParallelGrain / kBlock), [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        Squares sum;
-        for (int64_t i = b * kBlock; i < std::min(size, (b + 1) * kBlock); ++i) sum = sum + MeasureAt<R, ComputeOf<T>>(*rule, arrays, i);
-        block_sums[static_cast<size_t>(b)] = sum;
-      }
-    });
+    const std::span<Squares> block_sums =
+        std::span(block_sums_).first(static_cast<size_t>(BlocksOf(size)));
+    ParallelFor(BlocksOf(size), std::max<int64_t>(1, kParallelGrain / kBlock),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t b = begin; b < end; ++b) {
+                    Squares sum;
+                    for (int64_t i = b * kBlock; i < std::min(size, (b + 1) * kBlock); ++i)
+                      sum = sum + MeasureAt<R, ComputeOf<T>>(*rule, arrays, i);
+                    block_sums[static_cast<size_t>(b)] = sum;
+                  }
+                });
     Squares whole;
     for (const Squares& sum : block_sums) whole = whole + sum;
     rule->ratio = RatioOf(*rule, whole);
@@ -94,13 +102,17 @@ class Update final : public Operator {
 MXTRAIN_OPERATOR(optimizer_update_cpu, registry) {
   ForEachRule([&registry](const char* op, auto tag) {
     using Tag = decltype(tag);
-    registry.AddKernel({op, DeviceType::kCPU, "ref", kRefRank, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
-                       return MakePlan<Tag::template Rule>(property, request, [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
-                         plan->make = [param, longest = *std::max_element(sizes.begin(), sizes.end())] {
-                           return std::make_unique<Update<Tag::template Rule>>(param, longest);
-                         };
-                       });
-                     }});
+    registry.AddKernel(
+        {op, DeviceType::kCPU, "ref", kRefRank,
+         [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+           return MakePlan<Tag::template Rule>(
+               property, request,
+               [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
+                 plan->make = [param, longest = *std::max_element(sizes.begin(), sizes.end())] {
+                   return std::make_unique<Update<Tag::template Rule>>(param, longest);
+                 };
+               });
+         }});
   });
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The updates for devices that work in teams (operator/rows.h): many weights in one kernel. Device
 // is OnGpu; the CPU has its own loops.
@@ -22,7 +23,9 @@ struct Rules {
   using C = decltype(Rule::lr);
   typename Rule::Param param;
   const float* scalars;  // [weights, kNumScalars]
-  MXTRAIN_HD Rule Of(int64_t n) const { return Rule(StepOf<C>(scalars + n * kNumScalars, param.clip_gradient), param); }
+  MXTRAIN_HD Rule Of(int64_t n) const {
+    return Rule(StepOf<C>(scalars + n * kNumScalars, param.clip_gradient), param);
+  }
 };
 
 template <typename Rule, typename T>
@@ -36,7 +39,9 @@ struct Measured {
 template <typename Rule, typename T>
 struct MeasuredOf {
   Rules<Rule> rules;
-  MXTRAIN_HD Measured<Rule, T> operator()(const Weight<T>& weight, int64_t n) const { return {rules.Of(n), weight}; }
+  MXTRAIN_HD Measured<Rule, T> operator()(const Weight<T>& weight, int64_t n) const {
+    return {rules.Of(n), weight};
+  }
 };
 
 template <typename Rule, typename T>
@@ -45,11 +50,13 @@ struct UpdatePart {
   Rules<Rule> rules;
   const Squares* squares;  // of each weight, for rules with a ratio
   template <typename Team>
-  MXTRAIN_HD void operator()(const Team& team, const Weight<T>& weight, const ArrayPart& part) const {
+  MXTRAIN_HD void operator()(const Team& team, const Weight<T>& weight,
+                             const ArrayPart& part) const {
     Rule rule = rules.Of(part.array);
     if constexpr (kHasRatio<Rule>) rule.ratio = RatioOf(rule, squares[part.array]);
     for (int64_t i = part.begin + team.rank(); i < part.end; i += team.size()) {
-      const C w = rule.LeftOut() ? static_cast<C>(weight.weight[i]) : UpdateAt<Rule, C>(rule, weight, i);
+      const C w =
+          rule.LeftOut() ? static_cast<C>(weight.weight[i]) : UpdateAt<Rule, C>(rule, weight, i);
       if (weight.req != OpReqType::kNullOp) Assign(weight.req, weight.out, i, w);
     }
   }
@@ -69,19 +76,22 @@ class UpdateByTeams final : public Operator {
     return count * static_cast<int64_t>(sizeof(Squares));
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob> aux) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob> aux) override {
     const Device device{ctx.run_ctx};
     SwitchFloating(in[0].type, "an optimizer", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using R = Rule<ComputeOf<T>>;
       const Rules<R> rules{param_, in.back().dptr<float>()};
       const auto weight_of = [&](size_t n) {
-        return Weight<T>{ArraysOf<T>(Places(n, out.size(), R::kStates), in, out, aux), in[n].StoredSize(), req[n]};
+        return Weight<T>{ArraysOf<T>(Places(n, out.size(), R::kStates), in, out, aux),
+                         in[n].StoredSize(), req[n]};
       };
       auto* squares = ctx.workspace.dptr<Squares>();
       ForTables<Weight<T>>(out.size(), weight_of, [&](const ArrayTable<Weight<T>>& table) {
-        if constexpr (kHasRatio<R>) SumArrays(device, table, MeasuredOf<R, T>{rules}, squares + out.size(), OpReqType::kWriteTo, squares);
+        if constexpr (kHasRatio<R>)
+          SumArrays(device, table, MeasuredOf<R, T>{rules}, squares + out.size(),
+                    OpReqType::kWriteTo, squares);
         ForChunks(device, table, UpdatePart<R, T>{rules, squares});
       });
     });
@@ -95,12 +105,14 @@ template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
   ForEachRule([&registry](const char* op, auto tag) {
     using Tag = decltype(tag);
-    registry.AddKernel(LastKernel<Device>(op, [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
-      return MakePlan<Tag::template Rule>(property, request, [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
-        using Op = UpdateByTeams<Tag::template Rule, Device>;
-        plan->forward_workspace = Op::WorkspaceBytes(sizes);
-        plan->make = [param] { return std::make_unique<Op>(param); };
-      });
+    registry.AddKernel(LastKernel<Device>(op, [](const OperatorProperty& property,
+                                                 const PlanRequest& request, Backend&) {
+      return MakePlan<Tag::template Rule>(
+          property, request, [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
+            using Op = UpdateByTeams<Tag::template Rule, Device>;
+            plan->forward_workspace = Op::WorkspaceBytes(sizes);
+            plan->make = [param] { return std::make_unique<Op>(param); };
+          });
     }));
   });
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The references are the update rules as the papers and MXNet state them, element by element in
 // double.
 #include <doctest/doctest.h>
@@ -13,7 +14,8 @@ namespace {
 
 // Rounded to float32.
 constexpr double kLr = 0.1f, kDecay = 0.05f, kRescale = 0.5f, kCorrection = 0.75f;
-constexpr double kMomentum = 0.9, kBeta1 = 0.8, kBeta2 = 0.95, kEpsilon = 1e-3, kRho = 0.85, kLambda = 0.3, kBeta = 0.5, kEta = 0.02;
+constexpr double kMomentum = 0.9, kBeta1 = 0.8, kBeta2 = 0.95, kEpsilon = 1e-3, kRho = 0.85,
+                 kLambda = 0.3, kBeta = 0.5, kEta = 0.02;
 
 double Clip(double g, double bound) {
   return bound < 0 ? g : std::clamp(g, -bound, bound);
@@ -58,7 +60,8 @@ double RmsPropCentered(double w, double grad, Values* s, double clip) {
   const double g = Clip(kRescale * grad + kDecay * w, clip);
   (*s)[0] = kRho * (*s)[0] + (1 - kRho) * g * g;
   (*s)[1] = kRho * (*s)[1] + (1 - kRho) * g;
-  (*s)[2] = kMomentum * (*s)[2] - kLr * g / std::sqrt(std::max((*s)[0] - (*s)[1] * (*s)[1], 0.0) + kEpsilon);
+  (*s)[2] = kMomentum * (*s)[2] -
+            kLr * g / std::sqrt(std::max((*s)[0] - (*s)[1] * (*s)[1], 0.0) + kEpsilon);
   return w + (*s)[2];
 }
 double Adagrad(double w, double grad, Values* s, double clip) {
@@ -78,7 +81,8 @@ double Ftrl(double w, double grad, Values* s, double clip) {
   (*s)[0] += g - (std::sqrt(n) - std::sqrt((*s)[1])) * w / kLr;
   (*s)[1] = n;
   const double z = (*s)[0], sign = z > 0 ? 1 : -1;
-  return std::abs(z) <= kLambda ? 0 : (sign * kLambda - z) / ((kBeta + std::sqrt(n)) / kLr + kDecay);
+  return std::abs(z) <= kLambda ? 0
+                                : (sign * kLambda - z) / ((kBeta + std::sqrt(n)) / kLr + kDecay);
 }
 
 // One update of whole arrays: the new weights, then the new states.
@@ -123,7 +127,8 @@ Arrays Lars(const Arrays& in, const Arrays& states, double clip) {
   Values g;
   for (double grad : in[1]) g.push_back(Clip(kRescale * grad, clip));
   const double w_norm = Norm(in[0]), g_norm = Norm(g);
-  const double ratio = w_norm > 0 && g_norm > 0 ? kEta * w_norm / (g_norm + kDecay * w_norm + kEpsilon) : 1;
+  const double ratio =
+      w_norm > 0 && g_norm > 0 ? kEta * w_norm / (g_norm + kDecay * w_norm + kEpsilon) : 1;
   for (size_t i = 0; i < g.size(); ++i) {
     after[1][i] = kMomentum * states[0][i] - kLr * ratio * (g[i] + kDecay * in[0][i]);
     after[0][i] += after[1][i];
@@ -160,8 +165,11 @@ std::vector<Known> AllKnown() {
 // mean square exceeds the square of the mean.
 std::vector<Generator> StatesOf(const Known& known) {
   std::vector<Generator> states = {Uniform(-1, 1), Uniform(0.1, 1), Uniform(0.1, 1)};
-  if (known.op.starts_with("rmsprop") || known.op == "adagrad_update" || known.op == "adadelta_update") states[0] = Uniform(0.2, 1);
-  if (known.op == "rmspropalex_update") states = {Uniform(0.5, 1), Uniform(-0.5, 0.5), Uniform(-1, 1)};
+  if (known.op.starts_with("rmsprop") || known.op == "adagrad_update" ||
+      known.op == "adadelta_update")
+    states[0] = Uniform(0.2, 1);
+  if (known.op == "rmspropalex_update")
+    states = {Uniform(0.5, 1), Uniform(-0.5, 0.5), Uniform(-1, 1)};
   states.resize(static_cast<size_t>(known.states));
   return states;
 }
@@ -176,7 +184,9 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   c.inputs = {Uniform(-2, 2), Uniform(-3, 3), Cycle({kLr, kDecay, kRescale, kCorrection})};
   c.aux = StatesOf(known);
   c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
-  c.forward = [=](const Arrays& in, const Arrays& aux) { return Arrays{known.update(in, aux, clip)[0]}; };
+  c.forward = [=](const Arrays& in, const Arrays& aux) {
+    return Arrays{known.update(in, aux, clip)[0]};
+  };
   c.aux_after_forward = [=](const Arrays& in, const Arrays& aux) {
     Arrays after = known.update(in, aux, clip);
     after.erase(after.begin());
@@ -203,7 +213,8 @@ OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes
   c.inputs.push_back([=](int64_t, uint64_t) {
     Values rows;
     for (size_t n = 0; n < num_weights; ++n) {
-      for (const double v : {kLr, kDecay, is_left_out(n) ? 0.0 : kRescale, kCorrection}) rows.push_back(v);
+      for (const double v : {kLr, kDecay, is_left_out(n) ? 0.0 : kRescale, kCorrection})
+        rows.push_back(v);
     }
     return rows;
   });
@@ -246,7 +257,8 @@ TEST_CASE("updates follow their rules") {
   }
 }
 
-TEST_CASE("several weights of different shapes, and more than one kernel takes, are updated together") {
+TEST_CASE(
+    "several weights of different shapes, and more than one kernel takes, are updated together") {
   for (const Known& known : AllKnown()) {
     OperatorCase large = MakeJointCase(known, {{3, 5, 2, 3}, {35001}, {4, 2}}, -1);
     large.types = {DType::kFloat32};
@@ -260,12 +272,14 @@ TEST_CASE("several weights of different shapes, and more than one kernel takes, 
 }
 
 TEST_CASE("a factor of 0 skips the step, whatever the gradient holds") {
-  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity(),
+               nan = std::numeric_limits<double>::quiet_NaN();
   for (const Known& known : AllKnown()) {
     for (const double factor : {0.0, -0.0}) {
       OperatorCase c = MakeCase(known, {3, 5, 2, 3}, 0.4);
       c.name += format(" factor {}", factor);
-      c.inputs = {Uniform(-2, 2), Cycle({inf, nan, -inf, 1}), Cycle({kLr, kDecay, factor, kCorrection})};
+      c.inputs = {Uniform(-2, 2), Cycle({inf, nan, -inf, 1}),
+                  Cycle({kLr, kDecay, factor, kCorrection})};
       c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
       c.aux_after_forward = nullptr;
       c.tolerance = {0, "bytes that stay"};
@@ -276,16 +290,19 @@ TEST_CASE("a factor of 0 skips the step, whatever the gradient holds") {
 
 TEST_CASE("scalars are four float32 for any weight type") {
   const auto op = TestRegistry().Create("sgd_update", {});
-  std::vector<DType> in = {DType::kFloat16, DType::kUnknown, DType::kUnknown}, out = {DType::kUnknown}, aux;
+  std::vector<DType> in = {DType::kFloat16, DType::kUnknown, DType::kUnknown},
+                     out = {DType::kUnknown}, aux;
   CHECK(op->InferType(&in, &out, &aux));
   CHECK(in == std::vector<DType>{DType::kFloat16, DType::kFloat16, DType::kFloat32});
   std::vector<TShape> shapes = {TShape{2}, TShape{2}, TShape{3}}, out_shapes(1), aux_shapes;
-  CHECK_THROWS_WITH(op->InferShape(&shapes, &out_shapes, &aux_shapes), "sgd_update: scalars has shape [3], but [4] was expected");
+  CHECK_THROWS_WITH(op->InferShape(&shapes, &out_shapes, &aux_shapes),
+                    "sgd_update: scalars has shape [3], but [4] was expected");
 }
 
 TEST_CASE("the arrays of several weights have numbered names, and match weight by weight") {
   const auto op = TestRegistry().Create("adam_update", {{"num_weights", "2"}});
-  CHECK(op->ListArguments() == std::vector<std::string>{"weight0", "weight1", "grad0", "grad1", "scalars"});
+  CHECK(op->ListArguments() ==
+        std::vector<std::string>{"weight0", "weight1", "grad0", "grad1", "scalars"});
   CHECK(op->ListOutputs() == std::vector<std::string>{"output0", "output1"});
   CHECK(op->ListAuxiliaryStates() == std::vector<std::string>{"mean0", "var0", "mean1", "var1"});
   CHECK(op->ForwardInplaceOption() == std::vector<InplacePair>{{0, 0}, {1, 1}});
@@ -295,7 +312,8 @@ TEST_CASE("the arrays of several weights have numbered names, and match weight b
   CHECK(out == std::vector<TShape>{{2}, {3, 4}});
   CHECK(aux == std::vector<TShape>{{2}, {2}, {3, 4}, {3, 4}});
   in[3] = {4, 3};
-  CHECK_THROWS_WITH(op->InferShape(&in, &out, &aux), "adam_update: grad1 has shape [4, 3], but [3, 4] was expected");
+  CHECK_THROWS_WITH(op->InferShape(&in, &out, &aux),
+                    "adam_update: grad1 has shape [4, 3], but [3, 4] was expected");
   CHECK_THROWS_AS(TestRegistry().Create("adam_update", {{"num_weights", "0"}}), Error);
 }
 

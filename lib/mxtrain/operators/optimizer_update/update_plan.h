@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The part of planning shared by the kernels of both devices.
 #include "mxtrain/operator/registry.h"
@@ -18,11 +19,13 @@ bool KeepsZeros(const P& param) {
 // Indices of the arrays of weight n in a call, for a rule with the given number of states.
 struct Places {
   size_t weight, grad, first_state, num_states;
-  Places(size_t n, size_t num_weights, size_t states) : weight(n), grad(num_weights + n), first_state(n * states), num_states(states) {}
+  Places(size_t n, size_t num_weights, size_t states)
+      : weight(n), grad(num_weights + n), first_state(n * states), num_states(states) {}
 };
 
 template <typename T>
-Arrays<T> ArraysOf(const Places& at, std::span<const TBlob> in, std::span<const TBlob> out, std::span<const TBlob> aux) {
+Arrays<T> ArraysOf(const Places& at, std::span<const TBlob> in, std::span<const TBlob> out,
+                   std::span<const TBlob> aux) {
   Arrays<T> arrays{in[at.weight].dptr<T>(), in[at.grad].dptr<T>(), {}, out[at.weight].dptr<T>()};
   for (size_t k = 0; k < at.num_states; ++k) arrays.states[k] = aux[at.first_state + k].dptr<T>();
   return arrays;
@@ -30,17 +33,21 @@ Arrays<T> ArraysOf(const Places& at, std::span<const TBlob> in, std::span<const 
 
 // The common layout of a weight, its gradient and states: the first opaque one offered.
 inline Layout LayoutOf(const Places& at, const PlanRequest& request, bool keeps_zeros) {
-  std::vector<std::optional<Layout>> offers = {request.in_layout[at.weight], request.in_layout[at.grad]};
-  for (size_t k = 0; k < at.num_states; ++k) offers.push_back(request.aux_layout[at.first_state + k]);
+  std::vector<std::optional<Layout>> offers = {request.in_layout[at.weight],
+                                               request.in_layout[at.grad]};
+  for (size_t k = 0; k < at.num_states; ++k)
+    offers.push_back(request.aux_layout[at.first_state + k]);
   for (const std::optional<Layout>& offer : offers) {
-    if (offer && !offer->plain() && (keeps_zeros || !offer->Padded(request.in[at.weight].shape))) return *offer;
+    if (offer && !offer->plain() && (keeps_zeros || !offer->Padded(request.in[at.weight].shape)))
+      return *offer;
   }
   return {};
 }
 
 // Make(param, stored elements of each weight, &plan) adds the operator and its scratch size.
 template <template <typename> class Rule, typename Make>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request, Make make) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request,
+                                 Make make) {
   using Param = typename Rule<float>::Param;
   const Param& param = static_cast<const PropertyWithParam<Param>&>(property).param();
   const DType type = request.in[0].type;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The rules of optimizer_update.h, element by element, for host and device. C is float or double.
 #include <cmath>
@@ -21,9 +22,10 @@ struct Step {
 
 template <typename C>
 MXTRAIN_HD Step<C> StepOf(const float* scalars, double clip_gradient) {
-  const C clip = clip_gradient >= 0 ? static_cast<C>(clip_gradient) : std::numeric_limits<C>::infinity();
-  return {static_cast<C>(scalars[kLr]), static_cast<C>(scalars[kWeightDecay]), static_cast<C>(scalars[kRescale]),
-          static_cast<C>(scalars[kCorrection]), clip};
+  const C clip =
+      clip_gradient >= 0 ? static_cast<C>(clip_gradient) : std::numeric_limits<C>::infinity();
+  return {static_cast<C>(scalars[kLr]), static_cast<C>(scalars[kWeightDecay]),
+          static_cast<C>(scalars[kRescale]), static_cast<C>(scalars[kCorrection]), clip};
 }
 
 template <typename C>
@@ -31,7 +33,9 @@ struct Sgd : Step<C> {
   static constexpr int kStates = 0;
   using Param = SgdParam;
   MXTRAIN_HD Sgd(const Step<C>& step, const Param&) : Step<C>(step) {}
-  MXTRAIN_HD C operator()(C w, C grad, C*) const { return (1 - this->lr * this->wd) * w - this->lr * this->Gradient(grad); }
+  MXTRAIN_HD C operator()(C w, C grad, C*) const {
+    return (1 - this->lr * this->wd) * w - this->lr * this->Gradient(grad);
+  }
 };
 
 template <typename C>
@@ -39,7 +43,8 @@ struct Momentum : Step<C> {
   static constexpr int kStates = 1;
   using Param = MomentumParam;
   C momentum;
-  MXTRAIN_HD Momentum(const Step<C>& step, const Param& p) : Step<C>(step), momentum(static_cast<C>(p.momentum)) {}
+  MXTRAIN_HD Momentum(const Step<C>& step, const Param& p)
+      : Step<C>(step), momentum(static_cast<C>(p.momentum)) {}
   MXTRAIN_HD C operator()(C w, C grad, C* m) const {
     *m = momentum * *m - this->lr * this->wd * w - this->lr * this->Gradient(grad);
     return w + *m;
@@ -73,8 +78,12 @@ struct Adam : Step<C> {
     s[1] = beta2 * s[1] + one_minus_beta2 * g * g;
     return this->lr * Direction(s);
   }
-  MXTRAIN_HD C Direction(const C* s) const { return this->correction * s[0] / (std::sqrt(s[1]) + epsilon); }
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const { return w - Move(this->DecayedGradient(w, grad), s); }
+  MXTRAIN_HD C Direction(const C* s) const {
+    return this->correction * s[0] / (std::sqrt(s[1]) + epsilon);
+  }
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    return w - Move(this->DecayedGradient(w, grad), s);
+  }
 };
 
 template <typename C>
@@ -126,7 +135,8 @@ struct RmsPropCentered : RmsProp<C> {
     this->Average(g * g, &s[0]);
     this->Average(g, &s[1]);
     const C variance = s[0] - s[1] * s[1];  // may be negative by rounding
-    s[2] = this->momentum * s[2] - this->lr * g / std::sqrt((variance > 0 ? variance : 0) + this->epsilon);
+    s[2] = this->momentum * s[2] -
+           this->lr * g / std::sqrt((variance > 0 ? variance : 0) + this->epsilon);
     return w + s[2];
   }
 };
@@ -136,7 +146,8 @@ struct Adagrad : Step<C> {
   static constexpr int kStates = 1;
   using Param = AdagradParam;
   C epsilon;
-  MXTRAIN_HD Adagrad(const Step<C>& step, const Param& p) : Step<C>(step), epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD Adagrad(const Step<C>& step, const Param& p)
+      : Step<C>(step), epsilon(static_cast<C>(p.epsilon)) {}
   MXTRAIN_HD C operator()(C w, C grad, C* s) const {
     const C g = this->Gradient(grad);
     s[0] += g * g;
@@ -150,7 +161,10 @@ struct Adadelta : Step<C> {
   using Param = AdadeltaParam;
   C rho, one_minus_rho, epsilon;
   MXTRAIN_HD Adadelta(const Step<C>& step, const Param& p)
-      : Step<C>(step), rho(static_cast<C>(p.rho)), one_minus_rho(static_cast<C>(1 - p.rho)), epsilon(static_cast<C>(p.epsilon)) {}
+      : Step<C>(step),
+        rho(static_cast<C>(p.rho)),
+        one_minus_rho(static_cast<C>(1 - p.rho)),
+        epsilon(static_cast<C>(p.epsilon)) {}
   MXTRAIN_HD C operator()(C w, C grad, C* s) const {
     const C g = this->Gradient(grad);
     s[0] = rho * s[0] + one_minus_rho * g * g;
@@ -165,7 +179,8 @@ struct Ftrl : Step<C> {
   static constexpr int kStates = 2;
   using Param = FtrlParam;
   C lambda1, beta;
-  MXTRAIN_HD Ftrl(const Step<C>& step, const Param& p) : Step<C>(step), lambda1(static_cast<C>(p.lambda1)), beta(static_cast<C>(p.beta)) {}
+  MXTRAIN_HD Ftrl(const Step<C>& step, const Param& p)
+      : Step<C>(step), lambda1(static_cast<C>(p.lambda1)), beta(static_cast<C>(p.beta)) {}
   MXTRAIN_HD C operator()(C w, C grad, C* s) const {
     const C g = this->Gradient(grad), before = std::sqrt(s[1]);
     s[1] += g * g;
@@ -187,7 +202,9 @@ struct Lamb : Adam<C> {
     this->Move(this->Gradient(grad), s);
     return Update(w, s);
   }
-  MXTRAIN_HD double Ratio(double weight_norm, double update_norm) const { return weight_norm > 0 && update_norm > 0 ? weight_norm / update_norm : 1; }
+  MXTRAIN_HD double Ratio(double weight_norm, double update_norm) const {
+    return weight_norm > 0 && update_norm > 0 ? weight_norm / update_norm : 1;
+  }
   MXTRAIN_HD C operator()(C w, C, C* s) const { return w - this->lr * ratio * Update(w, s); }
 
  private:
@@ -201,11 +218,14 @@ struct Lars : Step<C> {
   C momentum;
   double eta, epsilon;
   C ratio = 1;
-  MXTRAIN_HD Lars(const Step<C>& step, const Param& p) : Step<C>(step), momentum(static_cast<C>(p.momentum)), eta(p.eta), epsilon(p.epsilon) {}
+  MXTRAIN_HD Lars(const Step<C>& step, const Param& p)
+      : Step<C>(step), momentum(static_cast<C>(p.momentum)), eta(p.eta), epsilon(p.epsilon) {}
   MXTRAIN_HD C Measure(C, C grad, C*) const { return this->Gradient(grad); }
   MXTRAIN_HD double Ratio(double weight_norm, double gradient_norm) const {
     const bool adapts = this->wd > 0 && weight_norm > 0 && gradient_norm > 0;
-    return adapts ? eta * weight_norm / (gradient_norm + static_cast<double>(this->wd) * weight_norm + epsilon) : 1;
+    return adapts ? eta * weight_norm /
+                        (gradient_norm + static_cast<double>(this->wd) * weight_norm + epsilon)
+                  : 1;
   }
   MXTRAIN_HD C operator()(C w, C grad, C* m) const {
     *m = momentum * *m - this->lr * ratio * (this->Gradient(grad) + this->wd * w);
@@ -229,17 +249,22 @@ template <typename Rule, typename T, typename C>
   for (int k = 0; k < Rule::kStates; ++k) states[k] = static_cast<C>(a.states[k][i]);
 }
 template <typename Rule, typename T, typename C>
-[[gnu::always_inline]] MXTRAIN_HD inline void StoreStates(const C* states, int64_t i, const Arrays<T>& a) {
+[[gnu::always_inline]] MXTRAIN_HD inline void StoreStates(const C* states, int64_t i,
+                                                          const Arrays<T>& a) {
   for (int k = 0; k < Rule::kStates; ++k) a.states[k][i] = static_cast<T>(states[k]);
 }
 
 template <typename Rule>
-inline constexpr bool kHasRatio = requires(Rule rule) { rule.ratio; };
+inline constexpr bool kHasRatio = requires(Rule rule) {
+  rule.ratio;
+};
 
 // Sums of squares of the weights and of Measure's results.
 struct Squares {
   double weight = 0, measured = 0;
-  MXTRAIN_HD friend Squares operator+(const Squares& a, const Squares& b) { return {a.weight + b.weight, a.measured + b.measured}; }
+  MXTRAIN_HD friend Squares operator+(const Squares& a, const Squares& b) {
+    return {a.weight + b.weight, a.measured + b.measured};
+  }
 };
 
 // Of element i. Updates the states.
@@ -254,12 +279,14 @@ MXTRAIN_HD Squares MeasureAt(const Rule& rule, const Arrays<T>& a, int64_t i) {
 }
 template <typename Rule>
 MXTRAIN_HD auto RatioOf(const Rule& rule, const Squares& sums) {
-  return static_cast<decltype(rule.lr)>(rule.Ratio(std::sqrt(sums.weight), std::sqrt(sums.measured)));
+  return static_cast<decltype(rule.lr)>(
+      rule.Ratio(std::sqrt(sums.weight), std::sqrt(sums.measured)));
 }
 
 // The new weight at element i. Updates the states.
 template <typename Rule, typename C, typename T>
-[[gnu::always_inline]] MXTRAIN_HD inline C UpdateAt(const Rule& rule, const Arrays<T>& a, int64_t i) {
+[[gnu::always_inline]] MXTRAIN_HD inline C UpdateAt(const Rule& rule, const Arrays<T>& a,
+                                                    int64_t i) {
   C states[kMaxStates];
   LoadStates<Rule>(a, i, states);
   const C w = rule(static_cast<C>(a.weight[i]), static_cast<C>(a.grad[i]), states);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/pooling/pooling.h"
 
 #include "mxtrain/operator/registry.h"
@@ -13,13 +14,17 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
       .Enum({{"max", kMax}, {"avg", kAvg}, {"sum", kSum}, {"lp", kLp}})
       .Default(kMax)
       .Help("what to compute over a window");
-  f.Add("global_pool", &P::global_pool).Default(false).Help("one window over the whole image; kernel, stride and pad are ignored");
+  f.Add("global_pool", &P::global_pool)
+      .Default(false)
+      .Help("one window over the whole image; kernel, stride and pad are ignored");
   f.Add("pooling_convention", &P::pooling_convention)
       .Enum({{"valid", kValid}, {"full", kFull}})
       .Default(kValid)
       .Help("rounding of the output size: down or up (files of MXNet before 0.8 mean full)");
   f.Add("stride", &P::stride).Default(empty).Help("stride of the window, (h, w); 1 by default");
-  f.Add("pad", &P::pad).Default(empty).Help("padding on either side, (h, w); 0 by default; never the maximum");
+  f.Add("pad", &P::pad)
+      .Default(empty)
+      .Help("padding on either side, (h, w); 0 by default; never the maximum");
   f.Add("p_value", &P::p_value).Default(std::nullopt).Range(1, 3).Help("p of lp");
   f.Add("count_include_pad", &P::count_include_pad)
       .Default(std::nullopt)
@@ -39,15 +44,18 @@ void PoolingProperty::Check() {
     Throw(ErrorKind::kConfig, "{}: pool_type = lp needs p_value (1, 2 or 3)", who);
   if (param_.global_pool) return;
   if (param_.kernel.ndim() != 2) {
-    Throw(ErrorKind::kConfig, "{}: kernel = {} must be (h, w); only 2-D pooling is supported; use global_pool for the whole image", who,
-          param_.kernel.ToTuple());
+    Throw(ErrorKind::kConfig,
+          "{}: kernel = {} must be (h, w); only 2-D pooling is supported; use global_pool for the "
+          "whole image",
+          who, param_.kernel.ToTuple());
   }
   param_.kernel = WindowParam(param_.kernel, 2, 1, 1, who, "kernel");
   param_.stride = WindowParam(param_.stride, 2, 1, 1, who, "stride");
   param_.pad = WindowParam(param_.pad, 2, 0, 0, who, "pad");
   for (int i = 0; i < 2; ++i) {
     if (param_.pad[i] >= param_.kernel[i]) {
-      Throw(ErrorKind::kConfig, "{}: pad = {} must be smaller than kernel = {}", who, param_.pad.ToTuple(), param_.kernel.ToTuple());
+      Throw(ErrorKind::kConfig, "{}: pad = {} must be smaller than kernel = {}", who,
+            param_.pad.ToTuple(), param_.kernel.ToTuple());
     }
   }
 }
@@ -58,15 +66,18 @@ PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& 
   return {in, out, param.kernel[axis], param.stride[axis], param.pad[axis]};
 }
 
-int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxis& h, const PoolingAxis& w, int64_t y, int64_t x) {
+int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxis& h, const PoolingAxis& w,
+                       int64_t y, int64_t x) {
   if (param.pool_type == PoolingParam::kSum) return 1;
   return PoolingCells(param.count_include_pad.value_or(true), h, w, y, x);
 }
 
-bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                 std::vector<TShape>*) const {
   TShape &data = (*in)[0], &output = (*out)[0];
   if (data.has_rank() && data.ndim() != 4) {
-    Throw(ErrorKind::kConfig, "{}: data {} must be images [N, C, H, W]", TypeString(), data.ToString());
+    Throw(ErrorKind::kConfig, "{}: data {} must be images [N, C, H, W]", TypeString(),
+          data.ToString());
   }
   UnifyShape(TShape::OfRank(4), &data, TypeString(), "data");
   TShape expected = data;
@@ -74,9 +85,11 @@ bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
     if (param_.global_pool) {
       expected[i] = 1;
     } else if (data[i] >= 0) {
-      const int64_t padded = data[i] + 2 * param_.pad[i - 2], kernel = param_.kernel[i - 2], stride = param_.stride[i - 2];
+      const int64_t padded = data[i] + 2 * param_.pad[i - 2], kernel = param_.kernel[i - 2],
+                    stride = param_.stride[i - 2];
       if (kernel > padded) {
-        Throw(ErrorKind::kConfig, "{}: kernel {} exceeds the padded data {} ({} cells) along axis {}", TypeString(),
+        Throw(ErrorKind::kConfig,
+              "{}: kernel {} exceeds the padded data {} ({} cells) along axis {}", TypeString(),
               param_.kernel.ToTuple(), data.ToString(), padded, i);
       }
       const bool up = param_.pooling_convention == PoolingParam::kFull;
@@ -89,8 +102,9 @@ bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   return data.known() && output.known();
 }
 
-std::vector<int> PoolingProperty::DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
-                                                            const std::vector<int>& out_data) const {
+std::vector<int> PoolingProperty::DeclareBackwardDependency(
+    const std::vector<int>& out_grad, const std::vector<int>& in_data,
+    const std::vector<int>& out_data) const {
   switch (param_.pool_type) {
     case PoolingParam::kMax:
       return {out_grad[0], in_data[0]};

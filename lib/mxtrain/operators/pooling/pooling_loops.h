@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The reference loops of Pooling; a maximum saves its place in the image for the gradient. Written
 // once for both devices: Device is OnCpu or OnGpu.
@@ -44,13 +45,19 @@ struct Windows {
   struct Place {
     int64_t image, cell, channel;
   };
-  MXTRAIN_HD Place PlaceOf(int64_t at, int64_t cells) const { return {at / step / cells, at / step % cells, at % step}; }
+  MXTRAIN_HD Place PlaceOf(int64_t at, int64_t cells) const {
+    return {at / step / cells, at / step % cells, at % step};
+  }
   // The first cell of the image of `p`, among images of `cells` cells.
-  MXTRAIN_HD int64_t ImageOf(const Place& p, int64_t cells) const { return p.image * cells * step + p.channel; }
+  MXTRAIN_HD int64_t ImageOf(const Place& p, int64_t cells) const {
+    return p.image * cells * step + p.channel;
+  }
 
   MXTRAIN_HD int64_t cells() const { return h.in * w.in; }  // of an image
   MXTRAIN_HD int64_t count() const { return h.out * w.out; }
-  MXTRAIN_HD int64_t Divisor(int64_t y, int64_t x) const { return type == PoolingParam::kSum ? 1 : PoolingCells(include_pad, h, w, y, x); }
+  MXTRAIN_HD int64_t Divisor(int64_t y, int64_t x) const {
+    return type == PoolingParam::kSum ? 1 : PoolingCells(include_pad, h, w, y, x);
+  }
   int64_t work() const { return h.kernel * w.kernel; }
 };
 
@@ -68,7 +75,9 @@ struct OutputElement {
     const auto place = windows.PlaceOf(at, windows.count());
     const int64_t y = place.cell / windows.w.out, x = place.cell % windows.w.out;
     const T* image = data + windows.ImageOf(place, windows.cells());
-    const A value = windows.type == PoolingParam::kMax ? Max(image, y, x, at) : windows.type == PoolingParam::kLp ? Norm(image, y, x) : Mean(image, y, x);
+    const A value = windows.type == PoolingParam::kMax  ? Max(image, y, x, at)
+                    : windows.type == PoolingParam::kLp ? Norm(image, y, x)
+                                                        : Mean(image, y, x);
     Assign(req, out, at, value);
   }
   MXTRAIN_HD A Max(const T* image, int64_t y, int64_t x, int64_t at) const {
@@ -88,14 +97,16 @@ struct OutputElement {
   MXTRAIN_HD A Mean(const T* image, int64_t y, int64_t x) const {
     A sum = 0;
     for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
-      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) sum += A(image[(i * windows.w.in + j) * windows.step]);
+      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j)
+        sum += A(image[(i * windows.w.in + j) * windows.step]);
     }
     return sum / static_cast<A>(windows.Divisor(y, x));
   }
   MXTRAIN_HD A Norm(const T* image, int64_t y, int64_t x) const {
     A sum = 0;
     for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
-      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) sum += Power(std::abs(A(image[(i * windows.w.in + j) * windows.step])), windows.p);
+      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j)
+        sum += Power(std::abs(A(image[(i * windows.w.in + j) * windows.step])), windows.p);
     }
     return windows.p == 1 ? sum : windows.p == 2 ? std::sqrt(sum) : std::cbrt(sum);
   }
@@ -114,17 +125,20 @@ struct GradientElement {
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
     const PoolingAxis &h = windows.h, &w = windows.w;
     const auto [image, cell, channel] = windows.PlaceOf(at, windows.cells());
-    const int64_t first = windows.ImageOf({image, cell, channel}, windows.count()), i = cell / w.in, j = cell % w.in;
+    const int64_t first = windows.ImageOf({image, cell, channel}, windows.count()), i = cell / w.in,
+                  j = cell % w.in;
     A sum = 0;
     for (int64_t y = h.FirstWindow(i); y < h.LastWindow(i); ++y) {
-      for (int64_t x = w.FirstWindow(j); x < w.LastWindow(j); ++x) sum += Share(at, cell, first + (y * w.out + x) * windows.step, y, x);
+      for (int64_t x = w.FirstWindow(j); x < w.LastWindow(j); ++x)
+        sum += Share(at, cell, first + (y * w.out + x) * windows.step, y, x);
     }
     Assign(req, out, at, sum);
   }
   // Of the head gradient of one window.
   MXTRAIN_HD A Share(int64_t at, int64_t cell, int64_t window, int64_t y, int64_t x) const {
     if (windows.type == PoolingParam::kMax) return places[window] == cell ? A(head[window]) : A(0);
-    if (windows.type == PoolingParam::kLp) return A(head[window]) * NormSlope(A(data[at]), A(norm[window]));
+    if (windows.type == PoolingParam::kLp)
+      return A(head[window]) * NormSlope(A(data[at]), A(norm[window]));
     return A(head[window]) / static_cast<A>(windows.Divisor(y, x));
   }
   // d norm / d x = sign(x) (|x| / norm)^(p - 1); 0 at the kink.
@@ -139,26 +153,29 @@ class PoolingReference final : public Operator {
  public:
   explicit PoolingReference(const PoolingParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const Windows windows(param_, in[0], out[0]);
     int32_t* places = ctx.saved.empty() ? nullptr : ctx.saved[0].dptr<int32_t>();
     SwitchFloating(in[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForColumns(Device{ctx.run_ctx}, out[0].Size(), windows.work(), OutputElement<T>{windows, in[0].dptr<T>(), out[0].dptr<T>(), places, req[0]});
+      ForColumns(Device{ctx.run_ctx}, out[0].Size(), windows.work(),
+                 OutputElement<T>{windows, in[0].dptr<T>(), out[0].dptr<T>(), places, req[0]});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const Windows windows(param_, in_grad[0], out_grad[0]);
     const int32_t* places = ctx.saved.empty() ? nullptr : ctx.saved[0].dptr<int32_t>();
     SwitchFloating(in_grad[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
       ForColumns(Device{ctx.run_ctx}, in_grad[0].Size(), windows.work(),
-                 GradientElement<T>{windows, out_grad[0].dptr<T>(), in[0].dptr<T>(), out[0].dptr<T>(), places, in_grad[0].dptr<T>(), req[0]});
+                 GradientElement<T>{windows, out_grad[0].dptr<T>(), in[0].dptr<T>(),
+                                    out[0].dptr<T>(), places, in_grad[0].dptr<T>(), req[0]});
     });
   }
 
@@ -167,7 +184,8 @@ class PoolingReference final : public Operator {
 };
 
 template <typename Device>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
   Plan plan = PlainPlan(base, request);
   LieAs(OfferedChannelsLast(request, request.in[0].shape), base, request, &plan);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Means over windows by oneDNN if its window definition matches; its maxima drop a NaN. Output and
 // gradient have the layout of the data.
 #include "mxtrain/device/cpu/onednn/onednn.h"
@@ -13,21 +14,26 @@ using onednn::Primitive;
 
 class PoolingOneDnn final : public Operator {
  public:
-  PoolingOneDnn(const Descriptor& forward, const std::optional<Descriptor>& backward) : forward_(forward.Make()) {
+  PoolingOneDnn(const Descriptor& forward, const std::optional<Descriptor>& backward)
+      : forward_(forward.Make()) {
     if (backward) backward_ = backward->Make();
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    forward_->Execute(
-        {{Arg::kSrc, in[0].data}, {Arg::kDst, out[0].data}, {Arg::kScratchpad, ctx.workspace.data}});
+    forward_->Execute({{Arg::kSrc, in[0].data},
+                       {Arg::kDst, out[0].data},
+                       {Arg::kScratchpad, ctx.workspace.data}});
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
-    backward_->Execute({{Arg::kDiffDst, out_grad[0].data}, {Arg::kDiffSrc, in_grad[0].data}, {Arg::kScratchpad, ctx.workspace.data}});
+    backward_->Execute({{Arg::kDiffDst, out_grad[0].data},
+                        {Arg::kDiffSrc, in_grad[0].data},
+                        {Arg::kScratchpad, ctx.workspace.data}});
   }
 
  private:
@@ -35,7 +41,8 @@ class PoolingOneDnn final : public Operator {
 };
 
 // Why oneDNN's windows differ from ours; "" if they match.
-std::string WhyNot(const PoolingParam& param, const PlanRequest& request, const PoolingAxis (&axes)[2]) {
+std::string WhyNot(const PoolingParam& param, const PlanRequest& request,
+                   const PoolingAxis (&axes)[2]) {
   if (std::string why = onednn::WhyNotType(request.in[0].type); !why.empty()) return why;
   if (request.in[0].shape.Size() == 0) return "empty array";
   if (request.out_req[0] == OpReqType::kAddTo) return "kAddTo of the output is not supported";
@@ -44,12 +51,14 @@ std::string WhyNot(const PoolingParam& param, const PlanRequest& request, const 
   for (const PoolingAxis& axis : axes) {
     if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
     if (axis.Overhang() >= axis.kernel) return "a window without a real cell";
-    if (param.count_include_pad.value_or(true) && axis.Overhang() > axis.pad) return "a different divisor for windows beyond the padding";
+    if (param.count_include_pad.value_or(true) && axis.Overhang() > axis.pad)
+      return "a different divisor for windows beyond the padding";
   }
   return "";
 }
 
-onednn::Pooling Describe(const PoolingParam& param, const PlanRequest& request, const PoolingAxis (&axes)[2]) {
+onednn::Pooling Describe(const PoolingParam& param, const PlanRequest& request,
+                         const PoolingAxis (&axes)[2]) {
   onednn::Pooling p;
   const Layout layout = request.in_layout[0].value_or(Layout());
   p.src = {request.in[0].shape, layout, request.in[0].type};
@@ -64,7 +73,8 @@ onednn::Pooling Describe(const PoolingParam& param, const PlanRequest& request, 
   return p;
 }
 
-Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request, Backend& backend) {
+Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request,
+                                   Backend& backend) {
   const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
   const TShape &in = request.in[0].shape, &out = request.out[0].shape;
   const PoolingAxis axes[2] = {AxisOf(param, in, out, 0), AxisOf(param, in, out, 1)};
@@ -75,7 +85,8 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
 
   Plan plan = PlainPlan(base, request);
   plan.in[0] = *record.src.layout;
-  plan.out[0] = onednn::Canonical(out, *record.dst.layout);  // [N, C, 1, 1] in blocks of channels is plain
+  plan.out[0] =
+      onednn::Canonical(out, *record.dst.layout);  // [N, C, 1, 1] in blocks of channels is plain
   plan.forward_workspace = forward->scratchpad_bytes();
   std::optional<Descriptor> backward;
   if (request.needs_backward) {
@@ -86,7 +97,9 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
     plan.backward_workspace = backward->scratchpad_bytes();
     plan.backward_reads = BackwardReads{{true}, {false}, {false}};
   }
-  plan.make = [forward = *forward, backward] { return std::make_unique<PoolingOneDnn>(forward, backward); };
+  plan.make = [forward = *forward, backward] {
+    return std::make_unique<PoolingOneDnn>(forward, backward);
+  };
   return plan;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocked channels or
 // images, and channels last. All of them are planes [H, W, lanes], plain ones with one lane. Also
 // maxima of bfloat16, converted to float32 plane by plane.
@@ -26,8 +27,11 @@ std::optional<Planes> PlanesOf(const TShape& shape, Layout layout) {
   const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
   if (!blocked || blocked->ndim() != 4) return std::nullopt;
   const std::vector<int>& order = blocked->order();
-  if (order == std::vector<int>{0, 2, 3, 1} && blocked->blocks().empty()) return Planes{shape[0], shape[1]};
-  if (order != std::vector<int>{0, 1, 2, 3} || blocked->blocks().size() != 1 || blocked->blocks()[0].axis > 1) return std::nullopt;
+  if (order == std::vector<int>{0, 2, 3, 1} && blocked->blocks().empty())
+    return Planes{shape[0], shape[1]};
+  if (order != std::vector<int>{0, 1, 2, 3} || blocked->blocks().size() != 1 ||
+      blocked->blocks()[0].axis > 1)
+    return std::nullopt;
   const auto [axis, block] = blocked->blocks()[0];
   return Planes{shape[1 - axis] * ((shape[axis] + block - 1) / block), block};
 }
@@ -89,7 +93,8 @@ MXTRAIN_SIMD void CellLoop(Range x, int64_t step, int64_t lanes, T* cell, F f) {
 
 // A row of adjacent 2 x 2 windows: all four cells in registers. kLanes: as above.
 template <int kLanes, typename Place>
-MXTRAIN_SIMD void MaxOfFour(int64_t windows, int64_t lanes, const float* top, const float* bottom, float* best, Place* place) {
+MXTRAIN_SIMD void MaxOfFour(int64_t windows, int64_t lanes, const float* top, const float* bottom,
+                            float* best, Place* place) {
   if constexpr (kLanes != 0) lanes = kLanes;
 #pragma GCC ivdep
   for (int64_t x = 0; x < windows; ++x) {
@@ -109,7 +114,8 @@ MXTRAIN_SIMD void MaxOfFour(int64_t windows, int64_t lanes, const float* top, co
 }
 
 template <int kLanes, typename Place>
-MXTRAIN_SIMD void GiveToFour(int64_t windows, int64_t lanes, const float* head, const Place* place, float* top, float* bottom) {
+MXTRAIN_SIMD void GiveToFour(int64_t windows, int64_t lanes, const float* head, const Place* place,
+                             float* top, float* bottom) {
   if constexpr (kLanes != 0) lanes = kLanes;
 #pragma GCC ivdep
   for (int64_t x = 0; x < windows; ++x) {
@@ -149,7 +155,9 @@ struct Geometry {
   bool max() const { return param.pool_type == PoolingParam::kMax; }
   bool small_places() const { return h.kernel * w.kernel <= std::numeric_limits<uint8_t>::max(); }
   bool tiles() const {  // every cell belongs to exactly one 2 x 2 window
-    const auto halves = [](const PoolingAxis& a) { return a.kernel == 2 && a.stride == 2 && a.pad == 0 && a.in == 2 * a.out; };
+    const auto halves = [](const PoolingAxis& a) {
+      return a.kernel == 2 && a.stride == 2 && a.pad == 0 && a.in == 2 * a.out;
+    };
     return halves(h) && halves(w);
   }
   int64_t row() const { return w.out * planes.lanes; }      // elements of a row of windows
@@ -158,11 +166,14 @@ struct Geometry {
   int64_t cells() const { return h.in * cell_row(); }       // and of a plane of cells
   // Rows of windows processed at a time: their values and places stay in the first-level cache.
   int64_t band() const { return std::clamp<int64_t>(2048 / row(), 1, h.out); }
-  int64_t loops_workspace() const { return (band() * row() * static_cast<int64_t>(sizeof(float) + sizeof(int32_t)) + 63) / 64 * 64; }
+  int64_t loops_workspace() const {
+    return (band() * row() * static_cast<int64_t>(sizeof(float) + sizeof(int32_t)) + 63) / 64 * 64;
+  }
   // Per thread: that of the loops and, for narrow types, a plane of cells and one of windows in
   // float32.
   int64_t workspace() const {
-    const int64_t planes_in_float = type == DType::kFloat32 ? 0 : (cells() + windows()) * static_cast<int64_t>(sizeof(float));
+    const int64_t planes_in_float =
+        type == DType::kFloat32 ? 0 : (cells() + windows()) * static_cast<int64_t>(sizeof(float));
     return (loops_workspace() + planes_in_float + 63) / 64 * 64;
   }
 };
@@ -172,14 +183,17 @@ template <typename Place>
 class PlaneLoops {
  public:
   PlaneLoops(const Geometry& g, void* workspace)
-      : g_(g), values_(static_cast<float*>(workspace)), places_(reinterpret_cast<int32_t*>(values_ + g.band() * g.row())) {}
+      : g_(g),
+        values_(static_cast<float*>(workspace)),
+        places_(reinterpret_cast<int32_t*>(values_ + g.band() * g.row())) {}
 
   void Forward(const float* plane, float* out, Place* saved, bool add) const {
     if (g_.max() && !add && g_.tiles()) return ForwardTiles(plane, out, saved);
     for (int64_t y = 0; y < g_.h.out; y += g_.band()) {
       const int64_t rows = std::min(g_.band(), g_.h.out - y), n = rows * g_.row();
       float* result = add ? values_ : out + y * g_.row();
-      for (int64_t i = 0; i < rows; ++i) ForwardRow(y + i, plane, result + i * g_.row(), places_ + i * g_.row());
+      for (int64_t i = 0; i < rows; ++i)
+        ForwardRow(y + i, plane, result + i * g_.row(), places_ + i * g_.row());
       if (add) CellLoop<1, 1>({0, n}, 1, 1, out + y * g_.row(), GiveToAll{result});
       if (saved) Convert(n, places_, saved + y * g_.row());
     }
@@ -191,7 +205,8 @@ class PlaneLoops {
     for (int64_t y = 0; y < g_.h.out; y += g_.band()) {
       const int64_t rows = std::min(g_.band(), g_.h.out - y);
       if (saved) Convert(rows * g_.row(), saved + y * g_.row(), places_);
-      for (int64_t i = 0; i < rows; ++i) BackwardRow(y + i, head + (y + i) * g_.row(), places_ + i * g_.row(), plane);
+      for (int64_t i = 0; i < rows; ++i)
+        BackwardRow(y + i, head + (y + i) * g_.row(), places_ + i * g_.row(), plane);
     }
   }
 
@@ -204,7 +219,8 @@ class PlaneLoops {
       for (int64_t j = 0; j < g_.w.kernel; ++j) {
         const Range x = WindowsWith(g_.w, j);
         if (x.first >= x.last) continue;
-        f(static_cast<int32_t>((row - g_.h.Start(y)) * g_.w.kernel + j), x, plane + row * g_.cell_row() + (j - g_.w.pad) * g_.planes.lanes);
+        f(static_cast<int32_t>((row - g_.h.Start(y)) * g_.w.kernel + j), x,
+          plane + row * g_.cell_row() + (j - g_.w.pad) * g_.planes.lanes);
       }
     }
   }
@@ -213,9 +229,12 @@ class PlaneLoops {
     std::fill_n(result, g_.row(), 0.0f);
     if (g_.max()) {
       std::fill_n(places, g_.row(), -1);
-      ForCells(y, plane, [&](int32_t here, Range x, const float* cell) { Row(x, cell, TakeMax{result, places, here}); });
+      ForCells(y, plane, [&](int32_t here, Range x, const float* cell) {
+        Row(x, cell, TakeMax{result, places, here});
+      });
     } else {
-      ForCells(y, plane, [&](int32_t, Range x, const float* cell) { Row(x, cell, TakeSum{result}); });
+      ForCells(y, plane,
+               [&](int32_t, Range x, const float* cell) { Row(x, cell, TakeSum{result}); });
       Divide(y, result, result);
     }
   }
@@ -224,7 +243,8 @@ class PlaneLoops {
     SwitchLanes(g_.planes.lanes, [&](auto lanes) {
       for (int64_t y = 0; y < g_.h.out; ++y) {
         const float* top = plane + 2 * y * g_.cell_row();
-        MaxOfFour<lanes()>(g_.w.out, g_.planes.lanes, top, top + g_.cell_row(), out + y * g_.row(), saved ? saved + y * g_.row() : spare);
+        MaxOfFour<lanes()>(g_.w.out, g_.planes.lanes, top, top + g_.cell_row(), out + y * g_.row(),
+                           saved ? saved + y * g_.row() : spare);
       }
     });
   }
@@ -232,14 +252,17 @@ class PlaneLoops {
     SwitchLanes(g_.planes.lanes, [&](auto lanes) {
       for (int64_t y = 0; y < g_.h.out; ++y) {
         float* top = plane + 2 * y * g_.cell_row();
-        GiveToFour<lanes()>(g_.w.out, g_.planes.lanes, head + y * g_.row(), saved + y * g_.row(), top, top + g_.cell_row());
+        GiveToFour<lanes()>(g_.w.out, g_.planes.lanes, head + y * g_.row(), saved + y * g_.row(),
+                            top, top + g_.cell_row());
       }
     });
   }
 
   void BackwardRow(int64_t y, const float* head, const int32_t* places, float* plane) const {
     if (g_.max()) {
-      ForCells(y, plane, [&](int32_t here, Range x, float* cell) { Row(x, cell, GiveToPlace{head, places, here}); });
+      ForCells(y, plane, [&](int32_t here, Range x, float* cell) {
+        Row(x, cell, GiveToPlace{head, places, here});
+      });
     } else {
       Divide(y, head, values_);
       ForCells(y, plane, [&](int32_t, Range x, float* cell) { Row(x, cell, GiveToAll{values_}); });
@@ -249,7 +272,8 @@ class PlaneLoops {
   void Divide(int64_t y, const float* from, float* to) const {
     for (int64_t x = 0; x < g_.w.out; ++x) {
       const float divisor = static_cast<float>(PoolingDivisor(g_.param, g_.h, g_.w, y, x));
-      for (int64_t at = x * g_.planes.lanes; at < (x + 1) * g_.planes.lanes; ++at) to[at] = from[at] / divisor;
+      for (int64_t at = x * g_.planes.lanes; at < (x + 1) * g_.planes.lanes; ++at)
+        to[at] = from[at] / divisor;
     }
   }
 
@@ -258,7 +282,8 @@ class PlaneLoops {
     const int64_t lanes = g_.planes.lanes, stride = g_.w.stride;
     if (lanes == 1 && stride == 1) return CellLoop<1, 1>(x, 1, 1, cell, f);
     if (lanes == 1 && stride == 2) return CellLoop<2, 1>(x, 2, 1, cell, f);
-    SwitchLanes(lanes, [&](auto constant) { CellLoop<0, constant()>(x, stride * lanes, lanes, cell, f); });
+    SwitchLanes(lanes,
+                [&](auto constant) { CellLoop<0, constant()>(x, stride * lanes, lanes, cell, f); });
   }
 
   const Geometry& g_;
@@ -270,23 +295,27 @@ class PoolingSimd final : public Operator {
  public:
   explicit PoolingSimd(const Geometry& geometry) : g_(geometry) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const bool add = req[0] == OpReqType::kAddTo;
-    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, Place* saved, float* room) {
+    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, Place* saved,
+                                       float* room) {
       InFloat(in[0], plane, g_.cells(), room, out[0], g_.windows(), room + g_.cells(), add,
               [&](const float* data, float* result) { loops.Forward(data, result, saved, add); });
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob>,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob>, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const bool add = req[0] == OpReqType::kAddTo;
-    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, const Place* saved, float* room) {
-      InFloat(out_grad[0], plane, g_.windows(), room, in_grad[0], g_.cells(), room + g_.windows(), add,
-              [&](const float* head, float* gradient) { loops.Backward(head, saved, gradient, add); });
+    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane,
+                                       const Place* saved, float* room) {
+      InFloat(
+          out_grad[0], plane, g_.windows(), room, in_grad[0], g_.cells(), room + g_.windows(), add,
+          [&](const float* head, float* gradient) { loops.Backward(head, saved, gradient, add); });
     });
   }
 
@@ -294,9 +323,10 @@ class PoolingSimd final : public Operator {
   // f(from, to): a plane of `in`, of `from_size` elements, and one of `out`, as floats; narrow
   // types are converted in the scratch rooms.
   template <typename F>
-  static void InFloat(const TBlob& in, int64_t plane, int64_t from_size, float* from_room, const TBlob& out, int64_t to_size, float* to_room, bool add,
-                      F f) {
-    if (in.type == DType::kFloat32) return f(in.dptr<float>() + plane * from_size, out.dptr<float>() + plane * to_size);
+  static void InFloat(const TBlob& in, int64_t plane, int64_t from_size, float* from_room,
+                      const TBlob& out, int64_t to_size, float* to_room, bool add, F f) {
+    if (in.type == DType::kFloat32)
+      return f(in.dptr<float>() + plane * from_size, out.dptr<float>() + plane * to_size);
     bfloat16* to = out.dptr<bfloat16>() + plane * to_size;
     Convert(from_size, in.dptr<bfloat16>() + plane * from_size, from_room);
     if (add) Convert(to_size, to, to_room);
@@ -318,7 +348,8 @@ class PoolingSimd final : public Operator {
       char* workspace = static_cast<char*>(ctx.workspace.data) + piece * g_.workspace();
       const PlaneLoops<Place> loops(g_, workspace);
       float* room = reinterpret_cast<float*>(workspace + g_.loops_workspace());
-      for (int64_t plane = begin; plane < end; ++plane) f(loops, plane, saved ? saved + plane * g_.windows() : nullptr, room);
+      for (int64_t plane = begin; plane < end; ++plane)
+        f(loops, plane, saved ? saved + plane * g_.windows() : nullptr, room);
     });
   }
 
@@ -326,7 +357,8 @@ class PoolingSimd final : public Operator {
 };
 
 std::string WhyNot(const PlanRequest& request, const Geometry& g) {
-  if (g.type != DType::kFloat32 && !(g.type == DType::kBfloat16 && g.max())) return "float32, and bfloat16 for max, only";
+  if (g.type != DType::kFloat32 && !(g.type == DType::kBfloat16 && g.max()))
+    return "float32, and bfloat16 for max, only";
   if (request.in[0].shape.Size() == 0) return "empty array";
   if (g.param.pool_type == PoolingParam::kLp) return "max, avg and sum only";
   for (const PoolingAxis& axis : {g.h, g.w}) {
@@ -341,13 +373,15 @@ Layout OutputLayout(const TShape& out, Layout layout) {
   return out[2] * out[3] == 1 && !layout.Padded(out) ? Layout() : layout;
 }
 
-Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
   const TShape &in = request.in[0].shape, &out = request.out[0].shape;
   const Layout layout = request.in_layout[0].value_or(Layout());
   const std::optional<Planes> planes = PlanesOf(in, layout);
   if (!planes) return Refusal{"layout " + layout.Name()};
-  const Geometry geometry{param, AxisOf(param, in, out, 0), AxisOf(param, in, out, 1), *planes, request.in[0].type};
+  const Geometry geometry{param, AxisOf(param, in, out, 0), AxisOf(param, in, out, 1), *planes,
+                          request.in[0].type};
   if (std::string why = WhyNot(request, geometry); !why.empty()) return Refusal{why};
 
   Plan plan = PlainPlan(base, request);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,16 +28,20 @@ double PoolOne(const Net& net, const double* image, int64_t y, int64_t x) {
   int64_t counted = 0;
   for (int64_t i = 0; i < net.kernel[0]; ++i) {
     for (int64_t j = 0; j < net.kernel[1]; ++j) {
-      const int64_t row = y * net.stride[0] - net.pad[0] + i, column = x * net.stride[1] - net.pad[1] + j;
+      const int64_t row = y * net.stride[0] - net.pad[0] + i,
+                    column = x * net.stride[1] - net.pad[1] + j;
       const bool real = row >= 0 && column >= 0 && row < height && column < width;
       if (real) cells.push_back(image[row * width + column]);
-      if (real || (net.include.value_or(true) && row < height + net.pad[0] && column < width + net.pad[1])) ++counted;
+      if (real ||
+          (net.include.value_or(true) && row < height + net.pad[0] && column < width + net.pad[1]))
+        ++counted;
     }
   }
   double sum = 0;
   for (double v : cells) sum += net.type == "lp" ? std::pow(std::abs(v), net.p) : v;
   if (net.type == "max") {
-    const bool has_nan = std::any_of(cells.begin(), cells.end(), [](double v) { return std::isnan(v); });
+    const bool has_nan =
+        std::any_of(cells.begin(), cells.end(), [](double v) { return std::isnan(v); });
     return has_nan ? std::nan("") : *std::max_element(cells.begin(), cells.end());
   }
   if (net.type == "lp") return std::pow(sum, 1.0 / net.p);
@@ -47,19 +52,26 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   OperatorCase c;
   c.name = "pooling, " + name;
   c.op = "Pooling";
-  c.kwargs = {{"kernel", net.kernel.ToTuple()}, {"stride", net.stride.ToTuple()}, {"pad", net.pad.ToTuple()}, {"pool_type", net.type}};
+  c.kwargs = {{"kernel", net.kernel.ToTuple()},
+              {"stride", net.stride.ToTuple()},
+              {"pad", net.pad.ToTuple()},
+              {"pool_type", net.type}};
   if (net.full) c.kwargs.push_back({"pooling_convention", "full"});
   if (net.include) c.kwargs.push_back({"count_include_pad", *net.include ? "True" : "False"});
   if (net.p) c.kwargs.push_back({"p_value", std::to_string(net.p)});
   c.shapes = {net.data};
-  c.inputs = {net.type == "max" ? Distinct(-20, -1) : UniformAwayFrom(-2, 2, {0}, 0.05)};  // padding must not win over negatives
+  c.inputs = {net.type == "max"
+                  ? Distinct(-20, -1)
+                  : UniformAwayFrom(-2, 2, {0}, 0.05)};  // padding must not win over negatives
   c.forward = [net](const Arrays& in, const Arrays&) {
     const int64_t rows = Windows(net.data[2], net.kernel[0], net.stride[0], net.pad[0], net.full);
-    const int64_t columns = Windows(net.data[3], net.kernel[1], net.stride[1], net.pad[1], net.full);
+    const int64_t columns =
+        Windows(net.data[3], net.kernel[1], net.stride[1], net.pad[1], net.full);
     Values out;
     for (int64_t image = 0; image < net.data[0] * net.data[1]; ++image) {
       for (int64_t y = 0; y < rows; ++y) {
-        for (int64_t x = 0; x < columns; ++x) out.push_back(PoolOne(net, in[0].data() + image * net.data[2] * net.data[3], y, x));
+        for (int64_t x = 0; x < columns; ++x)
+          out.push_back(PoolOne(net, in[0].data() + image * net.data[2] * net.data[3], y, x));
       }
     }
     return Arrays{out};
@@ -80,7 +92,8 @@ void Run(const std::string& name, const Net& net, bool onednn = true) {
 
 TEST_CASE("Pooling: max") {
   Run("2x2", {.data = {2, 8, 6, 6}, .kernel = {2, 2}, .stride = {2, 2}});
-  Run("3x3 overlapping with pad", {.data = {2, 5, 7, 6}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}});
+  Run("3x3 overlapping with pad",
+      {.data = {2, 5, 7, 6}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}});
   Run("full", {.data = {1, 9, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .full = true});
   Run("uneven", {.data = {1, 3, 7, 5}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}});
   Run("one cell", {.data = {1, 1, 1, 1}, .kernel = {1, 1}});
@@ -91,7 +104,8 @@ TEST_CASE("Pooling: the gradient goes to the first of equal maxima") {
   c.inputs = {Constant(-3)};
   c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) {
     Values gradient(in[0].size());
-    for (size_t i = 0; i < head[0].size(); ++i) gradient[i / 4 * 16 + i % 4 / 2 * 8 + i % 2 * 2] = head[0][i];
+    for (size_t i = 0; i < head[0].size(); ++i)
+      gradient[i / 4 * 16 + i % 4 / 2 * 8 + i % 2 * 2] = head[0][i];
     return Arrays{gradient};
   };
   c.must_accept = {"ref", "simd"};
@@ -100,10 +114,23 @@ TEST_CASE("Pooling: the gradient goes to the first of equal maxima") {
 
 TEST_CASE("Pooling: avg") {
   Run("2x2", {.data = {2, 8, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
-  Run("padding counted", {.data = {2, 8, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "avg"});
-  Run("padding not counted", {.data = {2, 8, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "avg", .include = false});
-  Run("full, windows clipped", {.data = {1, 8, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .type = "avg", .full = true}, false);
-  Run("full, not counted", {.data = {1, 8, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .type = "avg", .full = true, .include = false});
+  Run("padding counted",
+      {.data = {2, 8, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "avg"});
+  Run("padding not counted", {.data = {2, 8, 5, 5},
+                              .kernel = {3, 3},
+                              .stride = {2, 2},
+                              .pad = {1, 1},
+                              .type = "avg",
+                              .include = false});
+  Run("full, windows clipped",
+      {.data = {1, 8, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .type = "avg", .full = true},
+      false);
+  Run("full, not counted", {.data = {1, 8, 6, 6},
+                            .kernel = {3, 3},
+                            .stride = {2, 2},
+                            .type = "avg",
+                            .full = true,
+                            .include = false});
 }
 
 TEST_CASE("Pooling: rows long enough for vectors") {
@@ -114,19 +141,27 @@ TEST_CASE("Pooling: rows long enough for vectors") {
   };
   for (const char* type : {"max", "avg", "sum"}) {
     run("2x2", {.data = {2, 9, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}, .type = type});
-    run("2x2 with a remaining row and column", {.data = {1, 3, 5, 23}, .kernel = {2, 2}, .stride = {2, 2}, .type = type});
-    run("overlapping", {.data = {2, 3, 9, 21}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = type});
+    run("2x2 with a remaining row and column",
+        {.data = {1, 3, 5, 23}, .kernel = {2, 2}, .stride = {2, 2}, .type = type});
+    run("overlapping",
+        {.data = {2, 3, 9, 21}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = type});
     run("every cell", {.data = {1, 2, 5, 18}, .kernel = {3, 3}, .pad = {1, 1}, .type = type});
-    run("full", {.data = {1, 2, 8, 22}, .kernel = {3, 3}, .stride = {2, 2}, .type = type, .full = true});
-    run("gaps between windows", {.data = {1, 2, 8, 23}, .kernel = {2, 2}, .stride = {3, 4}, .type = type});
-    run("more cells than a byte counts", {.data = {1, 1, 17, 24}, .kernel = {16, 17}, .type = type});
+    run("full",
+        {.data = {1, 2, 8, 22}, .kernel = {3, 3}, .stride = {2, 2}, .type = type, .full = true});
+    run("gaps between windows",
+        {.data = {1, 2, 8, 23}, .kernel = {2, 2}, .stride = {3, 4}, .type = type});
+    run("more cells than a byte counts",
+        {.data = {1, 1, 17, 24}, .kernel = {16, 17}, .type = type});
   }
-  run("padding not counted", {.data = {1, 2, 5, 18}, .kernel = {3, 3}, .pad = {1, 1}, .type = "avg", .include = false});
+  run("padding not counted",
+      {.data = {1, 2, 5, 18}, .kernel = {3, 3}, .pad = {1, 1}, .type = "avg", .include = false});
 }
 
 TEST_CASE("Pooling: a maximum saves a byte per window, and nothing without a backward pass") {
-  const auto property = TestRegistry().Create("Pooling", {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}});
-  const std::vector<TensorSpec> in{{{2, 3, 8, 16}, DType::kFloat32, Layout()}}, out{{{2, 3, 4, 8}, DType::kFloat32, Layout()}};
+  const auto property =
+      TestRegistry().Create("Pooling", {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}});
+  const std::vector<TensorSpec> in{{{2, 3, 8, 16}, DType::kFloat32, Layout()}},
+      out{{{2, 3, 4, 8}, DType::kFloat32, Layout()}};
   const std::vector<std::optional<Layout>> plain{Layout()};
   const std::vector<OpReqType> write{OpReqType::kWriteTo};
   PlanRequest request;
@@ -135,7 +170,8 @@ TEST_CASE("Pooling: a maximum saves a byte per window, and nothing without a bac
   request.in_layout = plain;
   request.out_req = write;
   const KernelEntry* simd = nullptr;
-  for (const KernelEntry* kernel : TestRegistry().Kernels("Pooling", DeviceType::kCPU)) simd = kernel->name == "simd" ? kernel : simd;
+  for (const KernelEntry* kernel : TestRegistry().Kernels("Pooling", DeviceType::kCPU))
+    simd = kernel->name == "simd" ? kernel : simd;
   REQUIRE(simd);
   CHECK(simd->plan(*property, request, TestBackend())->saved.empty());
   request.is_train = request.needs_backward = true;
@@ -147,9 +183,30 @@ TEST_CASE("Pooling: a maximum saves a byte per window, and nothing without a bac
 
 TEST_CASE("Pooling: a window without a real cell has the mean 0") {
   for (const bool include : {true, false}) {
-    Run("begins at the far edge", {.data = {1, 2, 6, 6}, .kernel = {2, 2}, .stride = {3, 3}, .type = "avg", .full = true, .include = include}, false);
-    Run("one cell, beyond the far edge", {.data = {1, 2, 5, 6}, .kernel = {1, 1}, .stride = {3, 3}, .type = "avg", .full = true, .include = include}, false);
-    Run("begins in the padding", {.data = {1, 2, 6, 24}, .kernel = {2, 2}, .stride = {4, 4}, .pad = {1, 1}, .type = "avg", .full = true, .include = include},
+    Run("begins at the far edge",
+        {.data = {1, 2, 6, 6},
+         .kernel = {2, 2},
+         .stride = {3, 3},
+         .type = "avg",
+         .full = true,
+         .include = include},
+        false);
+    Run("one cell, beyond the far edge",
+        {.data = {1, 2, 5, 6},
+         .kernel = {1, 1},
+         .stride = {3, 3},
+         .type = "avg",
+         .full = true,
+         .include = include},
+        false);
+    Run("begins in the padding",
+        {.data = {1, 2, 6, 24},
+         .kernel = {2, 2},
+         .stride = {4, 4},
+         .pad = {1, 1},
+         .type = "avg",
+         .full = true,
+         .include = include},
         false);
   }
 }
@@ -181,12 +238,15 @@ TEST_CASE("Pooling: the gradient of a NaN goes to it") {
     Values cells(static_cast<size_t>(data.Size()), 1.0);
     const int64_t row = data[3];
     // The window k has its NaN at cell k % 4.
-    const auto place = [=](int64_t k) { return k % (row / 2) * 2 + k / (row / 2) * 2 * row + k % 4 / 2 * row + k % 2; };
+    const auto place = [=](int64_t k) {
+      return k % (row / 2) * 2 + k / (row / 2) * 2 * row + k % 4 / 2 * row + k % 2;
+    };
     for (int64_t k = 0; k < data.Size() / 4; ++k) cells[static_cast<size_t>(place(k))] = nan;
     c.inputs = {Cycle(cells)};
     c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
       Values gradient(in[0].size());
-      for (size_t k = 0; k < head[0].size(); ++k) gradient[static_cast<size_t>(place(static_cast<int64_t>(k)))] = head[0][k];
+      for (size_t k = 0; k < head[0].size(); ++k)
+        gradient[static_cast<size_t>(place(static_cast<int64_t>(k)))] = head[0][k];
       return Arrays{gradient};
     };
     c.types = kAllFloatingTypes;
@@ -195,14 +255,19 @@ TEST_CASE("Pooling: the gradient of a NaN goes to it") {
 }
 
 TEST_CASE("Pooling: sum and lp") {
-  Run("sum", {.data = {2, 3, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "sum"}, false);
-  for (int p : {1, 2, 3}) Run("lp", {.data = {1, 3, 5, 4}, .kernel = {2, 2}, .stride = {1, 2}, .type = "lp", .p = p}, false);
+  Run("sum",
+      {.data = {2, 3, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "sum"},
+      false);
+  for (int p : {1, 2, 3})
+    Run("lp", {.data = {1, 3, 5, 4}, .kernel = {2, 2}, .stride = {1, 2}, .type = "lp", .p = p},
+        false);
 }
 
 TEST_CASE("Pooling: global") {
   for (const char* type : {"max", "avg"}) {
     OperatorCase c = CaseOf("global", {.data = {2, 16, 3, 5}, .kernel = {3, 5}, .type = type});
-    c.kwargs = {{"global_pool", "True"}, {"kernel", "(7, 7)"}, {"stride", "(2, 2)"}, {"pool_type", type}};
+    c.kwargs = {
+        {"global_pool", "True"}, {"kernel", "(7, 7)"}, {"stride", "(2, 2)"}, {"pool_type", type}};
     c.must_accept = {"ref", type == std::string("max") ? "simd" : "onednn"};
     RunCase(c);
   }
@@ -214,10 +279,13 @@ TEST_CASE("Pooling: inference, narrow types, no images") {
   c.backward = false;
   c.must_accept = {"ref", "simd"};
   RunCase(c);
-  c = CaseOf("narrow types", {.data = {1, 2, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
+  c = CaseOf("narrow types",
+             {.data = {1, 2, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
   c.types = {DType::kFloat16, DType::kBfloat16};
   RunCase(c);
-  for (const Net& net : {Net{.data = {1, 2, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}}, Net{.data = {1, 9, 5, 7}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}}}) {
+  for (const Net& net :
+       {Net{.data = {1, 2, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}},
+        Net{.data = {1, 9, 5, 7}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}}}) {
     c = CaseOf("narrow maxima", net);
     c.types = {DType::kFloat16, DType::kBfloat16};
     CHECK(KernelRan(RunCase(c), "simd"));
@@ -232,11 +300,14 @@ TEST_CASE("Pooling: sizes and refusals") {
   CHECK(in[0] == TShape{4, 3, 7, 8});
   CHECK(out[0] == TShape{4, 3, 3, 3});
   out = {TShape()};
-  CHECK(make({{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pooling_convention", "full"}})->InferShape(&in, &out, &aux));
+  CHECK(make({{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pooling_convention", "full"}})
+            ->InferShape(&in, &out, &aux));
   CHECK(out[0] == TShape{4, 3, 3, 4});
-  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pad", "(2, 2)"}}), doctest::Contains("smaller than kernel"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pad", "(2, 2)"}}),
+                       doctest::Contains("smaller than kernel"), Error);
   CHECK_THROWS_WITH_AS(make({}), doctest::Contains("kernel"), Error);
-  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pool_type", "lp"}}), doctest::Contains("p_value"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pool_type", "lp"}}),
+                       doctest::Contains("p_value"), Error);
 }
 
 }  // namespace

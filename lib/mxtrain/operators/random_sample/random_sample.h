@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arrays of random numbers: _random_uniform and _random_normal. Element i is draw i of the node's
 // stream, so a result does not depend on threads or device.
@@ -12,8 +13,12 @@ struct SampleParam {
   std::optional<DType> dtype;
   template <typename P>
   static void DeclareArray(Fields<P>& f) {
-    f.Add("shape", &P::shape).Default(TShape{}).Help("shape of the result; () is inferred from its readers");
-    f.Add("dtype", &P::dtype).Default(std::nullopt).Help("type of the result; float32 unless inferred from its readers");
+    f.Add("shape", &P::shape)
+        .Default(TShape{})
+        .Help("shape of the result; () is inferred from its readers");
+    f.Add("dtype", &P::dtype)
+        .Default(std::nullopt)
+        .Help("type of the result; float32 unless inferred from its readers");
     f.Ignored("ctx", "the device is that of the graph");
   }
 };
@@ -27,7 +32,9 @@ struct UniformParam : SampleParam, Parameter<UniformParam> {
   }
   struct Draw {
     double low, high;
-    MXTRAIN_HD double operator()(const RandomDraws& random, uint64_t i) const { return low + (high - low) * random.Uniform(i); }
+    MXTRAIN_HD double operator()(const RandomDraws& random, uint64_t i) const {
+      return low + (high - low) * random.Uniform(i);
+    }
   };
   Draw Drawing() const { return {low, high}; }
 };
@@ -41,7 +48,9 @@ struct NormalParam : SampleParam, Parameter<NormalParam> {
   }
   struct Draw {
     double loc, scale;
-    MXTRAIN_HD double operator()(const RandomDraws& random, uint64_t i) const { return loc + scale * random.Normal(i); }
+    MXTRAIN_HD double operator()(const RandomDraws& random, uint64_t i) const {
+      return loc + scale * random.Normal(i);
+    }
   };
   Draw Drawing() const { return {loc, scale}; }
 };
@@ -53,23 +62,29 @@ class SampleProperty final : public PropertyWithParam<P> {
   std::string TypeString() const override { return name_; }
   std::string Description() const override { return "an array of random numbers"; }
   std::vector<std::string> ListArguments() const override { return {}; }
-  bool InferShape(std::vector<TShape>*, std::vector<TShape>* out, std::vector<TShape>*) const override {
+  bool InferShape(std::vector<TShape>*, std::vector<TShape>* out,
+                  std::vector<TShape>*) const override {
     const TShape& asked = this->param_.shape;
     if (asked.ndim() > 0) UnifyShape(asked, &(*out)[0], name_, "shape");
     return (*out)[0].known();
   }
   bool InferType(std::vector<DType>*, std::vector<DType>* out, std::vector<DType>*) const override {
-    const DType asked = this->param_.dtype.value_or((*out)[0] == DType::kUnknown ? DType::kFloat32 : (*out)[0]);
+    const DType asked =
+        this->param_.dtype.value_or((*out)[0] == DType::kUnknown ? DType::kFloat32 : (*out)[0]);
     if ((*out)[0] != DType::kUnknown && (*out)[0] != asked) {
-      Throw(ErrorKind::kConfig, "{}: dtype is {}, but the output is {}", name_, NameOf(asked), NameOf((*out)[0]));
+      Throw(ErrorKind::kConfig, "{}: dtype is {}, but the output is {}", name_, NameOf(asked),
+            NameOf((*out)[0]));
     }
     (*out)[0] = asked;
     return true;
   }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&, const std::vector<int>&) const override {
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&,
+                                             const std::vector<int>&) const override {
     return {};
   }
-  std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>&) const override { return {{ResourceRequest::kRandom, 0}}; }
+  std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>&) const override {
+    return {{ResourceRequest::kRandom, 0}};
+  }
 
  private:
   const char* name_;

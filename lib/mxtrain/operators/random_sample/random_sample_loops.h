@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arrays of random numbers, written once for both devices: Device is OnCpu or OnGpu.
 #include <memory>
@@ -13,19 +14,22 @@ template <typename V, typename Draw>
 struct DrawAt {
   Draw draw;
   RandomDraws random;
-  MXTRAIN_HD V operator()(int64_t i) const { return static_cast<V>(draw(random, static_cast<uint64_t>(i))); }
+  MXTRAIN_HD V operator()(int64_t i) const {
+    return static_cast<V>(draw(random, static_cast<uint64_t>(i)));
+  }
 };
 
 template <typename Device, typename P>
 class Sample final : public Operator {
  public:
   explicit Sample(const P& param) : draw_(param.Drawing()) {}
-  void Forward(const OpContext& ctx, std::span<const TBlob>, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob>, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     SwitchFloating(out[0].type, "a random array", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using V = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      MapOn<T>(Device{ctx.run_ctx}, out[0], req[0], DrawAt<V, typename P::Draw>{draw_, ctx.requested[0].Draws()});
+      MapOn<T>(Device{ctx.run_ctx}, out[0], req[0],
+               DrawAt<V, typename P::Draw>{draw_, ctx.requested[0].Draws()});
     });
   }
 
@@ -34,15 +38,16 @@ class Sample final : public Operator {
 };
 
 template <typename Device, typename P>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request, Backend&) {
-  if (!IsFloating(request.out[0].type)) return Refusal{format("no function for {}", NameOf(request.out[0].type))};
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request,
+                                 Backend&) {
+  if (!IsFloating(request.out[0].type))
+    return Refusal{format("no function for {}", NameOf(request.out[0].type))};
   Plan plan;
   plan.out = {Layout()};
   constexpr double kNanosecondsPerDraw = 10;
   plan.cost = kNanosecondsPerDraw * static_cast<double>(request.out[0].shape.Size());
-  plan.make = [param = static_cast<const PropertyWithParam<P>&>(property).param()]() -> std::unique_ptr<Operator> {
-    return std::make_unique<Sample<Device, P>>(param);
-  };
+  plan.make = [param = static_cast<const PropertyWithParam<P>&>(property).param()]()
+      -> std::unique_ptr<Operator> { return std::make_unique<Sample<Device, P>>(param); };
   return plan;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/reduce/reduce.h"
 
 #include <array>
@@ -8,7 +9,8 @@
 namespace mxtrain::reduce {
 namespace {
 
-std::array<bool, TShape::kMaxDims> ReducedAxes(const TShape& shape, const ReduceParam& param, const char* who) {
+std::array<bool, TShape::kMaxDims> ReducedAxes(const TShape& shape, const ReduceParam& param,
+                                               const char* who) {
   std::array<bool, TShape::kMaxDims> reduced{};
   if (!param.axis || param.axis->ndim() < 1) {
     reduced.fill(true);
@@ -57,8 +59,10 @@ MXTRAIN_OPERATOR(reduce, registry) {
       {"max", "the largest element over axes"},
       {"min", "the smallest element over axes"},
   };
-  for (const auto& [name, text] : texts) SimpleOp(registry, name).set_kwargs_struct<ReduceParam>().describe(text);
-  for (const char* name : {"sum", "max", "min"}) SimpleOp(registry, name).add_alias(std::string(name) + "_axis");
+  for (const auto& [name, text] : texts)
+    SimpleOp(registry, name).set_kwargs_struct<ReduceParam>().describe(text);
+  for (const char* name : {"sum", "max", "min"})
+    SimpleOp(registry, name).add_alias(std::string(name) + "_axis");
 }
 
 }  // namespace mxtrain::reduce

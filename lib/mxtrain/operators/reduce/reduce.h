@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reductions over axes: sum (sum_axis), mean, prod, nansum, nanprod, max (max_axis), min
 // (min_axis). Without axes all are reduced and the result has shape (1,). The gradient of max and
@@ -12,9 +13,15 @@ struct ReduceParam : Parameter<ReduceParam> {
   std::optional<TShape> axis;
   bool keepdims = false, exclude = false;
   static void Declare(Fields<ReduceParam>& f) {
-    f.Add("axis", &ReduceParam::axis).Default(std::nullopt).Help("axes to reduce, negative from the end; None or (): all");
-    f.Add("keepdims", &ReduceParam::keepdims).Default(false).Help("keep reduced axes with length 1");
-    f.Add("exclude", &ReduceParam::exclude).Default(false).Help("reduce all axes except the given ones");
+    f.Add("axis", &ReduceParam::axis)
+        .Default(std::nullopt)
+        .Help("axes to reduce, negative from the end; None or (): all");
+    f.Add("keepdims", &ReduceParam::keepdims)
+        .Default(false)
+        .Help("keep reduced axes with length 1");
+    f.Add("exclude", &ReduceParam::exclude)
+        .Default(false)
+        .Help("reduce all axes except the given ones");
   }
 };
 

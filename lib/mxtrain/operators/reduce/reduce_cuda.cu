@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/rows.cuh"
 #include "mxtrain/operators/reduce/reduce_loops.h"
 

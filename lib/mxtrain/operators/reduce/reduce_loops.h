@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of reductions and of their gradients, one group of elements at a time, in double.
 // Written once for both devices: Device is OnCpu or OnGpu.
@@ -67,7 +68,8 @@ struct JoinOf {
 template <typename F, typename T, typename Team>
 MXTRAIN_HD double ReduceGroup(const Team& team, const T* x, const Groups::Space& reduced) {
   double value = F::kStart;
-  for (int64_t k = team.rank(); k < reduced.size; k += team.size()) value = F::Step(value, static_cast<double>(x[reduced.Offset(k)]));
+  for (int64_t k = team.rank(); k < reduced.size; k += team.size())
+    value = F::Step(value, static_cast<double>(x[reduced.Offset(k)]));
   return F::End(team.Fold(value, JoinOf<F>{}), static_cast<double>(reduced.size));
 }
 
@@ -87,7 +89,8 @@ struct ReduceRow {
 // y[i] = the reduction of group i of x.
 template <typename F, typename T, typename Device>
 void ReduceGroups(const Device& device, const T* x, const Groups& groups, T* y, OpReqType req) {
-  if (req != OpReqType::kNullOp) ForRows(device, groups.kept.size, groups.reduced.size, ReduceRow<F, T>{groups, x, y, req});
+  if (req != OpReqType::kNullOp)
+    ForRows(device, groups.kept.size, groups.reduced.size, ReduceRow<F, T>{groups, x, y, req});
 }
 
 template <typename F, typename T>
@@ -105,10 +108,12 @@ struct SpreadRow {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t i) const {
     const int64_t at = groups.kept.Offset(i);
-    const double n = static_cast<double>(groups.reduced.size), y = ReduceGroup<F>(team, x + at, groups.reduced);
+    const double n = static_cast<double>(groups.reduced.size),
+                 y = ReduceGroup<F>(team, x + at, groups.reduced);
     for (int64_t k = team.rank(); k < groups.reduced.size; k += team.size()) {
       const int64_t j = at + groups.reduced.Offset(k);
-      SpreadTo<F>(req, dx, j, static_cast<double>(head[i]), F::Slope(static_cast<double>(x[j]), y, n));
+      SpreadTo<F>(req, dx, j, static_cast<double>(head[i]),
+                  F::Slope(static_cast<double>(x[j]), y, n));
     }
   }
 };
@@ -122,18 +127,22 @@ struct SpreadElement {
   MXTRAIN_HD void operator()(int64_t index) const {
     const int64_t i = index / groups.reduced.size, k = index % groups.reduced.size;
     const double slope = F::Slope(0, 0, static_cast<double>(groups.reduced.size));
-    SpreadTo<F>(req, dx, groups.kept.Offset(i) + groups.reduced.Offset(k), static_cast<double>(head[i]), slope);
+    SpreadTo<F>(req, dx, groups.kept.Offset(i) + groups.reduced.Offset(k),
+                static_cast<double>(head[i]), slope);
   }
 };
 
 // in_grad = head * Slope(x, result, n). Without x (null) the slope is constant.
 template <typename F, typename T, typename Device>
-void SpreadHead(const Device& device, const TBlob& head, const T* x, const Groups& groups, TBlob* in_grad, OpReqType req) {
+void SpreadHead(const Device& device, const TBlob& head, const T* x, const Groups& groups,
+                TBlob* in_grad, OpReqType req) {
   if (req == OpReqType::kNullOp) return;
   if (x) {
-    ForRows(device, groups.kept.size, groups.reduced.size, SpreadRow<F, T>{groups, head.dptr<T>(), x, in_grad->dptr<T>(), req});
+    ForRows(device, groups.kept.size, groups.reduced.size,
+            SpreadRow<F, T>{groups, head.dptr<T>(), x, in_grad->dptr<T>(), req});
   } else {
-    Launch(device, groups.kept.size * groups.reduced.size, SpreadElement<F, T>{groups, head.dptr<T>(), in_grad->dptr<T>(), req});
+    Launch(device, groups.kept.size * groups.reduced.size,
+           SpreadElement<F, T>{groups, head.dptr<T>(), in_grad->dptr<T>(), req});
   }
 }
 
@@ -146,7 +155,8 @@ void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType re
   });
 }
 template <typename Device, typename F>
-void Gradient(const OutputGrad& head, const Input0& in, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Gradient(const OutputGrad& head, const Input0& in, const EnvArguments& env, TBlob* in_grad,
+              OpReqType req, RunContext ctx) {
   const Groups groups = MakeGroups(in_grad->shape, env.As<ReduceParam>(), F::kName);
   SwitchFloating(in_grad->type, F::kName, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -155,7 +165,8 @@ void Gradient(const OutputGrad& head, const Input0& in, const EnvArguments& env,
 }
 // For sums and means, which need no element.
 template <typename Device, typename F>
-void GradientOfHead(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void GradientOfHead(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req,
+                    RunContext ctx) {
   const Groups groups = MakeGroups(in_grad->shape, env.As<ReduceParam>(), F::kName);
   SwitchFloating(in_grad->type, F::kName, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,7 +30,9 @@ Arrays Reduce(const Values& x, const std::vector<bool>& kept, Fold fold) {
   for (int i = 0; i < 2; ++i) {
     for (int j = 0; j < 3; ++j) {
       for (int k = 0; k < 4; ++k) {
-        for (int l = 0; l < 5; ++l) groups[{kept[0] ? i : 0, kept[1] ? j : 0, kept[2] ? k : 0, kept[3] ? l : 0}].push_back(x[at++]);
+        for (int l = 0; l < 5; ++l)
+          groups[{kept[0] ? i : 0, kept[1] ? j : 0, kept[2] ? k : 0, kept[3] ? l : 0}].push_back(
+              x[at++]);
       }
     }
   }
@@ -38,7 +41,8 @@ Arrays Reduce(const Values& x, const std::vector<bool>& kept, Fold fold) {
   return {result};
 }
 
-OperatorCase MakeCase(const std::string& op, Fold fold, const std::vector<bool>& kept, Kwargs kwargs) {
+OperatorCase MakeCase(const std::string& op, Fold fold, const std::vector<bool>& kept,
+                      Kwargs kwargs) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} {}", op, kwargs.empty() ? "" : kwargs[0].second);
@@ -64,7 +68,8 @@ TEST_CASE("reductions over axes") {
   for (const auto& [op, fold] : folds) {
     RunCase(MakeCase(op, fold, {false, false, false, false}, {}));
     RunCase(MakeCase(op, fold, {true, false, true, true}, {{"axis", "1"}}));
-    RunCase(MakeCase(op, fold, {true, true, false, false}, {{"axis", "(-1, 2)"}, {"keepdims", "True"}}));
+    RunCase(MakeCase(op, fold, {true, true, false, false},
+                     {{"axis", "(-1, 2)"}, {"keepdims", "True"}}));
     RunCase(MakeCase(op, fold, {false, true, false, false}, {{"axis", "1"}, {"exclude", "True"}}));
   }
 }
@@ -88,7 +93,9 @@ TEST_CASE("every element equal to the extreme gets the gradient") {
   c.shapes = {TShape{2, 3}};
   c.inputs = {Cycle({1, 3, 3, 2, 2, 2})};
   c.forward = [](const Arrays&, const Arrays&) { return Arrays{{3, 2}}; };
-  c.gradient = [](const Arrays&, const Arrays&, const Arrays& h) { return Arrays{{0, h[0][0], h[0][0], h[0][1], h[0][1], h[0][1]}}; };
+  c.gradient = [](const Arrays&, const Arrays&, const Arrays& h) {
+    return Arrays{{0, h[0][0], h[0][0], h[0][1], h[0][1], h[0][1]}};
+  };
   c.types = kAllFloatingTypes;
   RunCase(c);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Heads for regression: LinearRegressionOutput (squared error), LogisticRegressionOutput
 // (cross-entropy of a sigmoid), MAERegressionOutput (absolute error). Forward returns the
@@ -12,7 +13,9 @@ enum class RegressionKind { kLinear, kLogistic, kAbsolute };
 struct RegressionOutputParam : Parameter<RegressionOutputParam> {
   float grad_scale;
   static void Declare(Fields<RegressionOutputParam>& f) {
-    f.Add("grad_scale", &RegressionOutputParam::grad_scale).Default(1).Help("factor of the gradient");
+    f.Add("grad_scale", &RegressionOutputParam::grad_scale)
+        .Default(1)
+        .Help("factor of the gradient");
   }
 };
 
@@ -24,15 +27,18 @@ class RegressionOutputProperty final : public PropertyWithParam<RegressionOutput
   std::string TypeString() const override;
   std::string Description() const override;
   std::vector<std::string> ListArguments() const override { return {"data", "label"}; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>&,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override {
     return {in_data[1], out_data[0]};
   }
   bool HasGradient(int argument) const override { return argument == 0; }
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
   std::vector<InplacePair> ForwardIdentityOption() const override {
-    return kind_ == RegressionKind::kLogistic ? std::vector<InplacePair>{} : std::vector<InplacePair>{{0, 0}};
+    return kind_ == RegressionKind::kLogistic ? std::vector<InplacePair>{}
+                                              : std::vector<InplacePair>{{0, 0}};
   }
 
  private:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/identity.cuh"
 #include "mxtrain/operators/regression_output/regression_output_loops.h"
 

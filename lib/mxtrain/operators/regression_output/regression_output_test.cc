@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,13 +18,15 @@ struct Head {
 const std::vector<Head>& Heads() {
   static const auto same = [](double x) { return x; };
   static const auto difference = [](double y, double l) { return y - l; };
-  static const std::vector<Head> heads = {{"LinearRegressionOutput", same, difference},
-                                          {"LogisticRegressionOutput", [](double x) { return 1 / (1 + std::exp(-x)); }, difference},
-                                          {"MAERegressionOutput", same, [](double y, double l) { return y > l ? 1.0 : -1.0; }}};
+  static const std::vector<Head> heads = {
+      {"LinearRegressionOutput", same, difference},
+      {"LogisticRegressionOutput", [](double x) { return 1 / (1 + std::exp(-x)); }, difference},
+      {"MAERegressionOutput", same, [](double y, double l) { return y > l ? 1.0 : -1.0; }}};
   return heads;
 }
 
-void Run(const Head& head, const TShape& data, const TShape& label, double per_sample, double scale) {
+void Run(const Head& head, const TShape& data, const TShape& label, double per_sample,
+         double scale) {
   OperatorCase c;
   c.name = format("{} {} {}", head.op, data.ToString(), label.ToString());
   c.op = head.op;
@@ -32,8 +35,10 @@ void Run(const Head& head, const TShape& data, const TShape& label, double per_s
   c.inputs = {Distinct(-2, 2), Uniform(0, 1)};
   c.forward = [&](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], head.predict)}; };
   c.gradient = [&](const Arrays& in, const Arrays&, const Arrays&) {
-    return Arrays{Apply(Apply(in[0], head.predict), in[1], [&](double y, double l) { return scale / per_sample * head.gradient(y, l); }),
-                  {}};
+    return Arrays{
+        Apply(Apply(in[0], head.predict), in[1],
+              [&](double y, double l) { return scale / per_sample * head.gradient(y, l); }),
+        {}};
   };
   c.types = kAllFloatingTypes;
   c.tolerance = {8, "an exponential"};
@@ -71,7 +76,8 @@ TEST_CASE("regression outputs: shapes") {
   CHECK(property->InferShape(&in, &out, &aux));
   CHECK(in[1] == TShape{4, 2});
   in = {TShape{4, 2}, TShape{4}};
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("label has shape [4]"), Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux),
+                       doctest::Contains("label has shape [4]"), Error);
   CHECK(!property->NeedsHeadGradient());
   CHECK(!property->HasGradient(1));
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/reshape/reshape.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ int64_t Times(int64_t a, int64_t b) {
 // Processes one axis after the other, in the order in which the codes are matched.
 class Matcher {
  public:
-  Matcher(std::vector<int64_t> data, const std::vector<int64_t>& codes, bool reverse, std::string text)
+  Matcher(std::vector<int64_t> data, const std::vector<int64_t>& codes, bool reverse,
+          std::string text)
       : data_(std::move(data)), codes_(codes), text_(std::move(text)), reverse_(reverse) {}
 
   void Match() {
@@ -37,7 +39,9 @@ class Matcher {
       case 0:
         return Keep();
       case -1:
-        if (inferred_ >= 0) Throw(ErrorKind::kConfig, "Reshape: shape = {} has -1 twice; only one axis can be inferred", text_);
+        if (inferred_ >= 0)
+          Throw(ErrorKind::kConfig,
+                "Reshape: shape = {} has -1 twice; only one axis can be inferred", text_);
         inferred_ = static_cast<int>(out_.size());
         if (next_ < data_.size()) ++next_;
         return Put(kUnknown);
@@ -51,7 +55,9 @@ class Matcher {
       case -4:
         return Split();
       default:
-        if (code < 0) Throw(ErrorKind::kConfig, "Reshape: shape = {} has {}; the codes are 0, -1, -2, -3 and -4", text_, code);
+        if (code < 0)
+          Throw(ErrorKind::kConfig,
+                "Reshape: shape = {} has {}; the codes are 0, -1, -2, -3 and -4", text_, code);
         if (next_ < data_.size()) ++next_;
         return Put(code);
     }
@@ -59,15 +65,19 @@ class Matcher {
 
   void Split() {
     const int64_t whole = NextAxis();
-    if (at_ + 2 > codes_.size()) Throw(ErrorKind::kConfig, "Reshape: shape = {}: two lengths must follow -4", text_);
+    if (at_ + 2 > codes_.size())
+      Throw(ErrorKind::kConfig, "Reshape: shape = {}: two lengths must follow -4", text_);
     int64_t a = codes_[at_++], b = codes_[at_++];
     if (a < -1 || b < -1 || a == 0 || b == 0 || (a == -1 && b == -1)) {
-      Throw(ErrorKind::kConfig, "Reshape: shape = {}: after -4 two lengths are expected; one may be -1", text_);
+      Throw(ErrorKind::kConfig,
+            "Reshape: shape = {}: after -4 two lengths are expected; one may be -1", text_);
     }
     if (whole != kUnknown) {
       if (a == -1) a = whole / b;
       if (b == -1) b = whole / a;
-      if (Times(a, b) != whole) Throw(ErrorKind::kConfig, "Reshape: shape = {}: an axis of length {} cannot be split this way", text_, whole);
+      if (Times(a, b) != whole)
+        Throw(ErrorKind::kConfig,
+              "Reshape: shape = {}: an axis of length {} cannot be split this way", text_, whole);
     }
     Put(reverse_ ? b : a);
     Put(reverse_ ? a : b);
@@ -79,7 +89,8 @@ class Matcher {
   }
   int64_t NextAxis() {
     if (next_ >= data_.size()) {
-      Throw(ErrorKind::kConfig, "Reshape: shape = {} needs more axes than the {} of the input", text_, data_.size());
+      Throw(ErrorKind::kConfig, "Reshape: shape = {} needs more axes than the {} of the input",
+            text_, data_.size());
     }
     return data_[next_++];
   }
@@ -94,7 +105,8 @@ class Matcher {
     }
     if (size == kUnknown || known == kUnknown) return;
     if (known == 0 || size % known != 0) {
-      Throw(ErrorKind::kConfig, "Reshape: shape = {} does not divide the {} elements of the input", text_, size);
+      Throw(ErrorKind::kConfig, "Reshape: shape = {} does not divide the {} elements of the input",
+            text_, size);
     }
     out_[static_cast<size_t>(inferred_)] = size / known;
   }
@@ -150,14 +162,18 @@ void ReshapeProperty::Check() {
   reverse_ = param_.reverse;
   if (!codes_.empty()) return;
   codes_.assign(param_.target_shape.begin(), param_.target_shape.end());
-  if (codes_.empty()) Throw(ErrorKind::kConfig, "Reshape needs the parameter 'shape' (tuple: the new shape, such as (0, -1))");
+  if (codes_.empty())
+    Throw(ErrorKind::kConfig,
+          "Reshape needs the parameter 'shape' (tuple: the new shape, such as (0, -1))");
   reverse_ = false;
   const size_t first = param_.keep_highest ? 1 : 0;
-  std::replace(codes_.begin() + static_cast<std::ptrdiff_t>(first), codes_.end(), int64_t{0}, int64_t{-1});
+  std::replace(codes_.begin() + static_cast<std::ptrdiff_t>(first), codes_.end(), int64_t{0},
+               int64_t{-1});
   if (param_.keep_highest) codes_[0] = 0;
 }
 
-bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                 std::vector<TShape>*) const {
   TShape& data = (*in)[0];
   TShape& result = (*out)[0];
   if (!data.has_rank()) return false;
@@ -171,8 +187,9 @@ bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   if (unknown == 1 && result.known()) {
     const int64_t known = data.KnownProduct(0, data.ndim());
     if (known == 0 || result.Size() % known != 0) {
-      Throw(ErrorKind::kConfig, "Reshape: data has shape {}, which does not match the {} elements of output {}", data.ToString(),
-            result.Size(), result.ToString());
+      Throw(ErrorKind::kConfig,
+            "Reshape: data has shape {}, which does not match the {} elements of output {}",
+            data.ToString(), result.Size(), result.ToString());
     }
     for (int i = 0; i < data.ndim(); ++i) {
       if (data[i] == kUnknown) data[i] = result.Size() / known;
@@ -182,8 +199,9 @@ bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   UnifyShape(ApplyReshape(data, codes_, reverse_).shape, &result, TypeString(), "output");
   if (!result.known()) return false;
   if (result.Size() != data.Size()) {
-    Throw(ErrorKind::kConfig, "Reshape: shape = {} gives {}, but data of shape {} have a different number of elements", Text(codes_),
-          result.ToString(), data.ToString());
+    Throw(ErrorKind::kConfig,
+          "Reshape: shape = {} gives {}, but data of shape {} have a different number of elements",
+          Text(codes_), result.ToString(), data.ToString());
   }
   return true;
 }
@@ -191,5 +209,6 @@ bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(reshape, registry) {
-  registry.AddProperty("Reshape", {"reshape"}, [] { return std::make_unique<mxtrain::ReshapeProperty>(); });
+  registry.AddProperty("Reshape", {"reshape"},
+                       [] { return std::make_unique<mxtrain::ReshapeProperty>(); });
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reshape: the same bytes under another shape. Codes of `shape`: k > 0 that length; 0 the input's
 // own; -1 inferred (once); -2 all remaining axes; -3 the product of the next two; -4 a b splits the
@@ -18,7 +19,9 @@ struct ReshapeParam : Parameter<ReshapeParam> {
     f.Add("target_shape", &ReshapeParam::target_shape)
         .Default(TShape(std::span<const int64_t>()))
         .Help("deprecated, used if shape is empty: one 0 is inferred");
-    f.Add("keep_highest", &ReshapeParam::keep_highest).Default(false).Help("deprecated: keep the first axis");
+    f.Add("keep_highest", &ReshapeParam::keep_highest)
+        .Default(false)
+        .Help("deprecated: keep the first axis");
   }
 };
 
@@ -26,7 +29,8 @@ class ReshapeProperty final : public ReshapingProperty<ReshapeParam> {
  public:
   std::string TypeString() const override { return "Reshape"; }
   std::string Description() const override { return "changes the shape of its input"; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
 
  protected:
   void Check() override;
@@ -40,7 +44,8 @@ class ReshapeProperty final : public ReshapingProperty<ReshapeParam> {
 // kConfig.
 struct Reshaped {
   TShape shape;
-  std::vector<std::pair<int, int>> same;  // axes of the input and of the result whose lengths are equal by code 0 or -2
+  std::vector<std::pair<int, int>>
+      same;  // axes of the input and of the result whose lengths are equal by code 0 or -2
 };
 Reshaped ApplyReshape(const TShape& data, std::vector<int64_t> codes, bool reverse);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "tests/support/operator_case.h"
@@ -6,8 +7,10 @@ namespace mxtrain::test {
 namespace {
 
 TEST_CASE("Reshape keeps every element in its place") {
-  for (const auto& [shape, codes] :
-       {std::pair<TShape, std::string>{{2, 3, 4}, "(0,-1)"}, {{2, 3, 4, 5}, "(-3,-2)"}, {{6}, "(-4,2,-1)"}, {{0, 3}, "(0,3,1)"}}) {
+  for (const auto& [shape, codes] : {std::pair<TShape, std::string>{{2, 3, 4}, "(0,-1)"},
+                                     {{2, 3, 4, 5}, "(-3,-2)"},
+                                     {{6}, "(-4,2,-1)"},
+                                     {{0, 3}, "(0,3,1)"}}) {
     OperatorCase c;
     c.name = "Reshape " + shape.ToString() + " by " + codes;
     c.op = "Reshape";
@@ -53,7 +56,8 @@ TEST_CASE("Reshape: codes from the right") {
 
 TEST_CASE("Reshape: deprecated parameters") {
   CHECK(Infer({{"shape", "()"}, {"target_shape", "(4,0)"}}, {2, 3, 4}).out == TShape{4, 6});
-  CHECK(Infer({{"target_shape", "(0,0)"}, {"keep_highest", "True"}}, {2, 3, 4}).out == TShape{2, 12});
+  CHECK(Infer({{"target_shape", "(0,0)"}, {"keep_highest", "True"}}, {2, 3, 4}).out ==
+        TShape{2, 12});
   CHECK_THROWS_WITH_AS(Infer({}, {2, 3}), doctest::Contains("needs the parameter 'shape'"), Error);
 }
 
@@ -70,11 +74,16 @@ TEST_CASE("Reshape: unknown lengths") {
 }
 
 TEST_CASE("Reshape: invalid shapes") {
-  CHECK_THROWS_WITH_AS(Of("(5,-1)", {2, 3, 4}), "Reshape: shape = (5, -1) does not divide the 24 elements of the input", Error);
+  CHECK_THROWS_WITH_AS(Of("(5,-1)", {2, 3, 4}),
+                       "Reshape: shape = (5, -1) does not divide the 24 elements of the input",
+                       Error);
   CHECK_THROWS_WITH_AS(Of("(-1,-1)", {2, 3, 4}), doctest::Contains("has -1 twice"), Error);
-  CHECK_THROWS_WITH_AS(Of("(5,5)", {2, 3, 4}), doctest::Contains("a different number of elements"), Error);
-  CHECK_THROWS_WITH_AS(Of("(0,0,0,0)", {2, 3, 4}), doctest::Contains("more axes than the 3"), Error);
-  CHECK_THROWS_WITH_AS(Of("(-4,5,-1,-2)", {2, 3, 4}), doctest::Contains("cannot be split this way"), Error);
+  CHECK_THROWS_WITH_AS(Of("(5,5)", {2, 3, 4}), doctest::Contains("a different number of elements"),
+                       Error);
+  CHECK_THROWS_WITH_AS(Of("(0,0,0,0)", {2, 3, 4}), doctest::Contains("more axes than the 3"),
+                       Error);
+  CHECK_THROWS_WITH_AS(Of("(-4,5,-1,-2)", {2, 3, 4}), doctest::Contains("cannot be split this way"),
+                       Error);
   CHECK_THROWS_WITH_AS(Of("(-5,)", {2, 3, 4}), doctest::Contains("the codes are"), Error);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // ROIPooling: max pooling of each region of interest to a fixed grid (Girshick, "Fast R-CNN",
 // 2015). data [N, C, H, W]; rois [R, 5] with [image, x1, y1, x2, y2] in image coordinates; the data
@@ -16,8 +17,13 @@ struct ROIPoolingParam : Parameter<ROIPoolingParam> {
   TShape pooled_size;
   float spatial_scale;
   static void Declare(Fields<ROIPoolingParam>& f) {
-    f.Add("pooled_size", &ROIPoolingParam::pooled_size).Required().Help("grid size in cells, (h, w)");
-    f.Add("spatial_scale", &ROIPoolingParam::spatial_scale).Required().Range(0, 1).Help("size of the data relative to the image");
+    f.Add("pooled_size", &ROIPoolingParam::pooled_size)
+        .Required()
+        .Help("grid size in cells, (h, w)");
+    f.Add("spatial_scale", &ROIPoolingParam::spatial_scale)
+        .Required()
+        .Range(0, 1)
+        .Help("size of the data relative to the image");
   }
 };
 
@@ -28,9 +34,12 @@ class ROIPoolingProperty final : public PropertyWithParam<ROIPoolingParam> {
   std::vector<std::string> ListArguments() const override { return {"data", "rois"}; }
   std::vector<std::string> ListOutputs() const override { return {"output", "maxidx"}; }
   int NumVisibleOutputs() const override { return 1; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override {
     return {out_grad[0], in_data[1], out_data[1]};
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/rows.cuh"
 #include "mxtrain/operators/roi_pooling/roi_pooling_loops.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // ROIPooling in loops, written once for both devices: Device is OnCpu or OnGpu.
 #include <cmath>
@@ -18,7 +19,9 @@ MXTRAIN_HD Says WhatSays(const R* roi, int64_t images) {
   for (int i = 0; i < 5; ++i) {
     if (!(roi[i] - roi[i] == 0)) return Says::kNonsense;  // not finite
   }
-  return roi[0] < 0 ? Says::kNone : roi[0] < static_cast<R>(images) ? Says::kRegion : Says::kNonsense;
+  return roi[0] < 0                        ? Says::kNone
+         : roi[0] < static_cast<R>(images) ? Says::kRegion
+                                           : Says::kNonsense;
 }
 
 // A region on the feature map, in cells of the grid. Only for numbers that describe a region.
@@ -27,7 +30,11 @@ struct Region {
 
   template <typename R>
   MXTRAIN_HD Region(const R* roi, double scale)
-      : image(static_cast<int64_t>(roi[0])), x(Round(roi[1], scale)), y(Round(roi[2], scale)), width(1), height(1) {
+      : image(static_cast<int64_t>(roi[0])),
+        x(Round(roi[1], scale)),
+        y(Round(roi[2], scale)),
+        width(1),
+        height(1) {
     const int64_t far_x = Round(roi[3], scale), far_y = Round(roi[4], scale);
     if (far_x > x) width = far_x - x + 1;
     if (far_y > y) height = far_y - y + 1;
@@ -45,12 +52,15 @@ struct Region {
 struct Span {
   int64_t begin, end;
   MXTRAIN_HD Span(int64_t i, int64_t cells, int64_t start, int64_t size, int64_t limit)
-      : begin(Clip(start + Part(i, cells, size, 0), limit)), end(Clip(start + Part(i + 1, cells, size, cells - 1), limit)) {}
+      : begin(Clip(start + Part(i, cells, size, 0), limit)),
+        end(Clip(start + Part(i + 1, cells, size, cells - 1), limit)) {}
   // (i size + rest) / cells without overflow of the product.
   MXTRAIN_HD static int64_t Part(int64_t i, int64_t cells, int64_t size, int64_t rest) {
     return size / cells * i + (size % cells * i + rest) / cells;
   }
-  MXTRAIN_HD static int64_t Clip(int64_t at, int64_t limit) { return at < 0 ? 0 : at > limit ? limit : at; }
+  MXTRAIN_HD static int64_t Clip(int64_t at, int64_t limit) {
+    return at < 0 ? 0 : at > limit ? limit : at;
+  }
 };
 
 // R: type of the regions, and of sums.
@@ -67,14 +77,16 @@ struct OutputElement {
 
   MXTRAIN_HD void operator()(int64_t at) const {
     const int64_t h = pooled[2], w = pooled[3], height = data_shape[2], width = data_shape[3];
-    const int64_t j = at % w, i = at / w % h, c = at / (w * h) % pooled[1], r = at / (w * h * pooled[1]);
+    const int64_t j = at % w, i = at / w % h, c = at / (w * h) % pooled[1],
+                  r = at / (w * h * pooled[1]);
     const Says says = WhatSays(rois + r * 5, data_shape[0]);
     int64_t best = -1;
     R value = says == Says::kNonsense ? std::numeric_limits<R>::quiet_NaN() : R(0);
     if (says == Says::kRegion) {
       const Region region(rois + r * 5, scale);
       const T* x = data + (region.image * data_shape[1] + c) * height * width;
-      const Span rows(i, h, region.y, region.height, height), columns(j, w, region.x, region.width, width);
+      const Span rows(i, h, region.y, region.height, height),
+          columns(j, w, region.x, region.width, width);
       for (int64_t y = rows.begin; y < rows.end; ++y) {
         for (int64_t k = columns.begin; k < columns.end; ++k) {
           const R cell(x[y * width + k]);
@@ -85,7 +97,8 @@ struct OutputElement {
       }
     }
     if (req != OpReqType::kNullOp) Assign(req, out, at, value);
-    if (places_req != OpReqType::kNullOp) Assign(places_req, places, at, static_cast<int32_t>(best));
+    if (places_req != OpReqType::kNullOp)
+      Assign(places_req, places, at, static_cast<int32_t>(best));
   }
 };
 
@@ -101,11 +114,14 @@ struct GradientPlane {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t plane) const {
-    const int64_t n = plane / data_shape[1], c = plane % data_shape[1], size = data_shape[2] * data_shape[3], cells = pooled[2] * pooled[3];
+    const int64_t n = plane / data_shape[1], c = plane % data_shape[1],
+                  size = data_shape[2] * data_shape[3], cells = pooled[2] * pooled[3];
     R* to = sums + plane * size;
     for (int64_t i = 0; i < size; ++i) to[i] = 0;
     for (int64_t r = 0; r < pooled[0]; ++r) {
-      if (WhatSays(rois + r * 5, data_shape[0]) != Says::kRegion || static_cast<int64_t>(rois[r * 5]) != n) continue;
+      if (WhatSays(rois + r * 5, data_shape[0]) != Says::kRegion ||
+          static_cast<int64_t>(rois[r * 5]) != n)
+        continue;
       const int64_t first = (r * data_shape[1] + c) * cells;
       for (int64_t i = first; i < first + cells; ++i) {
         if (places[i] >= 0) to[places[i]] += R(head[i]);
@@ -125,9 +141,11 @@ void CheckRegions(const OnCpu&, const R* rois, int64_t count, int64_t images) {
     const R* roi = rois + r * 5;
     if (WhatSays(roi, images) != Says::kNonsense) continue;
     if (std::isfinite(roi[0]) && roi[0] >= static_cast<R>(images)) {
-      Throw(ErrorKind::kData, "ROIPooling: region {} refers to image {}, but the batch has {}", r, static_cast<double>(roi[0]), images);
+      Throw(ErrorKind::kData, "ROIPooling: region {} refers to image {}, but the batch has {}", r,
+            static_cast<double>(roi[0]), images);
     }
-    Throw(ErrorKind::kData, "ROIPooling: region {} is ({}); expected finite numbers: image, x1, y1, x2, y2", r,
+    Throw(ErrorKind::kData,
+          "ROIPooling: region {} is ({}); expected finite numbers: image, x1, y1, x2, y2", r,
           join(std::span(roi, 5), ", "));
   }
 }
@@ -139,20 +157,22 @@ class ROIPooling final : public Operator {
  public:
   explicit ROIPooling(const ROIPoolingParam& param) : scale_(param.spatial_scale) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     const Device device{ctx.run_ctx};
     SwitchFloating(in[0].type, "ROIPooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const auto* rois = in[1].dptr<AccumulatorOf<T>>();
       CheckRegions(device, rois, in[1].shape[0], in[0].shape[0]);
       Launch(device, out[0].Size(),
-             OutputElement<T>{in[0].shape, out[0].shape, scale_, in[0].dptr<T>(), rois, out[0].dptr<T>(), out[1].dptr<int32_t>(), req[0], req[1]});
+             OutputElement<T>{in[0].shape, out[0].shape, scale_, in[0].dptr<T>(), rois,
+                              out[0].dptr<T>(), out[1].dptr<int32_t>(), req[0], req[1]});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const Device device{ctx.run_ctx};
     SwitchFloating(in_grad[0].type, "ROIPooling", [&](auto tag) {
@@ -160,8 +180,10 @@ class ROIPooling final : public Operator {
       using R = AccumulatorOf<T>;
       const TShape &data = in_grad[0].shape, &pooled = out_grad[0].shape;
       R* sums = ctx.workspace.dptr<R>();
-      ForColumns(device, data[0] * data[1], data[2] * data[3] + pooled.Size() / std::max<int64_t>(data[1], 1),
-                 GradientPlane<T>{data, pooled, out_grad[0].dptr<T>(), in[1].dptr<R>(), out[1].dptr<int32_t>(), sums});
+      ForColumns(device, data[0] * data[1],
+                 data[2] * data[3] + pooled.Size() / std::max<int64_t>(data[1], 1),
+                 GradientPlane<T>{data, pooled, out_grad[0].dptr<T>(), in[1].dptr<R>(),
+                                  out[1].dptr<int32_t>(), sums});
       MapOn<T>(device, in_grad[0], req[0], SumAt<R>{sums});
     });
   }
@@ -171,11 +193,14 @@ class ROIPooling final : public Operator {
 };
 
 template <typename Device>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   Plan plan = PlainPlan(base, request);
   const int64_t width = request.in[0].type == DType::kFloat64 ? 8 : 4;
   if (request.needs_backward) plan.backward_workspace = request.in[0].shape.Size() * width;
-  plan.make = [param = static_cast<const ROIPoolingProperty&>(base).param()] { return std::make_unique<ROIPooling<Device>>(param); };
+  plan.make = [param = static_cast<const ROIPoolingProperty&>(base).param()] {
+    return std::make_unique<ROIPooling<Device>>(param);
+  };
   return plan;
 }
 

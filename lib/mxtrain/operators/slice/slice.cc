@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/slice/slice.h"
 
 #include "mxtrain/operator/axes.h"
@@ -10,7 +11,8 @@ StridedView ViewOf(const SliceAxisParam& param, const TShape& data) {
   const auto from_start = [length](int64_t index) { return index < 0 ? index + length : index; };
   const int64_t begin = from_start(param.begin), end = param.end ? from_start(*param.end) : length;
   if (begin < 0 || begin >= end || end > length) {
-    Throw(ErrorKind::kConfig, "slice_axis: begin = {} and end = {} are not a range of axis {} of shape {}", param.begin,
+    Throw(ErrorKind::kConfig,
+          "slice_axis: begin = {} and end = {} are not a range of axis {} of shape {}", param.begin,
           params::Print(param.end), axis, data.ToString());
   }
   StridedView view = StridedView::Whole(data);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Part of an array: slice_axis (a range of one axis); and reverse (flip). The gradient outside the
 // slice is zero.
@@ -13,9 +14,15 @@ struct SliceAxisParam : Parameter<SliceAxisParam> {
   int64_t begin;
   std::optional<int64_t> end;
   static void Declare(Fields<SliceAxisParam>& f) {
-    f.Add("axis", &SliceAxisParam::axis).Required().Help("axis to slice; negative counts from the end");
-    f.Add("begin", &SliceAxisParam::begin).Required().Help("first index; negative counts from the end");
-    f.Add("end", &SliceAxisParam::end).Required().Help("index after the last; negative counts from the end; None: the end");
+    f.Add("axis", &SliceAxisParam::axis)
+        .Required()
+        .Help("axis to slice; negative counts from the end");
+    f.Add("begin", &SliceAxisParam::begin)
+        .Required()
+        .Help("first index; negative counts from the end");
+    f.Add("end", &SliceAxisParam::end)
+        .Required()
+        .Help("index after the last; negative counts from the end; None: the end");
   }
 };
 

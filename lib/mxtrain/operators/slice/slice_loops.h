@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// slice_axis and reverse as copies between views, written once for both devices: Device is OnCpu or OnGpu.
+// slice_axis and reverse as copies between views, written once for both devices: Device is OnCpu or
+// OnGpu.
 #include "mxtrain/operators/slice/slice.h"
 
 namespace mxtrain::slice {
@@ -9,7 +11,8 @@ void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType re
   CopyFromView(Device{ctx}, req, src, ViewOf(env.As<Param>(), src.shape), *ret);
 }
 template <typename Device, typename Param>
-void Backward(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Backward(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req,
+              RunContext ctx) {
   ScatterView(Device{ctx}, req, head.data, ViewOf(env.As<Param>(), in_grad->shape), *in_grad);
 }
 

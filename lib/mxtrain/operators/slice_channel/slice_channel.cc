@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/slice_channel/slice_channel.h"
 
 #include "mxtrain/operator/axes.h"
@@ -15,7 +16,8 @@ int SliceChannelProperty::Axis(int ndim) const {
   return CheckAxis(param_.axis, ndim, TypeString(), "axis", "data");
 }
 
-bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>*) const {
+bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                      std::vector<TShape>*) const {
   TShape& data = (*in)[0];
   TShape part;  // with the axis
   for (TShape shape : *out) {
@@ -39,15 +41,18 @@ bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShap
   part = data;
   if (data[axis] != TShape::kUnknown) {
     if (data[axis] % param_.num_outputs != 0) {
-      Throw(ErrorKind::kConfig, "SliceChannel: axis {} of data of shape {} cannot be split into {} equal parts", axis, data.ToString(),
-            param_.num_outputs);
+      Throw(ErrorKind::kConfig,
+            "SliceChannel: axis {} of data of shape {} cannot be split into {} equal parts", axis,
+            data.ToString(), param_.num_outputs);
     }
     part[axis] /= param_.num_outputs;
   }
   if (param_.squeeze_axis) {
     if (part[axis] != TShape::kUnknown && part[axis] != 1) {
-      Throw(ErrorKind::kConfig, "SliceChannel: squeeze_axis removes axis {} of data of shape {}, whose length must be num_outputs = {}", axis,
-            data.ToString(), param_.num_outputs);
+      Throw(ErrorKind::kConfig,
+            "SliceChannel: squeeze_axis removes axis {} of data of shape {}, whose length must be "
+            "num_outputs = {}",
+            axis, data.ToString(), param_.num_outputs);
     }
     TShape narrow = TShape::OfRank(part.ndim() - 1);
     for (int i = 0; i < narrow.ndim(); ++i) narrow[i] = part[i < axis ? i : i + 1];
@@ -60,5 +65,6 @@ bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShap
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(slice_channel, registry) {
-  registry.AddProperty("SliceChannel", {"split"}, [] { return std::make_unique<mxtrain::SliceChannelProperty>(); });
+  registry.AddProperty("SliceChannel", {"split"},
+                       [] { return std::make_unique<mxtrain::SliceChannelProperty>(); });
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // SliceChannel: splits an axis into equal parts, one output each. The inverse of Concat.
 #include "mxtrain/operator/most_arguments.h"
@@ -9,19 +10,30 @@ struct SliceChannelParam : Parameter<SliceChannelParam> {
   int num_outputs, axis;
   bool squeeze_axis;
   static void Declare(Fields<SliceChannelParam>& f) {
-    f.Add("num_outputs", &SliceChannelParam::num_outputs).Required().Range(1, kMostArguments).Help("number of parts");
-    f.Add("axis", &SliceChannelParam::axis).Default(1).Help("axis to split; negative counts from the end");
-    f.Add("squeeze_axis", &SliceChannelParam::squeeze_axis).Default(false).Help("remove the axis, whose length must be num_outputs");
+    f.Add("num_outputs", &SliceChannelParam::num_outputs)
+        .Required()
+        .Range(1, kMostArguments)
+        .Help("number of parts");
+    f.Add("axis", &SliceChannelParam::axis)
+        .Default(1)
+        .Help("axis to split; negative counts from the end");
+    f.Add("squeeze_axis", &SliceChannelParam::squeeze_axis)
+        .Default(false)
+        .Help("remove the axis, whose length must be num_outputs");
   }
 };
 
 class SliceChannelProperty final : public PropertyWithParam<SliceChannelParam> {
  public:
   std::string TypeString() const override { return "SliceChannel"; }
-  std::string Description() const override { return "splits its input into equal parts along an axis"; }
+  std::string Description() const override {
+    return "splits its input into equal parts along an axis";
+  }
   std::vector<std::string> ListOutputs() const override;
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>&,
                                              const std::vector<int>&) const override {
     return out_grad;
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/format.h"
@@ -10,7 +11,9 @@ OperatorCase Case(const TShape& shape, int parts, int dim, bool squeeze) {
   OperatorCase c;
   c.name = format("SliceChannel of {} into {} along {}", shape.ToString(), parts, dim);
   c.op = "SliceChannel";
-  c.kwargs = {{"num_outputs", format("{}", parts)}, {"axis", format("{}", dim)}, {"squeeze_axis", squeeze ? "True" : "False"}};
+  c.kwargs = {{"num_outputs", format("{}", parts)},
+              {"axis", format("{}", dim)},
+              {"squeeze_axis", squeeze ? "True" : "False"}};
   c.shapes = {shape};
   c.inputs = {Uniform(-2, 2)};
   const int axis = dim < 0 ? dim + shape.ndim() : dim;
@@ -51,14 +54,17 @@ TEST_CASE("SliceChannel: shapes and names") {
   CHECK(in[0] == TShape{4, 6});
   CHECK(out[0] == TShape{4, 3});
   in = {TShape{4, 5}}, out = {TShape{}, TShape{}};
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("cannot be split into 2 equal parts"), Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux),
+                       doctest::Contains("cannot be split into 2 equal parts"), Error);
 
-  const auto squeeze = TestRegistry().Create("split", {{"num_outputs", "2"}, {"squeeze_axis", "1"}});
+  const auto squeeze =
+      TestRegistry().Create("split", {{"num_outputs", "2"}, {"squeeze_axis", "1"}});
   in = {TShape{}}, out = {TShape{7, 3}, TShape{}};
   CHECK(squeeze->InferShape(&in, &out, &aux));
   CHECK(in[0] == TShape{7, 2, 3});
   in = {TShape{4, 6}}, out = {TShape{}, TShape{}};
-  CHECK_THROWS_WITH_AS(squeeze->InferShape(&in, &out, &aux), doctest::Contains("must be num_outputs = 2"), Error);
+  CHECK_THROWS_WITH_AS(squeeze->InferShape(&in, &out, &aux),
+                       doctest::Contains("must be num_outputs = 2"), Error);
 }
 
 }  // namespace

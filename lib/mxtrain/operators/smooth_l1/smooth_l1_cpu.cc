@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/smooth_l1/smooth_l1.h"
 
 MXTRAIN_OPERATOR(smooth_l1_cpu, registry) {

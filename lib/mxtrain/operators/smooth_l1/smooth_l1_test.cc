@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,7 +18,9 @@ TEST_CASE("smooth_l1") {
     const double bend = 1 / (sigma * sigma);
     c.inputs = {UniformAwayFrom(-3, 3, {-bend, bend}, 0.02)};
     c.forward = [=](const Arrays& in, const Arrays&) {
-      return Arrays{Apply(in[0], [=](double x) { return std::fabs(x) < bend ? std::pow(sigma * x, 2) / 2 : std::fabs(x) - bend / 2; })};
+      return Arrays{Apply(in[0], [=](double x) {
+        return std::fabs(x) < bend ? std::pow(sigma * x, 2) / 2 : std::fabs(x) - bend / 2;
+      })};
     };
     c.types = kAllFloatingTypes;
     c.tolerance = {8, "a few multiplications"};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // SoftmaxActivation: the softmax function with its true gradient (SoftmaxOutput is the loss).
 #include "mxtrain/operator/property.h"
@@ -19,9 +20,13 @@ struct SoftmaxActivationParam : Parameter<SoftmaxActivationParam> {
 class SoftmaxActivationProperty final : public PropertyWithParam<SoftmaxActivationParam> {
  public:
   std::string TypeString() const override { return "SoftmaxActivation"; }
-  std::string Description() const override { return "the softmax function over a sample or over its channels"; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>&,
+  std::string Description() const override {
+    return "the softmax function over a sample or over its channels";
+  }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>&,
                                              const std::vector<int>& out_data) const override {
     return {out_grad[0], out_data[0]};
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/softmax_activation/softmax_activation_loops.h"
 
 MXTRAIN_OPERATOR(softmax_activation_cpu, registry) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // SoftmaxActivation, written once for both devices: Device is OnCpu or OnGpu.
 #include <memory>
@@ -34,25 +35,31 @@ struct GradientKernel {
 template <typename Device>
 class SoftmaxActivation final : public Operator {
  public:
-  explicit SoftmaxActivation(const SoftmaxActivationParam& param) : channel_(param.mode == kSoftmaxChannel) {}
+  explicit SoftmaxActivation(const SoftmaxActivationParam& param)
+      : channel_(param.mode == kSoftmaxChannel) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const SoftmaxView view = ViewOf(in[0].shape);
     SwitchFloating(in[0].type, "SoftmaxActivation", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForEachSoftmax(Device{ctx.run_ctx}, view, SoftmaxRow<T>{{view}, in[0].dptr<T>(), out[0].dptr<T>(), req[0]});
+      ForEachSoftmax(Device{ctx.run_ctx}, view,
+                     SoftmaxRow<T>{{view}, in[0].dptr<T>(), out[0].dptr<T>(), req[0]});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const SoftmaxView view = ViewOf(in_grad[0].shape);
     SwitchFloating(in_grad[0].type, "SoftmaxActivation", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForEachSoftmax(Device{ctx.run_ctx}, view, GradientKernel<T>{{view}, out_grad[0].dptr<T>(), out[0].dptr<T>(), in_grad[0].dptr<T>(), req[0]});
+      ForEachSoftmax(
+          Device{ctx.run_ctx}, view,
+          GradientKernel<T>{
+              {view}, out_grad[0].dptr<T>(), out[0].dptr<T>(), in_grad[0].dptr<T>(), req[0]});
     });
   }
 
@@ -67,7 +74,8 @@ class SoftmaxActivation final : public Operator {
 
 template <typename Device>
 KernelEntry Kernel() {
-  return ReferenceKernel<SoftmaxActivationProperty, SoftmaxActivation<Device>, Device>("SoftmaxActivation");
+  return ReferenceKernel<SoftmaxActivationProperty, SoftmaxActivation<Device>, Device>(
+      "SoftmaxActivation");
 }
 
 }  // namespace mxtrain::softmax_activation

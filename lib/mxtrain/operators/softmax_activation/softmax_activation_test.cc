@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,7 +24,8 @@ void Run(const std::string& mode, const TShape& shape) {
       for (int64_t i = 0; i < inner; ++i) {
         double sum = 0;
         for (int64_t k = 0; k < classes; ++k) sum += std::exp(in[0][(n * classes + k) * inner + i]);
-        for (int64_t k = 0; k < classes; ++k) y[(n * classes + k) * inner + i] = std::exp(in[0][(n * classes + k) * inner + i]) / sum;
+        for (int64_t k = 0; k < classes; ++k)
+          y[(n * classes + k) * inner + i] = std::exp(in[0][(n * classes + k) * inner + i]) / sum;
       }
     }
     return Arrays{y};
@@ -45,7 +47,8 @@ TEST_CASE("SoftmaxActivation") {
 TEST_CASE("SoftmaxActivation: channels need an axis after them") {
   const auto property = TestRegistry().Create("SoftmaxActivation", {{"mode", "channel"}});
   std::vector<TShape> in = {TShape{4, 3}}, out(1), aux;
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("mode channel needs at least 3 axes"), Error);
+  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux),
+                       doctest::Contains("mode channel needs at least 3 axes"), Error);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // softmax_cross_entropy(data [N, K], label [N]) = the sum over rows of
 // -log(max(softmax(row)[label], 1e-8)), of shape [1]. Its gradient is (softmax - onehot) times the
@@ -22,9 +23,11 @@ struct RowSum {
 template <typename T, typename Team>
 MXTRAIN_HD RowSum SumOfRow(const Team& team, const T* row, int64_t k) {
   RowSum result{-std::numeric_limits<double>::infinity(), 0};
-  for (int64_t j = team.rank(); j < k; j += team.size()) result.largest = LargerOf()(result.largest, static_cast<double>(row[j]));
+  for (int64_t j = team.rank(); j < k; j += team.size())
+    result.largest = LargerOf()(result.largest, static_cast<double>(row[j]));
   result.largest = team.Fold(result.largest, LargerOf{});
-  for (int64_t j = team.rank(); j < k; j += team.size()) result.sum += std::exp(static_cast<double>(row[j]) - result.largest);
+  for (int64_t j = team.rank(); j < k; j += team.size())
+    result.sum += std::exp(static_cast<double>(row[j]) - result.largest);
   result.sum = team.Fold(result.sum, AddBoth{});
   return result;
 }
@@ -85,14 +88,17 @@ template <typename T>
 void CheckLabels(const OnCpu&, const T* label, int64_t rows, int64_t classes) {
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t c = static_cast<int64_t>(label[i]);
-    if (c < 0 || c >= classes) Throw(ErrorKind::kData, "softmax_cross_entropy: label {} of row {} is not in [0, {})", c, i, classes);
+    if (c < 0 || c >= classes)
+      Throw(ErrorKind::kData, "softmax_cross_entropy: label {} of row {} is not in [0, {})", c, i,
+            classes);
   }
 }
 template <typename Device, typename T>
 void CheckLabels(const Device&, const T*, int64_t, int64_t) {}
 
 template <typename Device>
-void Forward(const TBlob& data, const TBlob& label, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
+void Forward(const TBlob& data, const TBlob& label, const EnvArguments& env, TBlob* ret,
+             OpReqType req, RunContext ctx) {
   if (req == OpReqType::kNullOp) return;
   const Device device{ctx};
   const int64_t n = data.shape[0], k = data.shape[1];
@@ -107,15 +113,18 @@ void Forward(const TBlob& data, const TBlob& label, const EnvArguments& env, TBl
 }
 
 template <typename Device>
-void Backward(const OutputGrad& head, const Input0& data, const Input1& label, const EnvArguments&, TBlob* data_grad, TBlob* label_grad,
-              OpReqType req_data, OpReqType req_label, RunContext ctx) {
+void Backward(const OutputGrad& head, const Input0& data, const Input1& label, const EnvArguments&,
+              TBlob* data_grad, TBlob* label_grad, OpReqType req_data, OpReqType req_label,
+              RunContext ctx) {
   const Device device{ctx};
   const int64_t n = data.data.shape[0], k = data.data.shape[1];
   ZeroBlob(device, req_label, *label_grad);
   if (req_data == OpReqType::kNullOp) return;
   SwitchFloating(data.data.type, "softmax_cross_entropy", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ForRows(device, n, 4 * k, GradientKernel<T>{data.data.dptr<T>(), label.data.dptr<T>(), head.data.dptr<T>(), k, data_grad->dptr<T>(), req_data});
+    ForRows(device, n, 4 * k,
+            GradientKernel<T>{data.data.dptr<T>(), label.data.dptr<T>(), head.data.dptr<T>(), k,
+                              data_grad->dptr<T>(), req_data});
   });
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace mxtrain::softmax_cross_entropy {
@@ -5,8 +6,9 @@ namespace {
 
 TShape Shape(const TShape& data, const TShape& label, const EnvArguments&) {
   if (data.ndim() != 2 || label != TShape{data[0]}) {
-    Throw(ErrorKind::kConfig, "softmax_cross_entropy: expected data [N, K] and label [N], but they are {} and {}", data.ToString(),
-          label.ToString());
+    Throw(ErrorKind::kConfig,
+          "softmax_cross_entropy: expected data [N, K] and label [N], but they are {} and {}",
+          data.ToString(), label.ToString());
   }
   return TShape{1};
 }
@@ -19,9 +21,10 @@ MXTRAIN_OPERATOR(softmax_cross_entropy_cpu, registry) {
       .set_shape_function(Shape)
       .set_function(DeviceType::kCPU, Forward<OnCpu>, kNoInplace)
       .set_gradient(DeviceType::kCPU, Backward<OnCpu>, kNoInplace)
-      .set_resource_request(
-          ResourceRequest::kTempSpace,
-          [](const std::vector<TShape>& in, const EnvArguments&) { return in[0][0] * static_cast<int64_t>(sizeof(double)); })
+      .set_resource_request(ResourceRequest::kTempSpace,
+                            [](const std::vector<TShape>& in, const EnvArguments&) {
+                              return in[0][0] * static_cast<int64_t>(sizeof(double));
+                            })
       .set_types(kFloatingTypes)
       .describe("the sum over rows of -log(softmax(row)[label])");
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/softmax_output/softmax_gradient.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ double Divisor(const SoftmaxOutputParam& param, const SoftmaxView& view, int64_t
 
 }  // namespace
 
-SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, int64_t labels) {
+SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param, const SoftmaxView& view,
+                                  int64_t labels) {
   SoftmaxTarget target;
   target.scale = param.grad_scale / Divisor(param, view, labels);
   target.use_ignore = param.use_ignore;
@@ -43,11 +45,14 @@ SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param, const Softmax
   return target;
 }
 
-SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, const TBlob& label) {
+SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxView& view,
+                                const TBlob& label) {
   SoftmaxTarget target = MakeUncountedTarget(param, view, label.Size());
   // Counts with ignore_label even if use_ignore is off, as MXNet does.
   if (param.normalization == kSoftmaxValid) {
-    target.scale = param.grad_scale / static_cast<double>(std::max<int64_t>(1, CountValid(label, static_cast<int64_t>(param.ignore_label))));
+    target.scale =
+        param.grad_scale / static_cast<double>(std::max<int64_t>(
+                               1, CountValid(label, static_cast<int64_t>(param.ignore_label))));
   }
   return target;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by all kernels of SoftmaxOutput's backward pass: labels, divisor and the target that is
 // subtracted from the probabilities.
@@ -18,13 +19,20 @@ struct LabelReader {
   explicit LabelReader(const TBlob& label) : data(label.data), type(label.type) {}
   MXTRAIN_HD double operator()(int64_t i) const {
     switch (type) {
-      case DType::kFloat32: return At<float>(i);
-      case DType::kFloat64: return At<double>(i);
-      case DType::kFloat16: return At<float16>(i);
-      case DType::kBfloat16: return At<bfloat16>(i);
-      case DType::kUint8: return At<uint8_t>(i);
-      case DType::kInt32: return At<int32_t>(i);
-      default: return At<int64_t>(i);
+      case DType::kFloat32:
+        return At<float>(i);
+      case DType::kFloat64:
+        return At<double>(i);
+      case DType::kFloat16:
+        return At<float16>(i);
+      case DType::kBfloat16:
+        return At<bfloat16>(i);
+      case DType::kUint8:
+        return At<uint8_t>(i);
+      case DType::kInt32:
+        return At<int32_t>(i);
+      default:
+        return At<int64_t>(i);
     }
   }
   MXTRAIN_HD int64_t Class(int64_t i) const { return static_cast<int64_t>((*this)(i)); }
@@ -43,10 +51,12 @@ struct SoftmaxTarget {
   bool use_ignore = false;
   int64_t ignore = -1;
 };
-SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, const TBlob& label);
+SoftmaxTarget MakeSoftmaxTarget(const SoftmaxOutputParam& param, const SoftmaxView& view,
+                                const TBlob& label);
 // The same without looking at the labels, of which there are `labels`: with normalization valid,
 // `scale` must still be divided by the number of valid ones, or 1.
-MXTRAIN_API SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param, const SoftmaxView& view, int64_t labels);
+MXTRAIN_API SoftmaxTarget MakeUncountedTarget(const SoftmaxOutputParam& param,
+                                              const SoftmaxView& view, int64_t labels);
 
 // p dL/dp for the term L = w (1 - p)^gamma (-log p) of one class.
 class SoftmaxTerm {

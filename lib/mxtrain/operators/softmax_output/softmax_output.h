@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // SoftmaxOutput: softmax in forward; the gradient of the cross-entropy with `label` in backward,
 // ignoring the head gradient. The loss itself is never computed. Inputs data and label; label has
@@ -39,11 +40,16 @@ class SoftmaxOutputProperty final : public PropertyWithParam<SoftmaxOutputParam>
   std::string TypeString() const override { return "SoftmaxOutput"; }
   // Parameters unknown to MXNet are omitted unless set: it rejects unknown ones.
   Kwargs GetParams() const override;
-  std::string Description() const override { return "softmax with the gradient of the cross-entropy: the head of a classifier"; }
+  std::string Description() const override {
+    return "softmax with the gradient of the cross-entropy: the head of a classifier";
+  }
   std::vector<std::string> ListArguments() const override { return {"data", "label"}; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out, std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out, std::vector<DType>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
   bool HasGradient(int argument) const override { return argument == 0; }
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }

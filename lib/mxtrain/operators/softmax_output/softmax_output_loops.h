@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // SoftmaxOutput, written once for both devices: Device is OnCpu or OnGpu.
 #include <memory>
@@ -25,7 +26,8 @@ struct FromClasses {
   const T *p, *head;
   const double* valid;
   MXTRAIN_HD A operator()(int64_t i) const {
-    const int64_t k = i / view.inner % view.classes, row = i / (view.inner * view.classes) * view.inner + i % view.inner;
+    const int64_t k = i / view.inner % view.classes,
+                  row = i / (view.inner * view.classes) * view.inner + i % view.inner;
     const int64_t chosen = labels.Class(row);
     if (target.use_ignore && chosen == target.ignore) return A(0) * Head(i);
     const double scale = valid ? target.scale / (*valid < 1 ? 1 : *valid) : target.scale;
@@ -47,7 +49,8 @@ struct FromProbabilities {
   }
 };
 
-// The gradient of the weighted and the focal loss, for a team. With a_k = p_k dL_k/dp_k of the terms: t_j a_j - p_j sum_k t_k a_k.
+// The gradient of the weighted and the focal loss, for a team. With a_k = p_k dL_k/dp_k of the
+// terms: t_j a_j - p_j sum_k t_k a_k.
 template <typename T>
 struct WeightedRow {
   SoftmaxPlaces places;
@@ -63,9 +66,13 @@ struct WeightedRow {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t row) const {
     const int64_t chosen = classes ? labels.Class(row) : -1;
-    const double divisor = valid && *valid > 1 ? *valid : 1, scale = classes && target.use_ignore && chosen == target.ignore ? 0 : target.scale / divisor;
+    const double divisor = valid && *valid > 1 ? *valid : 1,
+                 scale = classes && target.use_ignore && chosen == target.ignore
+                             ? 0
+                             : target.scale / divisor;
     double sum = 0;
-    for (int64_t k = team.rank(); k < places.view.classes; k += team.size()) sum += Pull(row, k, chosen);
+    for (int64_t k = team.rank(); k < places.view.classes; k += team.size())
+      sum += Pull(row, k, chosen);
     sum = team.Fold(sum, AddBoth{});
     for (int64_t k = team.rank(); k < places.view.classes; k += team.size()) {
       const int64_t i = places.At(row, k);
@@ -85,39 +92,58 @@ class SoftmaxOutput final : public Operator {
  public:
   SoftmaxOutput(const SoftmaxOutputParam& param, SoftmaxView view) : param_(param), view_(view) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     SwitchFloating(in[0].type, "SoftmaxOutput", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForEachSoftmax(Device{ctx.run_ctx}, view_, SoftmaxRow<T>{{view_}, in[0].dptr<T>(), out[0].dptr<T>(), req[0]});
+      ForEachSoftmax(Device{ctx.run_ctx}, view_,
+                     SoftmaxRow<T>{{view_}, in[0].dptr<T>(), out[0].dptr<T>(), req[0]});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp) return;
     const Device device{ctx.run_ctx};
     const LabelReader labels(in[1]);
     const bool classes = in[1].shape != in_grad[0].shape;
-    const double* valid = classes && param_.normalization == kSoftmaxValid ? CountValid(device, labels, in[1].Size(), ctx.workspace) : nullptr;
+    const double* valid = classes && param_.normalization == kSoftmaxValid
+                              ? CountValid(device, labels, in[1].Size(), ctx.workspace)
+                              : nullptr;
     SwitchFloating(in_grad[0].type, "SoftmaxOutput", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T *p = out[0].dptr<T>(), *head = param_.out_grad ? out_grad[0].dptr<T>() : nullptr;
       if (param_.weighted()) {
-        const SoftmaxTarget target = classes ? MakeUncountedTarget(param_, view_, in[1].Size()) : SoftmaxTarget{.scale = param_.grad_scale};
+        const SoftmaxTarget target = classes ? MakeUncountedTarget(param_, view_, in[1].Size())
+                                             : SoftmaxTarget{.scale = param_.grad_scale};
         const SoftmaxTerm term(param_.class_weights, param_.focal_gamma);
-        ForEachSoftmax(device, view_, WeightedRow<T>{{view_}, target, term, labels, classes, p, head, valid, in_grad[0].dptr<T>(), req[0]});
+        ForEachSoftmax(device, view_,
+                       WeightedRow<T>{{view_},
+                                      target,
+                                      term,
+                                      labels,
+                                      classes,
+                                      p,
+                                      head,
+                                      valid,
+                                      in_grad[0].dptr<T>(),
+                                      req[0]});
       } else if (classes) {
-        MapOn<T>(device, in_grad[0], req[0], FromClasses<T>{view_, MakeUncountedTarget(param_, view_, in[1].Size()), labels, p, head, valid});
+        MapOn<T>(device, in_grad[0], req[0],
+                 FromClasses<T>{view_, MakeUncountedTarget(param_, view_, in[1].Size()), labels, p,
+                                head, valid});
       } else {
-        MapOn<T>(device, in_grad[0], req[0], FromProbabilities<T>{labels, p, head, AccumulatorOf<T>(param_.grad_scale)});
+        MapOn<T>(device, in_grad[0], req[0],
+                 FromProbabilities<T>{labels, p, head, AccumulatorOf<T>(param_.grad_scale)});
       }
     });
   }
 
  private:
-  const double* CountValid(const Device& device, const LabelReader& labels, int64_t count, const TBlob& workspace) const {
+  const double* CountValid(const Device& device, const LabelReader& labels, int64_t count,
+                           const TBlob& workspace) const {
     const IsValid valid{labels, static_cast<int64_t>(param_.ignore_label)};
     return SumTerms<double>(device, Slices(1, count), valid, workspace.dptr<double>());
   }
@@ -127,9 +153,11 @@ class SoftmaxOutput final : public Operator {
 };
 
 template <typename Device>
-Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   const auto& property = static_cast<const SoftmaxOutputProperty&>(base);
-  if (property.param().class_weights.size() > SoftmaxTerm::kMostCarried && request.ctx.type != DeviceType::kCPU) {
+  if (property.param().class_weights.size() > SoftmaxTerm::kMostCarried &&
+      request.ctx.type != DeviceType::kCPU) {
     return Refusal{format("at most {} class_weights only", SoftmaxTerm::kMostCarried)};
   }
   Plan plan = PlainPlan(property, request);
@@ -137,7 +165,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   if (request.needs_backward && property.param().normalization == kSoftmaxValid) {
     plan.backward_workspace = BytesOfSum<double>(Slices(1, request.in[1].shape.Size()));
   }
-  plan.make = [param = property.param(), view = property.View(request.in[0].shape)] { return std::make_unique<SoftmaxOutput<Device>>(param, view); };
+  plan.make = [param = property.param(), view = property.View(request.in[0].shape)] {
+    return std::make_unique<SoftmaxOutput<Device>>(param, view);
+  };
   return plan;
 }
 

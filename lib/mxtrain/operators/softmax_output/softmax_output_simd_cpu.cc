@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The float32 kernel of SoftmaxOutput with class indices as labels, the usual case in training.
 // Compiled once per instruction set; the best supported set is selected at run time.
 #undef HWY_TARGET_INCLUDE
@@ -42,7 +43,8 @@ void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t classes) {
 
 // Softmax over `classes` numbers with stride `inner`, at the positions [begin, end) of one sample.
 // y may be x.
-void SoftmaxColumns(const float* x, float* y, int64_t classes, int64_t inner, int64_t begin, int64_t end) {
+void SoftmaxColumns(const float* x, float* y, int64_t classes, int64_t inner, int64_t begin,
+                    int64_t end) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = begin;
@@ -56,12 +58,14 @@ void SoftmaxColumns(const float* x, float* y, int64_t classes, int64_t inner, in
       sum = hn::Add(sum, e);
     }
     const auto scale = hn::Div(hn::Set(d, 1.0f), sum);
-    for (int64_t k = 0; k < classes; ++k) hn::StoreU(hn::Mul(hn::LoadU(d, y + k * inner + i), scale), d, y + k * inner + i);
+    for (int64_t k = 0; k < classes; ++k)
+      hn::StoreU(hn::Mul(hn::LoadU(d, y + k * inner + i), scale), d, y + k * inner + i);
   }
   for (; i < end; ++i) {
     float largest = x[i], sum = 0;
     for (int64_t k = 1; k < classes; ++k) largest = std::max(largest, x[k * inner + i]);
-    for (int64_t k = 0; k < classes; ++k) sum += y[k * inner + i] = std::exp(x[k * inner + i] - largest);
+    for (int64_t k = 0; k < classes; ++k)
+      sum += y[k * inner + i] = std::exp(x[k * inner + i] - largest);
     for (int64_t k = 0; k < classes; ++k) y[k * inner + i] /= sum;
   }
 }
@@ -86,10 +90,11 @@ namespace {
 
 class SoftmaxOutputSimd final : public Operator {
  public:
-  SoftmaxOutputSimd(const SoftmaxOutputParam& param, SoftmaxView view) : param_(param), view_(view) {}
+  SoftmaxOutputSimd(const SoftmaxOutputParam& param, SoftmaxView view)
+      : param_(param), view_(view) {}
 
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req, std::span<const TBlob> out,
-               std::span<const TBlob>) override {
+  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
+               std::span<const TBlob> out, std::span<const TBlob>) override {
     if (req[0] == OpReqType::kNullOp || view_.classes == 0) return;
     const float* x = in[0].dptr<float>();
     float* y = out[0].dptr<float>();
@@ -98,13 +103,15 @@ class SoftmaxOutputSimd final : public Operator {
       if (view_.inner == 1) {
         HWY_DYNAMIC_DISPATCH(SoftmaxRows)(x + at, y + at, end - begin, view_.classes);
       } else {
-        HWY_DYNAMIC_DISPATCH(SoftmaxColumns)(x + at, y + at, view_.classes, view_.inner, begin, end);
+        HWY_DYNAMIC_DISPATCH(SoftmaxColumns)
+        (x + at, y + at, view_.classes, view_.inner, begin, end);
       }
     });
   }
 
-  void Backward(const OpContext&, std::span<const TBlob>, std::span<const TBlob> in, std::span<const TBlob> out,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const OpContext&, std::span<const TBlob>, std::span<const TBlob> in,
+                std::span<const TBlob> out, std::span<const OpReqType> req,
+                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
     const SoftmaxTarget target = MakeSoftmaxTarget(param_, view_, in[1]);
     const LabelReader labels(in[1]);
     const float* p = out[0].dptr<float>();
@@ -118,7 +125,8 @@ class SoftmaxOutputSimd final : public Operator {
             GradientOfRow<accumulate()>(p + row, grad + row, labels.Class(sample + r), target);
           }
         } else {
-          GradientOfColumns<accumulate()>(p + at, grad + at, labels, sample * view_.inner, begin, end, target);
+          GradientOfColumns<accumulate()>(p + at, grad + at, labels, sample * view_.inner, begin,
+                                          end, target);
         }
       });
     });
@@ -129,11 +137,13 @@ class SoftmaxOutputSimd final : public Operator {
   // else for the positions [begin, end) of one sample.
   template <typename F>
   void ForEachPiece(F f) const {
-    const int64_t grain = std::max<int64_t>(16, kParallelGrain / 4 / std::max<int64_t>(1, view_.classes));
+    const int64_t grain =
+        std::max<int64_t>(16, kParallelGrain / 4 / std::max<int64_t>(1, view_.classes));
     ParallelFor(view_.outer * view_.inner, grain, [&](int64_t begin, int64_t end) {
       if (view_.inner == 1) return f(begin, 0, end - begin);
       while (begin < end) {
-        const int64_t sample = begin / view_.inner, stop = std::min(end, (sample + 1) * view_.inner);
+        const int64_t sample = begin / view_.inner,
+                      stop = std::min(end, (sample + 1) * view_.inner);
         f(sample, begin - sample * view_.inner, stop - sample * view_.inner);
         begin = stop;
       }
@@ -141,17 +151,21 @@ class SoftmaxOutputSimd final : public Operator {
   }
 
   template <bool kAccumulate>
-  void GradientOfRow(const float* p, float* grad, int64_t chosen, const SoftmaxTarget& target) const {
-    const float scale = target.use_ignore && chosen == target.ignore ? 0.0f : static_cast<float>(target.scale);
+  void GradientOfRow(const float* p, float* grad, int64_t chosen,
+                     const SoftmaxTarget& target) const {
+    const float scale =
+        target.use_ignore && chosen == target.ignore ? 0.0f : static_cast<float>(target.scale);
     const float on = static_cast<float>(target.on), off = static_cast<float>(target.off);
     const bool inside = chosen >= 0 && chosen < view_.classes;
     const float before = kAccumulate && inside ? grad[chosen] : 0.0f;
-    for (int64_t k = 0; k < view_.classes; ++k) grad[k] = (kAccumulate ? grad[k] : 0.0f) + scale * (p[k] - off);
+    for (int64_t k = 0; k < view_.classes; ++k)
+      grad[k] = (kAccumulate ? grad[k] : 0.0f) + scale * (p[k] - off);
     if (inside) grad[chosen] = before + scale * (p[chosen] - on);
   }
 
   template <bool kAccumulate>
-  void GradientOfColumns(const float* p, float* grad, const LabelReader& labels, int64_t first_label, int64_t begin, int64_t end,
+  void GradientOfColumns(const float* p, float* grad, const LabelReader& labels,
+                         int64_t first_label, int64_t begin, int64_t end,
                          const SoftmaxTarget& target) const {
     constexpr int64_t kBlock = 256;
     int32_t chosen[kBlock];
@@ -162,7 +176,8 @@ class SoftmaxOutputSimd final : public Operator {
       for (int64_t i = 0; i < size; ++i) {
         const int64_t label = labels.Class(first_label + begin + i);
         chosen[i] = label >= 0 && label < view_.classes ? static_cast<int32_t>(label) : -1;
-        scale[i] = target.use_ignore && label == target.ignore ? 0.0f : static_cast<float>(target.scale);
+        scale[i] =
+            target.use_ignore && label == target.ignore ? 0.0f : static_cast<float>(target.scale);
       }
       for (int64_t k = 0; k < view_.classes; ++k) {
         const int64_t at = k * view_.inner + begin;
@@ -178,12 +193,15 @@ class SoftmaxOutputSimd final : public Operator {
   SoftmaxView view_;
 };
 
-Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request, Backend&) {
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
   const auto& property = static_cast<const SoftmaxOutputProperty&>(base);
   if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
-  if (request.out_req[0] == OpReqType::kAddTo) return Refusal{"kAddTo of the output is not supported"};
+  if (request.out_req[0] == OpReqType::kAddTo)
+    return Refusal{"kAddTo of the output is not supported"};
   if (request.in[1].shape == request.in[0].shape) return Refusal{"class indices as labels only"};
-  if (property.param().weighted()) return Refusal{"class_weights and focal_gamma are not supported"};
+  if (property.param().weighted())
+    return Refusal{"class_weights and focal_gamma are not supported"};
   if (property.param().out_grad) return Refusal{"out_grad is not supported"};
   Plan plan = PlainPlan(property, request);
   plan.cost += 0.5 * static_cast<double>(request.in[0].shape.Size());

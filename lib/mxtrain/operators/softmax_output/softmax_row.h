@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One of many softmaxes, for a team. Written once for both devices.
 #include <cmath>
@@ -11,7 +12,9 @@ namespace mxtrain {
 // The offsets of softmax `row` in an array [outer, classes, inner].
 struct SoftmaxPlaces {
   SoftmaxView view;
-  MXTRAIN_HD int64_t First(int64_t row) const { return row / view.inner * view.classes * view.inner + row % view.inner; }
+  MXTRAIN_HD int64_t First(int64_t row) const {
+    return row / view.inner * view.classes * view.inner + row % view.inner;
+  }
   MXTRAIN_HD int64_t At(int64_t row, int64_t k) const { return First(row) + k * view.inner; }
 };
 
@@ -25,11 +28,14 @@ struct SoftmaxRow {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t row) const {
     using A = AccumulatorOf<T>;
-    const int64_t classes = places.view.classes, first = places.First(row), step = places.view.inner;
+    const int64_t classes = places.view.classes, first = places.First(row),
+                  step = places.view.inner;
     A largest = -std::numeric_limits<A>::infinity(), sum = 0;
-    for (int64_t k = team.rank(); k < classes; k += team.size()) largest = LargerOf()(largest, A(x[first + k * step]));
+    for (int64_t k = team.rank(); k < classes; k += team.size())
+      largest = LargerOf()(largest, A(x[first + k * step]));
     largest = team.Fold(largest, LargerOf{});
-    for (int64_t k = team.rank(); k < classes; k += team.size()) sum += std::exp(A(x[first + k * step]) - largest);
+    for (int64_t k = team.rank(); k < classes; k += team.size())
+      sum += std::exp(A(x[first + k * step]) - largest);
     sum = team.Fold(sum, AddBoth{});
     for (int64_t k = team.rank(); k < classes; k += team.size()) {
       const int64_t i = first + k * step;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/transpose/transpose.h"
 
 #include <algorithm>
@@ -15,12 +16,14 @@ Order OrderOf(const TransposeParam& param, const TShape& shape) {
     return order;
   }
   if (param.axes.ndim() != ndim) {
-    Throw(ErrorKind::kConfig, "transpose: axes = {} must contain each axis of shape {} once", param.axes.ToTuple(), shape.ToString());
+    Throw(ErrorKind::kConfig, "transpose: axes = {} must contain each axis of shape {} once",
+          param.axes.ToTuple(), shape.ToString());
   }
   for (int i = 0; i < ndim; ++i) {
     order.axis[i] = CheckAxis(param.axes[i], shape, "transpose");
     if (std::find(order.axis, order.axis + i, order.axis[i]) != order.axis + i) {
-      Throw(ErrorKind::kConfig, "transpose: axes = {} must contain each axis of shape {} once", param.axes.ToTuple(), shape.ToString());
+      Throw(ErrorKind::kConfig, "transpose: axes = {} must contain each axis of shape {} once",
+            param.axes.ToTuple(), shape.ToString());
     }
   }
   return order;
@@ -29,7 +32,8 @@ Order OrderOf(const TransposeParam& param, const TShape& shape) {
 Order OrderOf(const SwapAxisParam& param, const TShape& shape) {
   Order order;
   for (int i = 0; i < shape.ndim(); ++i) order.axis[i] = i;
-  std::swap(order.axis[CheckAxis(param.dim1, shape, "SwapAxis")], order.axis[CheckAxis(param.dim2, shape, "SwapAxis")]);
+  std::swap(order.axis[CheckAxis(param.dim1, shape, "SwapAxis")],
+            order.axis[CheckAxis(param.dim2, shape, "SwapAxis")]);
   return order;
 }
 

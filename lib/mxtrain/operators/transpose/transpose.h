@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Permutes axes: transpose (axes; none: all reversed) and SwapAxis (swapaxes: swaps dim1 and dim2).
 #include "mxtrain/operator/simple_op.h"

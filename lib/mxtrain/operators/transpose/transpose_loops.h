@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// transpose and SwapAxis as copies between views, written once for both devices: Device is OnCpu or OnGpu.
+// transpose and SwapAxis as copies between views, written once for both devices: Device is OnCpu or
+// OnGpu.
 #include "mxtrain/operator/strided_view.h"
 #include "mxtrain/operators/transpose/transpose.h"
 
@@ -11,7 +13,8 @@ StridedView ViewOf(const TShape& data, const EnvArguments& env) {
   const Order order = OrderOf(env.As<Param>(), data);
   const StridedView whole = StridedView::Whole(data);
   StridedView view;
-  for (int i = 0; i < data.ndim(); ++i) view.Add(whole.dim[order.axis[i]], whole.stride[order.axis[i]]);
+  for (int i = 0; i < data.ndim(); ++i)
+    view.Add(whole.dim[order.axis[i]], whole.stride[order.axis[i]]);
   return view;
 }
 
@@ -20,7 +23,8 @@ void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType re
   CopyFromView(Device{ctx}, req, src, ViewOf<Param>(src.shape, env), *ret);
 }
 template <typename Device, typename Param>
-void Backward(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Backward(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req,
+              RunContext ctx) {
   CopyToView(Device{ctx}, req, head.data, ViewOf<Param>(in_grad->shape, env), *in_grad);
 }
 

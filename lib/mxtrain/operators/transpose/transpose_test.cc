@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
 #include "tests/support/operator_case.h"
@@ -12,7 +13,8 @@ Values Permuted(const Values& x, const TShape& shape, const std::vector<int>& or
   for (size_t at = 0; at < x.size(); ++at) {
     std::vector<int64_t> index(order.size());
     int64_t rest = static_cast<int64_t>(at);
-    for (size_t i = order.size(); i-- > 0; rest /= shape[static_cast<int>(i)]) index[i] = rest % shape[static_cast<int>(i)];
+    for (size_t i = order.size(); i-- > 0; rest /= shape[static_cast<int>(i)])
+      index[i] = rest % shape[static_cast<int>(i)];
     int64_t place = 0;
     for (const int axis : order) place = place * shape[axis] + index[static_cast<size_t>(axis)];
     y[static_cast<size_t>(place)] = x[at];
@@ -20,14 +22,17 @@ Values Permuted(const Values& x, const TShape& shape, const std::vector<int>& or
   return y;
 }
 
-void Examine(const std::string& op, const Kwargs& kwargs, const TShape& shape, const std::vector<int>& order) {
+void Examine(const std::string& op, const Kwargs& kwargs, const TShape& shape,
+             const std::vector<int>& order) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {}", op, shape.ToString());
   c.kwargs = kwargs;
   c.shapes = {shape};
   c.inputs = {Uniform(-2, 2)};
-  c.forward = [=](const Arrays& in, const Arrays&) { return Arrays{Permuted(in[0], shape, order)}; };
+  c.forward = [=](const Arrays& in, const Arrays&) {
+    return Arrays{Permuted(in[0], shape, order)};
+  };
   c.types = kAllFloatingTypes;
   c.tolerance = {0, "a copy"};
   c.must_accept = {"simple"};
@@ -68,11 +73,14 @@ TEST_CASE("transpose: axes that are not a permutation") {
     std::vector<TShape> in = {TShape{2, 3, 4}}, out(1), aux;
     TestRegistry().Create(op, kwargs)->InferShape(&in, &out, &aux);
   };
-  CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1)"}}), "transpose: axes = (0, 1) must contain each axis of shape [2, 3, 4] once");
+  CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1)"}}),
+                    "transpose: axes = (0, 1) must contain each axis of shape [2, 3, 4] once");
   CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1, -2)"}}),
                     "transpose: axes = (0, 1, -2) must contain each axis of shape [2, 3, 4] once");
-  CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1, 3)"}}), "transpose: axis 3 is out of range for shape [2, 3, 4]");
-  CHECK_THROWS_WITH(infer("SwapAxis", {{"dim1", "3"}}), "SwapAxis: axis 3 is out of range for shape [2, 3, 4]");
+  CHECK_THROWS_WITH(infer("transpose", {{"axes", "(0, 1, 3)"}}),
+                    "transpose: axis 3 is out of range for shape [2, 3, 4]");
+  CHECK_THROWS_WITH(infer("SwapAxis", {{"dim1", "3"}}),
+                    "SwapAxis: axis 3 is out of range for shape [2, 3, 4]");
 }
 
 }  // namespace

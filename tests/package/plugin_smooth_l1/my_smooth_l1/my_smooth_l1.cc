@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // smooth_l1 as an out-of-tree plug-in: the functions, and one entry that makes an NDArray function
 // and a Symbol operator of them.
 #include "mxtrain/operator/kernel.h"
@@ -17,10 +18,13 @@ void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType re
   });
 }
 
-void Backward(const OutputGrad& out_grad, const Input0& in, const EnvArguments& env, TBlob* in_grad, OpReqType req, RunContext ctx) {
+void Backward(const OutputGrad& out_grad, const Input0& in, const EnvArguments& env, TBlob* in_grad,
+              OpReqType req, RunContext ctx) {
   const float s2 = static_cast<float>(env.scalar * env.scalar);
   const float *x = in.data.dptr<float>(), *g = out_grad.data.dptr<float>();
-  Map<float>(ctx, *in_grad, req, [=](int64_t i) { return g[i] * (x[i] > 1 / s2 ? 1 : x[i] < -1 / s2 ? -1 : s2 * x[i]); });
+  Map<float>(ctx, *in_grad, req, [=](int64_t i) {
+    return g[i] * (x[i] > 1 / s2 ? 1 : x[i] < -1 / s2 ? -1 : s2 * x[i]);
+  });
 }
 
 }  // namespace

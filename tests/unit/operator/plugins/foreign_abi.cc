@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plug-in built with other headers.
 #include "mxtrain/operator/registry.h"
 

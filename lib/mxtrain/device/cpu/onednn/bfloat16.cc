@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
 
 #include "mxtrain/base/format.h"
-#include "mxtrain/device/cpu/onednn/internal.h"
+#include "mxtrain/device/cpu/onednn/internal/call.h"
 
 namespace mxtrain {
 
@@ -12,8 +13,10 @@ constexpr bool MultipliesBfloat16(dnnl::cpu_isa isa) {
   constexpr unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
   return (static_cast<unsigned>(isa) & wanted) == wanted;
 }
-static_assert(MultipliesBfloat16(dnnl::cpu_isa::avx512_core_bf16) && MultipliesBfloat16(dnnl::cpu_isa::avx512_core_amx));
-static_assert(!MultipliesBfloat16(dnnl::cpu_isa::avx512_core_vnni) && !MultipliesBfloat16(dnnl::cpu_isa::avx2));
+static_assert(MultipliesBfloat16(dnnl::cpu_isa::avx512_core_bf16) &&
+              MultipliesBfloat16(dnnl::cpu_isa::avx512_core_amx));
+static_assert(!MultipliesBfloat16(dnnl::cpu_isa::avx512_core_vnni) &&
+              !MultipliesBfloat16(dnnl::cpu_isa::avx2));
 static_assert(MultipliesBfloat16(dnnl::cpu_isa{0x1ef}) &&
               MultipliesBfloat16(dnnl::cpu_isa{0x1fef}));  // version 3's avx512_core_fp16, amx_fp16
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether this machine computes in bfloat16 faster than in float32.
 #include <string>

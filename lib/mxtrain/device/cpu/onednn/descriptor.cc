@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "mxtrain/device/cpu/onednn/internal.h"
+#include "mxtrain/device/cpu/onednn/internal/call.h"
 
 namespace mxtrain::onednn {
 namespace {
@@ -8,17 +9,21 @@ namespace {
 // The arguments of the library call are built once; a run only changes pointers.
 class BoundPrimitive final : public Primitive {
  public:
-  explicit BoundPrimitive(const Descriptor::Impl& impl) : primitive_(impl.pd.get()), stream_(impl.engine) {
+  explicit BoundPrimitive(const Descriptor::Impl& impl)
+      : primitive_(impl.pd.get()), stream_(impl.engine) {
     AddArgument(Arg::kScratchpad, impl.pd.scratchpad_desc(), impl.engine);
-    for (const auto& [arg, argument] : impl.arguments) AddArgument(arg, argument.memory, impl.engine);
+    for (const auto& [arg, argument] : impl.arguments)
+      AddArgument(arg, argument.memory, impl.engine);
     AddArgument(Arg::kWorkspace, impl.pd.query_md(dnnl::query::workspace_md), impl.engine);
   }
 
   void Execute(std::span<const Binding> bindings) override {
     for (const Binding& binding : bindings) Bind(binding);
-    const dnnl_status_t status =
-        dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
-    if (status != dnnl_success) Throw(ErrorKind::kBug, "oneDNN could not run a primitive: status {}", static_cast<int>(status));
+    const dnnl_status_t status = dnnl_primitive_execute(
+        primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+    if (status != dnnl_success)
+      Throw(ErrorKind::kBug, "oneDNN could not run a primitive: status {}",
+            static_cast<int>(status));
   }
 
  private:
@@ -98,13 +103,16 @@ dnnl::primitive_attr Attributes(bool accumulate, const Bounds& bounds) {
   return attributes;
 }
 
-Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_desc_base pd, std::span<const ArrayArg> args) {
+Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_desc_base pd,
+                std::span<const ArrayArg> args) {
   auto impl = std::make_shared<Descriptor::Impl>();
   for (const ArrayArg& a : args) {
     Memory memory = pd.query_md(dnnl::query::exec_arg_md, ArgNumber(a.arg));
     // Batch normalization does not describe its scale and shift.
     if (memory.get_size() == 0 && a.array.layout) memory = MemoryOf(a.array, a.groups);
-    const std::optional<Layout> layout = a.array.layout ? a.array.layout : onednn::LayoutOf(memory, a.array.shape, a.groups, backend);
+    const std::optional<Layout> layout =
+        a.array.layout ? a.array.layout
+                       : onednn::LayoutOf(memory, a.array.shape, a.groups, backend);
     if (!layout) return Refusal{"oneDNN chose a layout that is not supported here"};
     impl->arguments[a.arg] = {*layout, memory};
   }
@@ -129,7 +137,9 @@ int64_t Descriptor::workspace_bytes() const {
 Speed Descriptor::speed() const {
   const std::string name = impl_->pd.impl_info_str();  // "jit:avx2"
   if (name.find("gemm") != std::string::npos) return Speed::kGemm;
-  return name.find("ref") != std::string::npos || name.find("simple") != std::string::npos ? Speed::kReference : Speed::kDirect;
+  return name.find("ref") != std::string::npos || name.find("simple") != std::string::npos
+             ? Speed::kReference
+             : Speed::kDirect;
 }
 
 std::unique_ptr<Primitive> Descriptor::Make() const {

@@ -1,4 +1,5 @@
-#include "mxtrain/device/cpu/onednn/internal.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/device/cpu/onednn/internal/call.h"
 
 namespace mxtrain::onednn {
 namespace {
@@ -22,24 +23,31 @@ std::vector<ArrayArg> WithBias(std::vector<ArrayArg> args, const InnerProduct& p
 
 Result InnerProductForward(Backend& backend, const InnerProduct& p) {
   return Build(backend, [&](const dnnl::engine& engine) {
-    return Describe(backend, engine,
-                    library::Forward(LibraryOf(p), p.training ? prop_kind::forward_training : prop_kind::forward_inference,
-                                     Attributes(p.accumulate, p.bounds), engine),
-                    WithBias({{Arg::kSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDst, p.dst}}, p, Arg::kBias));
+    return Describe(
+        backend, engine,
+        library::Forward(LibraryOf(p),
+                         p.training ? prop_kind::forward_training : prop_kind::forward_inference,
+                         Attributes(p.accumulate, p.bounds), engine),
+        WithBias({{Arg::kSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDst, p.dst}}, p,
+                 Arg::kBias));
   });
 }
 
 Result InnerProductBackwardData(Backend& backend, const InnerProduct& p) {
   return Build(backend, [&](const dnnl::engine& engine) {
-    return Describe(backend, engine, library::BackwardData(LibraryOf(p), Attributes(), engine),
-                    std::vector<ArrayArg>{{Arg::kDiffSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDiffDst, p.dst}});
+    return Describe(
+        backend, engine, library::BackwardData(LibraryOf(p), Attributes(), engine),
+        std::vector<ArrayArg>{
+            {Arg::kDiffSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDiffDst, p.dst}});
   });
 }
 
 Result InnerProductBackwardWeights(Backend& backend, const InnerProduct& p) {
   return Build(backend, [&](const dnnl::engine& engine) {
-    return Describe(backend, engine, library::BackwardWeights(LibraryOf(p), Attributes(), engine),
-                    WithBias({{Arg::kSrc, p.src}, {Arg::kDiffWeights, p.weights}, {Arg::kDiffDst, p.dst}}, p, Arg::kDiffBias));
+    return Describe(
+        backend, engine, library::BackwardWeights(LibraryOf(p), Attributes(), engine),
+        WithBias({{Arg::kSrc, p.src}, {Arg::kDiffWeights, p.weights}, {Arg::kDiffDst, p.dst}}, p,
+                 Arg::kDiffBias));
   });
 }
 

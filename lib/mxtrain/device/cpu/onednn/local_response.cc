@@ -1,4 +1,5 @@
-#include "mxtrain/device/cpu/onednn/internal.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/device/cpu/onednn/internal/call.h"
 
 namespace mxtrain::onednn {
 namespace {
@@ -8,7 +9,8 @@ library::LocalResponse LibraryOf(const LocalResponse& l) {
 }
 
 library::PrimitiveDesc ForwardOf(const LocalResponse& l, const dnnl::engine& engine) {
-  const dnnl::prop_kind kind = l.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  const dnnl::prop_kind kind =
+      l.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   return library::Forward(LibraryOf(l), kind, Attributes(), engine);
 }
 
@@ -16,14 +18,17 @@ library::PrimitiveDesc ForwardOf(const LocalResponse& l, const dnnl::engine& eng
 
 Result LocalResponseForward(Backend& backend, const LocalResponse& l) {
   return Build(backend, [&](const dnnl::engine& engine) {
-    return Describe(backend, engine, ForwardOf(l, engine), std::vector<ArrayArg>{{Arg::kSrc, l.data}, {Arg::kDst, l.data}});
+    return Describe(backend, engine, ForwardOf(l, engine),
+                    std::vector<ArrayArg>{{Arg::kSrc, l.data}, {Arg::kDst, l.data}});
   });
 }
 
 Result LocalResponseBackward(Backend& backend, const LocalResponse& l) {
   return Build(backend, [&](const dnnl::engine& engine) {
-    return Describe(backend, engine, library::Backward(LibraryOf(l), ForwardOf(l, engine), Attributes(), engine),
-                    std::vector<ArrayArg>{{Arg::kSrc, l.data}, {Arg::kDiffDst, l.data}, {Arg::kDiffSrc, l.data}});
+    return Describe(backend, engine,
+                    library::Backward(LibraryOf(l), ForwardOf(l, engine), Attributes(), engine),
+                    std::vector<ArrayArg>{
+                        {Arg::kSrc, l.data}, {Arg::kDiffDst, l.data}, {Arg::kDiffSrc, l.data}});
   });
 }
 

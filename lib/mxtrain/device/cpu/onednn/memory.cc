@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
 
-#include "mxtrain/device/cpu/onednn/internal.h"
+#include "mxtrain/device/cpu/onednn/internal/call.h"
 
 namespace mxtrain::onednn {
 namespace {
@@ -32,7 +33,8 @@ StridedLayout StridedLayoutOf(const Blocking& blocking) {
 bool MergeGroups(const Blocking& blocking, StridedLayout* strided) {
   const bool depthwise = blocking.padded[1] == 1;
   if (!depthwise) {
-    if (blocking.padded[1] != blocking.dims[1] || blocking.padded[0] != blocking.dims[0]) return false;
+    if (blocking.padded[1] != blocking.dims[1] || blocking.padded[0] != blocking.dims[0])
+      return false;
     if (strided->stride[0] != strided->outer[1] * strided->stride[1]) return false;
     for (const auto& b : strided->blocks) {
       if (b.axis == 0) return false;
@@ -56,7 +58,8 @@ std::vector<int> OrderOf(const StridedLayout& strided) {
   for (int i = 0; i < n; ++i) {
     if (strided.outer[i] != 1) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strided.stride[a] > strided.stride[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return strided.stride[a] > strided.stride[b]; });
   for (int i = 0; i < n; ++i) {
     if (strided.outer[i] != 1) continue;
     auto at = i == 0 ? order.begin() : std::find(order.begin(), order.end(), i - 1) + 1;
@@ -84,7 +87,8 @@ const BlockedLayout& Blocked(Layout layout) {
 }
 
 // Strides of a dense array with `innermost` elements inside the blocks.
-library::Dims StridesOf(const std::vector<int>& order, int64_t innermost, const library::Dims& padded, const std::vector<int64_t>& block) {
+library::Dims StridesOf(const std::vector<int>& order, int64_t innermost,
+                        const library::Dims& padded, const std::vector<int64_t>& block) {
   library::Dims strides(padded.size());
   int64_t stride = innermost;
   for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
@@ -121,7 +125,8 @@ Memory MemoryOf(const Array& array, int64_t groups) {
     for (int i = 0; i < layout.ndim(); ++i) order[i + shift] = layout.order()[i] + shift;
     // Depthwise weights are blocked along the groups, others along the outputs of a group.
     const bool depthwise = shift && dims[1] == 1;
-    for (const auto& b : layout.blocks()) blocks.push_back({depthwise && b.axis == 0 ? 0 : b.axis + shift, b.size});
+    for (const auto& b : layout.blocks())
+      blocks.push_back({depthwise && b.axis == 0 ? 0 : b.axis + shift, b.size});
     // In our layout groups and outputs are one axis; when split, the groups are directly around the
     // outputs.
     if (shift) {
@@ -136,11 +141,14 @@ Memory MemoryOf(const Array& array, int64_t groups) {
     innermost *= b.size;
   }
   library::Dims padded = dims;
-  for (size_t i = 0; i < padded.size(); ++i) padded[i] = (dims[i] + block[i] - 1) / block[i] * block[i];
-  return library::MemoryOf({dims, padded, StridesOf(order, innermost, padded, block), blocks}, TypeOf(array.type));
+  for (size_t i = 0; i < padded.size(); ++i)
+    padded[i] = (dims[i] + block[i] - 1) / block[i] * block[i];
+  return library::MemoryOf({dims, padded, StridesOf(order, innermost, padded, block), blocks},
+                           TypeOf(array.type));
 }
 
-std::optional<Layout> LayoutOf(const Memory& memory, const TShape& shape, int64_t groups, Backend& backend) {
+std::optional<Layout> LayoutOf(const Memory& memory, const TShape& shape, int64_t groups,
+                               Backend& backend) {
   const std::optional<Blocking> blocking = library::BlockingOf(memory);
   if (!blocking) return std::nullopt;
   StridedLayout strided = StridedLayoutOf(*blocking);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Small owning classes around oneDNN's CPU primitives. No oneDNN type appears here, so differences
 // between its versions stay in this folder.
@@ -60,7 +61,9 @@ class MXTRAIN_API Primitive {
   // Runs on the calling thread's team and returns when the work is done. Every argument of the
   // primitive must be bound; others are ignored. Throws kBug with oneDNN's status.
   virtual void Execute(std::span<const Binding> bindings) = 0;
-  void Execute(std::initializer_list<Binding> bindings) { Execute(std::span(bindings.begin(), bindings.size())); }
+  void Execute(std::initializer_list<Binding> bindings) {
+    Execute(std::span(bindings.begin(), bindings.size()));
+  }
 };
 
 // Quality of an implementation: generated for the layout; a matrix product after a rearrangement;
@@ -86,7 +89,8 @@ using Result = Expected<Descriptor, Refusal>;
 
 // Clamping of results: none, from 0 on, or between 0 and a number.
 struct Bounds {
-  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  float low = -std::numeric_limits<float>::infinity(),
+        high = std::numeric_limits<float>::infinity();
 };
 
 // 2-D convolution, NCHW shapes; weights [O, I/groups, kh, kw]. Dilation 1 is dense, as for the
@@ -105,9 +109,12 @@ struct Convolution {
   // square, 64 to 512 channels); in forward and for the data they would be 4 to 8 times as large.
   bool winograd_weights = false;
 };
-MXTRAIN_API Result ConvolutionForward(Backend& backend, const Convolution& c);          // kSrc kWeights kBias -> kDst
-MXTRAIN_API Result ConvolutionBackwardData(Backend& backend, const Convolution& c);     // kDiffDst kWeights -> kDiffSrc
-MXTRAIN_API Result ConvolutionBackwardWeights(Backend& backend, const Convolution& c);  // kSrc kDiffDst -> kDiffWeights kDiffBias
+MXTRAIN_API Result ConvolutionForward(Backend& backend,
+                                      const Convolution& c);  // kSrc kWeights kBias -> kDst
+MXTRAIN_API Result ConvolutionBackwardData(Backend& backend,
+                                           const Convolution& c);  // kDiffDst kWeights -> kDiffSrc
+MXTRAIN_API Result ConvolutionBackwardWeights(
+    Backend& backend, const Convolution& c);  // kSrc kDiffDst -> kDiffWeights kDiffBias
 
 // dst = src weights^T + bias; src [N, I], weights [O, I], dst [N, O].
 struct InnerProduct {
@@ -138,8 +145,10 @@ struct LocalResponse {
   float alpha = 1e-4f, beta = 0.75f, k = 2;
   bool training = true;
 };
-MXTRAIN_API Result LocalResponseForward(Backend& backend, const LocalResponse& l);   // kSrc -> kDst [kWorkspace]
-MXTRAIN_API Result LocalResponseBackward(Backend& backend, const LocalResponse& l);  // kSrc kDiffDst [kWorkspace] -> kDiffSrc
+MXTRAIN_API Result LocalResponseForward(Backend& backend,
+                                        const LocalResponse& l);  // kSrc -> kDst [kWorkspace]
+MXTRAIN_API Result LocalResponseBackward(
+    Backend& backend, const LocalResponse& l);  // kSrc kDiffDst [kWorkspace] -> kDiffSrc
 
 // The plain layout if the bytes are arranged as in a plain array: nChw8c of [N, 8k, 1, 1] is plain.
 MXTRAIN_API Layout Canonical(const TShape& shape, Layout layout);

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cpu/onednn/version.h"
 
 #include "mxtrain/base/format.h"
-#include "mxtrain/device/cpu/onednn/internal.h"
+#include "mxtrain/device/cpu/onednn/internal/call.h"
 
 namespace mxtrain {
 

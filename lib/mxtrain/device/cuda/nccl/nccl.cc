@@ -1,11 +1,12 @@
-#include "mxtrain/device/cuda/nccl/nccl.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/device/cuda/internal/nccl.h"
 
 #include <dlfcn.h>
 
 #include <optional>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/device/cuda/nccl_version.h"
+#include "mxtrain/device/cuda/internal/nccl_version.h"
 #include "mxtrain/device/gpu_library.h"
 
 namespace mxtrain::cuda {
@@ -23,10 +24,14 @@ std::optional<Nccl> Open() {
   void* library = OpenCudaLibrary(kFile);
   if (!library) return std::nullopt;
   Nccl nccl;
-  const bool whole = Find(library, "ncclGetVersion", &nccl.GetVersion) && Find(library, "ncclGetErrorString", &nccl.GetErrorString) &&
-                     Find(library, "ncclGetLastError", &nccl.GetLastError) && Find(library, "ncclCommInitAll", &nccl.CommInitAll) &&
-                     Find(library, "ncclCommDestroy", &nccl.CommDestroy) && Find(library, "ncclGroupStart", &nccl.GroupStart) &&
-                     Find(library, "ncclGroupEnd", &nccl.GroupEnd) && Find(library, "ncclAllReduce", &nccl.AllReduce);
+  const bool whole = Find(library, "ncclGetVersion", &nccl.GetVersion) &&
+                     Find(library, "ncclGetErrorString", &nccl.GetErrorString) &&
+                     Find(library, "ncclGetLastError", &nccl.GetLastError) &&
+                     Find(library, "ncclCommInitAll", &nccl.CommInitAll) &&
+                     Find(library, "ncclCommDestroy", &nccl.CommDestroy) &&
+                     Find(library, "ncclGroupStart", &nccl.GroupStart) &&
+                     Find(library, "ncclGroupEnd", &nccl.GroupEnd) &&
+                     Find(library, "ncclAllReduce", &nccl.AllReduce);
   return whole ? std::optional(nccl) : std::nullopt;
 }
 
@@ -40,7 +45,8 @@ const Nccl* FindNccl() {
 const Nccl& RequireNccl() {
   if (const Nccl* nccl = FindNccl()) return *nccl;
   Throw(ErrorKind::kDevice,
-        "several GPUs need NCCL 2.13 or later, but {} was not found; install it, or add its folder to MXTRAIN_CUDA_PATH, or use "
+        "several GPUs need NCCL 2.13 or later, but {} was not found; install it, or add its folder "
+        "to MXTRAIN_CUDA_PATH, or use "
         "kvstore.type=local, which is slower",
         kFile);
 }
@@ -49,7 +55,8 @@ void Nccl::Check(ncclResult_t status, const char* call) const {
   if (status == ncclSuccess) return;
   const char* detail = GetLastError(nullptr);
   const bool more = detail && detail[0];
-  Throw(ErrorKind::kDevice, "{} failed: {}{}{}", call, GetErrorString(status), more ? ": " : "", more ? detail : "");
+  Throw(ErrorKind::kDevice, "{} failed: {}{}{}", call, GetErrorString(status), more ? ": " : "",
+        more ? detail : "");
 }
 
 std::string NcclVersion() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All-reduce between the GPUs of one process, by NCCL. One thread issues the collectives of all
 // devices, as a group, so that their order is the same everywhere. The first device uses the
 // caller's stream. Each other device has its own stream, which starts after the caller's and which
@@ -6,8 +7,8 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/communicator.h"
-#include "mxtrain/device/cuda/device_scope.h"
-#include "mxtrain/device/cuda/nccl/nccl.h"
+#include "mxtrain/device/cuda/internal/device_scope.h"
+#include "mxtrain/device/cuda/internal/nccl.h"
 #include "mxtrain/device/cuda/stream.h"
 
 namespace mxtrain {
@@ -31,8 +32,10 @@ ncclDataType_t NcclTypeOf(DType type) {
 // The communicator of each device, in order.
 class NcclGroup {
  public:
-  NcclGroup(const cuda::Nccl& nccl, const std::vector<int>& ids) : nccl_(nccl), members_(ids.size()) {
-    nccl_.Check(nccl_.CommInitAll(members_.data(), static_cast<int>(ids.size()), ids.data()), "ncclCommInitAll");
+  NcclGroup(const cuda::Nccl& nccl, const std::vector<int>& ids)
+      : nccl_(nccl), members_(ids.size()) {
+    nccl_.Check(nccl_.CommInitAll(members_.data(), static_cast<int>(ids.size()), ids.data()),
+                "ncclCommInitAll");
   }
   // Ignores errors: they are those of a failed device.
   ~NcclGroup() {
@@ -41,11 +44,13 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  void AllReduce(std::span<void* const> data, int64_t n, ncclDataType_t type, std::span<const cudaStream_t> streams) const {
+  void AllReduce(std::span<void* const> data, int64_t n, ncclDataType_t type,
+                 std::span<const cudaStream_t> streams) const {
     nccl_.Check(nccl_.GroupStart(), "ncclGroupStart");
     ncclResult_t failed = ncclSuccess;
     for (size_t i = 0; i < members_.size() && failed == ncclSuccess; ++i) {
-      failed = nccl_.AllReduce(data[i], data[i], static_cast<size_t>(n), type, ncclSum, members_[i], streams[i]);
+      failed = nccl_.AllReduce(data[i], data[i], static_cast<size_t>(n), type, ncclSum, members_[i],
+                               streams[i]);
     }
     const ncclResult_t ended = nccl_.GroupEnd();  // also after a failure: the group is open
     nccl_.Check(failed, "ncclAllReduce");
@@ -59,7 +64,8 @@ class NcclGroup {
 
 class NcclCommunicator final : public Communicator {
  public:
-  explicit NcclCommunicator(std::span<const Context> devices) : group_(cuda::RequireNccl(), IdsOf(devices)) {
+  explicit NcclCommunicator(std::span<const Context> devices)
+      : group_(cuda::RequireNccl(), IdsOf(devices)) {
     for (const Context device : devices.subspan(1)) {
       const cuda::DeviceScope scope(device.id);
       Other& other = others_.emplace_back();
@@ -114,6 +120,7 @@ class NcclCommunicator final : public Communicator {
 }  // namespace mxtrain
 
 // The entry point that device/gpu_communicator.cc looks up in the CUDA backend.
-extern "C" MXTRAIN_API mxtrain::Communicator* mxtrain_new_nccl_communicator(std::span<const mxtrain::Context> devices) {
+extern "C" MXTRAIN_API mxtrain::Communicator* mxtrain_new_nccl_communicator(
+    std::span<const mxtrain::Context> devices) {
   return new mxtrain::NcclCommunicator(devices);
 }

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // A build without NCCL's header: no communicator for GPUs (device/gpu_communicator.cc reports it).
-#include "mxtrain/device/cuda/nccl_version.h"
+#include "mxtrain/device/cuda/internal/nccl_version.h"
 
 namespace mxtrain::cuda {
 

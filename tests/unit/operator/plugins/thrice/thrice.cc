@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plug-in that fails halfway: it registers its own operator, then extends one of the plug-in
 // `twice`, and then fails.
 #include "mxtrain/operator/kernel.h"
@@ -15,7 +16,11 @@ void Forward(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, R
 
 MXTRAIN_OPERATOR(thrice, registry) {
   SimpleOp(registry, "thrice").set_function(DeviceType::kCPU, Forward, kInplaceInOut);
-  SimpleOp(registry, "twice").describe("thrice").set_enable_scalar(true, 3).set_resource_request(ResourceRequest::kRandom).add_alias("tris");
+  SimpleOp(registry, "twice")
+      .describe("thrice")
+      .set_enable_scalar(true, 3)
+      .set_resource_request(ResourceRequest::kRandom)
+      .add_alias("tris");
   SimpleOp(registry, "twice").set_function(DeviceType::kCPU, Forward, kInplaceInOut);
 }
 

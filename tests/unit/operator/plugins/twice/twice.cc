@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operator outside the library: out = 2 data.
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/simple_op.h"

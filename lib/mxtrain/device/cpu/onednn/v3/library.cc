@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // oneDNN 3: primitive descriptors are created in one step, and memory descriptors are opaque:
 // created from strides or from a format name, and read by queries.
 #include <string_view>
 
 #include <oneapi/dnnl/dnnl_debug.h>
 
-#include "mxtrain/device/cpu/onednn/library.h"
+#include "mxtrain/device/cpu/onednn/internal/library.h"
 
 namespace mxtrain::onednn::library {
 namespace {
@@ -28,7 +29,8 @@ std::vector<Tag> NamedForms() {
     const std::string_view name = dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(i));
     const size_t ndim = name.find_first_of("0123456789");
     if (ndim == std::string_view::npos || ndim > TShape::kMaxDims) continue;
-    tags.push_back({static_cast<dnnl::memory::format_tag>(i), static_cast<int>(ndim), BlockedLayout::FromName(name)->blocks()});
+    tags.push_back({static_cast<dnnl::memory::format_tag>(i), static_cast<int>(ndim),
+                    BlockedLayout::FromName(name)->blocks()});
   }
   return tags;
 }
@@ -37,7 +39,8 @@ std::vector<Tag> NamedForms() {
 Blocking ReadBlocking(const Memory& memory) {
   Blocking blocking{memory.get_dims(), memory.get_padded_dims(), memory.get_strides(), {}};
   const Dims axes = memory.get_inner_idxs(), sizes = memory.get_inner_blks();
-  for (size_t i = 0; i < axes.size(); ++i) blocking.blocks.push_back({static_cast<int>(axes[i]), sizes[i]});
+  for (size_t i = 0; i < axes.size(); ++i)
+    blocking.blocks.push_back({static_cast<int>(axes[i]), sizes[i]});
   return blocking;
 }
 
@@ -55,14 +58,16 @@ bool SameMemory(const Blocking& a, const Blocking& b) {
 // The first array of these lengths and blocks that matches. Without blocks there is exactly one, by
 // its strides.
 template <typename Wanted>
-std::optional<Memory> FindMemory(const Blocking& blocking, dnnl::memory::data_type type, Wanted&& wanted) {
+std::optional<Memory> FindMemory(const Blocking& blocking, dnnl::memory::data_type type,
+                                 Wanted&& wanted) {
   static const std::vector<Tag> tags = NamedForms();
   if (blocking.blocks.empty()) {
     const Memory memory(blocking.dims, type, blocking.strides);
     return wanted(memory) ? std::optional(memory) : std::nullopt;
   }
   for (const Tag& tag : tags) {
-    if (tag.ndim != static_cast<int>(blocking.dims.size()) || tag.blocks != blocking.blocks) continue;
+    if (tag.ndim != static_cast<int>(blocking.dims.size()) || tag.blocks != blocking.blocks)
+      continue;
     const Memory memory(blocking.dims, type, tag.tag);
     if (wanted(memory)) return memory;
   }
@@ -73,7 +78,8 @@ std::optional<Memory> FindMemory(const Blocking& blocking, dnnl::memory::data_ty
 template <typename Function, typename... Args>
 PrimitiveDesc Create(Function create, const engine& engine, const Args&... args) {
   dnnl_primitive_desc_t pd = nullptr;
-  dnnl::error::wrap_c_api(create(&pd, engine.get(), args...), "could not create a primitive descriptor");
+  dnnl::error::wrap_c_api(create(&pd, engine.get(), args...),
+                          "could not create a primitive descriptor");
   return PrimitiveDesc(pd);
 }
 
@@ -83,73 +89,100 @@ const Dims kNoGaps(2, 0);
 }  // namespace
 
 std::optional<Blocking> BlockingOf(const Memory& memory) {
-  if (memory.get_format_kind() != dnnl::memory::format_kind::blocked || memory.get_submemory_offset() != 0) return std::nullopt;
+  if (memory.get_format_kind() != dnnl::memory::format_kind::blocked ||
+      memory.get_submemory_offset() != 0)
+    return std::nullopt;
   const Blocking blocking = ReadBlocking(memory);
   // Extra flags cannot be queried, but an array with flags never equals one without.
-  const bool bare = FindMemory(blocking, memory.get_data_type(), [&](const Memory& m) { return m == memory; }).has_value();
+  const bool bare = FindMemory(blocking, memory.get_data_type(), [&](const Memory& m) {
+                      return m == memory;
+                    }).has_value();
   return bare ? std::optional(blocking) : std::nullopt;
 }
 
 Memory MemoryOf(const Blocking& blocking, dnnl::memory::data_type type) {
-  const auto lies_so = [&](const Memory& memory) { return SameMemory(ReadBlocking(memory), blocking); };
+  const auto lies_so = [&](const Memory& memory) {
+    return SameMemory(ReadBlocking(memory), blocking);
+  };
   if (std::optional<Memory> memory = FindMemory(blocking, type, lies_so)) return *memory;
-  throw dnnl::error(dnnl_invalid_arguments, "oneDNN has no format name for the blocks of this array");
+  throw dnnl::error(dnnl_invalid_arguments,
+                    "oneDNN has no format name for the blocks of this array");
 }
 
 void AppendEltwise(dnnl::post_ops& post, dnnl::algorithm algorithm, float alpha, float beta) {
   post.append_eltwise(algorithm, alpha, beta);
 }
 
-PrimitiveDesc Forward(const Convolution& c, prop_kind kind, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_convolution_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind), dnnl::convert_to_c(c.algorithm),
-                c.src.get(), c.weights.get(), c.bias.get(), c.dst.get(), c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(),
+PrimitiveDesc Forward(const Convolution& c, prop_kind kind, const primitive_attr& attributes,
+                      const engine& engine) {
+  return Create(dnnl_convolution_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind),
+                dnnl::convert_to_c(c.algorithm), c.src.get(), c.weights.get(), c.bias.get(),
+                c.dst.get(), c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(),
                 attributes.get());
 }
 
-PrimitiveDesc BackwardData(const Convolution& c, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_convolution_backward_data_primitive_desc_create, engine, dnnl::convert_to_c(c.algorithm), c.src.get(), c.weights.get(),
-                c.dst.get(), c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(), nullptr, attributes.get());
-}
-
-PrimitiveDesc BackwardWeights(const Convolution& c, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_convolution_backward_weights_primitive_desc_create, engine, dnnl::convert_to_c(c.algorithm), c.src.get(),
-                c.weights.get(), c.bias.get(), c.dst.get(), c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(), nullptr,
+PrimitiveDesc BackwardData(const Convolution& c, const primitive_attr& attributes,
+                           const engine& engine) {
+  return Create(dnnl_convolution_backward_data_primitive_desc_create, engine,
+                dnnl::convert_to_c(c.algorithm), c.src.get(), c.weights.get(), c.dst.get(),
+                c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(), nullptr,
                 attributes.get());
 }
 
-PrimitiveDesc Forward(const InnerProduct& p, prop_kind kind, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_inner_product_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind), p.src.get(), p.weights.get(),
-                p.bias.get(), p.dst.get(), attributes.get());
-}
-
-PrimitiveDesc BackwardData(const InnerProduct& p, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_inner_product_backward_data_primitive_desc_create, engine, p.src.get(), p.weights.get(), p.dst.get(), nullptr,
+PrimitiveDesc BackwardWeights(const Convolution& c, const primitive_attr& attributes,
+                              const engine& engine) {
+  return Create(dnnl_convolution_backward_weights_primitive_desc_create, engine,
+                dnnl::convert_to_c(c.algorithm), c.src.get(), c.weights.get(), c.bias.get(),
+                c.dst.get(), c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(), nullptr,
                 attributes.get());
 }
 
-PrimitiveDesc BackwardWeights(const InnerProduct& p, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_inner_product_backward_weights_primitive_desc_create, engine, p.src.get(), p.weights.get(), p.bias.get(), p.dst.get(),
-                nullptr, attributes.get());
+PrimitiveDesc Forward(const InnerProduct& p, prop_kind kind, const primitive_attr& attributes,
+                      const engine& engine) {
+  return Create(dnnl_inner_product_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind),
+                p.src.get(), p.weights.get(), p.bias.get(), p.dst.get(), attributes.get());
 }
 
-PrimitiveDesc Forward(const Pooling& p, prop_kind kind, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_pooling_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind), dnnl::convert_to_c(p.algorithm), p.src.get(),
-                p.dst.get(), p.stride.data(), p.kernel.data(), kNoGaps.data(), p.pad_before.data(), p.pad_after.data(), attributes.get());
+PrimitiveDesc BackwardData(const InnerProduct& p, const primitive_attr& attributes,
+                           const engine& engine) {
+  return Create(dnnl_inner_product_backward_data_primitive_desc_create, engine, p.src.get(),
+                p.weights.get(), p.dst.get(), nullptr, attributes.get());
 }
 
-PrimitiveDesc Backward(const Pooling& p, const PrimitiveDesc& forward, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_pooling_backward_primitive_desc_create, engine, dnnl::convert_to_c(p.algorithm), p.src.get(), p.dst.get(),
-                p.stride.data(), p.kernel.data(), kNoGaps.data(), p.pad_before.data(), p.pad_after.data(), forward.get(), attributes.get());
+PrimitiveDesc BackwardWeights(const InnerProduct& p, const primitive_attr& attributes,
+                              const engine& engine) {
+  return Create(dnnl_inner_product_backward_weights_primitive_desc_create, engine, p.src.get(),
+                p.weights.get(), p.bias.get(), p.dst.get(), nullptr, attributes.get());
 }
 
-PrimitiveDesc Forward(const LocalResponse& l, prop_kind kind, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_lrn_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind), kLocalResponse, l.data.get(), l.data.get(),
-                l.size, l.alpha, l.beta, l.k, attributes.get());
+PrimitiveDesc Forward(const Pooling& p, prop_kind kind, const primitive_attr& attributes,
+                      const engine& engine) {
+  return Create(dnnl_pooling_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind),
+                dnnl::convert_to_c(p.algorithm), p.src.get(), p.dst.get(), p.stride.data(),
+                p.kernel.data(), kNoGaps.data(), p.pad_before.data(), p.pad_after.data(),
+                attributes.get());
 }
 
-PrimitiveDesc Backward(const LocalResponse& l, const PrimitiveDesc& forward, const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_lrn_backward_primitive_desc_create, engine, kLocalResponse, l.data.get(), l.data.get(), l.data.get(), l.size, l.alpha,
-                l.beta, l.k, forward.get(), attributes.get());
+PrimitiveDesc Backward(const Pooling& p, const PrimitiveDesc& forward,
+                       const primitive_attr& attributes, const engine& engine) {
+  return Create(dnnl_pooling_backward_primitive_desc_create, engine,
+                dnnl::convert_to_c(p.algorithm), p.src.get(), p.dst.get(), p.stride.data(),
+                p.kernel.data(), kNoGaps.data(), p.pad_before.data(), p.pad_after.data(),
+                forward.get(), attributes.get());
+}
+
+PrimitiveDesc Forward(const LocalResponse& l, prop_kind kind, const primitive_attr& attributes,
+                      const engine& engine) {
+  return Create(dnnl_lrn_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind),
+                kLocalResponse, l.data.get(), l.data.get(), l.size, l.alpha, l.beta, l.k,
+                attributes.get());
+}
+
+PrimitiveDesc Backward(const LocalResponse& l, const PrimitiveDesc& forward,
+                       const primitive_attr& attributes, const engine& engine) {
+  return Create(dnnl_lrn_backward_primitive_desc_create, engine, kLocalResponse, l.data.get(),
+                l.data.get(), l.data.get(), l.size, l.alpha, l.beta, l.k, forward.get(),
+                attributes.get());
 }
 
 }  // namespace mxtrain::onednn::library

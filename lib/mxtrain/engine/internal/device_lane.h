@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A worker's stream as the rest of the engine sees it: what was issued, what is known to be done,
+// and who waits.
+//
+// The worker issues; every function gets a ticket, counted from 1. An event is recorded behind a
+// ticket only on request: by another lane, whose stream then waits on the device, or by a host
+// claim, which the lane's completer thread (started with the first claim) makes ready once the
+// event has completed. Whoever makes a dependant ready requests the event at once, so it closely
+// follows the work it stands for.
+//
+// A lane fails permanently when its stream fails. The failure goes to the claims that wait for its
+// work and to every function it would run.
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "mxtrain/device/context.h"
+#include "mxtrain/engine/internal/device_marks.h"
+#include "mxtrain/engine/internal/spin_lock.h"
+#include "mxtrain/engine/internal/work.h"
+
+namespace mxtrain::engine {
+
+// Implemented by the engine.
+class LaneOwner {
+ public:
+  virtual ~LaneOwner() = default;
+  // Claims whose last device work is done.
+  virtual void Resume(ReadyList& ready) = 0;
+  // A device failure detected after the function `name` at position `order`: adds the name and
+  // enters it into the ledger.
+  virtual std::exception_ptr EnterLaneFailure(std::exception_ptr error, const char* name,
+                                              uint64_t order) = 0;
+};
+
+class DeviceLane {
+ public:
+  explicit DeviceLane(LaneOwner& owner) : owner_(owner) {}
+  ~DeviceLane() { Stop(); }
+
+  // On the worker's thread, before anything is issued. Null: functions are synchronous.
+  void Attach(Stream* stream) { stream_ = stream; }
+  // Work issued from now on waits for the marks. Returns the failure of one of their lanes, or
+  // null.
+  std::exception_ptr WaitFor(const DeviceMarks& marks);
+  // A function has issued its work.
+  DeviceMark Issue(const char* name, uint64_t order);
+
+  // From any thread.
+  bool Done(uint64_t ticket) const { return ticket <= done_.load(std::memory_order_acquire); }
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  std::exception_ptr failure() const;  // null when it has not failed
+  // Records an event behind the ticket unless there is one.
+  void SetEventBehind(uint64_t ticket);
+  // True: the claim is counted down (CountGranted) when the ticket is done, with the lane's failure
+  // if it failed. False: nothing to wait for; a failure was offered to the claim.
+  bool Park(Claim* claim, uint64_t ticket);
+  // Blocks until all issued work is done.
+  void Drain();
+  void Stop();  // ends the completer; nothing may be parked
+
+ private:
+  struct LaneEvent {
+    std::unique_ptr<Event> event;
+    uint64_t ticket = 0;
+    std::vector<Claim*> claims;
+  };
+  struct Issued {
+    uint64_t ticket = 0;
+    uint64_t order = 0;
+    std::array<char, 48> name = {};
+  };
+  static constexpr size_t kRemembered = 256;  // functions that a failure can be attributed to
+  static constexpr size_t kKeptEvents = 8;
+
+  // With mutex_ held.
+  LaneEvent* FindEvent(uint64_t ticket);
+  LaneEvent& EventBehind(uint64_t ticket);
+  void RetireFront();
+  void Fail(const std::exception_ptr& error);
+  void RaiseDone(uint64_t ticket);
+
+  std::exception_ptr LetWait(Stream& other, uint64_t ticket, uint64_t* waited);
+  Issued OldestNotDone();
+  void Complete();
+
+  LaneOwner& owner_;
+  Stream* stream_ = nullptr;        // published through issued_
+  std::vector<DeviceMark> waited_;  // the worker's: what its stream already waits for
+  std::atomic<uint64_t> issued_{0};
+  std::atomic<uint64_t> done_{0};
+  std::atomic<bool> failed_{false};
+
+  SpinLock issued_lock_;
+  std::array<Issued, kRemembered>
+      remembered_;  // guarded by issued_lock_; ticket t at t % kRemembered
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<LaneEvent> events_;  // guarded by mutex_, as all that follows; tickets rise
+  std::vector<LaneEvent> free_;
+  int parked_ = 0;           // claims in events_
+  bool completing_ = false;  // the completer waits for the front
+  bool stopping_ = false;
+  std::exception_ptr failure_;
+  std::thread completer_;
+};
+
+}  // namespace mxtrain::engine

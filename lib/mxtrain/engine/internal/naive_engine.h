@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runs every function during its push, in push order, on the pushing thread: a reference for tests
+// and a debugging aid that shares no scheduling code with the threaded engine. A push made while a
+// function runs (from inside it or from another thread) is queued and runs before the running push
+// returns. The push of an AsyncFn waits for its callback.
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include "mxtrain/engine/engine.h"
+#include "mxtrain/engine/internal/error_ledger.h"
+#include "mxtrain/engine/internal/lane_kind.h"
+#include "mxtrain/engine/internal/profiler.h"
+
+namespace mxtrain::engine {
+
+class NaiveEngine final : public Engine {
+ public:
+  explicit NaiveEngine(EngineOptions options);
+  ~NaiveEngine() override;
+
+  VarHandle NewVar() override;
+  void DeleteVariable(VarHandle var, Fn on_free, Context ctx) override;
+  bool AwaitDeletion() override;
+  uint64_t Version(VarHandle var) const override;
+  void PushSync(Fn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
+                const PushOptions& options) override;
+  void PushAsync(AsyncFn fn, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
+                 const PushOptions& options) override;
+  OprHandle NewOperator(AsyncFn fn, std::span<const VarHandle> reads,
+                        std::span<const VarHandle> writes, const PushOptions& options) override;
+  void Push(OprHandle opr, int priority) override;
+  void DeleteOperator(OprHandle opr) override;
+  SequenceHandle NewSequence(std::vector<SequenceOp> ops, int num_ports) override;
+  void Push(SequenceHandle sequence, std::span<const VarHandle> ports) override;
+  void DeleteSequence(SequenceHandle sequence) override;
+  void WaitToRead(VarHandle var) override;
+  void WaitForVar(VarHandle var) override;
+  void WaitForAll() override;
+  std::exception_ptr Drain(VarHandle var) override;
+  void StartProfile() override;
+  void StopProfile(const std::string& path) override;
+  void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
+                   int64_t end_ns) override;
+
+ private:
+  struct NaiveVar;
+  struct NaiveOpr;
+  struct NaiveSequence;
+  using Job = UniqueFunction<void()>;
+  using Body = UniqueFunction<void(RunContext)>;
+
+  void CheckContext(Context ctx, const char* name);  // throws kDevice if unavailable
+  // Counts the writes and runs the job, or queues it for the thread that is running jobs.
+  void Submit(Job job, std::span<const VarHandle> writes);
+  void EnterThread();  // before running jobs; with mutex_ held
+  // Runs `body` unless a variable carries an error; either error goes to the written variables.
+  void RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
+                   const PushOptions& options);
+  // Null, or the named and entered error.
+  std::exception_ptr Try(Body& body, Context ctx, FnProperty property, int priority,
+                         const char* name);
+  void RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports);
+  static void RunToCallback(AsyncFn& fn, RunContext context);
+  RunContext MakeRunContext(Context ctx, FnProperty property);
+  std::unique_lock<std::mutex> LockWhenIdle(const char* what);
+  std::exception_ptr TakeErrorBehind(VarHandle var, const char* what);
+  void Wait(VarHandle var, const char* what);
+
+  const EngineOptions options_;
+  const uint64_t serial_;  // unique in the process
+  Profiler profiler_;
+  ErrorLedger ledger_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  bool running_ = false;  // guarded by mutex_, like all below; while true, only the running thread
+                          // touches variable contents
+  std::deque<Job> queue_;
+  std::unordered_map<VarHandle, std::unique_ptr<NaiveVar>> vars_;
+  std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_;
+  std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_;
+
+  std::map<LaneKind, std::unique_ptr<Stream>>
+      streams_;                       // used only by the running thread, like all below
+  std::exception_ptr startup_error_;  // of the running thread: its functions fail with it
+  uint64_t num_failures_ = 0;
+};
+
+}  // namespace mxtrain::engine

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A variable of the threaded engine: a queue of links. Links are granted strictly in push order: a
+// write alone, neighbouring reads together. A granted link leaves the queue, so the queue holds
+// only waiting links; the variable counts links granted and not yet released.
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+
+#include "mxtrain/engine/internal/device_marks.h"
+#include "mxtrain/engine/internal/error_ledger.h"
+#include "mxtrain/engine/internal/handles.h"
+#include "mxtrain/engine/internal/spin_lock.h"
+#include "mxtrain/engine/internal/work.h"
+
+namespace mxtrain::engine {
+
+class ThreadedVar final : public Var {
+ public:
+  // Appends the link to the queue; true if it is granted at once. An error on the variable goes to
+  // the claim. Callers hold the engine's push lock, which makes a push over several variables
+  // atomic.
+  bool Acquire(Link* link, const ErrorLedger& ledger);
+  // Releases a granted link; a written variable keeps a non-null `error`. Claims that thereby get
+  // their last variable become ready. `marks`: device work issued under the link that may not be
+  // done; null: none.
+  void Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks,
+               const ErrorLedger& ledger, ReadyList* ready);
+  // Removes and returns the error; for the claim of a wait, which holds the variable.
+  std::exception_ptr TakeError();
+
+  // Forgets work on lanes that have failed: a wait has thrown their failure.
+  void DropFailedMarks();
+
+  uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  void CountWrite() {
+    version_.store(version() + 1, std::memory_order_relaxed);
+  }              // under the push lock
+  void Reset();  // as new; must be unused
+
+  uint64_t last_push = 0;            // guarded by the push lock: last push that named it
+  ThreadedVar* next_free = nullptr;  // FreeList's
+
+ private:
+  bool TryGrant(const Link& link);  // with lock_ held
+  void Pass(const Link& link, const ErrorLedger& ledger);
+  void KeepMarks(const Link& link, const DeviceMarks* marks);
+
+  // Device work issued under released links that may not be done: a reader waits for the last
+  // write, a writer also for all reads since.
+  struct Issued {
+    DeviceMarks writes, reads;
+  };
+
+  std::atomic<uint64_t> version_{0};
+
+  SpinLock lock_;
+  bool writing_ = false;  // guarded by lock_, like all below
+  int reading_ = 0;
+  Link* head_ = nullptr;
+  Link* tail_ = nullptr;
+  KeptError error_;
+  std::unique_ptr<Issued> issued_;  // null until a device works on the variable
+};
+
+}  // namespace mxtrain::engine

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Mixes the examples of a batch in pairs, the first with the last and so on (in a shuffled epoch
+// any pairing is equivalent):
+//   mixup   x_i' = l x_i + (1 - l) x_j                  (Zhang et al., arXiv 1710.09412)
+//   cutmix  x_i' is x_i with a box of x_j in its place  (Yun et al., arXiv 1905.04899)
+// l is the fraction of x_i that stays. Labels, which are distributions over classes, are mixed by
+// the same l. l is drawn from Beta(alpha, alpha) per pair; if both are on, either is chosen with
+// equal probability. A function of (seed, epoch, batch), independent of threads. Private to io.
+#include <cstdint>
+#include <vector>
+
+#include "mxtrain/base/shape.h"
+#include "mxtrain/io/internal/example_loader.h"
+
+namespace mxtrain::io {
+
+// Options of mixup or cutmix.
+struct MixOptions {
+  double alpha = 0;     // 0: off
+  int64_t epochs = -1;  // number of first epochs with it; negative: all
+};
+
+// Immutable: calls may come from any thread.
+class BatchMixer {
+ public:
+  BatchMixer(const MixOptions& mixup, const MixOptions& cutmix, uint64_t seed)
+      : mixup_(mixup), cutmix_(cutmix), seed_(seed) {}
+
+  // Mixes the first `count` rows of a batch of float32, in place. Cutmix exchanges boxes of images
+  // (fields with three axes) and blends other fields.
+  void Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleLoader& loader,
+           const BatchPointers& rows) const;
+
+ private:
+  MixOptions mixup_, cutmix_;
+  uint64_t seed_;
+};
+
+}  // namespace mxtrain::io

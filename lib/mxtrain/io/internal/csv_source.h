@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Numbers, classes and image paths in text files, one line per example (table_text.h). The first
+// line is a header of column names if its first cell is not a number; with images, if a column is
+// requested by name. Columns that no field names and empty lines are ignored.
+//
+// What evaluation and inference need to read another table the same way are parameters too: class
+// names (Source::found), means and standard deviations (column_statistics.h).
+#include <memory>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+struct CsvParam : Parameter<CsvParam> {
+  enum Missing { kError, kMean, kDrop };
+  std::string path, data_csv, label_csv, root, label_delim, delimiter, key;
+  std::vector<std::string> label_columns, data_fields, label_fields, field_shapes, picture_fields,
+      classes, field_classes, field_means, field_stds;
+  int missing;
+  TShape data_shape, label_shape;
+  static void Declare(Fields<CsvParam>& f) {
+    f.Add("path", &CsvParam::path).Default("").Help("one file that holds data and labels");
+    f.Add("label_columns", &CsvParam::label_columns)
+        .Default({})
+        .Help("with path: names or numbers (from 0) of the columns that are labels");
+    f.Add("data_csv", &CsvParam::data_csv)
+        .Default("")
+        .Help("instead of path: the file of the data");
+    f.Add("label_csv", &CsvParam::label_csv)
+        .Default("")
+        .Help("with data_csv: the file of the labels; none: no labels");
+    f.Add("data_fields", &CsvParam::data_fields)
+        .Default({})
+        .Help(
+            "with path: FIELD=COLUMN for each column of each field of the data, in order: left=a, "
+            "left=b, right=c, right=d");
+    f.Add("label_fields", &CsvParam::label_fields)
+        .Default({})
+        .Help("with data_fields: FIELD=COLUMN for the labels");
+    f.Add("field_shapes", &CsvParam::field_shapes)
+        .Default({})
+        .Help(
+            "with data_fields: FIELD=SHAPE of one example, y=1 or image=1x28x28; default: as "
+            "data_shape and label_shape");
+    f.Add("picture_fields", &CsvParam::picture_fields)
+        .Default({})
+        .Help("with data_fields: those whose one column holds image paths");
+    f.Add("root", &CsvParam::root)
+        .Default("")
+        .Help("folder to which the paths are relative; default: that of the file");
+    f.Add("label_delim", &CsvParam::label_delim)
+        .Default("")
+        .Help(
+            "with data_fields: separator of the classes in the first single-column label, which "
+            "may name any number of them: ';' in cat;dog");
+    f.Add("classes", &CsvParam::classes)
+        .Default({})
+        .Help(
+            "class names of the label of label_delim, or of the first text label, in order of "
+            "their numbers; default: the words found, sorted");
+    f.Add("field_classes", &CsvParam::field_classes)
+        .Default({})
+        .Help(
+            "FIELD=CLASS for each class of each text label, in order of their numbers; default: "
+            "the words found, sorted");
+    f.Add("delimiter", &CsvParam::delimiter)
+        .Default("auto")
+        .Help(
+            "cell separator: one character, or tab; auto: the one of , ; tab | that occurs most "
+            "often in the first line");
+    f.Add("missing", &CsvParam::missing)
+        .Enum({{"error", kError}, {"mean", kMean}, {"drop", kDrop}})
+        .Default(kError)
+        .Help(
+            "empty cells (for numbers also nan, NA, n/a, null): error; mean: in data replaced by "
+            "the column's mean, rows without "
+            "a label are skipped; drop: their rows are skipped");
+    f.Add("field_means", &CsvParam::field_means)
+        .Default({})
+        .Help(
+            "FIELD=MEAN for each column of a field, in order: for missing = mean, and with "
+            "field_stds");
+    f.Add("field_stds", &CsvParam::field_stds)
+        .Default({})
+        .Help(
+            "FIELD=STD for each column of a field, in order: its numbers become (number - mean) / "
+            "std");
+    f.Add("key", &CsvParam::key)
+        .Default("")
+        .Help(
+            "column that names the rows; #: name them by number, from 1; default: by file and "
+            "line");
+    f.Add("data_shape", &CsvParam::data_shape)
+        .Default(TShape())
+        .Help("shape of one example; default: a row of all data columns");
+    f.Add("label_shape", &CsvParam::label_shape)
+        .Default(TShape())
+        .Help("shape of one label; default: a scalar, or a row of several columns");
+  }
+};
+
+// Holds all numbers in memory; images are read on demand. A single-column label may be text: class
+// names. Fields: those named by data_fields and label_fields (label_fields alone: no data), or one
+// "data" of data_shape and one "label" of label_shape. With label_delim the first single-column
+// label becomes 0 or 1 per class, [classes]. With missing = mean and no field_means a missing
+// number is NaN, for measuring. Throws kConfig for contradictory parameters, kFileSystem for a
+// missing file, and kData, with file, line and column, for a value that is not a finite number, for
+// lines of different lengths, for a width that does not match the shape, and for files of different
+// lengths.
+MXTRAIN_API std::unique_ptr<Source> NewCsvSource(const CsvParam& param);
+
+}  // namespace mxtrain::io

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Loads one example from its source into a row of a batch: read, decode, augment, write. Private to
+// io.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mxtrain/base/expected.h"
+#include "mxtrain/io/augmenter.h"
+#include "mxtrain/io/internal/example_cache.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+// Converts class numbers to distributions: 1 - smoothing for the class, the rest in equal parts for
+// the others.
+struct SoftLabels {
+  int classes = 0;  // 0: labels stay numbers
+  double smoothing = 0;
+};
+
+struct LoaderOptions {
+  uint64_t seed = 0;
+  int channels = 0;  // of images: 1, 3, or 0: those of the source, 3 if its files may differ
+  bool exact_decode = false;  // see DecodeOptions
+  int64_t cache_bytes = 0;    // memory limit of the cache of decoded examples; 0: no cache
+  SoftLabels soft_labels;
+  bool pixels = false;  // images are written as 8-bit pixels [H, W, C], not normalized
+};
+
+// Address of the first row of each field's batch array: float32, or pixels.
+struct BatchPointers {
+  std::vector<void*> data;
+  std::vector<float*> labels;
+};
+
+// Reusable memory of a thread.
+struct LoaderScratch {
+  Sample sample;
+  ImageDecoder decoder;
+  Image image, spare;
+  CachedExample example;
+  int64_t bytes = 0;  // of encoded images read since the owner's last reset
+};
+
+// Immutable: calls may come from any thread, each with its own scratch.
+class ExampleLoader {
+ public:
+  // Throws kConfig if transforms and fields do not match.
+  ExampleLoader(std::shared_ptr<const Source> source, const std::vector<TransformSpec>& transforms,
+                const LoaderOptions& options);
+
+  const Source& source() const { return *source_; }
+  const std::vector<TShape>& data_shapes() const {
+    return data_shapes_;
+  }  // of one example, as a net reads it: images are [C, H, W]
+  const std::vector<TShape>& label_shapes() const { return label_shapes_; }  // of one example
+  // The normalization still to be applied to a field's pixels; nothing if its rows are float32.
+  std::optional<PixelNormalization> left_to_do(size_t data_field) const;
+  // True if a load is only a few copies: work is then distributed in larger pieces.
+  bool cheap() const { return cheap_; }
+
+  // A function of (index, epoch) and the seed, independent of the cache. Returns the reason if the
+  // example cannot be read; the row is then unspecified.
+  std::optional<Refusal> Load(int64_t index, int64_t epoch, int64_t row, const BatchPointers& to,
+                              LoaderScratch* scratch) const;
+  // Null without one.
+  const ExampleCache* cache() const { return cache_.get(); }
+  void Clear(int64_t row, const BatchPointers& to) const;
+  void CopyRow(int64_t from, int64_t to, const BatchPointers& rows) const;
+
+ private:
+  TShape DataShape(size_t data_field) const;
+  TShape CommonShape(size_t data_field) const;
+  // A row of a field's array.
+  struct Place {
+    void* begin;
+    const TShape& shape;  // as in data_shapes()
+    float* numbers() const { return static_cast<float*>(begin); }
+    uint8_t* pixels() const { return static_cast<uint8_t*>(begin); }
+  };
+  bool WritesPixels(size_t data_field) const;
+  int64_t RowBytes(size_t data_field) const;
+  Place DataPlace(size_t data_field, int64_t row, const BatchPointers& to) const;
+  Place LabelPlace(size_t label_field, int64_t row, const BatchPointers& to) const;
+  std::optional<Refusal> LoadCached(const CachedExample& example, int64_t index, int64_t epoch,
+                                    int64_t row, const BatchPointers& to,
+                                    LoaderScratch* scratch) const;
+  std::optional<Refusal> Decode(const FieldSpec& spec, const FieldValue& value,
+                                const RandomStream& random, size_t last, LoaderScratch* scratch,
+                                Augmenter::Steps* steps, Frame* frame) const;
+  std::optional<Refusal> Prepare(const Sample& sample, LoaderScratch* scratch,
+                                 CachedExample* example) const;
+  std::optional<Refusal> WriteImage(const Augmenter::Steps& steps, const Image& from,
+                                    const Frame& frame, Place to, LoaderScratch* scratch) const;
+  std::optional<Refusal> LoadLabel(const FieldSpec& spec, std::span<const float> values,
+                                   Place to) const;
+  std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value,
+                                   const RandomStream& random, Place to,
+                                   LoaderScratch* scratch) const;
+  std::optional<Refusal> LoadImage(const FieldSpec& spec, const FieldValue& value,
+                                   const RandomStream& random, Place to,
+                                   LoaderScratch* scratch) const;
+
+  std::shared_ptr<const Source> source_;
+  LoaderOptions options_;
+  std::unique_ptr<const Augmenter> augmenter_;  // null without images
+  std::vector<TShape> data_shapes_, label_shapes_;
+  bool cheap_ = false;
+  std::unique_ptr<ExampleCache> cache_;
+};
+
+}  // namespace mxtrain::io

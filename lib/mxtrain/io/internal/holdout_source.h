@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A source split in two: examples for training and examples held out for validation.
+#include <memory>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+// Parameters that every kind of source takes besides its own (MakeSource).
+struct HoldoutParam : Parameter<HoldoutParam> {
+  enum Side { kRest, kHeldOut };
+  double holdout;
+  int64_t holdout_seed;
+  int holdout_side, holdout_folds, holdout_fold;
+  bool holdout_stratified;
+  static void Declare(Fields<HoldoutParam>& f) {
+    using P = HoldoutParam;
+    f.Add("holdout", &P::holdout)
+        .Default(0)
+        .Range(0, 1)
+        .Help("fraction of the examples held out; 0: no split");
+    f.Add("holdout_folds", &P::holdout_folds)
+        .Default(0)
+        .Range(0, 1000)
+        .Help("instead of a fraction: number of equal folds, one of which is held out");
+    f.Add("holdout_fold", &P::holdout_fold).Default(0).Range(0, 999).Help("which fold, from 0");
+    f.Add("holdout_side", &P::holdout_side)
+        .Enum({{"rest", kRest}, {"held_out", kHeldOut}})
+        .Default(kRest)
+        .Help("which side of the split");
+    f.Add("holdout_seed", &P::holdout_seed).Default(0).Help("seed of the split");
+    f.Add("holdout_stratified", &P::holdout_stratified)
+        .Default(true)
+        .Help("split each class in proportion, if there are classes");
+  }
+};
+
+// The example numbers of one side, ascending: a function of the parameters and the examples'
+// classes. The sides are disjoint and cover the source. round(holdout * size) examples are held
+// out, at least 1 and not all. Stratified: each class contributes its proportion, rounded up or
+// down; a class with two or more examples never all. Folds differ by at most one in size and, if
+// stratified, in the count of each class; every example is in exactly one. Examples without a
+// class, or with sets of classes, form one stratum. Throws kConfig if there are fewer than two
+// examples or fewer than folds, or if one side is empty.
+MXTRAIN_API std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param);
+
+// The examples with these indices, in this order; classes, fields and warnings are the source's.
+MXTRAIN_API std::unique_ptr<Source> NewSubset(std::shared_ptr<const Source> source,
+                                              std::vector<int64_t> indices);
+
+}  // namespace mxtrain::io

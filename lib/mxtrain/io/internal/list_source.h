@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A text file that lists images: one per line, the path followed by one or more labels. Columns are
+// separated by tabs, else by commas, else by spaces (a path with spaces requires tabs or commas).
+// Empty lines and lines starting with '#' are ignored. MXNet's list files (number, labels, path,
+// separated by tabs) are also read.
+#include <memory>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+struct ListParam : Parameter<ListParam> {
+  std::string path, root, label_delim;
+  std::vector<std::string> classes;
+  static void Declare(Fields<ListParam>& f) {
+    f.Add("path", &ListParam::path).Required().Help("the list: PATH LABEL... per line");
+    f.Add("root", &ListParam::root)
+        .Default("")
+        .Help("folder to which the paths are relative; default: that of the list");
+    f.Add("label_delim", &ListParam::label_delim)
+        .Default("")
+        .Help(
+            "separator of the classes of an image that may have any number of them: ';' in "
+            "cat;dog");
+    f.Add("classes", &ListParam::classes)
+        .Default({})
+        .Help("class names in order of their numbers; default: the labels found, sorted");
+  }
+};
+
+// Fields: data (images of any size) and softmax_label. A single label per line is a class: its
+// number from 0, or its name. Several labels are numbers, [count], without classes. With
+// label_delim the single label, which may be missing, names any number of classes: 0 or 1 per
+// class, [classes]. Throws kFileSystem for a missing list, and kData, with file and line, for lines
+// with different numbers of labels, a label outside the classes, and an empty list. Missing images
+// are detected when read.
+MXTRAIN_API std::unique_ptr<Source> NewListSource(const ListParam& param);
+
+}  // namespace mxtrain::io

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Splits lines of text into cells. Private to io.
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace mxtrain::io {
+
+std::string_view Trim(std::string_view text);  // of spaces, tabs and carriage returns
+// True if the whole text is a number; a leading '+' is allowed.
+bool ParseNumber(std::string_view text, float* value);
+// Whether a text that ParseNumber refuses is a number that float32 cannot hold.
+bool IsOutOfRange(std::string_view text);
+// Trimmed cells; views into `line`.
+std::vector<std::string_view> SplitCells(std::string_view line, char separator);
+// Visits every non-empty line, trimmed, with its number from 1. A byte order mark is skipped.
+void ForEachLine(std::string_view text,
+                 const std::function<void(std::string_view line, int64_t number)>& visit);
+
+}  // namespace mxtrain::io

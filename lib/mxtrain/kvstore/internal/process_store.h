@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Base of the single-process stores: values by key, updates and pulls. A store adds which arrays it
+// keeps and how it sums.
+#include "mxtrain/kvstore/kvstore.h"
+
+namespace mxtrain {
+
+class ProcessStore : public KVStore {
+ public:
+  explicit ProcessStore(Runtime& runtime) : runtime_(runtime) {}
+
+  std::span<const NDArray> Values(int key) const override;
+  void Update(std::span<const KeySums> keys) override;
+  void Pull(int key, std::span<const NDArray> out, int priority) override;
+  void SetUpdater(Updater updater) override { updater_ = std::move(updater); }
+  void Barrier() override { runtime_.engine().WaitForAll(); }
+  int rank() const override { return 0; }
+  int num_workers() const override { return 1; }
+
+ protected:
+  // Once per key: keeps the arrays, or copies.
+  void Keep(int key, std::span<const NDArray> values, bool share);
+
+  Runtime& runtime_;
+
+ private:
+  std::map<int, std::vector<NDArray>> values_;
+  Updater updater_;                 // empty: sums replace the values
+  std::vector<KeyUpdate> updates_;  // of one device, while its updater is called
+};
+
+// The types of KVStore::Create.
+std::unique_ptr<KVStore> NewKVStoreLocal(Runtime& runtime);
+std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers,
+                                          const CommunicatorFactory& new_communicator);
+
+}  // namespace mxtrain

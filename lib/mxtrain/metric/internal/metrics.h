@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The metrics known to the factory. Private to this module.
+#include "mxtrain/metric/metric.h"
+
+namespace mxtrain {
+
+// A mean: Add increases both sums.
+class MeanMetric : public Metric {
+ public:
+  void Reset() override { sum_ = weight_ = 0; }
+  double value() const override { return weight_ > 0 ? sum_ / weight_ : 0; }
+
+ protected:
+  using Metric::Metric;
+  std::vector<double> Sums() const override { return {sum_, weight_}; }
+  bool SetSums(const std::vector<double>& sums) override {
+    if (sums.size() != 2 || !(sums[1] >= 0)) return false;
+    sum_ = sums[0];
+    weight_ = sums[1];
+    return true;
+  }
+  double sum_ = 0, weight_ = 0;  // weight_: examples, or positions for outputs that have several
+};
+
+// Counts per class, which give precision, recall and F1.
+class ClassCountMetric : public Metric {
+ public:
+  bool higher_is_better() const override { return true; }
+  void Reset() override { counts_.clear(); }
+
+ protected:
+  using Metric::Metric;
+  struct Counts {
+    double right = 0, labelled = 0, guessed = 0;
+    bool none() const { return labelled + guessed == 0; }
+    double F1() const { return 2 * right / (labelled + guessed); }  // 2 tp / (2 tp + fp + fn)
+  };
+  std::vector<double> Sums() const override {
+    std::vector<double> sums;
+    for (const Counts& n : counts_) sums.insert(sums.end(), {n.right, n.labelled, n.guessed});
+    return sums;
+  }
+  bool SetSums(const std::vector<double>& sums) override {
+    if (sums.size() % 3 != 0) return false;
+    counts_.clear();
+    for (size_t i = 0; i < sums.size(); i += 3)
+      counts_.push_back({sums[i], sums[i + 1], sums[i + 2]});
+    return true;
+  }
+  std::vector<Counts> counts_;  // by class
+};
+
+std::unique_ptr<Metric> NewAccuracy(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewTopK(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewCrossEntropy(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewPerplexity(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewF1(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewMultilabelAccuracy(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewMultilabelF1(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewAuc(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewMse(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewRmse(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewR2(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewMae(const Kwargs& kwargs);
+std::vector<FieldInfo> DescribeAccuracy();
+std::vector<FieldInfo> DescribeTopK();
+std::vector<FieldInfo> DescribeCrossEntropy();
+std::vector<FieldInfo> DescribeF1();
+std::vector<FieldInfo> DescribeMultilabelAccuracy();
+std::vector<FieldInfo> DescribeMultilabelF1();
+
+}  // namespace mxtrain
