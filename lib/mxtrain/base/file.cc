@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBeside = ".tmp-";  // followed by the number of the writing process
 constexpr size_t kLongestName = 255;           // of Linux file systems
 constexpr size_t kPiece = size_t{64} << 10;
-constexpr size_t kLongestRun =
-    65'535;  // bytes of a stored block, the most that deflate copies at once
+// Bytes of a stored block, the most that deflate copies at once.
+constexpr size_t kLongestRun = 65'535;
 
 [[noreturn]] void Fail(const char* verb, const std::string& path, int error) {
   Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path, ReasonOf(error));
@@ -299,8 +299,7 @@ void FileWriter::Flush() {
 void FileWriter::Commit() {
   Flush();
   if (fsync(file_.get()) != 0) Fail("sync", path_, errno);
-  if (rename(beside_.c_str(), path_.c_str()) != 0)
-    Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", beside_, path_, ReasonOf(errno));
+  RenameFile(beside_, path_);
   committed_ = true;
   SyncFolder(fs::path(path_).parent_path().string());
 }
@@ -328,6 +327,15 @@ void FileAppender::Append(std::string_view bytes) {
   // Half a line would corrupt the next one after a resume.
   static_cast<void>(ftruncate(file_.get(), size_) + 1);
   Fail("write", path_, error);
+}
+
+void FileAppender::Sync() {
+  if (fsync(file_.get()) != 0) Fail("sync", path_, errno);
+}
+
+void RenameFile(const std::string& from, const std::string& to) {
+  if (rename(WithoutNul(from).c_str(), WithoutNul(to).c_str()) != 0)
+    Throw(ErrorKind::kFileSystem, "cannot rename {} to {}: {}", from, to, ReasonOf(errno));
 }
 
 void MakeFolders(const std::string& path) {

@@ -109,6 +109,8 @@ class MXTRAIN_API FileAppender {
   const std::string& path() const { return path_; }
   // Appends all of the bytes or, as far as the file system allows truncation, none.
   void Append(std::string_view bytes);
+  int64_t size() const { return size_; }  // in bytes, with what the file held before
+  void Sync();                            // returns when everything appended is on disk
 
  private:
   const std::string path_;
@@ -116,6 +118,8 @@ class MXTRAIN_API FileAppender {
   int64_t size_;  // of the complete records
 };
 
+// Gives a file another name in the same file system; a file or link of that name is replaced.
+MXTRAIN_API void RenameFile(const std::string& from, const std::string& to);
 // Creates the folder and its parents if they do not exist.
 MXTRAIN_API void MakeFolders(const std::string& path);
 // Creates a folder inside an existing one. If the name exists it must be a folder itself, not a

@@ -70,8 +70,8 @@ TEST_CASE("an atomic write replaces the whole file and leaves no temporary file"
 TEST_CASE("a write that fails leaves the old file and no temporary file") {
   const TempFolder folder;
   fs::create_directory(folder.File("sub"));
-  CHECK(KindOf([&] { WriteFileAtomically(folder.File("sub"), "x"); }) ==
-        ErrorKind::kFileSystem);  // cannot replace a folder
+  // Cannot replace a folder.
+  CHECK(KindOf([&] { WriteFileAtomically(folder.File("sub"), "x"); }) == ErrorKind::kFileSystem);
   CHECK(folder.Count() == 1);
   CHECK(KindOf([&] { WriteFileAtomically(folder.File("none/a"), "x"); }) == ErrorKind::kFileSystem);
 }

@@ -21,6 +21,13 @@
 // Visible outside the shared library. All other symbols are hidden.
 #define MXTRAIN_API __attribute__((visibility("default")))
 
+// Attributes that only Clang has, such as those of its thread safety analysis (base/mutex.h).
+#if defined(__clang__)
+#define MXTRAIN_CLANG_ATTRIBUTE(...) __attribute__((__VA_ARGS__))
+#else
+#define MXTRAIN_CLANG_ATTRIBUTE(...)
+#endif
+
 // A loop compiled for AVX-512, AVX2 and plain x86-64; the variant is chosen once at program start.
 // Callees must be inlined into it. The choice runs before a sanitizer is initialized, so sanitized
 // builds have only the plain variant.

@@ -2,20 +2,20 @@
 #include "mxtrain/base/params.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 
-namespace mxtrain::params {
-namespace {
+namespace mxtrain {
 
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
+bool IsHiddenKey(std::string_view key) {
+  return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
 }
+
+namespace params {
+namespace {
 
 [[noreturn]] void Expect(const char* what, std::string_view text) {
   Throw(ErrorKind::kConfig, "expected {}, got '{}'", what, text);
@@ -79,10 +79,6 @@ std::string QuoteInList(const std::string& text) {
   return quoted + "\"";
 }
 
-bool IsHiddenKey(const std::string& key) {
-  return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
-}
-
 std::string Describe(const FieldInfo& info) {
   return format("{}{}{}", info.type, info.range.empty() ? "" : " " + info.range,
                 info.help.empty() ? "" : ": " + info.help);
@@ -91,9 +87,7 @@ std::string Describe(const FieldInfo& info) {
 }  // namespace
 
 void Parse(std::string_view text, bool* value) {
-  std::string lower(Trim(text));
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = Lower(Trim(text));
   if (lower == "true" || lower == "1") {
     *value = true;
   } else if (lower == "false" || lower == "0") {
@@ -249,4 +243,5 @@ std::vector<std::string> IgnoredKeys(std::span<const Field> fields, const Kwargs
   return keys;
 }
 
-}  // namespace mxtrain::params
+}  // namespace params
+}  // namespace mxtrain

@@ -7,9 +7,12 @@
 //     TShape kernel; int pool_type; bool global_pool;
 //     static void Declare(Fields<PoolingParam>& f) {
 //       f.Add("kernel", &PoolingParam::kernel).Default(TShape{}).Help("window, (h, w)");
-//       f.Add("pool_type", &PoolingParam::pool_type).Enum({{"max", kMax}, {"avg",
-//       kAvg}}).Default(kMax).Help("..."); f.Add("num_filter", &P::num_filter).Required().Range(1,
-//       INT_MAX).Help("number of output channels"); f.Ignored("workspace", "MXNet's scratch size");
+//       f.Add("pool_type", &PoolingParam::pool_type)
+//           .Enum({{"max", kMax}, {"avg", kAvg}})
+//           .Default(kMax)
+//           .Help("...");
+//       f.Add("num_filter", &P::num_filter).Required().Range(1, INT_MAX).Help("output channels");
+//       f.Ignored("workspace", "MXNet's scratch size");
 //     }
 //   };
 //   PoolingParam p; p.Init(kwargs, "Pooling");
@@ -17,7 +20,7 @@
 // Field types: bool, int, int64_t, float, double, std::string, TShape (as a tuple; a single number
 // is a tuple of one), DType, std::vector<double>, std::vector<std::string>, std::optional<T> of
 // scalars ("None" = unset), int with Enum. The text syntax is MXNet's (reference for users:
-// `mxtrain ops NAME`). A key of the form __x__ is an attribute and skipped.
+// `mxtrain ops NAME`). Attributes (IsHiddenKey) are skipped.
 #include <functional>
 #include <limits>
 #include <memory>
@@ -47,6 +50,9 @@ struct FieldInfo {
   bool ignored = false;  // accepted for MXNet's files, without effect here
   std::vector<std::string> choices;
 };
+
+// "__lr_mult__": such a key is an attribute, never a parameter.
+MXTRAIN_API bool IsHiddenKey(std::string_view key);
 
 namespace params {
 // Parsers throw Error(kConfig) with a phrase that says what is expected: "expected an integer".
@@ -131,8 +137,8 @@ struct TypeName<std::optional<T>> : TypeName<T> {};
 // One field, independent of its owner's type. `object` is the parameter struct.
 struct Field {
   FieldInfo info;
-  std::function<void(void* object, std::string_view text)>
-      parse;  // null when ignored; checks range and choices
+  // Checks range and choices; null when ignored.
+  std::function<void(void* object, std::string_view text)> parse;
   std::function<std::string(const void* object)> print;
   std::function<void(void* object)> set_default;  // null when required
 };

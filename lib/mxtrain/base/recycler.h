@@ -4,17 +4,18 @@
 // vectors, so steady-state work allocates nothing. Any thread may take and return; objects may
 // outlive the recycler.
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "mxtrain/base/mutex.h"
 
 namespace mxtrain {
 
 template <typename T>
 class Recycler {
   struct Shelf {
-    std::mutex mutex;
-    std::vector<std::unique_ptr<T>> idle;  // guarded by mutex
+    Mutex mutex;
+    std::vector<std::unique_ptr<T>> idle MXTRAIN_GUARDED_BY(mutex);
   };
 
  public:
@@ -26,7 +27,7 @@ class Recycler {
     ~Lease() {
       if (!object_) return;
       object_->Clear();
-      std::lock_guard lock(shelf_->mutex);
+      MutexLock lock(shelf_->mutex);
       shelf_->idle.push_back(std::move(object_));
     }
     T& operator*() const { return *object_; }
@@ -43,7 +44,7 @@ class Recycler {
 
   Lease Take() {
     {
-      std::lock_guard lock(shelf_->mutex);
+      MutexLock lock(shelf_->mutex);
       if (!shelf_->idle.empty()) {
         std::unique_ptr<T> object = std::move(shelf_->idle.back());
         shelf_->idle.pop_back();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Standardization of data to mean 0 and standard deviation 1, and its inverse.
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -2,21 +2,15 @@
 #include "mxtrain/base/suggest.h"
 
 #include <algorithm>
-#include <cctype>
 #include <vector>
+
+#include "mxtrain/base/text.h"
 
 namespace mxtrain {
 namespace {
 
 // Longer typos do not happen, and time and memory grow with the product of both lengths.
 constexpr size_t kLongestWord = 100;
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return lower;
-}
 
 // Optimal string alignment distance.
 size_t Distance(std::string_view a, std::string_view b) {
