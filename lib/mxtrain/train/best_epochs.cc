@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/train/best_epochs.h"
+#include "mxtrain/train/internal/best_epochs.h"
 
 #include <cmath>
 

@@ -130,8 +130,8 @@ TrainState StateFromJson(const FileJson& j) {
   // Above `step` in a run that was resumed with smaller batches.
   s.step_in_epoch = CountFromJson(j, "step_in_epoch", kMostSteps);
   s.open = j.value("open", s.step_in_epoch > 0);
-  s.first_epoch = CountFromJson(j, "first_epoch", s.epoch + 1,
-                                0);  // the next one if the current one is complete
+  // The next one if the current one is complete.
+  s.first_epoch = CountFromJson(j, "first_epoch", s.epoch + 1, 0);
   s.first_step = CountFromJson(j, "first_step", s.step, 0);
   s.total_steps = CountFromJson(j, "total_steps", kMostSteps, 0);
   s.batches_per_step = std::max<int64_t>(1, CountFromJson(j, "batches_per_step", kMostBatch, 1));

@@ -4,8 +4,10 @@
 // optimizer state, positions, class names, input pipeline. Written atomically: a killed process
 // leaves the old file or the new one. Damage is detected by a checksum.
 //
-//   "MXTRAIN1" | u64 bytes of header | header (JSON) | u64 bytes of arrays | arrays (.params
-//   format) | u64 XXH3-64 of all before; little-endian
+//   "MXTRAIN1" | u64 bytes of header | header (JSON)
+//   | u64 bytes of arrays | arrays (.params format) | u64 XXH3-64 of all before
+//
+// Numbers are little-endian.
 #include <map>
 #include <optional>
 #include <string>
@@ -48,10 +50,11 @@ struct BestValue {
 // The position of a run. Steps and epochs count completed ones.
 struct TrainState {
   int64_t step = 0, epoch = 0, step_in_epoch = 0;
-  bool open = false;  // steps were made since the last end of an epoch or run (evaluation, choice
-                      // of the best checkpoint)
-  int64_t first_epoch = 0,
-          first_step = 0;   // start of the current segment: 0, or where a finished run was extended
+  // Steps were made since the last end of an epoch or run (evaluation, choice of the best
+  // checkpoint).
+  bool open = false;
+  // Start of the current segment: 0, or where a finished run was extended.
+  int64_t first_epoch = 0, first_step = 0;
   int64_t total_steps = 0;  // planned for the run when it was saved
   int64_t batches_per_step = 1;
   bool ended_early = false;  // without improvement, or having reached its target
@@ -71,8 +74,8 @@ struct Checkpoint {
   ModelInfo model;
   TrainState state;
   std::map<std::string, NDArray> args, auxs, optimizer;  // loaded: plain, on the CPU
-  std::map<std::string, NDArray>
-      averages;  // of arguments and auxiliary states, by name; used by LoadModel
+  // Of arguments and auxiliary states, by name; used by LoadModel.
+  std::map<std::string, NDArray> averages;
 };
 
 // Waits for one array after another; GPU arrays are copied to the host piece by piece. Throws

@@ -303,8 +303,8 @@ TEST_CASE_FIXTURE(Fixture, "a `last` that cannot be read is not damaged: the rea
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   for (int64_t step : {1, 2}) checkpoints.Save(Make(step), {}, 0);
   std::filesystem::remove(checkpoints.File("last"));
-  std::filesystem::create_directory(
-      checkpoints.File("last"));  // can be opened but not read, even by root
+  // Can be opened but not read, even by root.
+  std::filesystem::create_directory(checkpoints.File("last"));
   std::vector<std::string> warnings;
   try {
     checkpoints.LoadLast(runtime, &warnings);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/train/data_wait.h"
+#include "mxtrain/train/internal/data_wait.h"
 
 #include <doctest/doctest.h>
 

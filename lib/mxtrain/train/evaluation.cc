@@ -22,13 +22,6 @@ int FindOutput(const Symbol& symbol, const std::string& wanted) {
         DidYouMean(wanted, names), join(names, ", "));
 }
 
-// The name of a head in reports: "softmax" of "softmax_output".
-std::string BareName(std::string output) {
-  constexpr std::string_view kEnding = "_output";
-  if (output.ends_with(kEnding)) output.resize(output.size() - kEnding.size());
-  return output;
-}
-
 std::vector<float> Restored(const TBlob& blob, const Standardization& units) {
   std::vector<float> values(blob.dptr<float>(), blob.dptr<float>() + blob.Size());
   units.Restore(&values);
@@ -46,6 +39,12 @@ void RequireClassifier(const Metric& metric, const LossReport::Head& head) {
 }
 
 }  // namespace
+
+std::string HeadName(std::string output) {
+  constexpr std::string_view kEnding = "_output";
+  if (output.ends_with(kEnding)) output.resize(output.size() - kEnding.size());
+  return output;
+}
 
 MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses,
                      const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels) {
@@ -86,7 +85,7 @@ void MetricSet::NameItems(const std::vector<std::string>& outputs) {
     };
     const bool alone = std::count_if(items_.begin(), items_.end(), same_kind) == 1;
     item.name = alone ? item.metric->name()
-                      : format("{}_{}", BareName(outputs[static_cast<size_t>(item.output)]),
+                      : format("{}_{}", HeadName(outputs[static_cast<size_t>(item.output)]),
                                item.metric->name());
   }
   for (size_t i = 0; i < items_.size(); ++i) {
@@ -95,7 +94,7 @@ void MetricSet::NameItems(const std::vector<std::string>& outputs) {
       Throw(
           ErrorKind::kConfig,
           "metric {} of output '{}' appears twice; remove one of them, or give it another `output`",
-          items_[i].metric->name(), BareName(outputs[static_cast<size_t>(items_[i].output)]));
+          items_[i].metric->name(), HeadName(outputs[static_cast<size_t>(items_[i].output)]));
     }
   }
 }

@@ -16,6 +16,9 @@
 
 namespace mxtrain {
 
+// The name of a head in options and reports: "softmax" of the output "softmax_output".
+MXTRAIN_API std::string HeadName(std::string output);
+
 struct MetricSpec {
   std::string name;
   Kwargs params;

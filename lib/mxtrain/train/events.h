@@ -25,21 +25,22 @@ struct RunStart {
 };
 
 struct StepEvent {
-  int64_t epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0,
-          total_steps = 0;  // counted from 0
+  int64_t epoch = 0, step = 0, step_in_epoch = 0;  // counted from 0
+  int64_t steps_per_epoch = 0, total_steps = 0;
   double lr = 0;
   double loss = 0;               // mean over the epoch so far
   double recent_loss = 0;        // mean since the last StepEvent in this epoch
   double images_per_second = 0;  // since the last event of this kind
-  double wait_share = 0;         // fraction of that time spent waiting for data (data_wait.h)
+  // Fraction of that time without a batch to compute: the next was not ready.
+  double wait_share = 0;
   double seconds = 0, seconds_left = 0;
 };
 
 struct EpochEvent {
   int64_t epoch = 0, step = 0;  // completed
   double lr = 0, seconds = 0, images_per_second = 0;
-  std::vector<std::pair<double, double>> rates;  // (epochs done, learning rate) of steps spread
-                                                 // over the epoch, including the first and the last
+  // (epochs done, learning rate) of steps spread over the epoch, including the first and the last.
+  std::vector<std::pair<double, double>> rates;
   NamedValues train, val;  // "loss", then the metrics; val is empty without validation data
   bool best = false;
   double loss_scale = 0;      // when training in float16; 0: none

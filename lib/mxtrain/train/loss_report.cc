@@ -132,8 +132,8 @@ LossReport::LossReport(const Symbol& symbol) {
       head.kind = Head::Kind::kAbsolute;
     }
     if (head.kind != Head::Kind::kMean) head.label = VariableName(graph, node, 1);
-    if (head.label.empty())
-      head.kind = Head::Kind::kMean;  // a label computed by the net is not available outside
+    // A label that the net computes is not available outside.
+    if (head.label.empty()) head.kind = Head::Kind::kMean;
     heads_.push_back(head);
   }
   sums_.resize(heads_.size());

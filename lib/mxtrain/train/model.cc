@@ -84,8 +84,8 @@ std::string ForMxnet(const Model& model) {
     if (node.at("op") == "SoftmaxOutput") {
       for (const char* key : {"class_weights", "focal_gamma"}) node.at("attrs").erase(key);
     }
-    if (node.contains("attrs"))
-      node["attrs"].erase(kInfoAttr);  // of the files this model came from
+    // Of the files that this model came from.
+    if (node.contains("attrs")) node["attrs"].erase(kInfoAttr);
     const bool says = node.at("op") == "null" && !model.info.inputs.empty() &&
                       node.at("name") == model.info.inputs[0].name;
     if (says) node["attrs"][kInfoAttr] = TextOf(model.info);
@@ -186,8 +186,8 @@ Model FromReference(Runtime& runtime, const std::string& where,
     }
   }
   if (!unknown.empty())
-    runtime.log().Warning("{} holds {} arrays that the net does not have: {}", model.file,
-                          unknown.size(), join(unknown, ", "));
+    runtime.log("train").Warning("{} holds {} arrays that the net does not have: {}", model.file,
+                                 unknown.size(), join(unknown, ", "));
   std::vector<std::string> open;
   for (const std::string& name : arguments) {
     if (!model.args.contains(name)) open.push_back(name);

@@ -16,8 +16,9 @@ namespace mxtrain {
 struct Model {
   std::string file;  // its source
   Symbol symbol;
-  ModelInfo info;  // of PREFIX@7: inputs, labels, class names, pipeline and modes if in the symbol;
-                   // else names of inputs and labels
+  // Of PREFIX@7: inputs, labels, class names, pipeline and modes if in the symbol; else names of
+  // inputs and labels.
+  ModelInfo info;
   std::map<std::string, NDArray> args, auxs;
 };
 

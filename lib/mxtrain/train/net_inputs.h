@@ -20,8 +20,8 @@ MXTRAIN_API Symbol OnBatchesOf(const DataIter& iter, const OperatorRegistry& ope
 // Compute options, used in training and in its evaluation.
 struct ComputeModes {
   Math math = Math::kFast;
-  std::optional<DType> amp =
-      std::nullopt;  // mixed precision; in float16 training scales the loss (kvstore/loss_scale.h)
+  // Mixed precision; in float16 training scales the loss (kvstore/loss_scale.h).
+  std::optional<DType> amp = std::nullopt;
   bool deterministic = false;  // the same bits in every run
   bool fuse = true;
 };

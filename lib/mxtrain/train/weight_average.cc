@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/train/weight_average.h"
+#include "mxtrain/train/internal/weight_average.h"
 
 #include <algorithm>
 #include <set>

@@ -21,8 +21,8 @@ class MXTRAIN_API NameMap {
     std::optional<std::string> replacement;
   };
   NameMap() = default;  // names stay
-  explicit NameMap(
-      const std::vector<Rule>& rules);  // throws kConfig for an invalid regular expression
+  // Throws kConfig for an invalid regular expression.
+  explicit NameMap(const std::vector<Rule>& rules);
   std::optional<std::string> Apply(const std::string& name) const;  // nothing: the array is dropped
 
  private:

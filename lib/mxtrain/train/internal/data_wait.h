@@ -11,8 +11,8 @@
 // for other reasons (reports, evaluation, saves).
 #include <cstdint>
 #include <functional>
-#include <mutex>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/io/data_iter.h"
 
 namespace mxtrain {
@@ -32,9 +32,9 @@ class MXTRAIN_API DataWait {
  private:
   const std::function<double()> now_;
   double seconds_ = 0;
-  std::mutex mutex_;
-  int64_t under_way_ = 0;  // guarded by mutex_
-  double idle_since_ = 0;  // likewise: when the last batch in flight was done
+  Mutex mutex_;
+  int64_t under_way_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  double idle_since_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // when the last batch in flight was done
 };
 
 }  // namespace mxtrain

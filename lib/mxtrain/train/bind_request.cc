@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/train/bind_request.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace mxtrain {
+
+Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& net,
+                                      std::span<const DataDesc> arrays, size_t worker) {
+  const std::vector<Context>& workers = options.workers;
+  const Context device = workers.at(worker);
+  const auto on_device = std::count(workers.begin(), workers.end(), device);
+  Executor::BindRequest request = EvaluationRequest(net, arrays, device, options.modes);
+  request.is_train = true;
+  request.replica = static_cast<int>(worker);
+  // Across several devices, gradient aggregation starts as gradients become ready.
+  request.capture_passes = on_device == static_cast<ptrdiff_t>(workers.size());
+  request.memory_budget = options.memory_budget.Among(on_device);
+  for (auto& [name, shape] : request.shapes) shape[0] /= static_cast<int64_t>(workers.size());
+  const std::map<std::string, Attrs> attrs = net.ListAttrs();
+  for (const std::string& name : net.ListArguments()) {
+    if (request.inputs.contains(name)) continue;
+    const auto own = attrs.find(name);
+    if (FindMultipliers(name, own == attrs.end() ? Attrs() : own->second, options.lr_mult).lr == 0)
+      continue;
+    request.grad_req[name] =
+        options.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
+  }
+  return request;
+}
+
+}  // namespace mxtrain

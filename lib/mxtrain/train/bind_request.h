@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The request that binds a net for training: for the trainer itself, and for code that plans or
+// measures a training without running it. The one for evaluation is in net_inputs.h.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mxtrain/executor/executor.h"
+#include "mxtrain/io/data_iter.h"
+#include "mxtrain/optimizer/optimizer.h"
+#include "mxtrain/train/net_inputs.h"
+
+namespace mxtrain {
+
+// What decides how training binds a net, and nothing else.
+struct BindOptions {
+  // Devices of the workers: each has an executor and an equal part of every batch, whose size must
+  // be divisible. One device may have several. Evaluation and checkpoints use the first.
+  std::vector<Context> workers{Context::cpu()};
+  ComputeModes modes;                    // of training and evaluation
+  executor::MemoryBudget memory_budget;  // per device, shared by its workers
+  int64_t grad_accum = 1;  // batches per step: gradients are summed as for one large batch
+  LrPatterns lr_mult;      // by parameter name pattern; 0 freezes
+};
+
+// For the executor of one worker, on its part of the batch. `net` reads arrays of `arrays`, the
+// whole batch (data, then labels); every other argument is a parameter, and gets a gradient unless
+// its learning rate multiplier is 0. `worker`: index into options.workers.
+MXTRAIN_API Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& net,
+                                                  std::span<const DataDesc> arrays,
+                                                  size_t worker = 0);
+
+}  // namespace mxtrain

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/train/internal/bound_net.h"
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/glob.h"
+#include "mxtrain/initializer/initializer.h"
+
+namespace mxtrain {
+namespace {
+
+void CheckRequest(const TrainOptions& options, const Executor::BindRequest& request) {
+  std::vector<std::string> parameters;
+  for (const std::string& name : options.symbol.ListArguments()) {
+    if (!request.inputs.contains(name)) parameters.push_back(name);
+  }
+  for (const auto& [pattern, factor] : options.lr_mult)
+    RequireMatch(pattern, parameters, "parameter");
+  for (const auto& [pattern, spec] : options.initializers)
+    RequireMatch(pattern, parameters, "parameter");
+  if (request.grad_req.empty())
+    Throw(ErrorKind::kConfig, "every parameter is frozen: nothing would be trained");
+}
+
+// The last initializer whose pattern matches; null if none does.
+const NamedSpec* InitializerOf(const std::string& name, const TrainOptions& options) {
+  const NamedSpec* found = nullptr;
+  for (const auto& [pattern, spec] : options.initializers) {
+    if (GlobMatches(pattern, name)) found = &spec;
+  }
+  return found;
+}
+
+}  // namespace
+
+const Attrs& AttrsOf(const Symbol& symbol, const std::string& variable) {
+  static const Attrs kNone;
+  for (const Node& node : symbol.graph().nodes) {
+    if (node.is_variable() && node.name == variable) return node.attrs;
+  }
+  return kNone;
+}
+
+void RestoreArrays(const std::map<std::string, NDArray>& from, const std::string& what,
+                   const std::map<std::string, NDArray>& to) {
+  for (const auto& [name, target] : to) {
+    const auto found = from.find(name);
+    if (found == from.end())
+      Throw(ErrorKind::kConfig,
+            "the checkpoint has no {} '{}': it belongs to another net or another optimizer", what,
+            name);
+    if (!(found->second.shape() == target.shape())) {
+      Throw(ErrorKind::kConfig,
+            "{} '{}' is {} in the checkpoint and {} in the net: they do not belong together", what,
+            name, found->second.shape().ToString(), target.shape().ToString());
+    }
+    NDArray(target).CopyFrom(found->second);
+  }
+}
+
+BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, const DataIter& train,
+                   DataIter* val)
+    : runtime_(runtime), options_(options) {
+  KernelChoices* choices = ChoicesOf(runtime.backend(options.workers[0]));
+  if (choices) choices->Keep(options.model.kernel_choices);
+  const KernelChoices::Table before = choices ? choices->kept() : KernelChoices::Table();
+  {
+    const KernelChoices::Measuring allowed(
+        options.measure_kernels && !options.modes.deterministic ? choices : nullptr);
+    Bind(train, val);
+  }
+  if (choices && choices->kept().size() > before.size()) {
+    for (const auto& [key, choice] : choices->kept()) {
+      if (!before.contains(key)) runtime.log("train").Debug("measured: {}: {}", key, choice);
+    }
+    runtime.log("train").Info("{} kernels were chosen by measuring; checkpoints keep the choices",
+                              choices->kept().size() - before.size());
+  }
+  input_order_ = std::make_unique<InputOrder>(first(), train);
+  Initialize();
+  CopyFirst();
+}
+
+void BoundNet::Bind(const DataIter& train, DataIter* val) {
+  const Symbol net = OnBatchesOf(train, runtime_.operators(), options_.symbol);
+  const std::vector<DataDesc> arrays = ArraysOf(train);
+  const int workers = static_cast<int>(options_.workers.size());
+  for (int w = 0; w < workers; ++w) {
+    const Executor::BindRequest request = TrainingRequest(options_, net, arrays, w);
+    if (w == 0) CheckRequest(options_, request);
+    executors_.push_back(Executor::SimpleBind(runtime_, net, request));
+  }
+  if (!val) return;
+  evaluation_ =
+      std::make_unique<Evaluation>(runtime_, options_.symbol, *val, options_.metrics,
+                                   executors_[0].get(), options_.workers[0], options_.modes);
+}
+
+// Attributes in the net take precedence over patterns, and patterns over the rules for names.
+void BoundNet::Initialize() {
+  const auto weights = Initializer::Create(options_.initializer.name, options_.initializer.params);
+  const uint64_t seed = runtime_.options().seed;
+  for (const auto* arrays : {&first().args(), &first().auxs()}) {
+    for (const auto& [name, array] : *arrays) {
+      NDArray target = array;
+      const Attrs& attrs = AttrsOf(options_.symbol, name);
+      const auto init = attrs.find("__init__");
+      const NamedSpec* by_pattern = InitializerOf(name, options_);
+      if (by_pattern && init == attrs.end()) {
+        Initializer::Create(by_pattern->name, by_pattern->params)->Initialize(name, seed, &target);
+      } else {
+        InitializeByName(name, init == attrs.end() ? "" : init->second, *weights, seed, &target);
+      }
+    }
+  }
+}
+
+void BoundNet::CopyFirst() {
+  for (const auto& executor : executors().subspan(1)) {
+    for (const auto& [name, array] : executor->args()) NDArray(array).CopyFrom(first().arg(name));
+    for (const auto& [name, array] : executor->auxs()) NDArray(array).CopyFrom(first().aux(name));
+  }
+}
+
+void BoundNet::Step(const DataBatch& batch) {
+  const int parts = num_workers();
+  input_order_->Arrange(batch, &inputs_);
+  for (int w = 0; w < parts; ++w) {
+    if (parts == 1) {
+      first().Step(inputs_);
+      break;
+    }
+    part_.clear();
+    for (const NDArray& input : inputs_) {
+      const int64_t rows = input.shape()[0] / parts;
+      part_.push_back(input.Slice(w * rows, (w + 1) * rows));
+    }
+    executors_[w]->Step(part_);
+  }
+  inputs_.clear();
+  part_.clear();
+}
+
+WeightsAccount BoundNet::Take(const std::map<std::string, NDArray>& weights) {
+  WeightsAccount account;
+  for (const auto& executor : executors_) {
+    std::map<std::string, NDArray> arrays = executor->auxs();
+    arrays.insert(executor->args().begin(), executor->args().end());
+    account = TakeWeights(weights, arrays);  // the same for every worker
+  }
+  return account;
+}
+
+void BoundNet::Restore(const Checkpoint& checkpoint) {
+  for (const auto& executor : executors_) {
+    RestoreArrays(checkpoint.args, "parameter", executor->args());
+    RestoreArrays(checkpoint.auxs, "auxiliary state", executor->auxs());
+    executor->set_random_step(checkpoint.state.random_step);
+  }
+}
+
+}  // namespace mxtrain

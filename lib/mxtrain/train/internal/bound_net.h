@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The net of a run, bound: an executor for each worker, and one for evaluation on the parameters
+// of the first. Each worker takes an equal part of every batch; they hold the same values. Used by
+// the training thread.
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mxtrain/train/trainer.h"
+
+namespace mxtrain {
+
+// Attributes of a variable of a net; none if the net has no such variable.
+const Attrs& AttrsOf(const Symbol& symbol, const std::string& variable);
+
+class BoundNet {
+ public:
+  // Binds and initializes; `val` may be null. Uses the kernel choices of options.model, and
+  // measures missing ones if the options allow it. Options and iterators must outlive it. Throws
+  // kConfig for name patterns without a match, and if every parameter is frozen.
+  BoundNet(Runtime& runtime, const TrainOptions& options, const DataIter& train, DataIter* val);
+
+  std::span<const std::unique_ptr<Executor>> executors() const { return executors_; }
+  int num_workers() const { return static_cast<int>(executors_.size()); }
+  Executor& first() const { return *executors_[0]; }
+  Evaluation* evaluation() const { return evaluation_.get(); }  // null without validation data
+
+  // Forward and backward of a batch, each worker on its part.
+  void Step(const DataBatch& batch);
+
+  // Sets the arrays of every worker; others keep their values.
+  WeightsAccount Take(const std::map<std::string, NDArray>& weights);
+  // Restores all arrays of every worker. Throws kConfig if they do not match the net.
+  void Restore(const Checkpoint& checkpoint);
+
+ private:
+  void Bind(const DataIter& train, DataIter* val);
+  void Initialize();
+  void CopyFirst();
+
+  Runtime& runtime_;
+  const TrainOptions& options_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+  std::unique_ptr<Evaluation> evaluation_;
+  std::unique_ptr<const InputOrder> input_order_;
+  std::vector<NDArray> inputs_, part_;  // of Step, kept to avoid allocations
+};
+
+// Copies the checkpoint's arrays into those of their names. Throws kConfig if one is missing or has
+// another shape; `what` they are, for errors.
+void RestoreArrays(const std::map<std::string, NDArray>& from, const std::string& what,
+                   const std::map<std::string, NDArray>& to);
+
+}  // namespace mxtrain

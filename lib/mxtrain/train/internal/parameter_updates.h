@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From the gradients of a step to new parameters: sums over workers, loss scale, clipping, the
+// optimizer behind a KVStore, averages of weights. Used by the training thread; calls push work to
+// the engine and return, unless they say that they wait.
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mxtrain/kvstore/kvstore.h"
+#include "mxtrain/kvstore/loss_scale.h"
+#include "mxtrain/train/internal/bound_net.h"
+#include "mxtrain/train/internal/weight_average.h"
+
+namespace mxtrain {
+
+class ParameterUpdates {
+ public:
+  // `rescale_grad`: factor of the optimizer on the sums of gradients. Options and net must outlive
+  // it. Throws kConfig for an unknown optimizer or store, and for a schedule that the optimizer
+  // does not take.
+  ParameterUpdates(Runtime& runtime, const TrainOptions& options, const BoundNet& net,
+                   double rescale_grad);
+  ParameterUpdates(const ParameterUpdates&) = delete;  // the store's updater refers to it
+  ParameterUpdates& operator=(const ParameterUpdates&) = delete;
+
+  // Before the first batch of a step whose batches add their gradients up.
+  void ZeroGradients();
+  // After the last batch of step `step` (0 is the first): updates all parameters at this rate.
+  void Push(int64_t step, double lr);
+  // Appends the variables of what a worker computes last in a batch: its weights if the batch was
+  // `updated`, else its gradients.
+  void AppendLastWritten(size_t worker, bool updated, std::vector<engine::VarHandle>* vars) const;
+
+  double base_lr() const { return updater_->optimizer().base_lr(); }
+  int num_devices() const { return updater_->num_devices(); }
+  // Of the optimizer, on one of num_devices() devices; by "NAME/0", "NAME/1", ...
+  std::map<std::string, NDArray> States() const { return updater_->States(); }
+  void RestoreStates(const std::map<std::string, NDArray>& states);
+
+  WeightAverage* average() const { return average_.get(); }  // null: none is kept
+  // A run with averages, resumed from one without, starts them with its next update.
+  void RestoreAverages(const Checkpoint& checkpoint);
+
+  // Waits, and warns the listener if the loss scale was lowered since the last call. Throws
+  // DivergedError if gradients overflow at every scale. `step`: for the messages.
+  void ReportLossScale(int64_t step, TrainListener& listener);
+  // As last reported; nothing unless gradients are computed in float16.
+  const std::optional<LossScaleState>& reported_loss_scale() const { return reported_scale_; }
+  std::optional<LossScaleState> ReadLossScale() const;  // waits
+  void RestoreLossScale(const std::optional<LossScaleState>& saved);
+
+ private:
+  // By key of the store, in the order of the net; arrays per worker.
+  struct Learned {
+    std::string name;
+    std::vector<NDArray> grads, weights;
+  };
+  int PriorityOf(int key) const;
+  std::vector<OptimizerUpdater::Key> AddKeys(const BoundNet& net);
+  void MakeAverage(const BoundNet& net);
+  void MakeLossScale(const BoundNet& net, double rescale_grad);
+
+  Runtime& runtime_;
+  const TrainOptions& options_;
+  std::unique_ptr<KVStore> kvstore_;
+  std::unique_ptr<OptimizerUpdater> updater_;
+  std::vector<Learned> learned_;
+  std::vector<KVStore::KeySums> sums_of_;  // [key]: gradients of this step, summed over workers
+  std::unique_ptr<WeightAverage> average_;
+  std::optional<LossScale> loss_scale_;  // of training in float16
+  std::optional<LossScaleState> reported_scale_;
+};
+
+}  // namespace mxtrain

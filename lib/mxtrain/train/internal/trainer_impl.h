@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a Trainer consists of. trainer.cc makes, resumes and saves it; trainer_run.cc is the loop.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mxtrain/train/internal/batches_in_flight.h"
+#include "mxtrain/train/internal/best_epochs.h"
+#include "mxtrain/train/internal/bound_net.h"
+#include "mxtrain/train/internal/parameter_updates.h"
+#include "mxtrain/train/internal/run_progress.h"
+#include "mxtrain/train/trainer.h"
+
+namespace mxtrain {
+
+// The optimizer's factor on the sums of gradients, and why.
+struct GradientScale {
+  double factor = 1;
+  std::string reason;
+};
+
+// Members stand in the order in which they depend on each other: the last is destroyed first, and
+// waits for the batches that use the others.
+struct Trainer::Impl {
+  class Loop;  // one Run
+
+  Impl(Runtime& on, TrainOptions given, DataIter& training, DataIter* validation);
+
+  void Resume(const Checkpoint& checkpoint, bool extend);
+  TrainResult Run(TrainListener& listener, std::atomic<int>* stop);
+  void Step(const DataBatch& batch);
+  void Rehearse();
+
+  RunStart Describe() const;
+  Checkpoint Snapshot() const;
+  void Save(const std::vector<std::string>& names, TrainListener& listener);
+  // Warns of data other than those of the checkpoint, unless the run is extended, which is often
+  // done because of new data.
+  void CompareData(const char* what, const std::string& then, const std::string& now,
+                   bool extend) const;
+  double LearningRate(int64_t position) const {
+    return updates.base_lr() * progress.schedule().Factor(position);
+  }
+
+  Runtime& runtime;
+  TrainOptions options;
+  DataIter& train;
+  DataIter* const val;
+
+  EpochScores scores;
+  BestEpochs best;
+  RunProgress progress;
+  const GradientScale rescale_grad;
+  TrainResult result;
+  int64_t batches_of_step = 0;   // pushed since the last update
+  double push_seconds = 0;       // in Step
+  int64_t saved_step = -1;       // step of this process's last save
+  bool warned_of_limit = false;  // Loop::WarnOfTimeLimit
+
+  BoundNet net;
+  ParameterUpdates updates;
+  BatchesInFlight batches;
+};
+
+}  // namespace mxtrain

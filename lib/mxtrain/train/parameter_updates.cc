@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/train/internal/parameter_updates.h"
+
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain {
+namespace {
+
+bool OnOneDevice(const std::vector<Context>& workers) {
+  return std::all_of(workers.begin(), workers.end(),
+                     [&](Context device) { return device == workers[0]; });
+}
+
+std::unique_ptr<Optimizer> NewOptimizer(const TrainOptions& options) {
+  auto optimizer = Optimizer::Create(options.optimizer.name, options.optimizer.params);
+  if (!optimizer->takes_schedule() &&
+      (options.lr_schedule.name != "constant" || !options.lr_schedule.params.empty())) {
+    Throw(ErrorKind::kConfig,
+          "optimizer {} needs a constant learning rate: remove train.lr_schedule",
+          options.optimizer.name);
+  }
+  return optimizer;
+}
+
+}  // namespace
+
+ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options,
+                                   const BoundNet& net, double rescale_grad)
+    : runtime_(runtime),
+      options_(options),
+      kvstore_(
+          KVStore::Create(runtime, options.kvstore, options.workers, options.new_communicator)) {
+  std::vector<OptimizerUpdater::Key> keys = AddKeys(net);
+  updater_ = std::make_unique<OptimizerUpdater>(runtime, NewOptimizer(options), std::move(keys),
+                                                rescale_grad);
+  kvstore_->SetUpdater(
+      [this](std::span<const KVStore::KeyUpdate> updates) { updater_->Update(updates); });
+  if (options.average_decay) MakeAverage(net);
+  if (!net.first().loss_scale().empty()) MakeLossScale(net, rescale_grad);
+}
+
+// Keys in the order of the net: the first layers' weights are needed first.
+std::vector<OptimizerUpdater::Key> ParameterUpdates::AddKeys(const BoundNet& net) {
+  std::vector<OptimizerUpdater::Key> keys;
+  for (const std::string& name : options_.symbol.ListArguments()) {
+    if (!net.first().grads().contains(name)) continue;
+    Learned& learned = learned_.emplace_back();
+    learned.name = name;
+    for (const auto& executor : net.executors()) {
+      learned.grads.push_back(executor->grad(name));
+      learned.weights.push_back(executor->arg(name));
+    }
+    const int key = static_cast<int>(keys.size());
+    kvstore_->Init(key, learned.weights, /*share=*/true);
+    const std::span<const NDArray> kept = kvstore_->Values(key);
+    keys.push_back({name,
+                    {kept.begin(), kept.end()},
+                    FindMultipliers(name, AttrsOf(options_.symbol, name), options_.lr_mult)});
+  }
+  sums_of_.resize(learned_.size());
+  return keys;
+}
+
+void ParameterUpdates::MakeAverage(const BoundNet& net) {
+  std::map<std::string, NDArray> values = net.first().auxs();
+  for (const Learned& learned : learned_) values[learned.name] = learned.weights[0];
+  average_ = std::make_unique<WeightAverage>(runtime_, *options_.average_decay, values);
+}
+
+void ParameterUpdates::MakeLossScale(const BoundNet& net, double rescale_grad) {
+  std::vector<NDArray> of_workers;
+  for (const auto& executor : net.executors()) of_workers.push_back(executor->loss_scale());
+  reported_scale_.emplace();
+  const double rescale_of_batch = rescale_grad * static_cast<double>(options_.grad_accum);
+  reported_scale_->scale = LossScale::First(rescale_of_batch);
+  loss_scale_.emplace(runtime_, updater_->devices(), of_workers, *reported_scale_);
+}
+
+void ParameterUpdates::ZeroGradients() {
+  for (Learned& learned : learned_) {
+    for (NDArray& grad : learned.grads) grad.Fill(0);
+  }
+}
+
+// On one device the first layers' weights, which are needed first, are updated first, between the
+// operations of the step. Across devices the stream that updates a weight waits for the other
+// devices' gradients, so updates are issued after the step's operations, in the order in which
+// gradients become ready.
+int ParameterUpdates::PriorityOf(int key) const {
+  return OnOneDevice(options_.workers) ? -key : executor::kStepPriority - 1;
+}
+
+// The last layers' gradients are ready first.
+void ParameterUpdates::Push(int64_t step, double lr) {
+  updater_->BeginStep(step, lr);
+  const int keys = static_cast<int>(learned_.size());
+  for (int k = keys; k-- > 0;)
+    sums_of_[k] = {k, kvstore_->Sum(k, learned_[k].grads, PriorityOf(k)), PriorityOf(k)};
+  if (loss_scale_) updater_->TakeOutScale(sums_of_, &*loss_scale_);
+  if (options_.clip_norm) updater_->ClipGlobalNorm(sums_of_, *options_.clip_norm);
+  kvstore_->Update(sums_of_);
+  for (int k = keys; k-- > 0;) kvstore_->Pull(k, learned_[k].weights, PriorityOf(k));
+  if (average_) average_->Update();
+}
+
+void ParameterUpdates::AppendLastWritten(size_t worker, bool updated,
+                                         std::vector<engine::VarHandle>* vars) const {
+  for (const Learned& learned : learned_)
+    vars->push_back((updated ? learned.weights : learned.grads)[worker].var());
+}
+
+void ParameterUpdates::RestoreStates(const std::map<std::string, NDArray>& states) {
+  for (int d = 0; d < updater_->num_devices(); ++d)
+    RestoreArrays(states, "optimizer state", updater_->StatesOn(d));
+}
+
+void ParameterUpdates::RestoreAverages(const Checkpoint& checkpoint) {
+  const int64_t updates = checkpoint.state.average_updates;
+  if (average_ && updates > 0) average_->Restore(checkpoint.averages, updates);
+  if (average_ && updates == 0 && checkpoint.state.step > 0) {
+    runtime_.log("train").Warning(
+        "the checkpoint holds no averages of weights: they start with the next step");
+  }
+  if (!average_ && updates > 0) {
+    runtime_.log("train").Warning(
+        "the checkpoint's averages of weights are ignored: this run keeps none");
+  }
+}
+
+void ParameterUpdates::ReportLossScale(int64_t step, TrainListener& listener) {
+  if (!loss_scale_) return;
+  const LossScaleState now = loss_scale_->Read();
+  if (now.at_lowest > 0) {
+    throw DivergedError(format("gradients overflow in float16 at step {} or shortly before, "
+                               "although the loss scale is at its minimum; lower the "
+                               "learning rate, clip gradients, or train with train.amp: bf16",
+                               step),
+                        step, {});
+  }
+  if (now.scale < reported_scale_->scale) {
+    listener.OnWarning(format(
+        "step {}: gradients overflowed float16; {} step{} skipped so far, the loss is scaled by "
+        "{:g} from now on",
+        step, now.steps_skipped, now.steps_skipped == 1 ? " was" : "s were", now.scale));
+  }
+  reported_scale_ = now;
+}
+
+std::optional<LossScaleState> ParameterUpdates::ReadLossScale() const {
+  return loss_scale_ ? std::optional(loss_scale_->Read()) : std::nullopt;
+}
+
+void ParameterUpdates::RestoreLossScale(const std::optional<LossScaleState>& saved) {
+  if (!loss_scale_ || !saved) return;
+  reported_scale_ = saved;
+  loss_scale_->Write(*saved);
+}
+
+}  // namespace mxtrain
