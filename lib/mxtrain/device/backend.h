@@ -2,6 +2,7 @@
 #pragma once
 // The interface of a kind of device: memory, streams, layouts and their conversion. One per
 // DeviceType, owned by Runtime. Every method may be called from any thread.
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "mxtrain/device/layout.h"
 
 namespace mxtrain {
+
+// Bytes; of the memory of every array and workspace.
+inline constexpr int64_t kBufferAlignment = 64;
 
 // A device as reported to users.
 struct DeviceInfo {
@@ -39,7 +43,7 @@ class MXTRAIN_API Backend {
     return (void)type, (void)ctx, "its processor has no fast arithmetic in it";
   }
 
-  // 64-byte aligned; null if the device is full.
+  // Aligned to kBufferAlignment; null if the device is full.
   virtual void* Allocate(Context ctx, int64_t bytes) = 0;
   virtual void Free(Context ctx, void* data) = 0;
   virtual std::unique_ptr<Stream> NewStream(Context ctx, int priority) = 0;

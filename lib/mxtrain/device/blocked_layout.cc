@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/math.h"
 
 namespace mxtrain {
 namespace {
@@ -73,7 +74,7 @@ TShape BlockedLayout::PaddedShape(const TShape& shape) const {
   TShape padded = shape;
   for (int axis = 0; axis < ndim(); ++axis) {
     const int64_t block = BlockOf(axis);
-    padded[axis] = (shape[axis] + block - 1) / block * block;
+    padded[axis] = RoundUp(shape[axis], block);
   }
   return padded;
 }

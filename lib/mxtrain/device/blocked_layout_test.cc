@@ -200,11 +200,11 @@ TEST_CASE("reorders between layouts of the same tiles") {
        {"ABcd16b16a", "ABcd8b16a2b", "ABcd8a16b2a", "BAcd8a16b2a", "BAcd16a16b", "cdAB16b16a"}) {
     CAPTURE(to);
     CheckReorder<uint32_t>(*backend, DType::kFloat32, {"ABcd16b16a", {48, 32, 3, 2}}, to);
-    CheckReorder<uint16_t>(*backend, DType::kBfloat16, {"ABcd8b16a2b", {33, 17, 1, 2}},
-                           to);  // with padding
+    // With padding.
+    CheckReorder<uint16_t>(*backend, DType::kBfloat16, {"ABcd8b16a2b", {33, 17, 1, 2}}, to);
   }
-  CheckReorder<uint16_t>(*backend, DType::kBfloat16, {"Acdb16a", {33, 3, 5, 3}},
-                         "AcdB16a2b");  // tiles of two kinds
+  // Tiles of two kinds.
+  CheckReorder<uint16_t>(*backend, DType::kBfloat16, {"Acdb16a", {33, 3, 5, 3}}, "AcdB16a2b");
   SetTeamSize(1);
 }
 
@@ -234,8 +234,8 @@ void CheckConversion(DType type, Backend& backend, const std::string& from_name,
     REQUIRE(back[i] == static_cast<float>(Narrow(values[i])));
   const auto nonzero =
       std::count_if(middle.begin(), middle.end(), [](uint16_t bits) { return bits != 0; });
-  CHECK(nonzero == std::count_if(values.begin(), values.end(),
-                                 [](float v) { return v != 0; }));  // the padding is zero
+  // The padding is zero.
+  CHECK(nonzero == std::count_if(values.begin(), values.end(), [](float v) { return v != 0; }));
 }
 
 template <typename Narrow>

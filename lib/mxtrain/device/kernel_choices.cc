@@ -13,26 +13,26 @@ constexpr double kWorthwhile = 0.95;
 
 KernelChoices::Measuring::Measuring(KernelChoices* choices) : choices_(choices) {
   if (!choices_) return;
-  const std::lock_guard lock(choices_->mutex_);
+  const MutexLock lock(choices_->mutex_);
   ++choices_->allowing_;
 }
 
 KernelChoices::Measuring::~Measuring() {
   if (!choices_) return;
-  const std::lock_guard lock(choices_->mutex_);
+  const MutexLock lock(choices_->mutex_);
   --choices_->allowing_;
 }
 
 size_t KernelChoices::Choose(const std::string& key, std::span<const std::string> candidates,
                              const Stopwatch& seconds_of) {
-  const std::lock_guard measuring(measuring_);
+  const MutexLock measuring(measuring_);
   if (const std::optional<std::string> kept = Find(key)) {
     const auto found = std::find(candidates.begin(), candidates.end(), *kept);
     if (found != candidates.end()) return static_cast<size_t>(found - candidates.begin());
   }
   if (!seconds_of || candidates.size() < 2) return 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (allowing_ == 0) return 0;
   }
   size_t fastest = 0;
@@ -48,17 +48,17 @@ size_t KernelChoices::Choose(const std::string& key, std::span<const std::string
 }
 
 KernelChoices::Table KernelChoices::kept() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return kept_;
 }
 
 void KernelChoices::Keep(const Table& table) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, choice] : table) kept_[key] = choice;
 }
 
 std::optional<std::string> KernelChoices::Find(const std::string& key) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = kept_.find(key);
   return found == kept_.end() ? std::nullopt : std::optional(found->second);
 }

@@ -5,11 +5,11 @@
 // choices (ModelInfo in train/checkpoint.h), so that a continued run computes the same as before.
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/device/backend.h"
 
 namespace mxtrain {
@@ -49,12 +49,12 @@ class MXTRAIN_API KernelChoices {
   void Keep(const Table& table);  // overwrites entries with the same keys
 
  private:
-  std::optional<std::string> Find(const std::string& key) const;
+  std::optional<std::string> Find(const std::string& key) const MXTRAIN_EXCLUDES(mutex_);
 
-  std::mutex measuring_;  // held while a key is measured
-  mutable std::mutex mutex_;
-  Table kept_;        // guarded by mutex_
-  int allowing_ = 0;  // likewise; live Measuring objects
+  Mutex measuring_ MXTRAIN_ACQUIRED_BEFORE(mutex_);  // held while a key is measured
+  mutable Mutex mutex_;
+  Table kept_ MXTRAIN_GUARDED_BY(mutex_);
+  int allowing_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // live Measuring objects
 };
 
 // A backend with libraries that have choices: one table for all its devices, with the backend's

@@ -42,7 +42,7 @@ std::exception_ptr DeviceLane::WaitFor(const DeviceMarks& marks) {
 }
 
 std::exception_ptr DeviceLane::LetWait(Stream& other, uint64_t ticket, uint64_t* waited) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (failure_) return failure_;
   try {
     const LaneEvent& event = EventBehind(ticket);
@@ -59,7 +59,7 @@ DeviceMark DeviceLane::Issue(const char* name, uint64_t order) {
   if (!stream_) return {};
   const uint64_t ticket = issued_.load(std::memory_order_relaxed) + 1;
   {
-    std::lock_guard lock(issued_lock_);
+    SpinLockGuard lock(issued_lock_);
     Issued& issued = remembered_[ticket % kRemembered];
     issued.ticket = ticket;
     issued.order = order;
@@ -88,8 +88,8 @@ DeviceLane::LaneEvent& DeviceLane::EventBehind(uint64_t ticket) {
     event = std::move(free_.back());
     free_.pop_back();
   }
-  event.ticket = issued_.load(std::memory_order_acquire);  // before the event is recorded: work
-                                                           // issued meanwhile may be behind it
+  // Before the event is recorded: work issued meanwhile may be behind it.
+  event.ticket = issued_.load(std::memory_order_acquire);
   stream_->Record(*event.event);
   return events_.emplace_back(std::move(event));
 }
@@ -102,7 +102,7 @@ void DeviceLane::RetireFront() {
 
 void DeviceLane::SetEventBehind(uint64_t ticket) {
   if (Done(ticket)) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (failure_) return;
   try {
     EventBehind(ticket);
@@ -115,13 +115,13 @@ void DeviceLane::SetEventBehind(uint64_t ticket) {
 
 bool DeviceLane::Park(Claim* claim, uint64_t ticket) {
   if (Done(ticket)) return false;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!failure_) {
     try {
       EventBehind(ticket).claims.push_back(claim);
       ++parked_;
       if (!completer_.joinable()) completer_ = StartThread([this] { Complete(); });
-      changed_.notify_one();
+      changed_.NotifyOne();
       return true;
     } catch (...) {
       Fail(std::current_exception());
@@ -132,21 +132,21 @@ bool DeviceLane::Park(Claim* claim, uint64_t ticket) {
 }
 
 void DeviceLane::Complete() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return parked_ > 0 || stopping_; });
+    while (parked_ == 0 && !stopping_) changed_.Wait(lock);
     if (parked_ == 0) return;
     while (events_.front().claims.empty()) RetireFront();
     completing_ = true;
     Event& event = *events_.front().event;
-    lock.unlock();
+    lock.Unlock();
     std::exception_ptr error;
     try {
       event.Wait();
     } catch (...) {
       error = std::current_exception();
     }
-    lock.lock();
+    lock.Lock();
     completing_ = false;
     if (error) {
       Fail(error);
@@ -160,9 +160,9 @@ void DeviceLane::Complete() {
       if (CountGranted(*claim)) ready.Push(claim);
     }
     RetireFront();
-    lock.unlock();
+    lock.Unlock();
     owner_.Resume(ready);
-    lock.lock();
+    lock.Lock();
   }
 }
 
@@ -173,10 +173,10 @@ void DeviceLane::Drain() {
     const std::unique_ptr<Event> event = stream_->NewEvent();
     stream_->Record(*event);
     event->Wait();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     RaiseDone(ticket);
   } catch (...) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Fail(std::current_exception());
   }
 }
@@ -188,10 +188,10 @@ void DeviceLane::RaiseDone(uint64_t ticket) {
 
 void DeviceLane::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
   if (completer_.joinable()) completer_.join();
 }
 
@@ -199,12 +199,12 @@ void DeviceLane::Stop() {
 
 std::exception_ptr DeviceLane::failure() const {
   if (!failed()) return nullptr;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return failure_;
 }
 
 DeviceLane::Issued DeviceLane::OldestNotDone() {
-  std::lock_guard lock(issued_lock_);
+  SpinLockGuard lock(issued_lock_);
   const uint64_t last = issued_.load(std::memory_order_relaxed),
                  done = done_.load(std::memory_order_relaxed);
   const uint64_t oldest = std::max(done + 1, last >= kRemembered ? last - kRemembered + 1 : 1);

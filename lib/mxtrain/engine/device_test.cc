@@ -10,6 +10,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/engine/engine.h"
+#include "tests/support/error_message.h"
 #include "tests/support/fake_stream.h"
 
 namespace mxtrain::engine {
@@ -17,6 +18,7 @@ namespace {
 
 using Vars = std::vector<VarHandle>;
 using test::FakeStream;
+using test::MessageOf;
 
 const Context kGpu = Context::gpu(0);
 
@@ -28,16 +30,6 @@ std::unique_ptr<Engine> Make(const std::string& type = "threaded") {
     return ctx.type == DeviceType::kGPU ? std::make_unique<FakeStream>() : nullptr;
   };
   return Create(std::move(options));
-}
-
-template <typename Call>
-std::string MessageOf(Call&& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 // Blocks a device's work until it is opened.
@@ -130,8 +122,8 @@ TEST_CASE(
         PushOptions{.ctx = Context::gpu(1)}}) {
     Gate gate;
     Flag issued;
-    std::vector<int>
-        order;  // of the streams' work: ordered by the event, else ThreadSanitizer reports it
+    // Of the streams' work: ordered by the event, else ThreadSanitizer reports it.
+    std::vector<int> order;
     engine->PushSync(
         [&](RunContext ctx) {
           test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { order.push_back(1); });
@@ -140,9 +132,10 @@ TEST_CASE(
     engine->PushSync(
         [&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(2); }), issued.Set(); },
         Vars{var}, {}, other);
+    // After the read.
     engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { order.push_back(3); }); }, {},
-                     Vars{var}, {.ctx = kGpu});  // after the read
-    issued.Await();                              // while the gate is closed
+                     Vars{var}, {.ctx = kGpu});
+    issued.Await();  // while the gate is closed
     gate.Open();
     engine->WaitToRead(var);
     CHECK(order == std::vector<int>{1, 2, 3});

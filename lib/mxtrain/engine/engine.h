@@ -73,14 +73,16 @@ using AsyncFn = UniqueFunction<void(RunContext, Callback)>;
 // Selects the workers: each device has workers for compute and for copies in each direction; IO and
 // communication have their own.
 enum class FnProperty : uint8_t { kNormal, kCopyFromDevice, kCopyToDevice, kIO, kComm };
+// "compute", "copy from device", "copy to device", "io", "communication".
+MXTRAIN_API const char* NameOf(FnProperty property);
 
 struct PushOptions {
   Context ctx = Context::cpu();
   FnProperty property = FnProperty::kNormal;
-  int priority =
-      0;  // of ready functions on the same workers the highest runs first; ties in push order
-  const char* name =
-      "";  // for errors and traces; must outlive the function (a literal or an owned string)
+  // Of ready functions on the same workers the highest runs first; ties in push order.
+  int priority = 0;
+  // For errors and traces; must outlive the function (a literal or an owned string).
+  const char* name = "";
   // The written variables whose whole contents the function overwrites, regardless of what they
   // were: clears an error that some wait has thrown. Copied by the push.
   std::span<const VarHandle> renews = {};
@@ -148,10 +150,10 @@ class MXTRAIN_API Engine {
   // variable's error if no wait has thrown it (it then counts as thrown), else null.
   virtual std::exception_ptr Drain(VarHandle var) = 0;
 
-  // Traces what ran where and when between start and stop, as Chrome/Perfetto trace JSON.
+  // Traces what ran where and when between start and stop, as Chrome/Perfetto trace JSON. Stop
+  // waits for everything and throws kFileSystem.
   virtual void StartProfile() = 0;
-  virtual void StopProfile(
-      const std::string& path) = 0;  // waits for everything; throws kFileSystem
+  virtual void StopProfile(const std::string& path) = 0;
   // Adds a span of work done outside the engine (a decode thread) to the running trace; cheap when
   // tracing is off. Times in nanoseconds of std::chrono::steady_clock. `lane` names the row of the
   // trace.
@@ -160,10 +162,10 @@ class MXTRAIN_API Engine {
 };
 
 struct EngineOptions {
-  std::string type =
-      "threaded";  // or "naive": runs at push, in the caller; for tests and debugging
-  int cpu_workers =
-      1;  // compute lanes; 1: with the whole OpenMP team (two teams would compete for cores)
+  // Or "naive": runs at push, in the caller; for tests and debugging.
+  std::string type = "threaded";
+  // Compute lanes; 1: with the whole OpenMP team (two teams would compete for cores).
+  int cpu_workers = 1;
   int io_workers = 1;
   int copy_workers = 1;  // each direction
   // Number of GPUs, queried at the first push to one; empty: none. Each has one worker with a

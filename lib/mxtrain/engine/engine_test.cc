@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/error_message.h"
 
 namespace mxtrain::engine {
 namespace {
 
 using Vars = std::vector<VarHandle>;
+using test::MessageOf;
 
 std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
   EngineOptions options;
@@ -29,16 +31,6 @@ std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
 }
 
 // The message of what `call` throws, "" when it throws nothing.
-template <typename Call>
-std::string MessageOf(Call&& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 [[noreturn]] void Fail(const char* what) {
   Throw(ErrorKind::kData, "{}", what);
 }

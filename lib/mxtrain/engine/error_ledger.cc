@@ -31,23 +31,23 @@ std::exception_ptr WithCount(const std::exception_ptr& error, size_t more) {
 }  // namespace
 
 void ErrorLedger::Enter(const std::exception_ptr& error, uint64_t order) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   unthrown_.emplace(order, error);
 }
 
 bool ErrorLedger::StrikeOut(const std::exception_ptr& error) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::erase_if(unthrown_, [&](const auto& entry) { return entry.second == error; }) > 0;
 }
 
 bool ErrorLedger::Holds(const std::exception_ptr& error) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::any_of(unthrown_.begin(), unthrown_.end(),
                      [&](const auto& entry) { return entry.second == error; });
 }
 
 std::exception_ptr ErrorLedger::TakeFirstAndClear() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::exception_ptr first = unthrown_.empty() ? nullptr : unthrown_.begin()->second;
   if (unthrown_.size() > 1) first = WithCount(first, unthrown_.size() - 1);
   unthrown_.clear();

@@ -4,7 +4,6 @@
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::engine {
-namespace {
 
 const char* NameOf(FnProperty property) {
   switch (property) {
@@ -21,8 +20,6 @@ const char* NameOf(FnProperty property) {
   }
   Throw(ErrorKind::kBug, "function property {} is unknown", static_cast<int>(property));
 }
-
-}  // namespace
 
 LaneKind LaneKindOf(Context ctx, FnProperty property) {
   const bool on_gpu = ctx.type == DeviceType::kGPU && property != FnProperty::kIO;

@@ -48,17 +48,17 @@ void CheckPush(std::span<const VarHandle> reads, std::span<const VarHandle> writ
 
 // Connects a function's callback to the push that waits for it.
 struct Completion {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  std::exception_ptr error;
+  Mutex mutex;
+  ConditionVariable changed;
+  bool done MXTRAIN_GUARDED_BY(mutex) = false;
+  std::exception_ptr error MXTRAIN_GUARDED_BY(mutex);
 
   static void Complete(void* token, std::exception_ptr error) {
     auto* self = static_cast<Completion*>(token);
-    std::lock_guard lock(self->mutex);
+    MutexLock lock(self->mutex);
     self->done = true;
     self->error = std::move(error);
-    self->changed.notify_all();
+    self->changed.NotifyAll();
   }
 };
 
@@ -81,12 +81,12 @@ NaiveEngine::NaiveEngine(EngineOptions options)
     : options_(std::move(options)), serial_(NextSerial()) {}
 
 NaiveEngine::~NaiveEngine() {
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return !running_; });
+  MutexLock lock(mutex_);
+  AwaitIdle(lock);
   // What their functions own may push on destruction.
   auto oprs = std::move(oprs_);
   auto sequences = std::move(sequences_);
-  lock.unlock();
+  lock.Unlock();
 }
 
 void NaiveEngine::CheckContext(Context ctx, const char* name) {
@@ -95,7 +95,7 @@ void NaiveEngine::CheckContext(Context ctx, const char* name) {
 }
 
 void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!running_) EnterThread();
   for (VarHandle var : writes)
     static_cast<NaiveVar*>(var)->version.fetch_add(1, std::memory_order_relaxed);
@@ -105,21 +105,21 @@ void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
   while (!queue_.empty()) {
     Job next = std::move(queue_.front());
     queue_.pop_front();
-    lock.unlock();
+    lock.Unlock();
     {
       FunctionScope scope(this);
       next();
       next = Job();
     }
-    lock.lock();
+    lock.Lock();
   }
   running_ = false;
-  idle_.notify_all();
+  idle_.NotifyAll();
 }
 
 void NaiveEngine::EnterThread() {
-  thread_local std::map<uint64_t, std::exception_ptr>
-      entered;  // by serial of the engines this thread has worked for
+  // By serial of the engines that this thread has worked for.
+  thread_local std::map<uint64_t, std::exception_ptr> entered;
   const auto [known, fresh] = entered.try_emplace(serial_);
   if (fresh && options_.on_worker_start) {
     try {
@@ -177,8 +177,8 @@ void NaiveEngine::RunToCallback(AsyncFn& fn, RunContext context) {
   } catch (...) {
     error = std::current_exception();
   }
-  std::unique_lock lock(completion.mutex);
-  completion.changed.wait(lock, [&] { return completion.done; });
+  MutexLock lock(completion.mutex);
+  while (!completion.done) completion.changed.Wait(lock);
   if (!error) error = completion.error;
   if (error) std::rethrow_exception(error);
 }
@@ -186,7 +186,7 @@ void NaiveEngine::RunToCallback(AsyncFn& fn, RunContext context) {
 VarHandle NaiveEngine::NewVar() {
   auto var = std::make_unique<NaiveVar>();
   VarHandle handle = var.get();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   vars_.emplace(handle, std::move(var));
   return handle;
 }
@@ -200,7 +200,7 @@ void NaiveEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
         } catch (...) {
           ledger_.Enter(NameError(std::current_exception(), "DeleteVariable"), num_failures_++);
         }
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         vars_.erase(var);
       },
       {});
@@ -209,9 +209,9 @@ void NaiveEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
 // Jobs are synchronous, so only another thread's queue can hold a pending deletion.
 bool NaiveEngine::AwaitDeletion() {
   if (FunctionScope::Inside(this)) return false;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const bool under_way = running_;
-  idle_.wait(lock, [&] { return !running_; });
+  AwaitIdle(lock);
   return under_way;
 }
 
@@ -252,7 +252,7 @@ OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads,
   opr->renews = Copy(options.renews);
   opr->options = options;
   opr->options.renews = opr->renews;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   oprs_.emplace(opr.get(), opr);
   return opr.get();
 }
@@ -260,7 +260,7 @@ OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads,
 void NaiveEngine::Push(OprHandle handle, int priority) {
   std::shared_ptr<NaiveOpr> opr;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     opr = oprs_.at(handle);
   }
   Submit(
@@ -275,7 +275,7 @@ void NaiveEngine::Push(OprHandle handle, int priority) {
 
 void NaiveEngine::DeleteOperator(OprHandle handle) {
   std::shared_ptr<NaiveOpr> last;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   last = std::move(oprs_.at(handle));
   oprs_.erase(handle);
 }
@@ -285,7 +285,7 @@ SequenceHandle NaiveEngine::NewSequence(std::vector<SequenceOp> ops, int num_por
   sequence->port_uses = CheckSequence(ops, num_ports);
   for (const SequenceOp& op : ops) CheckContext(op.ctx, op.name.c_str());
   sequence->ops = std::move(ops);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   sequences_.emplace(sequence.get(), sequence);
   return sequence.get();
 }
@@ -293,7 +293,7 @@ SequenceHandle NaiveEngine::NewSequence(std::vector<SequenceOp> ops, int num_por
 void NaiveEngine::Push(SequenceHandle handle, std::span<const VarHandle> ports) {
   std::shared_ptr<NaiveSequence> sequence;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     sequence = sequences_.at(handle);
   }
   CheckPortCount(sequence->port_uses.size(), ports.size());
@@ -307,7 +307,7 @@ void NaiveEngine::Push(SequenceHandle handle, std::span<const VarHandle> ports) 
 
 void NaiveEngine::DeleteSequence(SequenceHandle handle) {
   std::shared_ptr<NaiveSequence> last;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   last = std::move(sequences_.at(handle));
   sequences_.erase(handle);
 }
@@ -344,15 +344,14 @@ void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle
   }
 }
 
-std::unique_lock<std::mutex> NaiveEngine::LockWhenIdle(const char* what) {
-  RefuseInsideFunction(this, what);
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return !running_; });
-  return lock;
+void NaiveEngine::AwaitIdle(MutexLock& lock) {
+  while (running_) idle_.Wait(lock);
 }
 
 std::exception_ptr NaiveEngine::TakeErrorBehind(VarHandle var, const char* what) {
-  const auto lock = LockWhenIdle(what);
+  RefuseInsideFunction(this, what);
+  MutexLock lock(mutex_);
+  AwaitIdle(lock);
   return static_cast<NaiveVar*>(var)->error.Take();
 }
 
@@ -370,9 +369,11 @@ void NaiveEngine::WaitForVar(VarHandle var) {
   Wait(var, "WaitForVar");
 }
 void NaiveEngine::WaitForAll() {
-  auto lock = LockWhenIdle("WaitForAll");
+  RefuseInsideFunction(this, "WaitForAll");
+  MutexLock lock(mutex_);
+  AwaitIdle(lock);
   const std::exception_ptr error = ledger_.TakeFirstAndClear();
-  lock.unlock();
+  lock.Unlock();
   if (error) std::rethrow_exception(error);
 }
 std::exception_ptr NaiveEngine::Drain(VarHandle var) {
@@ -385,7 +386,11 @@ void NaiveEngine::StartProfile() {
 }
 
 void NaiveEngine::StopProfile(const std::string& path) {
-  LockWhenIdle("StopProfile").unlock();
+  RefuseInsideFunction(this, "StopProfile");
+  {
+    MutexLock lock(mutex_);
+    AwaitIdle(lock);
+  }
   WriteFileAtomically(path, profiler_.Stop());
 }
 

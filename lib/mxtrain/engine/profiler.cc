@@ -2,9 +2,9 @@
 #include "mxtrain/engine/internal/profiler.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 
+#include "mxtrain/base/clock.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/json.h"
 
@@ -19,21 +19,15 @@ std::string Quoted(std::string_view text) {
 
 }  // namespace
 
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 void Profiler::Start() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   spans_.clear();
-  start_ns_ = NowNs();
+  start_ns_ = SteadyNanoseconds();
   on_.store(true, std::memory_order_relaxed);
 }
 
 int Profiler::Row(std::string_view name) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = std::find(rows_.begin(), rows_.end(), name);
   if (found != rows_.end()) return static_cast<int>(found - rows_.begin());
   rows_.emplace_back(name);
@@ -41,7 +35,7 @@ int Profiler::Row(std::string_view name) {
 }
 
 void Profiler::Add(int row, std::string_view name, int priority, int64_t begin_ns, int64_t end_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (on() && end_ns >= start_ns_)
     spans_.push_back({row, priority, std::max(begin_ns, start_ns_), end_ns, std::string(name)});
 }
@@ -51,7 +45,7 @@ void Profiler::AddAsync(std::string_view name, int priority, int64_t begin_ns, i
 }
 
 std::string Profiler::Stop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   on_.store(false, std::memory_order_relaxed);
   std::string text = R"({"displayTimeUnit":"ms","traceEvents":[)";
   auto out = std::back_inserter(text);

@@ -129,8 +129,8 @@ class Generator {
     Step step;
     step.id = ++last_id_;
     Shuffle(&cells);
-    const int writes = Pick(0, std::min<int>(2, cells.size()));
-    const int reads = Pick(0, std::min<int>(3, cells.size() - writes));
+    const int count = static_cast<int>(cells.size());
+    const int writes = Pick(0, std::min(2, count)), reads = Pick(0, std::min(3, count - writes));
     step.writes.assign(cells.begin(), cells.begin() + writes);
     step.reads.assign(cells.begin() + writes, cells.begin() + writes + reads);
     step.ctx = AnyContext();
@@ -548,11 +548,11 @@ class SerialOrder {
   explicit SerialOrder(const Interpreter& run)
       : later_(run.sights().size() * kSteps), missing_(later_.size()) {
     for (size_t thread = 0; thread < run.sights().size(); ++thread) {
-      for (int step = 0; step + 1 < kSteps; ++step)
-        AddEdge(thread * kSteps + step, thread * kSteps + step + 1);
+      const int first = static_cast<int>(thread) * kSteps;
+      for (int step = 0; step + 1 < kSteps; ++step) AddEdge(first + step, first + step + 1);
       for (int step = 0; step < kSteps; ++step) {
         for (const Sight& sight : run.sights()[thread][step])
-          AddReader(run.cells()[sight.cell].writers, sight, thread * kSteps + step);
+          AddReader(run.cells()[sight.cell].writers, sight, first + step);
       }
     }
     for (const Cell& cell : run.cells()) {

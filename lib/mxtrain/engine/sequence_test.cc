@@ -11,11 +11,13 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/engine/engine.h"
+#include "tests/support/error_message.h"
 
 namespace mxtrain::engine {
 namespace {
 
 using Vars = std::vector<VarHandle>;
+using test::MessageOf;
 const char* const kTypes[] = {"naive", "threaded"};
 
 std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
@@ -23,16 +25,6 @@ std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
   options.type = type;
   options.cpu_workers = workers;
   return Create(std::move(options));
-}
-
-template <typename Call>
-std::string MessageOf(Call&& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 // Operations that write their names into a text.
@@ -155,8 +147,8 @@ TEST_CASE(
                    {.priority = 1});
   pushed.set_value();
   engine->WaitForAll();
-  CHECK(recorder.Take() ==
-        "aLbcF");  // one lane: the push of the last layer runs between two operations of backward
+  // One lane: the push of the last layer runs between two operations of backward.
+  CHECK(recorder.Take() == "aLbcF");
   engine->DeleteSequence(backward);
 }
 

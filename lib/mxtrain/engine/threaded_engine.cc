@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/engine/internal/threaded_engine.h"
 
+#include "mxtrain/base/clock.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/engine/function_scope.h"
@@ -35,8 +36,8 @@ ThreadedEngine::~ThreadedEngine() {
   oprs_.DeleteAll();
   sequences_.DeleteAll();
   WaitUntilIdle();  // for pushes by their functions' destructors
-  for (auto& [kind, pool] : gpu_pools_)
-    pool->lane()->Stop();  // completers first: they wake workers
+  // Completers first: they wake workers.
+  for (auto& [kind, pool] : gpu_pools_) pool->lane()->Stop();
   for (Pools* pools : {&pools_, &gpu_pools_}) {
     for (auto& [kind, pool] : *pools) pool->Stop();
   }
@@ -71,7 +72,7 @@ WorkerPool* ThreadedEngine::PoolFor(Context ctx, FnProperty property, const char
 // ---- Pushing
 
 VarHandle ThreadedEngine::NewVar() {
-  std::lock_guard lock(push_lock_);
+  SpinLockGuard lock(push_lock_);
   return vars_.Get();
 }
 
@@ -125,7 +126,7 @@ void ThreadedEngine::PushFunction(Function fn, Vars reads, Vars writes,
   WorkerPool* pool = PoolFor(options.ctx, options.property, options.name);
   ReadyList ready;
   {
-    std::lock_guard lock(push_lock_);
+    SpinLockGuard lock(push_lock_);
     CheckDistinct(reads, writes, options.name);
     Task* task = NewTask(pool, options);
     task->function.emplace<Function>(std::move(fn));
@@ -145,7 +146,7 @@ void ThreadedEngine::PushAsync(AsyncFn fn, Vars reads, Vars writes, const PushOp
 void ThreadedEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
   ReadyList ready;
   {
-    std::lock_guard lock(push_lock_);
+    SpinLockGuard lock(push_lock_);
     Task* task = NewTask(nullptr, {.ctx = ctx, .name = "DeleteVariable"});
     task->kind = WorkKind::kDeletion;
     if (on_free) {
@@ -161,10 +162,10 @@ bool ThreadedEngine::AwaitDeletion() {
   const std::atomic<int64_t>& count =
       FunctionScope::Inside(this) ? deletions_parked_ : deletions_pending_;
   deletion_waiters_.fetch_add(1);
-  std::unique_lock lock(deletion_mutex_);
+  MutexLock lock(deletion_mutex_);
   const uint64_t run = deletions_run_.load();
   const bool under_way = count.load() > 0;
-  if (under_way) deletion_ran_.wait(lock, [&] { return deletions_run_.load() != run; });
+  while (under_way && deletions_run_.load() == run) deletion_ran_.Wait(lock);
   deletion_waiters_.fetch_sub(1);
   return under_way;
 }
@@ -179,7 +180,7 @@ OprHandle ThreadedEngine::NewOperator(AsyncFn fn, Vars reads, Vars writes,
   auto opr = std::make_unique<ThreadedOpr>();
   opr->pool = PoolFor(options.ctx, options.property, options.name);
   {
-    std::lock_guard lock(push_lock_);
+    SpinLockGuard lock(push_lock_);
     CheckDistinct(reads, writes, options.name);
   }
   opr->fn = std::move(fn);
@@ -196,7 +197,7 @@ void ThreadedEngine::Push(OprHandle handle, int priority) {
   opr->uses.fetch_add(1, std::memory_order_relaxed);
   ReadyList ready;
   {
-    std::lock_guard lock(push_lock_);
+    SpinLockGuard lock(push_lock_);
     Task* task = NewTask(opr->pool, opr->options);
     task->priority = priority;
     task->opr = opr;
@@ -237,7 +238,7 @@ void ThreadedEngine::Push(SequenceHandle handle, Vars ports) {
   CheckPortCount(sequence->num_ports(), ports.size());
   ReadyList ready;
   {
-    std::lock_guard lock(push_lock_);
+    SpinLockGuard lock(push_lock_);
     CheckDistinct(ports, {}, "sequence");
     if (sequence->num_ops() == 0) return;
     sequence->uses.fetch_add(1, std::memory_order_relaxed);
@@ -305,8 +306,8 @@ void ThreadedEngine::CountDeletion(const Task& deletion) {
   if (deletion.parked) deletions_parked_.fetch_sub(1);
   deletions_run_.fetch_add(1);
   if (deletion_waiters_.load() == 0) return;
-  std::lock_guard lock(deletion_mutex_);
-  deletion_ran_.notify_all();
+  MutexLock lock(deletion_mutex_);
+  deletion_ran_.NotifyAll();
 }
 
 void ThreadedEngine::CompleteWaiter(Waiter* waiter, ReadyList* ready) {
@@ -316,11 +317,11 @@ void ThreadedEngine::CompleteWaiter(Waiter* waiter, ReadyList* ready) {
     waiter->link.var->DropFailedMarks();
   }
   waiter->link.var->Release(&waiter->link, nullptr, nullptr, ledger_, ready);
-  std::lock_guard lock(
-      waiter->mutex);  // held to the end: the waiter may be destroyed once it sees `done`
+  // Held to the end: the waiter may be destroyed once it sees `done`.
+  MutexLock lock(waiter->mutex);
   waiter->taken = std::move(error);
   waiter->done = true;
-  waiter->changed.notify_one();
+  waiter->changed.NotifyOne();
 }
 
 // ---- Device work
@@ -443,7 +444,7 @@ Work* ThreadedEngine::RunTask(Task* task, const Worker& worker) {
 }
 
 Work* ThreadedEngine::RunAsync(Task* task, AsyncFn& fn, const Worker& worker) {
-  task->begin_ns = profiler_.on() ? NowNs() : -1;
+  task->begin_ns = profiler_.on() ? SteadyNanoseconds() : -1;
   task->open_ends.store(2, std::memory_order_relaxed);
   DeviceLane* lane = worker.pool->lane();
   bool called = false;
@@ -517,7 +518,8 @@ void ThreadedEngine::JoinAsyncEnds(Task* task) {
       task->outcome ? std::move(task->outcome) : std::move(task->callback_error);
   task->callback_error = nullptr;
   task->outcome = EnterFailure(std::move(error), task->name, task->order);
-  if (task->begin_ns >= 0) profiler_.AddAsync(task->name, task->priority, task->begin_ns, NowNs());
+  if (task->begin_ns >= 0)
+    profiler_.AddAsync(task->name, task->priority, task->begin_ns, SteadyNanoseconds());
 }
 
 // The function is destroyed first: what it owned is gone when a wait on the variables returns.
@@ -553,16 +555,16 @@ void ThreadedEngine::DropUse(FrozenSequence* sequence) {
 void ThreadedEngine::CountFinished() {
   finished_.fetch_add(1);
   if (idle_waiters_.load() == 0) return;
-  std::lock_guard lock(idle_mutex_);
-  idle_.notify_all();
+  MutexLock lock(idle_mutex_);
+  idle_.NotifyAll();
 }
 
 // Like CountFinished, for threads that the destructor does not join: the lock keeps it waiting
 // until they are done with the engine.
 void ThreadedEngine::CountFinishedByOutsider() {
-  std::lock_guard lock(idle_mutex_);
+  MutexLock lock(idle_mutex_);
   finished_.fetch_add(1);
-  idle_.notify_all();
+  idle_.NotifyAll();
 }
 
 // ---- Waiting
@@ -575,12 +577,12 @@ std::exception_ptr ThreadedEngine::TakeErrorBehind(VarHandle var, bool write, co
   waiter.link = {.var = Get(var), .claim = &waiter, .write = write};
   ReadyList ready;
   {
-    std::lock_guard lock(push_lock_);
+    SpinLockGuard lock(push_lock_);
     if (Get(var)->Acquire(&waiter.link, ledger_)) ready.Push(&waiter);
   }
   Dispatch(ready, nullptr);
-  std::unique_lock lock(waiter.mutex);
-  waiter.changed.wait(lock, [&] { return waiter.done; });
+  MutexLock lock(waiter.mutex);
+  while (!waiter.done) waiter.changed.Wait(lock);
   return waiter.taken;
 }
 
@@ -604,14 +606,15 @@ std::exception_ptr ThreadedEngine::Drain(VarHandle var) {
 
 void ThreadedEngine::WaitUntilIdle() {
   idle_waiters_.fetch_add(1);
-  std::unique_lock lock(idle_mutex_);
+  MutexLock lock(idle_mutex_);
   // `finished_` first: in this order, equal values mean that the counts were equal at one moment.
-  idle_.wait(lock, [&] {
+  const auto all_finished = [&] {
     const uint64_t finished = finished_.load();
     return finished == pushed_.load();
-  });
+  };
+  while (!all_finished()) idle_.Wait(lock);
   idle_waiters_.fetch_sub(1);
-  lock.unlock();
+  lock.Unlock();
   if (!has_gpus_.load(std::memory_order_acquire)) return;
   for (auto& [kind, pool] : gpu_pools_) pool->lane()->Drain();
 }

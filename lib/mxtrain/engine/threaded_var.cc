@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/engine/internal/threaded_var.h"
 
-#include <mutex>
-
 namespace mxtrain::engine {
 
 bool ThreadedVar::TryGrant(const Link& link) {
@@ -36,14 +34,14 @@ void ThreadedVar::KeepMarks(const Link& link, const DeviceMarks* marks) {
 }
 
 void ThreadedVar::DropFailedMarks() {
-  std::lock_guard lock(lock_);
+  SpinLockGuard lock(lock_);
   if (!issued_) return;
   issued_->writes.DropFailed();
   issued_->reads.DropFailed();
 }
 
 bool ThreadedVar::Acquire(Link* link, const ErrorLedger& ledger) {
-  std::lock_guard lock(lock_);
+  SpinLockGuard lock(lock_);
   if (!head_ && TryGrant(*link)) {
     Pass(*link, ledger);
     return true;
@@ -56,7 +54,7 @@ bool ThreadedVar::Acquire(Link* link, const ErrorLedger& ledger) {
 
 void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks,
                           const ErrorLedger& ledger, ReadyList* ready) {
-  std::lock_guard lock(lock_);
+  SpinLockGuard lock(lock_);
   if (issued_ || marks) KeepMarks(*link, marks);
   if (link->write) {
     writing_ = false;
@@ -74,7 +72,7 @@ void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const Dev
 }
 
 std::exception_ptr ThreadedVar::TakeError() {
-  std::lock_guard lock(lock_);
+  SpinLockGuard lock(lock_);
   return error_.Take();
 }
 

@@ -29,22 +29,22 @@ void WorkerPool::Start() {
 
 void WorkerPool::Stop() {
   {
-    std::lock_guard lock(lock_);
+    SpinLockGuard lock(lock_);
     stopping_ = true;
     waiting_.store(true, std::memory_order_relaxed);
   }
   {
-    std::lock_guard lock(park_mutex_);
+    MutexLock lock(park_mutex_);
     calls_ += num_workers_;
   }
-  called_.notify_all();
+  called_.NotifyAll();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void WorkerPool::Enqueue(Work* work) {
   bool call = false;
   {
-    std::lock_guard lock(lock_);
+    SpinLockGuard lock(lock_);
     queue_.Push(work);
     waiting_.store(true, std::memory_order_relaxed);
     if (sleepers_ > 0) {
@@ -54,15 +54,15 @@ void WorkerPool::Enqueue(Work* work) {
   }
   if (!call) return;
   {
-    std::lock_guard lock(park_mutex_);
+    MutexLock lock(park_mutex_);
     ++calls_;
   }
-  called_.notify_one();
+  called_.NotifyOne();
 }
 
 void WorkerPool::Park() {
-  std::unique_lock lock(park_mutex_);
-  called_.wait(lock, [&] { return calls_ > 0; });
+  MutexLock lock(park_mutex_);
+  while (calls_ == 0) called_.Wait(lock);
   --calls_;
 }
 
@@ -70,7 +70,7 @@ Work* WorkerPool::Take(Work* candidate) {
   if (candidate && !waiting_.load(std::memory_order_relaxed)) return candidate;
   for (int yields = 0;; ++yields) {
     if (yields >= kYieldsBeforePark || waiting_.load(std::memory_order_relaxed)) {
-      std::lock_guard lock(lock_);
+      SpinLockGuard lock(lock_);
       Work* work = candidate;
       if (!queue_.empty()) work = candidate ? queue_.Exchange(candidate) : queue_.Pop();
       if (work) {

@@ -13,8 +13,8 @@
 namespace mxtrain {
 
 using WritePiece = std::function<void(std::string_view)>;
-using ReadPiece =
-    std::function<void(std::span<char>)>;  // fills it from where the last call ended, or throws
+// Fills the span from where the last call ended, or throws.
+using ReadPiece = std::function<void(std::span<char>)>;
 
 // Waits for each array. Throws kConfig for more than 65536, the limit of a file.
 MXTRAIN_API void WriteArrays(const NamedArrays& arrays, const WritePiece& write);

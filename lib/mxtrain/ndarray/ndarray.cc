@@ -8,7 +8,7 @@ namespace mxtrain {
 
 char* ArrayMemory::Take() {
   if (char* data = data_.load(std::memory_order_acquire)) return data;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!handle_.ptr) {
     handle_ = storage_.Alloc(ctx, bytes, who.c_str());
     if (retired_) storage_.Retire(handle_);
@@ -18,13 +18,13 @@ char* ArrayMemory::Take() {
 }
 
 void ArrayMemory::Retire() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   retired_ = true;
   storage_.Retire(handle_);
 }
 
-NDArray::Chunk::Chunk(Runtime& runtime, Context ctx, int64_t bytes, std::string who)
-    : runtime(runtime) {
+NDArray::Chunk::Chunk(Runtime& owner, Context ctx, int64_t bytes, std::string who)
+    : runtime(owner) {
   CheckDevice(runtime.backend(ctx), ctx);
   memory = std::make_unique<ArrayMemory>(runtime.storage(), ctx, bytes, std::move(who));
   var = runtime.engine().NewVar();

@@ -63,16 +63,16 @@ class MXTRAIN_API NDArray {
   // Readable by CPU functions: itself, or for a GPU array a plain copy in pinned memory.
   NDArray ToHost() const;
   NDArray ToLayout(Layout layout) const;  // the same handle if unchanged
-  NDArray Copy(
-      Context ctx) const;  // a new array of the same layout; plain on another kind of device
+  // A new array of the same layout; plain on another kind of device.
+  NDArray Copy(Context ctx) const;
   // Any layout and device on both sides; equal shape and type, else kConfig. Views of one array may
   // overlap.
   void CopyFrom(const NDArray& from, int priority = 0);
-  void CopyFromHost(const void* elements,
-                    int64_t bytes);  // plain elements; returns once they are copied
-  void CopyToHost(void* elements, int64_t bytes) const;  // plain elements; waits
-  std::vector<float> ToVector() const;                   // plain, converted to float; waits
-  void Fill(double value);                               // elements; padding stays zero
+  // Plain elements; both return once these are copied.
+  void CopyFromHost(const void* elements, int64_t bytes);
+  void CopyToHost(void* elements, int64_t bytes) const;
+  std::vector<float> ToVector() const;  // plain, converted to float; waits
+  void Fill(double value);              // elements; padding stays zero
 
   void WaitToRead() const;   // pending writes
   void WaitToWrite() const;  // pending reads and writes

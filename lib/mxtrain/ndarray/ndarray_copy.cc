@@ -23,8 +23,8 @@ template <typename T>
 T FromDouble(double value) {
   if constexpr (std::is_integral_v<T>) {
     constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
-    const double high =
-        std::ldexp(1.0, std::numeric_limits<T>::digits);  // the largest plus one, exact in double
+    // The largest plus one, exact in double.
+    const double high = std::ldexp(1.0, std::numeric_limits<T>::digits);
     if (!(value >= low && value < high)) {
       Throw(ErrorKind::kConfig, "{} is not a value of {}", value, NameOf(DTypeOf<T>::value));
     }

@@ -354,7 +354,8 @@ TEST_CASE("an error that nobody waited for is reported when the runtime ends") {
   std::string said;
   {
     RuntimeOptions options = With("threaded");
-    options.log = Logger([&](LogLevel, std::string_view text) { said += text; });
+    options.log = std::make_shared<Log>();
+    options.log->AddSink([&](const LogMessage& message) { said += message.text; });
     Runtime runtime(std::move(options), nullptr);
     runtime.engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "lost"); }, {}, {},
                               {.name = "load"});

@@ -23,6 +23,8 @@ struct Runtime::Impl {
     engine_options.type = options.engine;
     engine_options.gpu_count = [this] { return gpu->DeviceCount(); };
     engine_options.on_worker_start = [this](Context ctx, engine::FnProperty property) {
+      LoggerOf("engine").Debug("a worker starts: {} on {}", engine::NameOf(property),
+                               ctx.ToString());
       // One lane computes with the whole team; a second team would compete for the cores.
       if (property == engine::FnProperty::kNormal && ctx.type != DeviceType::kGPU) {
         BackendOf(ctx).EnterThread();
@@ -31,14 +33,16 @@ struct Runtime::Impl {
       }
     };
     engine_options.new_stream = [this](Context ctx, engine::FnProperty property) {
-      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal
-                                               ? 0
-                                               : 1);  // copies and collectives have priority
+      // Copies and collectives have priority.
+      return BackendOf(ctx).NewStream(ctx, property == engine::FnProperty::kNormal ? 0 : 1);
     };
     engine = engine::Create(std::move(engine_options));
     cpu->EnterThread();
   }
 
+  Logger LoggerOf(std::string_view module) const {
+    return options.log ? options.log->For(module) : Logger();
+  }
   Backend& BackendOf(Context ctx) { return ctx.type == DeviceType::kGPU ? *gpu : *cpu; }
   // Pinned memory comes from the GPU backend, or is plain host memory without a GPU.
   Backend& AllocatorOf(Context ctx) {
@@ -51,8 +55,8 @@ struct Runtime::Impl {
       try {
         return engine->WaitForAll();
       } catch (...) {
-        options.log.Warning("an error that no wait has reported: {}",
-                            WhatOf(std::current_exception()));
+        LoggerOf("engine").Warning("an error that no wait has reported: {}",
+                                   WhatOf(std::current_exception()));
       }
     }
   }
@@ -74,6 +78,9 @@ Runtime::~Runtime() {
   impl_->DrainEngine();
   impl_->extensions.clear();  // may free arrays, through the engine
   impl_->DrainEngine();
+  const Storage::Stats stats = storage().GetStats(Context::cpu());
+  log("storage").Debug("cpu: peak {}, {} allocations, {} returned for a full cache",
+                       FormatBytes(stats.peak), stats.allocations, stats.evictions);
 }
 
 engine::Engine& Runtime::engine() {
@@ -85,8 +92,8 @@ Storage& Runtime::storage() {
 Backend& Runtime::backend(Context ctx) {
   return impl_->BackendOf(ctx);
 }
-const Logger& Runtime::log() const {
-  return impl_->options.log;
+Logger Runtime::log(std::string_view module) const {
+  return impl_->LoggerOf(module);
 }
 const RuntimeOptions& Runtime::options() const {
   return impl_->options;
@@ -98,7 +105,7 @@ void Runtime::Drain(engine::VarHandle var) {
   } catch (...) {
     error = std::current_exception();
   }
-  if (error) log().Warning("an error that no wait has reported: {}", WhatOf(error));
+  if (error) log("engine").Warning("an error that no wait has reported: {}", WhatOf(error));
 }
 uint64_t Runtime::NextImperativeStep() {
   return impl_->imperative_step.fetch_add(1);

@@ -21,7 +21,7 @@ struct RuntimeOptions {
   std::string engine = "threaded";  // or "naive"
   int threads = 0;                  // CPU compute team; 0: all that the process may use
   uint64_t seed = 0;
-  Logger log;
+  std::shared_ptr<Log> log;                                   // empty: messages are discarded
   std::function<std::unique_ptr<Backend>()> new_gpu_backend;  // empty: NewGpuBackend
 };
 
@@ -39,7 +39,7 @@ class MXTRAIN_API Runtime {
   Backend& backend(Context ctx);
   const OperatorRegistry& operators() const { return *operators_; }
   std::shared_ptr<const OperatorRegistry> operators_ptr() const { return operators_; }
-  const Logger& log() const;
+  Logger log(std::string_view module) const;  // a name of LogModules
   const RuntimeOptions& options() const;
 
   // For destructors of state used by pushed functions: waits for everything pushed on the variable

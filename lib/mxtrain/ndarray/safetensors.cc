@@ -10,6 +10,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/base/math.h"
 
 namespace mxtrain {
 namespace {
@@ -220,11 +221,9 @@ std::string SerializeSafetensors(const std::map<std::string, NDArray>& arrays,
                     {"shape", std::vector<int64_t>(array.shape().begin(), array.shape().end())},
                     {"data_offsets", {begin, end}}};
   }
-  std::string text =
-      header.dump(-1, ' ', false,
-                  Json::error_handler_t::replace);  // metadata may quote a path that is not UTF-8
-  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes,
-              ' ');  // arrays start at 8-byte boundaries
+  // Metadata may quote a path that is not UTF-8.
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize(RoundUp(text.size(), kLengthBytes), ' ');  // arrays start at 8-byte boundaries
   const uint64_t length = text.size();
   std::string out(reinterpret_cast<const char*>(&length), kLengthBytes);
   out += text;

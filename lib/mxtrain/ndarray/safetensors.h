@@ -2,9 +2,11 @@
 #pragma once
 // Files of named arrays in the safetensors format (github.com/huggingface/safetensors), which
 // contains no executable content:
-//   u64 bytes of the header | header (JSON: name -> {dtype, shape, data_offsets}, and
-//   "__metadata__" of strings) | bytes of the arrays; little-endian, offsets counted from the end
-//   of the header.
+//
+//   u64 bytes of the header | header | bytes of the arrays
+//
+// The header is JSON: name -> {dtype, shape, data_offsets}, and "__metadata__" of strings. Numbers
+// are little-endian; offsets count from the end of the header.
 #include <map>
 #include <string>
 #include <string_view>

@@ -18,8 +18,8 @@ static_assert(std::endian::native == std::endian::little);
 constexpr uint64_t kMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8, kV2 = 0xF993FAC9, kV3 = 0xF993FACA;
 constexpr uint32_t kMostDims = 32;  // MXNet's limit; a version 0 record that claims more is invalid
-constexpr uint64_t kMostArrays =
-    1 << 16;  // the smallest record has 4 bytes, but an array takes hundreds
+// The smallest record has 4 bytes, but an array takes hundreds.
+constexpr uint64_t kMostArrays = 1 << 16;
 constexpr int32_t kCpuDevice = 1;
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 

@@ -164,8 +164,8 @@ TEST_CASE("damage is recognised and allocates nothing") {
         "net.params cannot be read at byte 36: an array of 9 dimensions; at most 8 are supported");
   CHECK(ErrorOf(runtime, Patched(kV2File, 36, Hex("ff*8"))) ==
         "net.params cannot be read at byte 44: a dimension of -1");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 36,
-                                 Hex("00*7 40 00*7 40"))) ==  // 2^62 x 2^62: the product overflows
+  // 2^62 x 2^62: the product overflows.
+  CHECK(ErrorOf(runtime, Patched(kV2File, 36, Hex("00*7 40 00*7 40"))) ==
         "net.params cannot be read at byte 64: an array of float32 [4611686018427387904, "
         "4611686018427387904] is larger than the rest of the "
         "file (29 bytes)");

@@ -9,8 +9,8 @@
 namespace mxtrain {
 
 struct TBlob {
-  void* data =
-      nullptr;  // null: not given (a backward input the plan does not read), or no elements
+  // Null: not given (a backward input that the plan does not read), or no elements.
+  void* data = nullptr;
   TShape shape;
   DType type = DType::kUnknown;
   Layout layout;

@@ -5,23 +5,24 @@
 #include <bit>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/math.h"
+#include "mxtrain/base/mutex.h"
 
 namespace mxtrain {
 namespace {
 
 constexpr size_t kHoldersNamed = 5;
-constexpr int64_t kLargest =
-    int64_t{1} << 60;  // beyond every device; smaller sizes can be rounded up without overflow
+// Beyond every device; smaller sizes can be rounded up without overflow.
+constexpr int64_t kLargest = int64_t{1} << 60;
 
 // Size classes. Small sizes are multiples of a cache line, medium ones have eight classes per power
 // of two (at most 1/8 is wasted), large ones are multiples of a huge page.
 int64_t SizeClass(int64_t bytes) {
-  auto round = [bytes](int64_t step) { return (bytes + step - 1) / step * step; };
+  auto round = [bytes](int64_t step) { return RoundUp(bytes, step); };
   if (bytes <= 4096) return round(64);
   if (bytes >= int64_t{64} << 20) return round(int64_t{2} << 20);
   return round(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes))) / 8);
@@ -42,7 +43,7 @@ class PooledStorage final : public Storage {
   Handle Alloc(Context ctx, int64_t bytes, const char* who) override {
     if (bytes < 0) Throw(ErrorKind::kBug, "'{}' requested {} bytes", who, bytes);
     if (bytes == 0) return {nullptr, 0, ctx};
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     Pool& pool = pools_[ctx];
     if (bytes > kLargest) ThrowFull(ctx, pool, bytes, who);
     while (pool.stats.retired > kMostRetired && AwaitFree(&lock)) {
@@ -51,8 +52,8 @@ class PooledStorage final : public Storage {
     void* data = Take(ctx, &pool, size);
     for (bool freed = true; !data && freed;) {
       freed = AwaitFree(&lock);
-      data = Take(ctx, &pool,
-                  size);  // retry even without a pending Free: the last may have happened before
+      // Retry even without a pending Free: the last may have happened before.
+      data = Take(ctx, &pool, size);
     }
     if (!data) ThrowFull(ctx, pool, bytes, who);
     pool.live.emplace(data, Block{size, who, false});
@@ -63,7 +64,7 @@ class PooledStorage final : public Storage {
 
   void Free(Handle handle) override {
     if (!handle.ptr) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Pool& pool = pools_[handle.ctx];
     const auto found = pool.live.find(handle.ptr);
     if (found == pool.live.end())
@@ -81,7 +82,7 @@ class PooledStorage final : public Storage {
 
   void Retire(Handle handle) override {
     if (!handle.ptr) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Pool& pool = pools_[handle.ctx];
     Block& block = pool.live.at(handle.ptr);
     block.retired = true;
@@ -89,12 +90,12 @@ class PooledStorage final : public Storage {
   }
 
   void ReleaseCache(Context ctx) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = pools_.find(ctx); found != pools_.end()) Drain(ctx, &found->second);
   }
 
   Stats GetStats(Context ctx) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = pools_.find(ctx);
     return found == pools_.end() ? Stats{} : found->second.stats;
   }
@@ -116,17 +117,18 @@ class PooledStorage final : public Storage {
     Stats stats;
   };
 
-  // Without the lock: Free takes it.
-  bool AwaitFree(std::unique_lock<std::mutex>* lock) {
+  // Without the lock, which Free takes. Clang cannot follow a lock that is released through a
+  // pointer.
+  bool AwaitFree(MutexLock* lock) MXTRAIN_REQUIRES(mutex_) MXTRAIN_NO_THREAD_SAFETY_ANALYSIS {
     if (!await_free_) return false;
-    lock->unlock();
+    lock->Unlock();
     const bool freed = await_free_();
-    lock->lock();
+    lock->Lock();
     return freed;
   }
 
   // A block of a size class from the cache or the device; null if neither has one.
-  void* Take(Context ctx, Pool* pool, int64_t size) {
+  void* Take(Context ctx, Pool* pool, int64_t size) MXTRAIN_REQUIRES(mutex_) {
     if (const auto found = pool->cache.find(size); found != pool->cache.end()) {
       void* data = found->second.back().data;
       found->second.pop_back();
@@ -142,14 +144,14 @@ class PooledStorage final : public Storage {
     return data;
   }
 
-  void* AskDevice(Context ctx, Pool* pool, int64_t size) {
+  void* AskDevice(Context ctx, Pool* pool, int64_t size) MXTRAIN_REQUIRES(mutex_) {
     ++pool->stats.allocations;
     return backend_(ctx).Allocate(ctx, size);
   }
 
   // Returns the least recently freed block to the device. A linear search: there are only about
   // eight classes per power of two.
-  void Evict(Context ctx, Pool* pool) {
+  void Evict(Context ctx, Pool* pool) MXTRAIN_REQUIRES(mutex_) {
     const auto oldest =
         std::min_element(pool->cache.begin(), pool->cache.end(), [](const auto& a, const auto& b) {
           return a.second.front().serial < b.second.front().serial;
@@ -161,7 +163,7 @@ class PooledStorage final : public Storage {
     if (oldest->second.empty()) pool->cache.erase(oldest);
   }
 
-  void Drain(Context ctx, Pool* pool) {
+  void Drain(Context ctx, Pool* pool) MXTRAIN_REQUIRES(mutex_) {
     for (auto& [size, blocks] : pool->cache) {
       for (const Freed& block : blocks) backend_(ctx).Free(ctx, block.data);
     }
@@ -195,8 +197,8 @@ class PooledStorage final : public Storage {
 
   const std::function<Backend&(Context)> backend_;
   const std::function<bool()> await_free_;
-  mutable std::mutex mutex_;
-  std::map<Context, Pool> pools_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<Context, Pool> pools_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -25,8 +25,8 @@ class MXTRAIN_API Storage {
     Context ctx;
   };
   struct Stats {
-    int64_t in_use = 0, cached = 0,
-            peak = 0;  // bytes taken from the device (rounded up by less than 1/8); peak of in_use
+    // Bytes taken from the device (rounded up by less than 1/8); `peak`: of in_use.
+    int64_t in_use = 0, cached = 0, peak = 0;
     int64_t retired = 0;      // of in_use: passed to Retire
     int64_t allocations = 0;  // calls to the device's allocator so far
     int64_t evictions = 0;    // blocks returned to the device because the cache was full

@@ -166,8 +166,8 @@ TEST_CASE("a program that repeats its sizes never asks the device again") {
     for (int64_t size : sizes) held.push_back(storage->Alloc(kCpu, size * kMiB, "round"));
     for (const Storage::Handle& handle : held) storage->Free(handle);
   };
-  round({100, 300}),
-      round({50, 340});  // two phases with nothing in common, each as large as the other
+  // Two phases with nothing in common, each as large as the other.
+  round({100, 300}), round({50, 340});
   const int64_t asked = storage->GetStats(kCpu).allocations;
   for (int i = 0; i < 5; ++i) round({100, 300}), round({50, 340});
   CHECK(storage->GetStats(kCpu).allocations == asked);

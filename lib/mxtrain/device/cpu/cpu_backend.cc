@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/device/backend.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/device/cpu/internal/reorder.h"
@@ -15,7 +15,6 @@
 namespace mxtrain {
 namespace {
 
-constexpr size_t kAlignment = 64;
 constexpr int64_t kZeroGrain = 65536;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int kLogicalDevices = 64;  // cpu(0), cpu(1), ... are aliases of the same cores and memory
@@ -31,8 +30,9 @@ class CpuBackend final : public Backend {
   void* Allocate(Context, int64_t bytes) override {
     const bool huge = bytes >= kHugePage;
     void* data = nullptr;
-    if (posix_memalign(&data, huge ? static_cast<size_t>(kHugePage) : kAlignment,
-                       static_cast<size_t>(bytes)) != 0)
+    if (posix_memalign(
+            &data, huge ? static_cast<size_t>(kHugePage) : static_cast<size_t>(kBufferAlignment),
+            static_cast<size_t>(bytes)) != 0)
       return nullptr;
     // Best effort: fails harmlessly without huge pages.
     if (huge) madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
@@ -44,7 +44,7 @@ class CpuBackend final : public Backend {
   void EnterThread() override { SetTeamSize(threads_); }
 
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::string name = desc->Name();
     return Layout(layouts_.try_emplace(std::move(name), std::move(desc)).first->second.get());
   }
@@ -70,9 +70,9 @@ class CpuBackend final : public Backend {
 
  private:
   const int threads_;
-  std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<LayoutDesc>>
-      layouts_;  // guarded by mutex_; descriptions are never removed
+  Mutex mutex_;
+  // Descriptions are never removed.
+  std::map<std::string, std::unique_ptr<LayoutDesc>> layouts_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/internal/tile_reorder.h"
 #include "mxtrain/device/cpu/parallel.h"
@@ -49,7 +50,7 @@ std::optional<OneBlock> OneBlockOf(const TensorSpec& spec) {
 template <int kB, bool kToBlocked, typename From, typename To>
 void MoveBlocksOf(const OneBlock& tiling, const From* src, To* dst) {
   const int64_t b = kB ? kB : tiling.block;
-  const int64_t length = tiling.length, inner = tiling.inner, blocks = (length + b - 1) / b;
+  const int64_t length = tiling.length, inner = tiling.inner, blocks = CeilDivide(length, b);
   const int64_t grain = std::max<int64_t>(
       1, kGrainBytes / std::max<int64_t>(1, b * inner * static_cast<int64_t>(sizeof(To))));
   ParallelFor(tiling.outer * blocks, grain, [=](int64_t begin, int64_t end) {
@@ -225,9 +226,9 @@ void ReorderAs(const TensorSpec& from, const void* src, const TensorSpec& to, vo
   if (to.shape.Size() == 0) return;
   const From* s = static_cast<const From*>(src);
   To* d = static_cast<To*>(dst);
-  const std::optional<OneBlock> from_form = OneBlockOf(from), to_form = OneBlockOf(to);
-  if (from.layout.plain() && to_form) return MoveBlocks<true>(*to_form, s, d);
-  if (to.layout.plain() && from_form) return MoveBlocks<false>(*from_form, s, d);
+  const std::optional<OneBlock> from_block = OneBlockOf(from), to_block = OneBlockOf(to);
+  if (from.layout.plain() && to_block) return MoveBlocks<true>(*to_block, s, d);
+  if (to.layout.plain() && from_block) return MoveBlocks<false>(*from_block, s, d);
   if (Tiles::Fit(from, to)) return Tiles(from, to).Move(s, d);
   if (to.layout.Padded(to.shape)) ZeroBytes(dst, to.Bytes());
   MoveByTables(from, s, to, d);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
-#include <mutex>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/device/backend.h"
 #include "mxtrain/device/cuda/internal/cudnn_version.h"
 #include "mxtrain/device/cuda/internal/device_scope.h"
@@ -121,7 +121,7 @@ class CudaBackend final : public Backend {
   }
 
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::string name = desc->Name();
     return Layout(layouts_.try_emplace(std::move(name), std::move(desc)).first->second.get());
   }
@@ -150,9 +150,9 @@ class CudaBackend final : public Backend {
 
  private:
   const Census census_ = CountDevices();
-  std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<LayoutDesc>>
-      layouts_;  // guarded by mutex_; descriptions are never removed
+  Mutex mutex_;
+  // Descriptions are never removed.
+  std::map<std::string, std::unique_ptr<LayoutDesc>> layouts_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace

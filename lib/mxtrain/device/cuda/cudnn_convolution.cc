@@ -383,11 +383,11 @@ CudnnConvolution::CudnnConvolution(const ConvolutionShape& s, const ConvolutionO
     : type_(options.type) {
   const cudnnDataType_t type = CudnnType(options.type);
   const cudnnTensorFormat_t format = options.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-  MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(forms_.data.get(), format, type, Int(s.batch),
+  MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(layouts_.data.get(), format, type, Int(s.batch),
                                                 Int(s.in_channels), Int(s.in[0]), Int(s.in[1])));
-  MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(forms_.out.get(), format, type, Int(s.batch),
+  MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(layouts_.out.get(), format, type, Int(s.batch),
                                                 Int(s.out_channels), Int(s.out[0]), Int(s.out[1])));
-  MXTRAIN_CHECK_CUDA(cudnnSetFilter4dDescriptor(forms_.weight.get(), type, format,
+  MXTRAIN_CHECK_CUDA(cudnnSetFilter4dDescriptor(layouts_.weight.get(), type, format,
                                                 Int(s.out_channels), Int(s.in_channels / s.groups),
                                                 Int(s.kernel[0]), Int(s.kernel[1])));
   Describe(s, options, forward_.descriptor);
@@ -401,7 +401,7 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
   if (!Fits(shape)) return nullptr;
   const std::shared_ptr<CudnnConvolution> made(new CudnnConvolution(shape, options));
   const PlanningHandle handle(device);
-  const Question question{backend, device, handle, made->forms_, shape, options};
+  const Question question{backend, device, handle, made->layouts_, shape, options};
   if (options.forward && !Choose<ForwardCalls>(question, &made->forward_)) return nullptr;
   if (options.data_gradient && !Choose<DataGradientCalls>(question, &made->data_)) return nullptr;
   if (options.weight_gradient && !Choose<WeightGradientCalls>(question, &made->weight_))
@@ -411,20 +411,20 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
 
 void CudnnConvolution::Forward(CudaStream& stream, const void* data, const void* weight, void* out,
                                bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(ForwardCalls::Run(stream.cudnn(), forms_, forward_, Factors(type_, add),
+  MXTRAIN_CHECK_CUDA(ForwardCalls::Run(stream.cudnn(), layouts_, forward_, Factors(type_, add),
                                        {data, weight, out}, workspace));
 }
 
 void CudnnConvolution::DataGradient(CudaStream& stream, const void* head, const void* weight,
                                     void* out, bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(DataGradientCalls::Run(stream.cudnn(), forms_, data_, Factors(type_, add),
+  MXTRAIN_CHECK_CUDA(DataGradientCalls::Run(stream.cudnn(), layouts_, data_, Factors(type_, add),
                                             {head, weight, out}, workspace));
 }
 
 void CudnnConvolution::WeightGradient(CudaStream& stream, const void* head, const void* data,
                                       void* out, bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(WeightGradientCalls::Run(stream.cudnn(), forms_, weight_, Factors(type_, add),
-                                              {head, data, out}, workspace));
+  MXTRAIN_CHECK_CUDA(WeightGradientCalls::Run(stream.cudnn(), layouts_, weight_,
+                                              Factors(type_, add), {head, data, out}, workspace));
 }
 
 }  // namespace mxtrain::cuda

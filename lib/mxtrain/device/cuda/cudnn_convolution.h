@@ -74,7 +74,7 @@ class CudnnConvolution {
   CudnnConvolution(const ConvolutionShape& shape, const ConvolutionOptions& options);
 
   DType type_;
-  ConvolutionLayouts forms_;
+  ConvolutionLayouts layouts_;
   Part<cudnnConvolutionFwdAlgo_t> forward_;
   Part<cudnnConvolutionBwdDataAlgo_t> data_;
   Part<cudnnConvolutionBwdFilterAlgo_t> weight_;

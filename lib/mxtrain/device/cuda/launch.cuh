@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/cuda/stream.h"
 
 namespace mxtrain::cuda {
@@ -15,7 +16,7 @@ inline constexpr int kBlockThreads = 256;
 inline constexpr int64_t kMaxBlocks = 132 * 32;
 
 inline unsigned BlocksFor(int64_t n, int64_t per_block = kBlockThreads) {
-  return static_cast<unsigned>(std::min((n + per_block - 1) / per_block, kMaxBlocks));
+  return static_cast<unsigned>(std::min(CeilDivide(n, per_block), kMaxBlocks));
 }
 
 // Throws the error of the preceding launch. Errors inside the kernel appear where its work is

@@ -9,8 +9,8 @@
 namespace mxtrain::cuda {
 namespace {
 
-std::mutex mutex;
-std::map<int, PlanningHandle::Kept> handles;  // guarded by mutex; by device
+Mutex mutex;
+std::map<int, PlanningHandle::Kept> handles MXTRAIN_GUARDED_BY(mutex);  // by device
 
 // Of the current device.
 PlanningHandle::Kept MakeHandle(int device) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cuda/internal/place_map.h"
 #include "mxtrain/device/cuda/internal/reorder.h"
@@ -76,8 +77,8 @@ void Transpose(CudaStream& stream, int64_t batches, int64_t rows, int64_t column
                To* to) {
   if (rows <= kFewRows)
     return Loop(stream, batches * columns, InterleaveBody<From, To>{rows, columns, from, to});
-  const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile),
-                  static_cast<unsigned>((rows + kTile - 1) / kTile),
+  const dim3 grid(static_cast<unsigned>(CeilDivide(columns, kTile)),
+                  static_cast<unsigned>(CeilDivide(rows, kTile)),
                   static_cast<unsigned>(std::min(batches, kMaxGridZ)));
   TransposeKernel<<<grid, dim3(kTile, kTileRows), 0, stream.get()>>>(batches, rows, columns, from,
                                                                      to);
@@ -86,7 +87,7 @@ void Transpose(CudaStream& stream, int64_t batches, int64_t rows, int64_t column
 
 // Too many rows for the second grid dimension take the slow path.
 bool FitsGrid(int64_t rows) {
-  return (rows + kTile - 1) / kTile <= kMaxGridZ;
+  return CeilDivide(rows, kTile) <= kMaxGridZ;
 }
 
 template <typename From, typename To>

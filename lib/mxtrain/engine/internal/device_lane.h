@@ -13,15 +13,14 @@
 // work and to every function it would run.
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/device/context.h"
 #include "mxtrain/engine/internal/device_marks.h"
 #include "mxtrain/engine/internal/spin_lock.h"
@@ -81,12 +80,11 @@ class DeviceLane {
   static constexpr size_t kRemembered = 256;  // functions that a failure can be attributed to
   static constexpr size_t kKeptEvents = 8;
 
-  // With mutex_ held.
-  LaneEvent* FindEvent(uint64_t ticket);
-  LaneEvent& EventBehind(uint64_t ticket);
-  void RetireFront();
-  void Fail(const std::exception_ptr& error);
-  void RaiseDone(uint64_t ticket);
+  LaneEvent* FindEvent(uint64_t ticket) MXTRAIN_REQUIRES(mutex_);
+  LaneEvent& EventBehind(uint64_t ticket) MXTRAIN_REQUIRES(mutex_);
+  void RetireFront() MXTRAIN_REQUIRES(mutex_);
+  void Fail(const std::exception_ptr& error) MXTRAIN_REQUIRES(mutex_);
+  void RaiseDone(uint64_t ticket) MXTRAIN_REQUIRES(mutex_);
 
   std::exception_ptr LetWait(Stream& other, uint64_t ticket, uint64_t* waited);
   Issued OldestNotDone();
@@ -100,18 +98,18 @@ class DeviceLane {
   std::atomic<bool> failed_{false};
 
   SpinLock issued_lock_;
-  std::array<Issued, kRemembered>
-      remembered_;  // guarded by issued_lock_; ticket t at t % kRemembered
+  // Ticket t at t % kRemembered.
+  std::array<Issued, kRemembered> remembered_ MXTRAIN_GUARDED_BY(issued_lock_);
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<LaneEvent> events_;  // guarded by mutex_, as all that follows; tickets rise
-  std::vector<LaneEvent> free_;
-  int parked_ = 0;           // claims in events_
-  bool completing_ = false;  // the completer waits for the front
-  bool stopping_ = false;
-  std::exception_ptr failure_;
-  std::thread completer_;
+  mutable Mutex mutex_ MXTRAIN_ACQUIRED_BEFORE(issued_lock_);
+  ConditionVariable changed_;
+  std::deque<LaneEvent> events_ MXTRAIN_GUARDED_BY(mutex_);  // tickets rise
+  std::vector<LaneEvent> free_ MXTRAIN_GUARDED_BY(mutex_);
+  int parked_ MXTRAIN_GUARDED_BY(mutex_) = 0;           // claims in events_
+  bool completing_ MXTRAIN_GUARDED_BY(mutex_) = false;  // the completer waits for the front
+  bool stopping_ MXTRAIN_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ MXTRAIN_GUARDED_BY(mutex_);
+  std::thread completer_;  // started by Park under mutex_; joined by Stop, after the last Park
 };
 
 }  // namespace mxtrain::engine

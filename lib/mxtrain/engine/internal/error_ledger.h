@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <exception>
 #include <map>
-#include <mutex>
 #include <string_view>
 #include <utility>
+
+#include "mxtrain/base/mutex.h"
 
 namespace mxtrain::engine {
 
@@ -28,8 +29,8 @@ class ErrorLedger {
   bool Holds(const std::exception_ptr& error) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<uint64_t, std::exception_ptr> unthrown_;  // guarded by mutex_; by order
+  mutable Mutex mutex_;
+  std::map<uint64_t, std::exception_ptr> unthrown_ MXTRAIN_GUARDED_BY(mutex_);  // by order
 };
 
 // The error a variable carries: the first one, until a wait takes it or the contents are

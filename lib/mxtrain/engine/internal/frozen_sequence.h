@@ -86,9 +86,9 @@ class SequenceRun {
   // release successors are decremented.
   std::atomic<bool> failed_{false};
   std::vector<RankedError> errors_;  // of each operation
-  std::atomic<bool> marked_{false};  // some port was granted with marks; set before the counters
-                                     // are decremented, like failed_
-  std::vector<DeviceMark> issued_;   // of each operation; empty when none runs on a device
+  // Some port was granted with marks; set before the counters are decremented, like failed_.
+  std::atomic<bool> marked_{false};
+  std::vector<DeviceMark> issued_;  // of each operation; empty when none runs on a device
 };
 
 class FrozenSequence final : public Sequence {

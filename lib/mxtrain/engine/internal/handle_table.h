@@ -2,9 +2,10 @@
 #pragma once
 // Owns what handles point to. A handle that is never deleted is freed with the engine.
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
+
+#include "mxtrain/base/mutex.h"
 
 namespace mxtrain::engine {
 
@@ -15,24 +16,24 @@ class HandleTable {
  public:
   T* Add(std::unique_ptr<T> object) {
     T* handle = object.get();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     objects_.emplace(handle, std::move(object));
     return handle;
   }
   void Delete(T* handle) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const auto node = objects_.extract(handle);
-    lock.unlock();
+    lock.Unlock();
   }
   void DeleteAll() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const auto objects = std::exchange(objects_, {});
-    lock.unlock();
+    lock.Unlock();
   }
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<T*, std::unique_ptr<T>> objects_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<T*, std::unique_ptr<T>> objects_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace mxtrain::engine

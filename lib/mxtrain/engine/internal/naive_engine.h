@@ -4,14 +4,13 @@
 // and a debugging aid that shares no scheduling code with the threaded engine. A push made while a
 // function runs (from inside it or from another thread) is queued and runs before the running push
 // returns. The push of an AsyncFn waits for its callback.
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/engine/engine.h"
 #include "mxtrain/engine/internal/error_ledger.h"
 #include "mxtrain/engine/internal/lane_kind.h"
@@ -58,7 +57,7 @@ class NaiveEngine final : public Engine {
   void CheckContext(Context ctx, const char* name);  // throws kDevice if unavailable
   // Counts the writes and runs the job, or queues it for the thread that is running jobs.
   void Submit(Job job, std::span<const VarHandle> writes);
-  void EnterThread();  // before running jobs; with mutex_ held
+  void EnterThread() MXTRAIN_REQUIRES(mutex_);  // before running jobs
   // Runs `body` unless a variable carries an error; either error goes to the written variables.
   void RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
                    const PushOptions& options);
@@ -68,7 +67,8 @@ class NaiveEngine final : public Engine {
   void RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports);
   static void RunToCallback(AsyncFn& fn, RunContext context);
   RunContext MakeRunContext(Context ctx, FnProperty property);
-  std::unique_lock<std::mutex> LockWhenIdle(const char* what);
+  // Waits until no job runs; `lock` holds mutex_.
+  void AwaitIdle(MutexLock& lock) MXTRAIN_REQUIRES(mutex_);
   std::exception_ptr TakeErrorBehind(VarHandle var, const char* what);
   void Wait(VarHandle var, const char* what);
 
@@ -77,18 +77,19 @@ class NaiveEngine final : public Engine {
   Profiler profiler_;
   ErrorLedger ledger_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable idle_;
-  bool running_ = false;  // guarded by mutex_, like all below; while true, only the running thread
-                          // touches variable contents
-  std::deque<Job> queue_;
-  std::unordered_map<VarHandle, std::unique_ptr<NaiveVar>> vars_;
-  std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_;
-  std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_;
+  mutable Mutex mutex_;
+  ConditionVariable idle_;
+  // While true, only the running thread touches variable contents.
+  bool running_ MXTRAIN_GUARDED_BY(mutex_) = false;
+  std::deque<Job> queue_ MXTRAIN_GUARDED_BY(mutex_);
+  std::unordered_map<VarHandle, std::unique_ptr<NaiveVar>> vars_ MXTRAIN_GUARDED_BY(mutex_);
+  std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_ MXTRAIN_GUARDED_BY(mutex_);
+  std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_
+      MXTRAIN_GUARDED_BY(mutex_);
 
-  std::map<LaneKind, std::unique_ptr<Stream>>
-      streams_;                       // used only by the running thread, like all below
-  std::exception_ptr startup_error_;  // of the running thread: its functions fail with it
+  // Used only by the running thread.
+  std::map<LaneKind, std::unique_ptr<Stream>> streams_;
+  std::exception_ptr startup_error_;  // the thread's functions fail with it
   uint64_t num_failures_ = 0;
 };
 

@@ -5,14 +5,14 @@
 // std::chrono::steady_clock.
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace mxtrain::engine {
+#include "mxtrain/base/clock.h"
+#include "mxtrain/base/mutex.h"
 
-int64_t NowNs();
+namespace mxtrain::engine {
 
 class Profiler {
  public:
@@ -38,10 +38,11 @@ class Profiler {
   };
 
   std::atomic<bool> on_{false};
-  std::mutex mutex_;
-  int64_t start_ns_ = 0;           // guarded by mutex_, like all below
-  std::vector<std::string> rows_;  // index = row = "tid" of the trace
-  std::vector<Span> spans_;
+  Mutex mutex_;
+  int64_t start_ns_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  // Index = row = "tid" of the trace.
+  std::vector<std::string> rows_ MXTRAIN_GUARDED_BY(mutex_);
+  std::vector<Span> spans_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
 // Records its own lifetime as a span of `row` if a trace was running at its start.
@@ -52,9 +53,9 @@ class ProfileScope {
         row_(row),
         name_(name),
         priority_(priority),
-        begin_ns_(profiler.on() ? NowNs() : -1) {}
+        begin_ns_(profiler.on() ? SteadyNanoseconds() : -1) {}
   ~ProfileScope() {
-    if (begin_ns_ >= 0) profiler_.Add(row_, name_, priority_, begin_ns_, NowNs());
+    if (begin_ns_ >= 0) profiler_.Add(row_, name_, priority_, begin_ns_, SteadyNanoseconds());
   }
   ProfileScope(const ProfileScope&) = delete;
   ProfileScope& operator=(const ProfileScope&) = delete;

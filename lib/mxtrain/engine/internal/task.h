@@ -4,13 +4,12 @@
 // sequence.
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <mutex>
 #include <variant>
 #include <vector>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/engine/engine.h"
 #include "mxtrain/engine/internal/threaded_var.h"
 #include "mxtrain/engine/internal/work.h"
@@ -47,8 +46,8 @@ struct alignas(128) Task : Claim {
 
   Context ctx;
   const char* name = "";
-  std::variant<std::monostate, Fn, AsyncFn>
-      function;  // empty when `opr` has it, or when there is nothing to run
+  // Empty when `opr` has it, or when there is nothing to run.
+  std::variant<std::monostate, Fn, AsyncFn> function;
   ThreadedOpr* opr = nullptr;
   ThreadedEngine* engine = nullptr;
 
@@ -69,10 +68,10 @@ struct alignas(128) Task : Claim {
 // On the stack of the waiting thread.
 struct Waiter : Claim {
   Link link;
-  std::exception_ptr taken;  // the error that the variable carried; guarded by mutex, like `done`
-  bool done = false;
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  ConditionVariable changed;
+  std::exception_ptr taken MXTRAIN_GUARDED_BY(mutex);  // the error that the variable carried
+  bool done MXTRAIN_GUARDED_BY(mutex) = false;
 };
 
 }  // namespace mxtrain::engine

@@ -5,12 +5,12 @@
 // to the workers of its lane (worker_pool.h), or completes it directly if it is a wait, a port or a
 // deletion.
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/engine/engine.h"
 #include "mxtrain/engine/internal/error_ledger.h"
 #include "mxtrain/engine/internal/free_list.h"
@@ -59,14 +59,16 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   // The started pool that serves such functions; throws kDevice if there is none.
   WorkerPool* PoolFor(Context ctx, FnProperty property, const char* name);
 
-  // Pushing; all but Dispatch with push_lock_ held.
-  void CheckDistinct(Vars reads, Vars writes, const char* name);
+  // Pushing.
+  void CheckDistinct(Vars reads, Vars writes, const char* name) MXTRAIN_REQUIRES(push_lock_);
   template <typename Function>
   void PushFunction(Function fn, Vars reads, Vars writes, const PushOptions& options);
-  Task* NewTask(WorkerPool* pool, const PushOptions& options);
-  void Submit(Task* task, Vars reads, Vars writes, Vars renews, ReadyList* ready);
-  void SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready);
-  void CountPushed() {
+  Task* NewTask(WorkerPool* pool, const PushOptions& options) MXTRAIN_REQUIRES(push_lock_);
+  void Submit(Task* task, Vars reads, Vars writes, Vars renews, ReadyList* ready)
+      MXTRAIN_REQUIRES(push_lock_);
+  void SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* ready)
+      MXTRAIN_REQUIRES(push_lock_);
+  void CountPushed() MXTRAIN_REQUIRES(push_lock_) {
     pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
@@ -130,12 +132,12 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   Profiler profiler_;
   ErrorLedger ledger_;
 
-  SpinLock
-      push_lock_;  // makes pushes atomic: every variable's queue holds them in one common order
-  uint64_t last_push_ =
-      0;  // guarded by push_lock_, like all below: number of the last check for distinct variables
-  uint64_t next_order_ = 0;
-  ObjectPool<ThreadedVar> vars_;
+  // Makes pushes atomic: every variable's queue holds them in one common order.
+  SpinLock push_lock_;
+  // Number of the last check for distinct variables.
+  uint64_t last_push_ MXTRAIN_GUARDED_BY(push_lock_) = 0;
+  uint64_t next_order_ MXTRAIN_GUARDED_BY(push_lock_) = 0;
+  ObjectPool<ThreadedVar> vars_;  // Get under push_lock_, Put without; likewise tasks_
   ObjectPool<Task> tasks_;
   HandleTable<ThreadedOpr> oprs_;
   HandleTable<FrozenSequence> sequences_;
@@ -145,15 +147,15 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   alignas(64) std::atomic<uint64_t> pushed_{0};  // written under push_lock_
   alignas(64) std::atomic<uint64_t> finished_{0};
   std::atomic<int> idle_waiters_{0};
-  std::mutex idle_mutex_;
-  std::condition_variable idle_;
+  Mutex idle_mutex_;
+  ConditionVariable idle_;
 
   // Deletions that free something: pending, pending only on device work, and finished.
   std::atomic<int64_t> deletions_pending_{0}, deletions_parked_{0};
   std::atomic<uint64_t> deletions_run_{0};
   std::atomic<int> deletion_waiters_{0};
-  std::mutex deletion_mutex_;
-  std::condition_variable deletion_ran_;
+  Mutex deletion_mutex_;
+  ConditionVariable deletion_ran_;
 };
 
 }  // namespace mxtrain::engine

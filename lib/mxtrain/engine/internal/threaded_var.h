@@ -34,18 +34,18 @@ class ThreadedVar final : public Var {
   void DropFailedMarks();
 
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
-  void CountWrite() {
-    version_.store(version() + 1, std::memory_order_relaxed);
-  }              // under the push lock
-  void Reset();  // as new; must be unused
+  // Under the push lock.
+  void CountWrite() { version_.store(version() + 1, std::memory_order_relaxed); }
+  // As new. No other thread may use the variable, so this takes no lock.
+  void Reset() MXTRAIN_NO_THREAD_SAFETY_ANALYSIS;
 
   uint64_t last_push = 0;            // guarded by the push lock: last push that named it
   ThreadedVar* next_free = nullptr;  // FreeList's
 
  private:
-  bool TryGrant(const Link& link);  // with lock_ held
-  void Pass(const Link& link, const ErrorLedger& ledger);
-  void KeepMarks(const Link& link, const DeviceMarks* marks);
+  bool TryGrant(const Link& link) MXTRAIN_REQUIRES(lock_);
+  void Pass(const Link& link, const ErrorLedger& ledger) MXTRAIN_REQUIRES(lock_);
+  void KeepMarks(const Link& link, const DeviceMarks* marks) MXTRAIN_REQUIRES(lock_);
 
   // Device work issued under released links that may not be done: a reader waits for the last
   // write, a writer also for all reads since.
@@ -56,12 +56,13 @@ class ThreadedVar final : public Var {
   std::atomic<uint64_t> version_{0};
 
   SpinLock lock_;
-  bool writing_ = false;  // guarded by lock_, like all below
-  int reading_ = 0;
-  Link* head_ = nullptr;
-  Link* tail_ = nullptr;
-  KeptError error_;
-  std::unique_ptr<Issued> issued_;  // null until a device works on the variable
+  bool writing_ MXTRAIN_GUARDED_BY(lock_) = false;
+  int reading_ MXTRAIN_GUARDED_BY(lock_) = 0;
+  Link* head_ MXTRAIN_GUARDED_BY(lock_) = nullptr;
+  Link* tail_ MXTRAIN_GUARDED_BY(lock_) = nullptr;
+  KeptError error_ MXTRAIN_GUARDED_BY(lock_);
+  // Null until a device works on the variable.
+  std::unique_ptr<Issued> issued_ MXTRAIN_GUARDED_BY(lock_);
 };
 
 }  // namespace mxtrain::engine

@@ -7,7 +7,6 @@
 #include <exception>
 #include <limits>
 #include <memory>
-#include <mutex>
 
 #include "mxtrain/engine/internal/device_marks.h"
 #include "mxtrain/engine/internal/spin_lock.h"
@@ -63,22 +62,22 @@ inline constexpr int kDeviceFailureRank = std::numeric_limits<int>::max();
 class RankedError {
  public:
   void Offer(const std::exception_ptr& error, int rank) {
-    std::lock_guard lock(lock_);
+    SpinLockGuard lock(lock_);
     if (error && (!error_ || rank < rank_)) {
       error_ = error;
       rank_ = rank;
     }
   }
-  void Offer(const RankedError& other) { Offer(other.error_, other.rank_); }
+  void Offer(const RankedError& other) { Offer(other.get(), other.rank()); }
   // These need no lock once all offers have been made.
-  const std::exception_ptr& get() const { return error_; }
-  int rank() const { return rank_; }
-  void Clear() { error_ = nullptr; }
+  const std::exception_ptr& get() const MXTRAIN_NO_THREAD_SAFETY_ANALYSIS { return error_; }
+  int rank() const MXTRAIN_NO_THREAD_SAFETY_ANALYSIS { return rank_; }
+  void Clear() MXTRAIN_NO_THREAD_SAFETY_ANALYSIS { error_ = nullptr; }
 
  private:
   SpinLock lock_;
-  int rank_ = 0;
-  std::exception_ptr error_;
+  int rank_ MXTRAIN_GUARDED_BY(lock_) = 0;
+  std::exception_ptr error_ MXTRAIN_GUARDED_BY(lock_);
 };
 
 struct Claim;
@@ -96,7 +95,7 @@ struct Link {
 struct Claim : Work {
   // Adds the device marks of a granted variable; from any thread.
   void Mark(const DeviceMarks& from) {
-    std::lock_guard lock(marks_lock);
+    SpinLockGuard lock(marks_lock);
     if (!marks) marks = std::make_unique<DeviceMarks>();
     marks->Add(from);
     marked = marked || !marks->empty();

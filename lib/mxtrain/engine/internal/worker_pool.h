@@ -3,13 +3,13 @@
 // The threads of one kind of lane and their ready queue. A worker spins briefly before it parks.
 // Threads start at the pool's first use. Enqueue may be called from any thread.
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/engine/internal/device_lane.h"
 #include "mxtrain/engine/internal/lane_kind.h"
 #include "mxtrain/engine/internal/ready_queue.h"
@@ -65,13 +65,14 @@ class WorkerPool {
   alignas(64) std::atomic<bool> waiting_{
       false};  // queue_ is not empty, or stopping_: read by idle workers without the lock
   SpinLock lock_;
-  ReadyQueue queue_;  // guarded by lock_
-  int sleepers_ = 0;  // guarded by lock_: workers that parked or are about to, and were not woken
-  bool stopping_ = false;  // guarded by lock_
+  ReadyQueue queue_ MXTRAIN_GUARDED_BY(lock_);
+  // Workers that parked or are about to, and were not woken.
+  int sleepers_ MXTRAIN_GUARDED_BY(lock_) = 0;
+  bool stopping_ MXTRAIN_GUARDED_BY(lock_) = false;
 
-  std::mutex park_mutex_;
-  std::condition_variable called_;
-  int calls_ = 0;  // guarded by park_mutex_: wake-ups not yet taken
+  Mutex park_mutex_;
+  ConditionVariable called_;
+  int calls_ MXTRAIN_GUARDED_BY(park_mutex_) = 0;  // wake-ups not yet taken
 };
 
 }  // namespace mxtrain::engine

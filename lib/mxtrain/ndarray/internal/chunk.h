@@ -3,9 +3,9 @@
 // State shared by the copies of an array's handle. Private to this module.
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/ndarray/ndarray.h"
 
 namespace mxtrain {
@@ -14,8 +14,8 @@ namespace mxtrain {
 // Thread-safe.
 class ArrayMemory {
  public:
-  ArrayMemory(Storage& storage, Context ctx, int64_t bytes, std::string who)
-      : ctx(ctx), bytes(bytes), who(std::move(who)), storage_(storage) {}
+  ArrayMemory(Storage& storage, Context on, int64_t size, std::string holder)
+      : ctx(on), bytes(size), who(std::move(holder)), storage_(storage) {}
   ~ArrayMemory() { storage_.Free(handle_); }
   ArrayMemory(const ArrayMemory&) = delete;
   ArrayMemory& operator=(const ArrayMemory&) = delete;
@@ -32,9 +32,9 @@ class ArrayMemory {
  private:
   Storage& storage_;
   std::atomic<char*> data_{nullptr};
-  std::mutex mutex_;
-  Storage::Handle handle_;  // guarded by mutex_, as retired_
-  bool retired_ = false;
+  Mutex mutex_;
+  Storage::Handle handle_ MXTRAIN_GUARDED_BY(mutex_);
+  bool retired_ MXTRAIN_GUARDED_BY(mutex_) = false;
 };
 
 // The memory and the variable that orders access to it. The destructor frees the bytes after

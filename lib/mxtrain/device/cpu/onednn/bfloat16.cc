@@ -17,8 +17,9 @@ static_assert(MultipliesBfloat16(dnnl::cpu_isa::avx512_core_bf16) &&
               MultipliesBfloat16(dnnl::cpu_isa::avx512_core_amx));
 static_assert(!MultipliesBfloat16(dnnl::cpu_isa::avx512_core_vnni) &&
               !MultipliesBfloat16(dnnl::cpu_isa::avx2));
+// Version 3's avx512_core_fp16 and amx_fp16.
 static_assert(MultipliesBfloat16(dnnl::cpu_isa{0x1ef}) &&
-              MultipliesBfloat16(dnnl::cpu_isa{0x1fef}));  // version 3's avx512_core_fp16, amx_fp16
+              MultipliesBfloat16(dnnl::cpu_isa{0x1fef}));
 
 }  // namespace
 

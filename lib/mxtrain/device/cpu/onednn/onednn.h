@@ -109,12 +109,12 @@ struct Convolution {
   // square, 64 to 512 channels); in forward and for the data they would be 4 to 8 times as large.
   bool winograd_weights = false;
 };
-MXTRAIN_API Result ConvolutionForward(Backend& backend,
-                                      const Convolution& c);  // kSrc kWeights kBias -> kDst
-MXTRAIN_API Result ConvolutionBackwardData(Backend& backend,
-                                           const Convolution& c);  // kDiffDst kWeights -> kDiffSrc
-MXTRAIN_API Result ConvolutionBackwardWeights(
-    Backend& backend, const Convolution& c);  // kSrc kDiffDst -> kDiffWeights kDiffBias
+// kSrc kWeights kBias -> kDst.
+MXTRAIN_API Result ConvolutionForward(Backend& backend, const Convolution& c);
+// kDiffDst kWeights -> kDiffSrc.
+MXTRAIN_API Result ConvolutionBackwardData(Backend& backend, const Convolution& c);
+// kSrc kDiffDst -> kDiffWeights kDiffBias.
+MXTRAIN_API Result ConvolutionBackwardWeights(Backend& backend, const Convolution& c);
 
 // dst = src weights^T + bias; src [N, I], weights [O, I], dst [N, O].
 struct InnerProduct {
@@ -145,10 +145,10 @@ struct LocalResponse {
   float alpha = 1e-4f, beta = 0.75f, k = 2;
   bool training = true;
 };
-MXTRAIN_API Result LocalResponseForward(Backend& backend,
-                                        const LocalResponse& l);  // kSrc -> kDst [kWorkspace]
-MXTRAIN_API Result LocalResponseBackward(
-    Backend& backend, const LocalResponse& l);  // kSrc kDiffDst [kWorkspace] -> kDiffSrc
+// kSrc -> kDst [kWorkspace].
+MXTRAIN_API Result LocalResponseForward(Backend& backend, const LocalResponse& l);
+// kSrc kDiffDst [kWorkspace] -> kDiffSrc.
+MXTRAIN_API Result LocalResponseBackward(Backend& backend, const LocalResponse& l);
 
 // The plain layout if the bytes are arranged as in a plain array: nChw8c of [N, 8k, 1, 1] is plain.
 MXTRAIN_API Layout Canonical(const TShape& shape, Layout layout);

@@ -3,9 +3,9 @@
 // A cuDNN handle for queries and measurements at planning time, when there is no stream, on its own
 // stream: one per device, created on first use and kept until the process ends. While a
 // PlanningHandle lives, no other thread has one and the device is current.
-#include <mutex>
 #include <string>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/device/cuda/internal/device_scope.h"
 
 namespace mxtrain::cuda {
@@ -25,7 +25,7 @@ class PlanningHandle {
   };
 
  private:
-  const std::lock_guard<std::mutex> lock_;
+  const MutexLock lock_;
   const DeviceScope scope_;
   const Kept* kept_;
 };

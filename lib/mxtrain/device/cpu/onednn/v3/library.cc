@@ -23,7 +23,7 @@ struct Tag {
 };
 
 // The named blocked formats. The library spells the names as BlockedLayout does ("aBcd8b").
-std::vector<Tag> NamedForms() {
+std::vector<Tag> NamedTags() {
   std::vector<Tag> tags;
   for (int i = dnnl_format_tag_any + 1; i < dnnl_format_tag_last; ++i) {
     const std::string_view name = dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(i));
@@ -60,7 +60,7 @@ bool SameMemory(const Blocking& a, const Blocking& b) {
 template <typename Wanted>
 std::optional<Memory> FindMemory(const Blocking& blocking, dnnl::memory::data_type type,
                                  Wanted&& wanted) {
-  static const std::vector<Tag> tags = NamedForms();
+  static const std::vector<Tag> tags = NamedTags();
   if (blocking.blocks.empty()) {
     const Memory memory(blocking.dims, type, blocking.strides);
     return wanted(memory) ? std::optional(memory) : std::nullopt;
