@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/executor/captured_kernels.h"
+#include "mxtrain/executor/internal/captured_kernels.h"
 
 #include <algorithm>
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/executor/executor.h"
 
+#include <algorithm>
 #include <array>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/executor/internal/run_inputs.h"
-#include "mxtrain/executor/step_sequences.h"
+#include "mxtrain/executor/internal/step_sequences.h"
 
 namespace mxtrain {
 namespace {
@@ -53,8 +54,8 @@ void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
 // Shared by executors that never run concurrently; grows on demand.
 struct Arena {
   NDArray bytes;
-  const void* forward_of =
-      nullptr;  // the executor with a pending Backward on this arena; null: none
+  // The executor with a pending Backward on this arena; null: none.
+  const void* forward_of = nullptr;
 
   // Throws kConfig if it is on another device.
   void Grow(Runtime& runtime, Context ctx, int64_t size) {
@@ -108,6 +109,7 @@ struct Executor::Impl {
   // Binds to the given arrays and allocates the missing ones.
   static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request,
                                         executor::BoundArrays given, Executor* shared);
+  void LogBinding() const;
   void Prepare(Recycler<Run>::Lease run, bool forward);
   // Inputs on other devices are copied, on a copy stream, into permanent arrays.
   void Stage(RunInputs* inputs);
@@ -156,12 +158,26 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
   arena->Grow(runtime, request.ctx, plan.arena_bytes);
   state.replica = request.replica;
   sequences = std::make_unique<StepSequences>(runtime, graph, plan, externals, request, state);
+  LogBinding();
+}
+
+void Executor::Impl::LogBinding() const {
+  const Logger log = runtime.log("executor");
+  if (!log.Enabled(LogLevel::kDebug)) return;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const executor::ExecNode& node = graph.nodes[i];
+    if (node.plan && node.forward < 0 && plan.runs[i])
+      log.Debug("{} ({}): kernel {}", node.name, node.op->TypeString(), node.plan->kernel);
+  }
+  log.Debug("{} nodes of {} run; arena {}, lower bound {}",
+            std::count(plan.runs.begin(), plan.runs.end(), true), plan.runs.size(),
+            FormatBytes(plan.arena_bytes), FormatBytes(plan.lower_bound));
 }
 
 Executor::Impl::~Impl() {
   if (arena->forward_of == this) arena->forward_of = nullptr;
-  runtime.Drain(
-      arena->bytes.var());  // every operation writes it, so all users of kernels and state are done
+  // Every operation writes it, so all users of kernels and state are done.
+  runtime.Drain(arena->bytes.var());
 }
 
 void Executor::Impl::Stage(RunInputs* inputs) {

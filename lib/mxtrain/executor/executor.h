@@ -17,6 +17,13 @@
 #include "mxtrain/ndarray/ndarray.h"
 
 namespace mxtrain {
+namespace executor {
+
+// The engine's priority of a step's operations. Lower than everything else: updates and copies run
+// between them and so overlap with the step.
+inline constexpr int kStepPriority = -1'000'000;
+
+}  // namespace executor
 
 class MXTRAIN_API Executor {
  public:
@@ -56,8 +63,8 @@ class MXTRAIN_API Executor {
   void Step(std::span<const NDArray> inputs);
 
   const std::vector<std::string>& input_names() const;  // order of ListArguments
-  const std::vector<NDArray>& outputs()
-      const;  // plain, in their own memory; overwritten by the next run
+  // Plain, in their own memory; overwritten by the next run.
+  const std::vector<NDArray>& outputs() const;
   const NDArray& arg(std::string_view name) const;  // parameters; throws for inputs
   const NDArray& grad(std::string_view name) const;
   const NDArray& aux(std::string_view name) const;

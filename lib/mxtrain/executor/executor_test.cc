@@ -16,19 +16,6 @@ namespace {
 
 using executor::BindRequest;
 using executor::GradReq;
-using Result = std::map<std::string, std::vector<double>>;
-
-// Everything that a run writes, by name.
-Result ResultOf(const Executor& executor) {
-  Result result;
-  for (size_t i = 0; i < executor.outputs().size(); ++i)
-    result[format("output {}", i)] = GetValues(executor.outputs()[i]);
-  for (const auto& [name, array] : executor.grads())
-    result["gradient of " + name] = GetValues(array);
-  for (const auto& [name, array] : executor.auxs()) result[name] = GetValues(array);
-  return result;
-}
-
 void CheckClose(const Result& got, const Result& expected, double tolerance) {
   REQUIRE(got.size() == expected.size());
   for (const auto& [name, values] : expected) {

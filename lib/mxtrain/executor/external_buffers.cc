@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/executor/external_buffers.h"
+#include "mxtrain/executor/internal/external_buffers.h"
 
 #include "mxtrain/base/error.h"
 

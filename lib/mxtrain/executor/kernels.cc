@@ -48,89 +48,137 @@ void KernelSet::Touch(NodeEntry entry, Use use) {
   if (use != Use::kRead) access.writes.push_back(range);
 }
 
-void KernelSet::AddNode(int id) {
-  const ExecNode& node = graph_.nodes[id];
-  auto kernel = std::make_unique<Kernel>();
-  kernel->node = id;
-  kernel->name = node.name;
-  accesses_.emplace_back();
-  if (node.plan) {
-    const int owner = node.forward >= 0 ? node.forward : id;
-    if (!operators_[owner]) operators_[owner] = node.plan->make();
-    kernel->op = operators_[owner];
-  }
+// Records that the kernel uses the bytes of a buffer of the arena as it likes; returns their
+// offset.
+int64_t KernelSet::TouchScratch(int buffer) {
+  const Buffer& b = plan_.buffers[buffer];
+  accesses_.back().writes.push_back({0, b.offset, b.offset + b.bytes});
+  return b.offset;
+}
 
-  // Views are registered only when all vectors are complete, so their addresses are stable.
-  struct Place {
+// The views of one kernel's arrays, in the order in which its Operator expects them.
+class KernelSet::Views {
+ public:
+  // A view of an array that exists. Its address is stable once all views have been added.
+  struct Present {
     std::vector<TBlob>* views;
     size_t index;
     NodeEntry entry;
     Use use;
   };
-  std::vector<Place> places;
-  auto add = [&](std::vector<TBlob>* views, NodeEntry entry, const TensorSpec& spec, Use use) {
-    views->push_back({nullptr, spec.shape, spec.type, spec.layout, node.ctx});
-    if (entry) places.push_back({views, views->size() - 1, entry, use});
-  };
-  auto add_outputs = [&](std::vector<TBlob>* views, int count) {
-    for (int i = 0; i < count; ++i) {
-      OpReqType req = node.req[i];
-      if (plan_.inplace[id][i]) req = OpReqType::kWriteInplace;
-      if (plan_.aliased[id][i]) req = OpReqType::kNullOp;
-      kernel->req.push_back(req);
-      const bool gone = req == OpReqType::kNullOp;
-      add(views, gone ? NodeEntry{} : NodeEntry{id, i}, node.specs[i],
-          req == OpReqType::kAddTo ? Use::kReadWrite : Use::kWrite);
-    }
-  };
 
-  if (node.kind == Node::Kind::kBackward) {
-    const ExecNode& forward = graph_.nodes[node.forward];
-    const int outputs = forward.op->NumOutputs(), args = forward.num_args, aux = forward.num_aux();
+  Views(const ExecGraph& graph, const MemoryPlan& plan, Kernel* kernel)
+      : graph_(graph), plan_(plan), node_(graph.nodes[kernel->node]), kernel_(*kernel) {}
+
+  // Of every node but kBackward.
+  void AddForward(bool is_train) {
+    const int inputs = static_cast<int>(node_.inputs.size()),
+              args = node_.kind == Node::Kind::kForward ? node_.num_args : inputs;
+    for (int i = 0; i < args; ++i) AddInput(&kernel_.in, i, Use::kRead);
+    for (int i = args; i < inputs; ++i)
+      AddInput(&kernel_.aux, i, is_train ? Use::kReadWrite : Use::kRead);
+    AddOutputs(&kernel_.out, node_.num_outputs());
+    for (int i = node_.num_outputs(); i < static_cast<int>(node_.specs.size()); ++i)
+      Add(&kernel_.saved, {kernel_.node, i}, node_.specs[i], Use::kWrite);
+  }
+
+  // ExecNode tells the positions of the inputs.
+  void AddBackward() {
+    const ExecNode& forward = graph_.nodes[node_.forward];
+    const int outputs = forward.op->NumOutputs();
     int next = 0;
-    for (int i = 0; i < outputs; ++i, ++next)
-      add(&kernel->out_grad, node.inputs[next], forward.specs[i], Use::kRead);
-    for (int i = 0; i < args; ++i, ++next) {
-      const NodeEntry e = node.inputs[next];
-      add(&kernel->in, e, e ? graph_.spec(e) : graph_.spec(forward.inputs[i]), Use::kRead);
+    for (int i = 0; i < outputs; ++i)
+      Add(&kernel_.out_grad, node_.inputs[next++], forward.specs[i], Use::kRead);
+    for (int i = 0; i < forward.num_args; ++i) {
+      const NodeEntry e = node_.inputs[next++];
+      Add(&kernel_.in, e, graph_.spec(e ? e : forward.inputs[i]), Use::kRead);
     }
-    for (int i = 0; i < outputs; ++i, ++next)
-      add(&kernel->out, node.inputs[next], forward.specs[i], Use::kRead);
-    for (int i = 0; i < aux; ++i, ++next)
-      add(&kernel->aux, node.inputs[next], graph_.spec(node.inputs[next]), Use::kReadWrite);
-    for (; next < static_cast<int>(node.inputs.size()); ++next) {
-      add(&kernel->saved, node.inputs[next], graph_.spec(node.inputs[next]), Use::kRead);
-    }
-    add_outputs(&kernel->in_grad, args);
-  } else {
-    const int args =
-        node.kind == Node::Kind::kForward ? node.num_args : static_cast<int>(node.inputs.size());
-    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
-      const bool is_aux = i >= args;
-      add(is_aux ? &kernel->aux : &kernel->in, node.inputs[i], graph_.spec(node.inputs[i]),
-          is_aux && is_train_ ? Use::kReadWrite : Use::kRead);
-    }
-    add_outputs(&kernel->out, node.num_outputs());
-    for (int i = node.num_outputs(); i < static_cast<int>(node.specs.size()); ++i) {
-      add(&kernel->saved, {id, i}, node.specs[i], Use::kWrite);
-    }
-  }
-  for (const Place& place : places) {
-    PlaceView(&(*place.views)[place.index], plan_.buffer_of[place.entry.node][place.entry.index]);
-    Touch(place.entry, place.use);
+    for (int i = 0; i < outputs; ++i)
+      Add(&kernel_.out, node_.inputs[next++], forward.specs[i], Use::kRead);
+    for (int i = 0; i < forward.num_aux(); ++i) AddInput(&kernel_.aux, next++, Use::kReadWrite);
+    while (next < static_cast<int>(node_.inputs.size()))
+      AddInput(&kernel_.saved, next++, Use::kRead);
+    AddOutputs(&kernel_.in_grad, forward.num_args);
   }
 
-  auto scratch = [&](int buffer) {
-    const Buffer& b = plan_.buffers[buffer];
-    accesses_.back().writes.push_back({0, b.offset, b.offset + b.bytes});
-    return b;
-  };
-  if (plan_.workspace_of[id] >= 0) {
-    const Buffer b = scratch(plan_.workspace_of[id]);
-    kernel->workspace = {nullptr, TShape{b.bytes}, DType::kUint8, Layout(), node.ctx};
-    arena_slots_.push_back({&kernel->workspace, b.offset});
+  const std::vector<Present>& present() const { return present_; }
+
+ private:
+  // An empty entry: the view is never followed, but has the array's shape.
+  void Add(std::vector<TBlob>* views, NodeEntry entry, const TensorSpec& spec, Use use) {
+    views->push_back({nullptr, spec.shape, spec.type, spec.layout, node_.ctx});
+    if (entry) present_.push_back({views, views->size() - 1, entry, use});
   }
-  const std::vector<int>& temps = plan_.temp_space_of[id];
+
+  void AddInput(std::vector<TBlob>* views, int input, Use use) {
+    Add(views, node_.inputs[input], graph_.spec(node_.inputs[input]), use);
+  }
+
+  void AddOutputs(std::vector<TBlob>* views, int count) {
+    for (int i = 0; i < count; ++i) {
+      const OpReqType req = RequestOf(i);
+      kernel_.req.push_back(req);
+      Add(views, req == OpReqType::kNullOp ? NodeEntry{} : NodeEntry{kernel_.node, i},
+          node_.specs[i], req == OpReqType::kAddTo ? Use::kReadWrite : Use::kWrite);
+    }
+  }
+
+  // As planned: an aliased output is not written.
+  OpReqType RequestOf(int output) const {
+    if (plan_.aliased[kernel_.node][output]) return OpReqType::kNullOp;
+    if (plan_.inplace[kernel_.node][output]) return OpReqType::kWriteInplace;
+    return node_.req[output];
+  }
+
+  const ExecGraph& graph_;
+  const MemoryPlan& plan_;
+  const ExecNode& node_;
+  Kernel& kernel_;
+  std::vector<Present> present_;
+};
+
+void KernelSet::AddNode(int id) {
+  const ExecNode& node = graph_.nodes[id];
+  auto kernel = std::make_unique<Kernel>();
+  kernel->node = id;
+  kernel->name = node.name;
+  if (node.plan) kernel->op = OperatorOf(id);
+
+  Views views(graph_, plan_, kernel.get());
+  if (node.kind == Node::Kind::kBackward) {
+    views.AddBackward();
+  } else {
+    views.AddForward(is_train_);
+  }
+  accesses_.emplace_back();
+  for (const Views::Present& view : views.present()) {
+    PlaceView(&(*view.views)[view.index], plan_.buffer_of[view.entry.node][view.entry.index]);
+    Touch(view.entry, view.use);
+  }
+  AddWorkspace(kernel.get());
+  AddResources(kernel.get());
+  kernels_.push_back(std::move(kernel));
+}
+
+// A node shares the operator of the forward node that it belongs to.
+std::shared_ptr<Operator> KernelSet::OperatorOf(int id) {
+  const ExecNode& node = graph_.nodes[id];
+  std::shared_ptr<Operator>& op = operators_[node.forward >= 0 ? node.forward : id];
+  if (!op) op = node.plan->make();
+  return op;
+}
+
+void KernelSet::AddWorkspace(Kernel* kernel) {
+  const int buffer = plan_.workspace_of[kernel->node];
+  if (buffer < 0) return;
+  kernel->workspace = {nullptr, TShape{plan_.buffers[buffer].bytes}, DType::kUint8, Layout(),
+                       graph_.nodes[kernel->node].ctx};
+  arena_slots_.push_back({&kernel->workspace, TouchScratch(buffer)});
+}
+
+void KernelSet::AddResources(Kernel* kernel) {
+  const ExecNode& node = graph_.nodes[kernel->node];
+  const std::vector<int>& temps = plan_.temp_space_of[kernel->node];
   kernel->requested.resize(temps.size());
   for (size_t i = 0; i < temps.size(); ++i) {
     Resource& r = kernel->requested[i];
@@ -142,13 +190,11 @@ void KernelSet::AddNode(int id) {
       const std::string& stream = node.forward >= 0 ? graph_.nodes[node.forward].name : node.name;
       r.stream = StreamOf(stream, static_cast<uint64_t>(state_.replica));
     } else if (temps[i] >= 0) {
-      const Buffer b = scratch(temps[i]);
       r.type = ResourceRequest::kTempSpace;
-      r.bytes = b.bytes;
-      temp_slots_.push_back({&r, b.offset});
+      r.bytes = plan_.buffers[temps[i]].bytes;
+      temp_slots_.push_back({&r, TouchScratch(temps[i])});
     }
   }
-  kernels_.push_back(std::move(kernel));
 }
 
 void KernelSet::SetArena(void* base) {

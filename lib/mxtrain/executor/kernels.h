@@ -23,8 +23,8 @@ struct StepState {
   int replica = 0;  // of the executor; fixed
   RandomState random;
   Precomputation precomputation;
-  std::function<void(const std::string& output_name, const TBlob& value)>
-      monitor;  // empty: this step is not monitored
+  // Empty: this step is not monitored.
+  std::function<void(const std::string& output_name, const TBlob& value)> monitor;
 };
 
 // One runnable node.
@@ -65,9 +65,14 @@ class MXTRAIN_API KernelSet {
     int64_t offset;
   };
   enum class Use { kRead, kWrite, kReadWrite };
+  class Views;
   void AddNode(int id);
-  void Touch(NodeEntry entry, Use use);
+  std::shared_ptr<Operator> OperatorOf(int id);
   void PlaceView(TBlob* view, int buffer);
+  void Touch(NodeEntry entry, Use use);
+  int64_t TouchScratch(int buffer);
+  void AddWorkspace(Kernel* kernel);
+  void AddResources(Kernel* kernel);
   TBlob OnHost(const TBlob& view, RunContext run_ctx, std::vector<char>* bytes) const;
   void Report(const Kernel& kernel, RunContext run_ctx) const;
 

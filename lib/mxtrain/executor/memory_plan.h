@@ -29,8 +29,8 @@ struct MemoryPlan {
   std::vector<Buffer> buffers;
   std::vector<std::vector<int>> buffer_of;  // [node][output]; -1: none (not requested)
   std::vector<int> workspace_of;            // [node]; -1: none
-  std::vector<std::vector<int>>
-      temp_space_of;  // [node][request]; -1: zero bytes; kNoTempSpace: not a kTempSpace
+  // [node][request]; -1: zero bytes; kNoTempSpace: not a kTempSpace.
+  std::vector<std::vector<int>> temp_space_of;
   std::vector<std::vector<bool>> aliased;  // [node][output]: identity of an input, needs no run
   std::vector<std::vector<bool>> inplace;  // [node][output]: runs in place on an input
   std::vector<bool> runs;                  // [node]: has work to do

@@ -3,9 +3,9 @@
 // The passes that turn a symbol's graph into what an Executor runs, in order. Each takes an
 // ExecGraph and returns a new one; one file each in passes/.
 //
-//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise) ->
-//   ChooseLayouts
-//   -> AddGradient -> FinalizePlans -> ChooseOrder -> Recompute -> PlanMemory -> Freeze
+//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise)
+//   -> ChooseLayouts -> AddGradient -> FinalizePlans -> ChooseOrder -> Recompute
+//   -> PlanMemory -> Freeze
 //
 // Nodes stay in topological order, which is the order of execution on one lane.
 #include <map>
@@ -44,21 +44,21 @@ struct BindRequest {
   std::map<std::string, Context> group2ctx;  // device of each ctx_group
   bool is_train = true;                      // passed to operators as OpContext::is_train
   bool fuse = true;
-  bool reference_kernels =
-      false;  // the last kernel of every operator, plain arrays: the reference in tests
+  // The last kernel of every operator, plain arrays: the reference in tests.
+  bool reference_kernels = false;
   bool deterministic = false;
-  bool capture_passes =
-      true;  // on one GPU a pass is one captured graph; false: each gradient is ready at once
+  // On one GPU a pass is one captured graph; false: each gradient is ready at once.
+  bool capture_passes = true;
   Math math = Math::kFast;
-  std::optional<DType>
-      amp;          // narrow type of convolutions, matrix products and operators between them
+  // Narrow type of convolutions, matrix products and the operators between them.
+  std::optional<DType> amp;
   int replica = 0;  // of several executors on parts of a batch: each has its own random stream
   MemoryBudget memory_budget;
   std::set<std::string> inputs;          // variables fed at each step (data, labels); always plain
   std::map<std::string, TShape> shapes;  // known shapes of variables; at least of the inputs
   std::map<std::string, DType> types;
-  std::map<std::string, Layout>
-      layouts;  // of variables whose arrays exist; the others get the best kernel's layout
+  // Of variables whose arrays exist; the others get the best kernel's layout.
+  std::map<std::string, Layout> layouts;
   std::map<std::string, GradReq> grad_req;  // by argument; kNull if absent
   std::vector<std::string> monitored;       // names of nodes whose outputs must survive fusion
 
@@ -69,8 +69,8 @@ struct BindRequest {
 //
 // The inputs of a kBackward node have fixed positions, with an empty entry for what its plan does
 // not read:
-//   out_grad of each output | in_data of each argument | out_data of each output | auxiliary states
-//   | saved buffers
+//   out_grad of each output | in_data of each argument | out_data of each output
+//   | auxiliary states | saved buffers
 // and its output i is the gradient of argument i. A kReorder node converts its input to another
 // layout, or to another type (CastForAmp).
 struct ExecNode : Node {
@@ -80,11 +80,11 @@ struct ExecNode : Node {
   // Per output; a kForward node's saved buffers (uint8) follow its outputs.
   std::vector<TensorSpec> specs;
   std::vector<OpReqType> req;  // per output; kNullOp: not requested
-  std::vector<NodeEntry>
-      adds_to;  // kAddTo: the entry whose bytes this output takes over; empty: none or external
+  // Per output; kAddTo: the entry whose bytes it takes over; empty: none or external.
+  std::vector<NodeEntry> adds_to;
   std::shared_ptr<const Plan> plan;  // of kForward, shared by its kBackward
-  int forward =
-      -1;  // kBackward: its forward node; kForward and kReorder: the node that this one recomputes
+  // kBackward: its forward node; kForward and kReorder: the node that this one recomputes.
+  int forward = -1;
   bool backward_pass = false;  // created by AddGradient, or later on its behalf
   bool precomputed = false;    // depends only on parameters: run when they change, not per step
   std::vector<std::string> origins;  // the user's nodes fused into this one; empty: only itself
@@ -100,10 +100,10 @@ struct ExecGraph {
   std::vector<ExecNode> nodes;
   std::vector<NodeEntry> heads;             // in the order of the user's symbol
   std::vector<int> arguments, auxiliaries;  // variable nodes, in the order of the user's symbol
-  std::vector<NodeEntry> gradients;  // of each argument; empty: not requested. The entry is the
-                                     // external gradient buffer
-  std::vector<NodeEntry>
-      head_grads;           // variables that hold the gradient of each head; empty: not needed
+  // The gradient of each argument, which is the external gradient buffer; empty: not requested.
+  std::vector<NodeEntry> gradients;
+  // Variables that hold the gradient of each head; empty: not needed.
+  std::vector<NodeEntry> head_grads;
   int loss_scale = -1;      // variable node: factor on the gradients at the heads [1]; -1: none
   int first_backward = -1;  // nodes from here on are the backward pass; -1: none
 
@@ -111,25 +111,24 @@ struct ExecGraph {
 };
 
 MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
-MXTRAIN_API ExecGraph Place(ExecGraph graph,
-                            const BindRequest& request);  // rejects a second device
+// Rejects a second device.
+MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);
 // Why mixed precision in this type is not supported on the device; "" if it is.
 MXTRAIN_API std::string WhyNoAmp(DType type, Context ctx, Runtime& runtime);
 // Throws kConfig if the device does not support it, and in float16 for a trained head that is not a
 // loss.
 MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);
-MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request,
-                                    Runtime& runtime);  // evaluation only
+// Two parts of Fuse; the first in evaluation only.
+MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request,
-                                      Runtime& runtime);  // part of fusing
+                                      Runtime& runtime);
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph AddGradient(ExecGraph graph, const BindRequest& request,
                                   const OperatorRegistry& registry);
 MXTRAIN_API ExecGraph FinalizePlans(ExecGraph graph, const BindRequest& request, Runtime& runtime);
-MXTRAIN_API ExecGraph
-Recompute(ExecGraph graph,
-          const BindRequest& request);  // repeats forward nodes to meet the memory budget
+// Repeats forward nodes to meet the memory budget.
+MXTRAIN_API ExecGraph Recompute(ExecGraph graph, const BindRequest& request);
 // All of the above.
 MXTRAIN_API ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& runtime);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/executor/step_sequences.h"
+#include "mxtrain/executor/internal/step_sequences.h"
 
 #include <algorithm>
 #include <iterator>
 #include <set>
+
+#include "mxtrain/executor/executor.h"
 
 namespace mxtrain::executor {
 

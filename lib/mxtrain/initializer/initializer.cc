@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/initializer/initializer.h"
 
-#include <algorithm>
-#include <cctype>
-
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/initializer/internal/initializers.h"
 
 namespace mxtrain {
@@ -29,9 +27,7 @@ const Entry kEntries[] = {{"zero", "zeros", NewZero, NoParam::Describe},
                           {"bilinear", "bilinear", NewBilinear, NoParam::Describe}};
 
 const Entry& Find(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = Lower(name);
   for (const Entry& entry : kEntries) {
     if (lower == entry.name || lower == entry.alias) return entry;
   }

@@ -21,8 +21,8 @@ class MXTRAIN_API Initializer {
   // magnitude), msra_prelu(factor_type, slope), orthogonal(scale), bilinear; also under MXNet's
   // names (zeros, ones, MSRAPrelu). Throws kConfig with the nearest name or parameter.
   static std::unique_ptr<Initializer> Create(std::string_view name, const Kwargs& kwargs = {});
-  // From the text of a variable's `__init__` attribute: a name (xavier) or a JSON list (["xavier",
-  // {"magnitude": "2"}]).
+  // From the text of a variable's `__init__` attribute: a name (xavier) or a JSON list
+  // (["xavier", {"magnitude": "2"}]).
   static std::unique_ptr<Initializer> FromAttribute(std::string_view text);
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);

@@ -11,13 +11,15 @@ namespace mxtrain::io {
 namespace {
 
 struct NormalizeParam : Parameter<NormalizeParam>, PixelNormalization {
-  enum From { kGiven, kAuto };
+  enum From { kGiven, kAuto, kImageNet };
   int from;
   static void Declare(Fields<NormalizeParam>& f) {
     f.Add("from", &NormalizeParam::from)
-        .Enum({{"given", kGiven}, {"auto", kAuto}})
+        .Enum({{"given", kGiven}, {"auto", kAuto}, {"imagenet", kImageNet}})
         .Default(kGiven)
-        .Help("auto: mean and std of the training set's pixels");
+        .Help(
+            "auto: mean and std of the training set's pixels; imagenet: mean 0.485, 0.456, 0.406 "
+            "and std 0.229, 0.224, 0.225, those of torchvision's and timm's weights");
     f.Add("mean", &NormalizeParam::mean)
         .Default({0})
         .Help("subtracted from pixel / 255: one number, or one per channel");
@@ -35,8 +37,7 @@ const std::vector<detail::TransformEntry>& Entries() {
     for (const auto family :
          {detail::ResizeTransforms, detail::RandomTransforms, detail::WarpTransforms,
           detail::ColourTransforms, detail::AugmentTransforms, detail::ErasingTransforms}) {
-      std::vector<detail::TransformEntry> entries = family();
-      std::move(entries.begin(), entries.end(), std::back_inserter(all));
+      for (detail::TransformEntry& entry : family()) all.push_back(std::move(entry));
     }
     return all;
   }();
@@ -100,13 +101,24 @@ std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>
   return chain;
 }
 
+TransformSpec WithNumbers(TransformSpec spec) {
+  if (spec.name != kNormalize) return spec;
+  NormalizeParam param;
+  param.Init(Named(spec), kNormalize);
+  if (param.from != NormalizeParam::kImageNet) return spec;
+  if (spec.kwargs.size() > 1)
+    Throw(ErrorKind::kConfig, "normalize: imagenet has its own mean and std: remove the others");
+  spec.kwargs = {{"mean", "(0.485, 0.456, 0.406)"}, {"std", "(0.229, 0.224, 0.225)"}};
+  return spec;
+}
+
 Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : channels_(channels) {
   if (channels != 1 && channels != 3)
     Throw(ErrorKind::kConfig, "images have 1 channel (gray) or 3 (RGB), not {}", channels);
   NormalizeParam normalize;
   normalize.Init({}, kNormalize);
   for (const TransformSpec& spec : specs) {
-    const Kwargs kwargs = Named(spec);
+    const Kwargs kwargs = Named(WithNumbers(spec));
     if (spec.name == kNormalize) {
       if (&spec != &specs.back())
         Throw(ErrorKind::kConfig, "normalize must be the last transform: move it to the end");

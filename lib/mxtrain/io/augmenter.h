@@ -17,8 +17,12 @@
 namespace mxtrain::io {
 
 // All steps a chain can contain. Besides the transforms there is `normalize` (mean, std: one number
-// or one per channel, in units of 0 .. 1; or from: auto), which must be last.
+// or one per channel, in units of 0 .. 1; or from: auto or imagenet), which must be last.
 MXTRAIN_API std::vector<TransformInfo> ListTransforms();
+
+// `normalize: imagenet` with its mean and std as numbers; other transforms are returned unchanged.
+// Throws kConfig for invalid parameters of normalize, among them numbers beside `imagenet`.
+MXTRAIN_API TransformSpec WithNumbers(TransformSpec spec);
 
 // The default evaluation chain for a training chain: the same sizes without randomness.
 // random_resized_crop becomes a resize to 9/8 of its size and a center crop, random_crop a center

@@ -213,6 +213,23 @@ TEST_CASE("numbers are pixel / 255, or normalised, in planes") {
   for (size_t i = 0; i < 6; ++i) CHECK(planes[i] == doctest::Approx(expected[i]).epsilon(1e-6));
 }
 
+TEST_CASE("normalize: imagenet has the numbers of torchvision's models, also in 0 .. 255") {
+  Image image;
+  image.Resize(1, 1, 3);
+  image.pixels = {7, 130, 250};
+  const std::vector<TransformSpec> specs = {{"flip", {}}, {"normalize", {{"", "imagenet"}}}};
+  std::vector<float> planes(3);
+  Augmenter(specs, 3).ToPlanes(image.pixels, planes.data());
+  const double mean[] = {123.675, 116.28, 103.53}, std[] = {58.395, 57.12, 57.375};
+  for (size_t c = 0; c < 3; ++c)
+    CHECK(planes[c] == doctest::Approx((image.pixels[c] - mean[c]) / std[c]).epsilon(1e-6));
+  CHECK(WithNumbers(specs[0]).kwargs.empty());
+  CHECK(WithNumbers(specs[1]).kwargs ==
+        Kwargs{{"mean", "(0.485, 0.456, 0.406)"}, {"std", "(0.229, 0.224, 0.225)"}});
+  const TransformSpec given{"normalize", {{"mean", "0.5"}}};
+  CHECK(WithNumbers(given).kwargs == given.kwargs);
+}
+
 TEST_CASE("the output size is known beforehand, or requested") {
   CHECK(Augmenter({}, 1).OutputShape({1, 28, 28}) == TShape{1, 28, 28});
   CHECK(Augmenter({{"resize", {{"", "14"}}}}, 1).OutputShape({1, 28, 56}) == TShape{1, 14, 28});
@@ -239,6 +256,8 @@ TEST_CASE("a chain says what is wrong with it") {
   has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"std", "0"}}}}),
       "expected positive numbers");
   has(WhyNot({{"random_resized_crop", {{"", "4"}, {"area", "0.5"}}}}), "expected two numbers");
+  has(WhyNot({{"center_crop", {{"", "4"}}}, {"normalize", {{"", "imagenet"}, {"std", "1"}}}}),
+      "normalize: imagenet has its own mean and std");
   CHECK(ListTransforms().size() == 18);
 }
 

@@ -79,8 +79,8 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
   if (!mixup && !cutmix) return;
   RandomStream random(seed_, epoch, batch, "io.mix");
   const std::vector<TShape>&data = loader.data_shapes(), &labels = loader.label_shapes();
-  const auto image =
-      std::find_if(data.begin(), data.end(), IsImage);  // if there are several, they have one size
+  // If there are several, they have one size.
+  const auto image = std::find_if(data.begin(), data.end(), IsImage);
   for (int64_t i = 0, j = count - 1; i < j; ++i, --j) {
     const bool cuts = random.Chance(0.5) ? cutmix : !mixup;
     double share = DrawShare(cuts ? cutmix_.alpha : mixup_.alpha, &random);

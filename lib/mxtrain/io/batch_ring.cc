@@ -8,13 +8,13 @@
 namespace mxtrain::io {
 
 void BatchRing::AddSlot(std::unique_ptr<Slot> slot) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   slots_.push_back(std::move(slot));
 }
 
 void BatchRing::Open(Slot* slot, engine::Callback finished) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!stopped_ && Wanted()) {
       slot->rows.data.clear();
       slot->rows.labels.clear();
@@ -23,11 +23,11 @@ void BatchRing::Open(Slot* slot, engine::Callback finished) {
         slot->rows.labels.push_back(array.data().dptr<float>());
       slot->finished.emplace(std::move(finished));
       Begin(slot);
-      work_.notify_all();
+      work_.NotifyAll();
       return;
     }
     slot->state = Slot::kFree;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   finished();
 }
@@ -45,19 +45,19 @@ void BatchRing::Begin(Slot* slot) {
 }
 
 void BatchRing::Skip(Slot* slot) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   slot->state = Slot::kSkipped;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 bool BatchRing::Take(Claim* claim) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     if (stopped_) return false;
     const auto open = std::find_if(filling_.begin(), filling_.end(),
                                    [this](const Slot* s) { return s->next_row < batch_size_; });
     if (open == filling_.end()) {
-      work_.wait(lock);
+      work_.Wait(lock);
       continue;
     }
     Slot* slot = *open;
@@ -71,7 +71,7 @@ bool BatchRing::Take(Claim* claim) {
 
 bool BatchRing::Give(const Claim& claim, std::vector<std::pair<int64_t, BadExample>> bad,
                      std::exception_ptr error) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Slot* slot = claim.slot;
   const int64_t rows = claim.end - claim.begin;
   slot->rows_left -= rows;
@@ -79,19 +79,19 @@ bool BatchRing::Give(const Claim& claim, std::vector<std::pair<int64_t, BadExamp
   if (error && !slot->error) slot->error = error;
   if (slot->rows_left == 0) return true;  // in_work stays above 0 until Finish
   slot->in_work -= rows;
-  if (slot->in_work == 0) changed_.notify_all();
+  if (slot->in_work == 0) changed_.NotifyAll();
   return false;
 }
 
 void BatchRing::Finish(Slot* slot) {
   std::optional<engine::Callback> finished;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     std::erase(filling_, slot);
     slot->in_work = 0;
     slot->state = Slot::kFull;
     finished = std::exchange(slot->finished, std::nullopt);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   (*finished)();
 }
@@ -99,13 +99,10 @@ void BatchRing::Finish(Slot* slot) {
 void BatchRing::Restart(std::shared_ptr<const EpochPlan> plan, int64_t first_batch) {
   std::vector<engine::Callback> finished;
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     plan_ = nullptr;  // slots opened meanwhile are finished at once
     for (Slot* slot : filling_) slot->next_row = batch_size_;
-    changed_.wait(lock, [this] {
-      return std::all_of(filling_.begin(), filling_.end(),
-                         [](const Slot* s) { return s->in_work == 0; });
-    });
+    while (AnyInWork()) changed_.Wait(lock);
     for (const auto& slot : slots_) {
       if (slot->state == Slot::kFull) slot->state = Slot::kFree;
     }
@@ -119,9 +116,14 @@ void BatchRing::Restart(std::shared_ptr<const EpochPlan> plan, int64_t first_bat
         finished.push_back(*std::exchange(slot->finished, std::nullopt));
       }
     }
-    work_.notify_all();
+    work_.NotifyAll();
   }
   for (engine::Callback& callback : finished) callback();
+}
+
+bool BatchRing::AnyInWork() const {
+  return std::any_of(filling_.begin(), filling_.end(),
+                     [](const Slot* s) { return s->in_work != 0; });
 }
 
 int64_t BatchRing::CountOf(Slot::State state) const {
@@ -136,7 +138,7 @@ Slot* BatchRing::FindState(Slot::State state) {
 }
 
 BatchRing::Event BatchRing::NextEvent() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     if (Slot* slot = FindState(Slot::kSkipped)) {
       slot->state = Slot::kFree;
@@ -157,7 +159,7 @@ BatchRing::Event BatchRing::NextEvent() {
       slot->state = Slot::kLeased;
       return {Event::kDelivered, slot.get()};
     }
-    changed_.wait(lock);
+    changed_.Wait(lock);
   }
 }
 
@@ -167,27 +169,27 @@ std::shared_ptr<void> BatchRing::Lease(Slot* slot) {
 }
 
 void BatchRing::Free(Slot* slot) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   slot->state = Slot::kFree;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 std::shared_ptr<const EpochPlan> BatchRing::plan() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return plan_;
 }
 
 void BatchRing::Stop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stopped_ = true;
-  work_.notify_all();
+  work_.NotifyAll();
 }
 
 void BatchRing::Close() {
   std::vector<engine::Callback> finished;
   std::vector<NDArray> arrays;  // freed outside the lock
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (Slot* slot : std::exchange(filling_, {}))
       finished.push_back(*std::exchange(slot->finished, std::nullopt));
     for (const auto& slot : slots_) {

@@ -17,8 +17,7 @@ enum Interpolation { kNearest, kBilinear, kCubic, kArea, kAuto };
 struct Resampling {
   int interpolation = kAuto;
   bool antialias = false;
-  Resampling(int interpolation = kAuto, bool antialias = false)
-      : interpolation(interpolation), antialias(antialias) {}
+  Resampling(int how = kAuto, bool smoothed = false) : interpolation(how), antialias(smoothed) {}
   friend bool operator==(const Resampling&, const Resampling&) = default;
 };
 

@@ -230,8 +230,8 @@ TEST_CASE("resizing agrees with its definition") {
     for (const int how : {kNearest, kBilinear, kCubic, kArea}) {
       CAPTURE(channels);
       CAPTURE(how);
-      const double bound =
-          how == kArea ? 0.55 : 0.501;  // rounding; the reference of area is a sum of points
+      // Rounding; the reference of area is a sum of points.
+      const double bound = how == kArea ? 0.55 : 0.501;
       CHECK(Worst(image, {0, 0, 37, 53}, 37, 20, how) <= bound);
       CHECK(Worst(image, {5, 7, 30, 41}, 16, 16, how) <= bound);
       CHECK(Worst(image, {5, 7, 11, 13}, 29, 40, how) <= bound);  // enlarged

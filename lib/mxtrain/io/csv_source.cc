@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/internal/image_files.h"
 #include "mxtrain/io/internal/table_text.h"
 #include "mxtrain/io/internal/text_columns.h"
@@ -32,11 +33,11 @@ std::vector<NamedField> GroupByField(const std::vector<std::string>& items, cons
     const size_t equals = item.find('=');
     if (equals == std::string::npos || equals == 0)
       Throw(ErrorKind::kConfig, "csv: {} has '{}'; expected FIELD=VALUE", parameter, item);
-    const std::string name(Trim(std::string_view(item).substr(0, equals)));
+    const std::string name(Trim(std::string_view(item).substr(0, equals), kBlanks));
     const auto found = std::find_if(fields.begin(), fields.end(),
                                     [&](const NamedField& f) { return f.name == name; });
     NamedField& field = found == fields.end() ? fields.emplace_back(NamedField{name, {}}) : *found;
-    field.values.emplace_back(Trim(std::string_view(item).substr(equals + 1)));
+    field.values.emplace_back(Trim(std::string_view(item).substr(equals + 1), kBlanks));
   }
   return fields;
 }
@@ -64,10 +65,7 @@ std::vector<double> NumbersOf(const std::vector<std::string>& items, const char*
 bool IsMissing(std::string_view cell) {
   static constexpr std::array<std::string_view, 5> kWords = {"", "nan", "na", "n/a", "null"};
   if (cell.size() > 4) return false;
-  std::string lower(cell);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
+  return std::find(kWords.begin(), kWords.end(), Lower(cell)) != kWords.end();
 }
 
 // The structure of a file: column names and the lines of its rows.
@@ -594,11 +592,11 @@ class CsvSource final : public Source {
   std::vector<FieldSpec> data_fields_, label_fields_;
   std::optional<size_t> key_column_;
   std::vector<std::string> keys_;
-  std::vector<std::string> class_names_;  // of the first text label; none if labels are numbers,
-                                          // which need not be classes
-  bool label_sets_ = false;               // that label holds 0 or 1 per class
-  std::map<size_t, int64_t> filled_;      // missing numbers by column
-  std::vector<size_t> dropped_;           // rows
+  // Of the first text label; none if labels are numbers, which need not be classes.
+  std::vector<std::string> class_names_;
+  bool label_sets_ = false;           // that label holds 0 or 1 per class
+  std::map<size_t, int64_t> filled_;  // missing numbers by column
+  std::vector<size_t> dropped_;       // rows
   std::string first_dropped_;
 };
 

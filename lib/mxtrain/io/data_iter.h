@@ -66,8 +66,8 @@ class MXTRAIN_API DataIter {
   virtual int64_t batch_size() const = 0;
   virtual int64_t batches_per_epoch() const = 0;
   virtual int64_t examples() const = 0;  // in the source
-  virtual std::string ExampleName(
-      int64_t index) const = 0;  // for messages and tables: a file, "train-images[17]"
+  // For messages and tables: a file, "train-images[17]".
+  virtual std::string ExampleName(int64_t index) const = 0;
 
   // Starts an epoch at a given batch; continues exactly like an uninterrupted pass. The order
   // depends only on (seed, epoch).

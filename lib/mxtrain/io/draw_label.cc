@@ -6,6 +6,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/math.h"
 
 namespace mxtrain::io {
 namespace {
@@ -41,7 +42,7 @@ void DrawLabel(const std::string& text, Image* image) {
   if (image->pixels.empty()) Throw(ErrorKind::kData, "cannot draw '{}' onto an empty image", text);
   ConvertChannels(3, image);
   const auto [shorter, longer] = std::minmax(image->height, image->width);
-  const int factor = std::min((kLeastEdge + shorter - 1) / shorter, kMostEdge / longer);
+  const int factor = std::min(CeilDivide(kLeastEdge, shorter), kMostEdge / longer);
   if (factor > 1) Enlarge(factor, image);
 
   const std::string line = InAscii(text);

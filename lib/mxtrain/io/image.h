@@ -4,9 +4,9 @@
 //
 // Decoding:
 // - EXIF orientation of a JPEG is applied, so height and width are those that a viewer shows (a
-// PNG's eXIf chunk is not read);
+//   PNG's eXIf chunk is not read);
 // - alpha is composed over white; a palette is expanded; 16 bits per channel become 8 (the high
-// byte);
+//   byte);
 // - a CMYK or YCCK JPEG becomes RGB as Adobe's inverted CMYK, without its colour profile;
 // - RGB to gray is the luma of ITU-R BT.601, gray to RGB repeats the value.
 // Rejected as damaged, never partially decoded: a JPEG whose decoder warns or which has more than
@@ -74,9 +74,9 @@ constexpr int kLongestEdge = 65'535;  // that of a JPEG
 constexpr int64_t kMostPixels = 100'000'000;
 
 struct DecodeOptions {
-  int channels = 0;                  // 0: gray files stay gray, others become RGB; 1: gray; 3: RGB
-  int64_t max_pixels = kMostPixels;  // larger images, or with an edge above kLongestEdge, are
-                                     // rejected by their header
+  int channels = 0;  // 0: gray files stay gray, others become RGB; 1: gray; 3: RGB
+  // Larger images, or with an edge above kLongestEdge, are rejected by their header.
+  int64_t max_pixels = kMostPixels;
   // False: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if `part` allows it, which changes
   // pixel values slightly, and only down to the end of `part`, so damage below it goes unnoticed
   // unless the file is truncated.
@@ -99,11 +99,10 @@ class MXTRAIN_API ImageDecoder {
   ImageDecoder();
   ~ImageDecoder();
   // Returns the reason if the image cannot be decoded; *image is then unspecified. Throws only
-  // kMemory.
+  // kMemory. Without `part` the frame is the whole image and need not be asked for.
   std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options, Image* image,
                                 Frame* frame);
-  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options,
-                                Image* image);  // without `part`
+  std::optional<Refusal> Decode(std::string_view bytes, const DecodeOptions& options, Image* image);
 
  private:
   struct Impl;
@@ -117,9 +116,9 @@ MXTRAIN_API Expected<Image, Refusal> DecodeImage(std::string_view bytes,
 // To gray (1) or RGB (3).
 MXTRAIN_API void ConvertChannels(int channels, Image* image);
 
-// Return a file's bytes. Throw kData for an empty image.
+// Return a file's bytes. Throw kData for an empty image. Quality: 1 .. 100, with colour at half
+// resolution (4:2:0).
 MXTRAIN_API std::string EncodePng(const Image& image);
-MXTRAIN_API std::string EncodeJpeg(
-    const Image& image, int quality = 95);  // 1 .. 100; colour at half resolution (4:2:0)
+MXTRAIN_API std::string EncodeJpeg(const Image& image, int quality = 95);
 
 }  // namespace mxtrain::io

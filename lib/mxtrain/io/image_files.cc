@@ -9,19 +9,19 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
 
 constexpr int64_t kMostClasses = 1'000'000;
-constexpr int64_t kFewClasses = 10'000,
-                  kClassesPerLabel =
-                      16;  // a number that implies more classes than either is not a class number
+// A number that implies more classes than either is not a class number.
+constexpr int64_t kFewClasses = 10'000, kClassesPerLabel = 16;
 // 0 or 1 per example and class: more than the floor only if there are enough labels.
 constexpr size_t kFewSetElements = size_t{1} << 24, kSetElementsPerLabel = 256;
-constexpr size_t kLeastLabelsPerClass =
-    2;  // on average; with fewer, and more classes than kFewClasses, words are not class names
+// On average; with fewer, and more classes than kFewClasses, words are not class names.
+constexpr size_t kLeastLabelsPerClass = 2;
 constexpr size_t kMostImageBytes = size_t{256} << 20;
 
 class ImageFiles final : public Source {
@@ -155,7 +155,8 @@ ClassLabels NumberClassSets(const std::vector<std::string>& words, const std::st
   for (size_t row = 0; row < words.size(); ++row) {
     for (size_t begin = 0; begin <= words[row].size();) {
       const size_t end = std::min(words[row].find(delim, begin), words[row].size());
-      const std::string_view member = Trim(std::string_view(words[row]).substr(begin, end - begin));
+      const std::string_view member =
+          Trim(std::string_view(words[row]).substr(begin, end - begin), kBlanks);
       if (!member.empty()) {
         members.emplace_back(member);
         rows.push_back(row);

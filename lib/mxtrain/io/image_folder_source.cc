@@ -6,6 +6,7 @@
 #include <set>
 
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/internal/image_files.h"
 
 namespace mxtrain::io {
@@ -18,10 +19,7 @@ bool IsHidden(const fs::path& path) {
 }
 
 std::string Ending(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return ending;
+  return Lower(path.extension().string());
 }
 
 bool IsImage(const fs::path& path) {
@@ -65,8 +63,8 @@ void Walk(const fs::path& folder, bool recursive, Found* found) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (IsHidden(entry.path())) continue;
     if (LeadsToFolder(entry)) {
-      if (recursive && !entry.is_symlink())
-        Walk(entry.path(), true, found);  // a link may lead back up
+      // A link may lead back up.
+      if (recursive && !entry.is_symlink()) Walk(entry.path(), true, found);
     } else if (IsImage(entry.path())) {
       found->images.push_back(entry.path().string());
     } else {

@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/internal/big_endian.h"
 #include "mxtrain/io/internal/image_codecs.h"
 
 namespace mxtrain::io {
@@ -20,12 +21,6 @@ namespace {
 
 // Prefix of harmless warnings: decoders ignore data after the last row.
 constexpr std::string_view kBeyondLastRow = "Extra compress";
-
-uint32_t BigEndian32(std::string_view bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  return value;
-}
 
 Refusal Damaged(std::string_view reason) {
   return Refusal{format("damaged or unsupported PNG: {}", reason)};
@@ -127,8 +122,8 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
     info_ = png_ ? png_create_info_struct(png_) : nullptr;
     if (!info_) return;
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr,
-                                -1);              // metadata: comments, profiles, ...
+    // Metadata: comments, profiles, ...
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_user_limits(png_, INT_MAX, INT_MAX);  // DecodeOptions has the limits
     png_set_chunk_malloc_max(png_, 0);
     png_set_progressive_read_fn(png_, this, OnHeader, OnRow, OnEnd);

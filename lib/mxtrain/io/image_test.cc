@@ -305,8 +305,9 @@ TEST_CASE("channels are converted as requested") {
   Image image;
   image.Resize(1, 3, 3);
   image.pixels = {255, 0, 0, 0, 255, 0, 0, 0, 255};
+  // .299, .587 and .114 of 255.
   CHECK(DecodeImage(EncodePng(image), {.channels = 1})->pixels ==
-        std::vector<uint8_t>{76, 150, 29});  // .299, .587, .114 of 255
+        std::vector<uint8_t>{76, 150, 29});
   image.Resize(1, 2, 1);
   image.pixels = {7, 200};
   CHECK(DecodeImage(EncodePng(image), {.channels = 3})->pixels ==
@@ -403,8 +404,8 @@ TEST_CASE("a JPEG is reduced while decoding if allowed") {
   DecodeOptions options{.exact = false, .part = [](int height, int width) {
                           return DecodeOptions::Part{{0, 0, height, width}, 31.0 / height};
                         }};
-  CHECK(DecodeImage(jpeg, options)->height ==
-        60);  // 1/2 is the smallest step that is not below 31/120
+  // 1/2 is the smallest step that is not below 31/120.
+  CHECK(DecodeImage(jpeg, options)->height == 60);
   options.exact = true;
   CHECK(DecodeImage(jpeg, options)->height == 120);
 }

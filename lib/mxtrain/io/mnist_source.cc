@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "mxtrain/base/file.h"
+#include "mxtrain/io/internal/big_endian.h"
 
 namespace mxtrain::io {
 namespace {
@@ -36,12 +37,6 @@ std::string FindFile(const std::string& folder, const std::string& stem,
         "mnist: {} has neither {}-{} nor {}-{}.gz; give the folder that holds MNIST's IDX files as "
         "'path'",
         folder, stem, ending, stem, ending);
-}
-
-int64_t BigEndian32(const std::string& bytes, size_t at) {
-  int64_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  return value;
 }
 
 Idx ReadIdx(const std::string& path, int ndim) {

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <set>
 
+#include "mxtrain/base/clock.h"
+#include "mxtrain/base/math.h"
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/base/thread.h"
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
@@ -15,12 +17,6 @@
 
 namespace mxtrain::io {
 namespace {
-
-int64_t Nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 int WorkerCount(int asked) {
   if (asked > 0) return asked;
@@ -143,8 +139,8 @@ class Pipeline final : public DataIter {
   const std::shared_ptr<BatchRing> ring_;
 
   // Used by the consumer; `stats_` is also read by others.
-  mutable std::mutex stats_mutex_;
-  Stats stats_;
+  mutable Mutex stats_mutex_;
+  Stats stats_ MXTRAIN_GUARDED_BY(stats_mutex_);
   bool reported_full_ = false;
   std::vector<engine::VarHandle> writes_;  // of the pushed slot
   std::set<int64_t> bad_;                  // indices of the examples in stats_.bad
@@ -190,9 +186,9 @@ Pipeline::~Pipeline() {
 // deadlock.
 int64_t Pipeline::CountBatches() const {
   const int64_t size = loader_.source().size(), parts = param_.num_parts, batch = param_.batch_size;
-  if (!training()) return (examples_ + batch - 1) / batch;
+  if (!training()) return CeilDivide(examples_, batch);
   if (size < parts) Throw(ErrorKind::kConfig, "{} examples are too few for {} parts", size, parts);
-  if (param_.keep_remainder) return ((size + parts - 1) / parts + batch - 1) / batch;
+  if (param_.keep_remainder) return CeilDivide(CeilDivide(size, parts), batch);
   if (size / parts < batch) {
     Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples; use a smaller one",
           batch, size / parts);
@@ -303,7 +299,7 @@ void Pipeline::Deliver(Slot* slot, DataBatch* batch) {
   batch->batch = slot->batch;
   std::sort(slot->bad.begin(), slot->bad.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::lock_guard lock(stats_mutex_);
+  MutexLock lock(stats_mutex_);
   stats_.examples += batch->count;
   for (auto& [row, bad] : slot->bad) {
     if (bad_.insert(bad.index).second) stats_.bad.emplace_back(bad.name, bad.reason);
@@ -312,7 +308,7 @@ void Pipeline::Deliver(Slot* slot, DataBatch* batch) {
 }
 
 void Pipeline::CheckBad() const {
-  std::lock_guard lock(stats_mutex_);
+  MutexLock lock(stats_mutex_);
   if (static_cast<int64_t>(bad_.size()) <= allowed_bad_) return;
   const auto& [name, reason] = stats_.bad.back();
   Throw(ErrorKind::kData,
@@ -326,13 +322,13 @@ void Pipeline::ReportFullCache() {
   const ExampleCache* cache = loader_.cache();
   if (reported_full_ || !cache || !cache->full()) return;
   reported_full_ = true;
-  runtime_.log().Warning(
+  runtime_.log("io").Warning(
       "the cache is full: {} of {} examples take {} MiB; the others are decoded each time",
       cache->count(), loader_.source().size(), cache->bytes() >> 20);
 }
 
 DataIter::Stats Pipeline::stats() const {
-  std::lock_guard lock(stats_mutex_);
+  MutexLock lock(stats_mutex_);
   Stats stats = stats_;
   stats.bytes = bytes_.load(std::memory_order_relaxed);
   return stats;
@@ -343,7 +339,7 @@ void Pipeline::Work(int worker) {
   LoaderScratch scratch;
   Claim claim;
   while (ring_->Take(&claim)) {
-    const int64_t begin = Nanoseconds();
+    const int64_t begin = SteadyNanoseconds();
     RowReports bad;
     std::exception_ptr error;
     try {
@@ -353,7 +349,7 @@ void Pipeline::Work(int worker) {
     }
     bytes_.fetch_add(std::exchange(scratch.bytes, 0), std::memory_order_relaxed);
     runtime_.engine().ProfileSpan(lane, format("decode {}:{}", claim.plan->epoch, claim.batch),
-                                  begin, Nanoseconds());
+                                  begin, SteadyNanoseconds());
     if (!ring_->Give(claim, std::move(bad), error)) continue;
     Seal(*claim.plan, claim.slot);
     ring_->Finish(claim.slot);
@@ -408,6 +404,8 @@ void PipelineParam::Feed(Context device) {
 std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source,
                                       const std::vector<TransformSpec>& transforms,
                                       const PipelineParam& param) {
+  runtime.log("io").Debug("pipeline: {} examples, batches of {}, {} transforms", source->size(),
+                          param.batch_size, transforms.size());
   return std::make_unique<Pipeline>(runtime, std::move(source), transforms, param);
 }
 

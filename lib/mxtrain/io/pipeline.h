@@ -34,8 +34,8 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   double max_bad, label_smoothing, mixup, cutmix;
   std::string data_name, label_name;
   // Not configuration keys: set from the device.
-  Context memory =
-      Context::cpu();  // memory of the batches; pinned for a GPU, for asynchronous copies
+  // Memory of the batches; pinned for a GPU, for asynchronous copies.
+  Context memory = Context::cpu();
   // Batches hold images as 8-bit pixels, which the device normalizes (DataDesc::pixels). Batches
   // with mixed examples are float32 nevertheless.
   bool pixels = false;

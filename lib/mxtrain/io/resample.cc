@@ -70,8 +70,8 @@ HWY_EXPORT(SumPixelsRgb);
 namespace {
 
 constexpr int kFraction = 22;
-constexpr size_t kSpare =
-    64;  // bytes that a vector of any instruction set may access beyond an end
+// Bytes that a vector of any instruction set may access beyond an end.
+constexpr size_t kSpare = 64;
 
 double Triangle(double x) {
   return std::max(0.0, 1 - std::abs(x));
@@ -164,8 +164,8 @@ Side SideOf(int box_begin, int box_size, int grid, int window_begin, int window_
 // Reusable memory of a thread.
 struct Workspace {
   Taps rows, columns;
-  std::vector<uint8_t>
-      narrow;                 // the required rows, of the result's width, with room behind the last
+  // The required rows, of the result's width, with room behind the last.
+  std::vector<uint8_t> narrow;
   std::vector<uint8_t> line;  // a row with room behind it
 };
 

@@ -23,8 +23,8 @@ enum class FieldKind {
 struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::kValues;
-  TShape shape;  // of one example: () for a scalar; [C, H, W] of an image, of unknown rank if
-                 // images differ
+  // Of one example: () for a scalar; [C, H, W] of an image, of unknown rank if images differ.
+  TShape shape;
   std::optional<Standardization> units = std::nullopt;  // kValues: set if standardized
 };
 
@@ -32,8 +32,8 @@ struct FieldSpec {
 // valid as long as it.
 struct FieldValue {
   std::string encoded;  // kImage: the bytes of a JPEG, PNG or BMP
-  std::span<const uint8_t>
-      pixels;  // kImage: a decoded image of the field's shape, channels interleaved (HWC)
+  // kImage: a decoded image of the field's shape, channels interleaved (HWC).
+  std::span<const uint8_t> pixels;
   std::span<const float> values;  // kValues
 };
 

@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
@@ -79,7 +80,7 @@ std::string_view TableText::TakeQuoted(size_t* at, int64_t* line) {
 std::string_view TableText::TakePlain(size_t* at) const {
   const size_t begin = *at;
   while (*at < text_.size() && text_[*at] != delimiter_ && text_[*at] != '\n') ++*at;
-  return Trim(std::string_view(text_).substr(begin, *at - begin));
+  return Trim(std::string_view(text_).substr(begin, *at - begin), kBlanks);
 }
 
 void TableText::ForEachRecord(const Visit& visit) {

@@ -4,14 +4,9 @@
 #include <algorithm>
 #include <charconv>
 
-namespace mxtrain::io {
+#include "mxtrain/base/text.h"
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
+namespace mxtrain::io {
 
 bool ParseNumber(std::string_view text, float* value) {
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -30,7 +25,7 @@ std::vector<std::string_view> SplitCells(std::string_view line, char separator) 
   std::vector<std::string_view> cells;
   for (size_t begin = 0;;) {
     const size_t end = line.find(separator, begin);
-    cells.push_back(Trim(line.substr(begin, end - begin)));
+    cells.push_back(Trim(line.substr(begin, end - begin), kBlanks));
     if (end == std::string_view::npos) return cells;
     begin = end + 1;
   }
@@ -41,7 +36,7 @@ void ForEachLine(std::string_view text,
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   for (int64_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trim(text.substr(0, end));
+    const std::string_view line = Trim(text.substr(0, end), kBlanks);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (!line.empty()) visit(line, number);
   }

@@ -119,8 +119,8 @@ class CenterCrop final : public detail::CropResizeTransform {
     return {edge, edge, true};
   }
   int Begin(int spare) const {
-    return rounding_ == kTorchvision ? static_cast<int>(std::nearbyint(spare / 2.0))
-                                     : spare / 2;  // nearbyint: half to even
+    // nearbyint rounds half to even.
+    return rounding_ == kTorchvision ? static_cast<int>(std::nearbyint(spare / 2.0)) : spare / 2;
   }
 
   SizePair size_;

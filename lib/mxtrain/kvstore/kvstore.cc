@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/kvstore/kvstore.h"
 
+#include <algorithm>
+
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/kvstore/internal/process_store.h"
@@ -10,6 +12,7 @@ namespace mxtrain {
 std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers,
                                          const CommunicatorFactory& new_communicator) {
+  runtime.log("kvstore").Debug("{} for {} workers", type, std::max<size_t>(workers.size(), 1));
   if (type == "local") return NewKVStoreLocal(runtime);
   if (type == "device") return NewKVStoreDevice(runtime, workers, new_communicator);
   if (type == "dist_sync" || type == "dist_device_sync" || type == "dist_async") {

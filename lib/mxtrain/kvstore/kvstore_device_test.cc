@@ -159,8 +159,8 @@ class Watched final : public Communicator {
   struct Seen {
     int64_t fails_at = -1;
     std::function<void()> on_call = {};
-    std::vector<int64_t> sizes =
-        {};  // written by the one worker that makes collectives, read after a wait
+    // Written by the one worker that makes collectives, read after a wait.
+    std::vector<int64_t> sizes = {};
   };
   explicit Watched(Seen* seen) : seen_(seen) {}
   void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {

@@ -42,7 +42,7 @@ void LossScale::Update(size_t device, const NDArray& sums, const NDArray& scalar
 LossScaleState LossScale::Read() const {
   const std::vector<float> numbers = devices_[0].state.ToVector();
   const auto count = [&](LossScaleNumber which) { return static_cast<int64_t>(numbers[which]); };
-  return {numbers[kLossScaleValue], count(kLossScaleGood), count(kLossScaleLeftOut),
+  return {numbers[kLossScaleValue], count(kLossScaleGood), count(kLossScaleSkipped),
           count(kLossScaleAtLowest)};
 }
 
@@ -50,7 +50,7 @@ void LossScale::Write(const LossScaleState& state) {
   std::vector<float> numbers(kLossScaleNumbers);
   numbers[kLossScaleValue] = static_cast<float>(state.scale);
   numbers[kLossScaleGood] = static_cast<float>(state.good_steps);
-  numbers[kLossScaleLeftOut] = static_cast<float>(state.steps_skipped);
+  numbers[kLossScaleSkipped] = static_cast<float>(state.steps_skipped);
   numbers[kLossScaleAtLowest] = static_cast<float>(state.at_lowest);
   for (Device& device : devices_) {
     device.state.CopyFromHost(numbers.data(), static_cast<int64_t>(numbers.size() * sizeof(float)));

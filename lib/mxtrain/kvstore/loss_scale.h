@@ -37,9 +37,9 @@ class MXTRAIN_API LossScale {
 
  private:
   struct Device {
-    NDArray state;                // of the operator
-    std::vector<NDArray> scales;  // of the workers served by this device; the operator writes the
-                                  // first, the rest are copies
+    NDArray state;  // of the operator
+    // Of the workers served by this device; the operator writes the first, the rest are copies.
+    std::vector<NDArray> scales;
     std::optional<PreparedCall> update;
   };
   std::vector<Device> devices_;

@@ -7,19 +7,15 @@
 
 #include "mxtrain/base/format.h"
 #include "mxtrain/kvstore/kvstore.h"
+#include "tests/support/operator_case.h"
 
 namespace mxtrain {
 namespace {
 
-using Values = std::vector<double>;
+using test::Norm;
+using test::Values;
 
 constexpr double kDecay = 0.01, kScale = 0.5;
-
-double Norm(const Values& values) {
-  double sum = 0;
-  for (double v : values) sum += v * v;
-  return std::sqrt(sum);
-}
 
 // Arguments of a formula: `s` are up to three states, initially zero; g is scaled.
 struct Step {

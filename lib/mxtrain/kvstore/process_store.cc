@@ -49,8 +49,8 @@ void ProcessStore::Pull(int key, std::span<const NDArray> out, int priority) {
     const auto same_device = std::find_if(values.begin(), values.end(), [&](const NDArray& value) {
       return value.ctx() == target.ctx();
     });
-    target.CopyFrom(same_device == values.end() ? values[0] : *same_device,
-                    priority);  // no-op if the target is the value itself
+    // No-op if the target is the value itself.
+    target.CopyFrom(same_device == values.end() ? values[0] : *same_device, priority);
   }
 }
 

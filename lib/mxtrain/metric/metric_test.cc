@@ -12,7 +12,7 @@ namespace mxtrain {
 namespace {
 
 struct Host {
-  Host(const TShape& shape, std::vector<float> values) : shape(shape), values(std::move(values)) {}
+  Host(const TShape& of, std::vector<float> elements) : shape(of), values(std::move(elements)) {}
   operator TBlob() const {
     return {const_cast<float*>(values.data()), shape, DType::kFloat32, {}, Context::cpu()};
   }
@@ -38,10 +38,11 @@ TEST_CASE("accuracy and top k") {
   CHECK(ValueOf(*top2, labels, kScores, 4) == 0.75);
   CHECK(ValueOf(*accuracy, labels, kScores, 3) == 2.0 / 3);  // the last row is padding
   CHECK(ValueOf(*accuracy, Host({4, 1}, labels.values), kScores, 4) == 0.5);
-  CHECK(ValueOf(*Metric::Create("acc", {{"ignore_label", "2"}}), labels, kScores, 4) ==
-        0.5);  // rows 0 and 3
+  // Rows 0 and 3.
+  CHECK(ValueOf(*Metric::Create("acc", {{"ignore_label", "2"}}), labels, kScores, 4) == 0.5);
+  // One-hot labels.
   CHECK(ValueOf(*Metric::Create("acc"), Host({2, 2}, {0, 1, 1, 0}),
-                Host({2, 2}, {0.2f, 0.8f, 0.3f, 0.7f}), 2) == 0.5);  // one-hot labels
+                Host({2, 2}, {0.2f, 0.8f, 0.3f, 0.7f}), 2) == 0.5);
   CHECK(accuracy->higher_is_better());
   CHECK(top2->name() == "top_2_accuracy");
 }
@@ -220,11 +221,12 @@ TEST_CASE("auc is that of brute force over all pairs of examples") {
           doctest::Approx(classes == 2 ? sum : sum / classes).epsilon(1e-12));
   }
   const auto auc = Metric::Create("auc");
-  CHECK(ValueOf(*auc, Host({4}, {0, 1, 0, 1}), Host({4, 1}, {0.1f, 0.4f, 0.4f, 0.8f}), 4) ==
-        0.875);  // one output
+  // One output.
+  CHECK(ValueOf(*auc, Host({4}, {0, 1, 0, 1}), Host({4, 1}, {0.1f, 0.4f, 0.4f, 0.8f}), 4) == 0.875);
+  // Several labels.
   CHECK(ValueOf(*auc, Host({3, 2}, {1, 0, 0, 0, 1, 1}),
-                Host({3, 2}, {0.9f, 0.1f, 0.5f, 0.2f, 0.2f, 0.3f}), 3) == 0.75);  // several labels
-  CHECK(ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2) == 0);    // only one class
+                Host({3, 2}, {0.9f, 0.1f, 0.5f, 0.2f, 0.2f, 0.3f}), 3) == 0.75);
+  CHECK(ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2) == 0);  // only one class
 }
 
 TEST_CASE("r2, rmse and perplexity are their formulas") {

@@ -5,19 +5,23 @@
 // in a table that is passed with the functor as a kernel argument. If there are more arrays than a
 // table holds, several tables run in turn. The CPU can run the same code.
 //
-//   struct Array { const float* x; int64_t size; };  // what the loop knows of an array; size: its
-//   elements ForTables<Array>(count, [&](size_t n) { return Array{...}; }, [&](const
-//   ArrayTable<Array>& table) { ForChunks(device, table, f); });
+//   struct Array {  // what the loop knows of an array
+//     const float* x;
+//     int64_t size;  // number of elements
+//   };
+//   ForTables<Array>(count, [&](size_t n) { return Array{...}; },
+//                    [&](const ArrayTable<Array>& table) { ForChunks(device, table, f); });
 #include <algorithm>
 #include <cstdint>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/operator/rows.h"
 
 namespace mxtrain {
 
 inline constexpr int64_t kChunk = 8192;  // elements
 inline int64_t ChunksOf(int64_t size) {
-  return (size + kChunk - 1) / kChunk;
+  return CeilDivide(size, kChunk);
 }
 
 template <typename Array>

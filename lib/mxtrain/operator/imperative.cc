@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/base/philox.h"
+#include "mxtrain/device/backend.h"
 #include "mxtrain/operator/internal/imperative_plan.h"
 #include "mxtrain/operator/internal/run_ahead.h"
 
@@ -13,12 +15,6 @@ namespace {
 using imperative::Call;
 using imperative::CallPlan;
 using imperative::RunAhead;
-
-constexpr int64_t kAlignment = 64;
-
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Runtime and device of a call. All its arrays must share them.
 Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> aux,
@@ -138,10 +134,11 @@ void Invocation::CheckOverlaps() const {
 }
 
 void Invocation::AddScratch() {
-  int64_t bytes = RoundUp(plan_->plan().forward_workspace);
+  int64_t bytes = RoundUp(plan_->plan().forward_workspace, kBufferAlignment);
   for (const ResourceRequest& request : plan_->resources()) {
     space_at_.push_back(bytes);
-    if (request.type == ResourceRequest::kTempSpace) bytes += RoundUp(request.bytes);
+    if (request.type == ResourceRequest::kTempSpace)
+      bytes += RoundUp(request.bytes, kBufferAlignment);
     if (request.type == ResourceRequest::kRandom) draws_ = true;
   }
   if (bytes > 0)

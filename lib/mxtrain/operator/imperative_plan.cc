@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kMaxPlans = 4096;
 
 struct Cache {
-  std::mutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<CallPlan>> plans;  // guarded by mutex
+  Mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<CallPlan>> plans MXTRAIN_GUARDED_BY(mutex);
 };
 
 void AppendSpecs(std::string* key, std::span<const NDArray> arrays) {
@@ -149,7 +149,7 @@ void CallPlan::Choose(const Call& call, const OperatorProperty& property) {
 
 std::unique_ptr<Operator> CallPlan::Borrow() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!idle_.empty()) {
       std::unique_ptr<Operator> op = std::move(idle_.back());
       idle_.pop_back();
@@ -160,7 +160,7 @@ std::unique_ptr<Operator> CallPlan::Borrow() {
 }
 
 void CallPlan::Return(std::unique_ptr<Operator> op) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   idle_.push_back(std::move(op));
 }
 
@@ -169,12 +169,12 @@ std::shared_ptr<CallPlan> PlanOf(const Call& call) {
       call.runtime.Extension("imperative", [] { return std::make_shared<Cache>(); }));
   const std::string key = KeyOf(call);
   {
-    const std::lock_guard lock(cache->mutex);
+    const MutexLock lock(cache->mutex);
     if (const auto found = cache->plans.find(key); found != cache->plans.end())
       return found->second;
   }
   auto plan = std::make_shared<CallPlan>(call);
-  const std::lock_guard lock(cache->mutex);
+  const MutexLock lock(cache->mutex);
   if (cache->plans.size() >= kMaxPlans) cache->plans.clear();
   return cache->plans.emplace(key, std::move(plan)).first->second;
 }

@@ -13,10 +13,12 @@
 #include "mxtrain/operator/internal/run_ahead.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/simple_op.h"
+#include "tests/support/error_message.h"
 
 namespace mxtrain {
 namespace {
 
+using test::MessageOf;
 using Vector = std::vector<float>;
 
 // out[i] = x[n - 1 - i]: grants no in-place pair, since it would read what it has written.
@@ -67,15 +69,6 @@ std::unique_ptr<Runtime> MakeRuntime(const std::string& engine, uint64_t seed = 
 
 Vector InvokeOne(std::string_view op, const NDArray& x, const Kwargs& kwargs = {}) {
   return Invoke(op, {&x, 1}, kwargs)[0].ToVector();
-}
-
-std::string MessageOf(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST_CASE("arithmetic of arrays, under both engines") {

@@ -63,11 +63,20 @@ MXTRAIN_HD inline auto Plus(A a, B b) {
     return a + b;
 }
 
+// The value as an element of an array. 16-bit floats are made from float.
+template <typename T, typename V>
+MXTRAIN_HD inline T ElementOf(V value) {
+  if constexpr (sizeof(T) == 2 && std::is_same_v<V, double>)
+    return static_cast<T>(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
 // out[i] = value or out[i] += value. Not called for kNullOp.
 template <typename T, typename V>
 MXTRAIN_HD inline void Assign(OpReqType req, T* out, int64_t i, V value) {
-  out[i] = req == OpReqType::kAddTo ? static_cast<T>(Plus(static_cast<V>(out[i]), value))
-                                    : static_cast<T>(value);
+  out[i] = req == OpReqType::kAddTo ? ElementOf<T>(Plus(static_cast<V>(out[i]), value))
+                                    : ElementOf<T>(value);
 }
 
 // Calls f(std::bool_constant<accumulate>{}), which moves the choice out of the loop; does nothing
@@ -114,9 +123,9 @@ struct MapBody {
   F f;
   MXTRAIN_HD void operator()(int64_t i) const {
     if constexpr (kAdd) {
-      data[i] = static_cast<T>(Plus(data[i], f(i)));
+      data[i] = ElementOf<T>(Plus(data[i], f(i)));
     } else {
-      data[i] = static_cast<T>(f(i));
+      data[i] = ElementOf<T>(f(i));
     }
   }
 };

@@ -12,7 +12,7 @@ namespace mxtrain {
 enum LossScaleNumber {
   kLossScaleValue,     // S
   kLossScaleGood,      // steps since S changed or a step was skipped
-  kLossScaleLeftOut,   // skipped steps in total
+  kLossScaleSkipped,   // skipped steps in total
   kLossScaleAtLowest,  // of these, at the lowest S, which cannot be halved
   kLossScaleNumbers
 };

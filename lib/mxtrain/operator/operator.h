@@ -21,12 +21,12 @@ enum class OpReqType : uint8_t { kNullOp, kWriteTo, kWriteInplace, kAddTo };
 struct OpContext {
   bool is_train = false;
   RunContext run_ctx;
-  std::span<const Resource>
-      requested;                 // answers OperatorProperty::ForwardResource / BackwardResource
-  std::span<const TBlob> saved;  // Plan::saved: written by Forward when a backward follows, read by
-                                 // Backward; raw bytes
-  TBlob workspace;  // Plan::forward_workspace or backward_workspace bytes, 64-byte aligned,
-                    // contents undefined
+  // Answers OperatorProperty::ForwardResource or BackwardResource.
+  std::span<const Resource> requested;
+  // Plan::saved: written by Forward when a backward follows, read by Backward; raw bytes.
+  std::span<const TBlob> saved;
+  // Plan::forward_workspace or backward_workspace bytes, 64-byte aligned, contents undefined.
+  TBlob workspace;
 };
 
 class MXTRAIN_API Operator {
@@ -72,31 +72,32 @@ struct PlanRequest {
   // Fixed layout of the array; nullopt: the plan chooses it.
   std::span<const std::optional<Layout>> in_layout;
   std::span<const std::optional<Layout>> aux_layout;
-  std::span<const OpReqType> out_req;  // one per output: kNullOp, kWriteTo or kAddTo
-  std::span<const OpReqType>
-      grad_req;  // one per input; kNullOp: no gradient wanted; empty without backward
+  // One per output: kNullOp, kWriteTo or kAddTo.
+  std::span<const OpReqType> out_req;
+  // One per input; kNullOp: no gradient wanted; empty without backward.
+  std::span<const OpReqType> grad_req;
 };
 
 // How the elements of an array are stored.
-struct ArrayForm {
+struct TypedLayout {
   DType type = DType::kUnknown;
   Layout layout;
-  friend bool operator==(const ArrayForm&, const ArrayForm&) = default;
+  friend bool operator==(const TypedLayout&, const TypedLayout&) = default;
 };
 
 // How an operator will run: the answer of a kernel.
 struct Plan {
   const char* kernel = "";  // name of the kernel
-  // Of forward. A gradient has its array's layout unless grad_form says otherwise.
+  // Of forward. A gradient has its array's layout unless grad_layout says otherwise.
   std::vector<Layout> in, out, aux;
   // A second layout of an input for Backward (as for convolution weights); nullopt: as in forward.
   // Empty: all as in forward.
   std::vector<std::optional<Layout>> backward_in;
   // Type and layout of an input's gradient if they differ from the input's in forward: sums that
   // stay float32 for a narrow weight. nullopt: as the input. Empty: all as their inputs.
-  std::vector<std::optional<ArrayForm>> grad_form;
-  std::vector<InplacePair> forward_inplace,
-      backward_inplace;  // granted; a subset of what the property allows
+  std::vector<std::optional<TypedLayout>> grad_layout;
+  // Granted; a subset of what the property allows.
+  std::vector<InplacePair> forward_inplace, backward_inplace;
   // Replaces DeclareBackwardDependency; may be wider or narrower.
   std::optional<BackwardReads> backward_reads;
   std::vector<int64_t> saved;  // bytes from forward to backward; only when needs_backward

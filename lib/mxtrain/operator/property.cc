@@ -100,6 +100,14 @@ void UnifyShape(const TShape& from, TShape* into, const std::string& who, const 
         expected.ToString());
 }
 
+void UnifyType(DType expected, DType* type, const std::string& who, const std::string& what) {
+  if (*type != DType::kUnknown && *type != expected) {
+    Throw(ErrorKind::kConfig, "{}: {} is {}, but {} was expected", who, what, NameOf(*type),
+          NameOf(expected));
+  }
+  *type = expected;
+}
+
 bool InferSameShape(const OperatorProperty& property, std::vector<TShape>* in,
                     std::vector<TShape>* out) {
   TShape common;

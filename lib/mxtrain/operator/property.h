@@ -109,6 +109,11 @@ class PropertyWithParam : public OperatorProperty {
 MXTRAIN_API void UnifyShape(const TShape& from, TShape* into, const std::string& who,
                             const std::string& what);
 
+// Sets an unknown type to the one that the operator fixes; throws kConfig "WHO: WHAT is A, but B
+// was expected" on contradiction. For use in InferType.
+MXTRAIN_API void UnifyType(DType expected, DType* type, const std::string& who,
+                           const std::string& what);
+
 // InferShape for operators whose arrays all have one shape.
 MXTRAIN_API bool InferSameShape(const OperatorProperty& property, std::vector<TShape>* in,
                                 std::vector<TShape>* out);

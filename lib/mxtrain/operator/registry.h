@@ -59,8 +59,8 @@ class MXTRAIN_API OperatorRegistry {
 
   // Throws kConfig "there is no operator 'X'; did you mean 'Y'?". Aliases are accepted.
   std::shared_ptr<const OperatorProperty> Create(std::string_view name, const Kwargs& kwargs) const;
-  std::unique_ptr<OperatorProperty> CreateUninitialized(
-      std::string_view name) const;  // for `ops`: parameters, help
+  // For `ops`: parameters, help.
+  std::unique_ptr<OperatorProperty> CreateUninitialized(std::string_view name) const;
   bool Has(std::string_view name) const;
   std::string CanonicalName(std::string_view name) const;
   std::vector<std::string> Names() const;  // canonical, sorted
@@ -96,9 +96,11 @@ MXTRAIN_API std::shared_ptr<OperatorRegistry> BuiltinOperators(
 // Generated from the folders of operators/.
 void RegisterOperators(OperatorRegistry& registry);
 
-// One function per source file, named after the file: MXTRAIN_OPERATOR(convolution_cpu, registry) {
-// registry.AddKernel(...); } The build generates the list that calls them, for the tree and for a
-// plug-in alike.
+// One function per source file, named after the file:
+//
+//   MXTRAIN_OPERATOR(convolution_cpu, registry) { registry.AddKernel(...); }
+//
+// The build generates the list that calls them, for the tree and for a plug-in alike.
 #define MXTRAIN_OPERATOR(id, registry)                                          \
   extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry); \
   extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry)

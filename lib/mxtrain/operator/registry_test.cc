@@ -142,6 +142,12 @@ TEST_CASE("derived facts of a property") {
   CHECK(MessageOf([&] {
           UnifyShape(TShape{2, 6}, &shape, "Toy", "data");
         }) == "Toy: data has shape [2, 6], but [2, 5] was expected");
+
+  DType type = DType::kUnknown;
+  UnifyType(DType::kUint8, &type, "Toy", "data");
+  CHECK(type == DType::kUint8);
+  CHECK(MessageOf([&] { UnifyType(DType::kFloat32, &type, "Toy", "data"); }) ==
+        "Toy: data is uint8, but float32 was expected");
 }
 
 // Declares that the gradient of its data may share memory with array `from`.

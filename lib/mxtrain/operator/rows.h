@@ -18,6 +18,7 @@
 // commutative.
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/operator/kernel.h"
 
 namespace mxtrain {
@@ -78,7 +79,7 @@ struct Slices {
   MXTRAIN_HD int64_t Begin(int64_t slice) const {
     return length / count * slice + length % count * slice / count;
   }
-  int64_t longest() const { return (length + count - 1) / count; }
+  int64_t longest() const { return CeilDivide(length, count); }
 
  private:
   // `enough`: slices of all rows together; `shortest`: least elements of a slice.

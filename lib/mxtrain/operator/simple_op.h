@@ -4,10 +4,13 @@
 // inputs and one output. For other operators, write an OperatorProperty.
 //
 //   MXTRAIN_OPERATOR(smooth_l1, registry) {
-//     SimpleOp(registry, "smooth_l1").set_function(DeviceType::kCPU, Forward, kNoInplace)
-//         .set_gradient(DeviceType::kCPU, Backward,
-//         kInplaceOutIn).set_enable_scalar(true).describe("...");
+//     SimpleOp(registry, "smooth_l1")
+//         .set_function(DeviceType::kCPU, Forward, kNoInplace)
+//         .set_gradient(DeviceType::kCPU, Backward, kInplaceOutIn)
+//         .set_enable_scalar(true)
+//         .describe("...");
 //   }
+//
 // A second SimpleOp object of the same name adds to the same entry (this is how a _cuda.cu adds its
 // functions). Each function becomes a kernel. Binding an operator without a gradient fails if its
 // gradient is needed. Invalid declarations (unary and binary functions mixed, a gradient before its

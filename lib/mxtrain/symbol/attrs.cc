@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "mxtrain/base/params.h"
+
 namespace mxtrain {
 namespace {
 constexpr std::array<std::string_view, 5> kBareKeys = {"ctx_group", "lr_mult", "wd_mult",
@@ -51,10 +53,6 @@ TShape ParseShapeAttr(const std::string& text) {
 
 std::span<const std::string_view> BareKeys() {
   return kBareKeys;
-}
-
-bool IsHiddenKey(std::string_view key) {
-  return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
 }
 
 std::string BareKey(const std::string& key) {

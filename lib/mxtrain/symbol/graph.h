@@ -29,8 +29,9 @@ struct Node {
   Kind kind = Kind::kVariable;
   std::string name;   // unique; stable under rewriting, since it selects random streams
   std::string where;  // "net.yaml:31" for errors; may be empty
-  Attrs attrs;  // lr_mult, wd_mult, ctx_group, force_mirroring, mirror_stage (bare); __shape__,
-                // __dtype__, __init__, ... (hidden)
+  // lr_mult, wd_mult, ctx_group, force_mirroring, mirror_stage (bare); __shape__, __dtype__,
+  // __init__, ... (hidden).
+  Attrs attrs;
   std::shared_ptr<const OperatorProperty> op;  // of kForward and kBackward
 
   // kForward: arguments, then auxiliary states. kReorder, kCopy: one. kBackward: see

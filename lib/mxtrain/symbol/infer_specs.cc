@@ -11,12 +11,8 @@ namespace mxtrain {
 namespace {
 
 // What is known of one output, and its most recent source.
-enum : int {
-  kNobody = -1,
-  kGiven = -2,
-  kAttribute = -3,
-  kAssumed = -4
-};  // or the id of the node whose rules gave it
+// Or the id of the node whose rules gave it.
+enum : int { kNobody = -1, kGiven = -2, kAttribute = -3, kAssumed = -4 };
 
 bool Merge(const TShape& from, TShape* into) {
   return MergeShape(from, into);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <functional>
-
 #include "mxtrain/symbol/symbol.h"
+#include "tests/support/error_message.h"
 #include "tests/support/tiny_operators.h"
 
 using namespace mxtrain;
+using test::MessageOf;
 
 namespace {
 
@@ -20,15 +20,6 @@ class Fixture {
   }
   OperatorRegistry registry;
 };
-
-std::string MessageOf(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 DType TypeOf(const Graph& graph, const InferredSpecs& specs, const std::string& name) {
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
@@ -145,8 +136,8 @@ TEST_CASE_FIXTURE(Fixture, "types: float32 if nothing is known, else that of the
   CHECK(TypeOf(net.graph(), specs, "bn_gamma") == DType::kFloat32);
   CHECK(TypeOf(net.graph(), specs, "bn_moving_mean") == DType::kFloat32);
   CHECK(TypeOf(net.graph(), specs, "softmax") == DType::kFloat64);
-  CHECK(TypeOf(net.graph(), types({{"fc_weight", DType::kFloat64}}), "data") ==
-        DType::kFloat64);  // backward
+  // Backward.
+  CHECK(TypeOf(net.graph(), types({{"fc_weight", DType::kFloat64}}), "data") == DType::kFloat64);
   CHECK(MessageOf([&] {
           types({{"data", DType::kFloat16}, {"fc_bias", DType::kFloat32}});
         }) ==

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <functional>
 
+#include "mxtrain/base/text.h"
 #include "mxtrain/symbol/internal/post_order.h"
 
 namespace mxtrain {
@@ -159,9 +159,7 @@ void Scope::NoteRoles(const Vertex* reader) {
 }
 
 std::string Scope::FreeName(std::string_view op) {
-  std::string hint(op);
-  std::transform(hint.begin(), hint.end(), hint.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string hint = Lower(op);
   for (int& counter = counters_[hint];; ++counter) {
     std::string name = hint + std::to_string(counter);
     if (!Has(name)) return name;

@@ -112,8 +112,8 @@ std::vector<std::string> Symbol::ListAuxiliaryStates() const {
 
 std::vector<std::string> Symbol::ListOutputs() const {
   std::vector<std::string> names;
-  std::unordered_map<const Vertex*, std::vector<std::string>>
-      outputs;  // listed once for all heads of a vertex
+  // Listed once for all heads of a vertex.
+  std::unordered_map<const Vertex*, std::vector<std::string>> outputs;
   for (const Edge& head : rep().heads) {
     const Node& node = head.vertex->node;
     if (!node.op) {

@@ -9,9 +9,11 @@
 #include <set>
 #include <thread>
 
+#include "tests/support/error_message.h"
 #include "tests/support/tiny_operators.h"
 
 using namespace mxtrain;
+using test::MessageOf;
 using Strings = std::vector<std::string>;
 
 namespace {
@@ -29,15 +31,6 @@ Symbol Op(const char* op, const std::string& name, const Kwargs& kwargs,
           const std::vector<Symbol>& inputs, const std::map<std::string, Symbol>& named = {},
           const Attrs& attrs = {}, const std::string& where = "") {
   return Symbol::Create(Tiny(), op, name, kwargs, inputs, named, attrs, where);
-}
-
-std::string MessageOf(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 Symbol Mlp() {
@@ -218,8 +211,8 @@ TEST_CASE("Compose replaces variables and shares what does not change") {
         }) == "there is no variable 'dta' to replace; did you mean 'data'?");
   CHECK_THROWS_AS(net.Compose({{"data", Symbol::Group(std::vector{front, Symbol::Variable("z")})}}),
                   Error);
-  CHECK_THROWS_AS(net.Compose({{"bn1_moving_mean", front}}),
-                  Error);  // an auxiliary state must stay a variable
+  // An auxiliary state must stay a variable.
+  CHECK_THROWS_AS(net.Compose({{"bn1_moving_mean", front}}), Error);
   CHECK(net.Compose({{"bn1_moving_mean", Symbol::Variable("m")}}).ListAuxiliaryStates() ==
         Strings{"m", "bn1_moving_var"});
   const Symbol data = Symbol::Variable("data");

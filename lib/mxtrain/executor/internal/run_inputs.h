@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "mxtrain/executor/external_buffers.h"
+#include "mxtrain/executor/internal/external_buffers.h"
 #include "mxtrain/symbol/symbol.h"
 
 namespace mxtrain::executor {

@@ -216,12 +216,6 @@ std::vector<double> Difference(const std::vector<double>& a, const std::vector<d
   return difference;
 }
 
-double Norm(const std::vector<double>& values) {
-  double sum = 0;
-  for (double v : values) sum += v * v;
-  return std::sqrt(sum);
-}
-
 // Gradients of a step, divided by the scale they were computed with; 0: in float32, without one.
 std::map<std::string, std::vector<double>> GradientsUnder(double scale, const SmallNet& net) {
   const auto runtime = NewRuntime("naive", 2);
@@ -263,8 +257,8 @@ TEST_CASE("in float16 gradients are scaled at the losses, and nowhere else") {
   BindRequest evaluation = AmpRequest(net, true, DType::kFloat16);
   evaluation.grad_req.clear();
   CHECK(executor::RunPasses(net.losses.graph(), evaluation, *runtime).loss_scale < 0);
-  CHECK(executor::RunPasses(net.losses.graph(), AmpRequest(net, true), *runtime).loss_scale <
-        0);  // bfloat16 has the range of float32
+  // bfloat16 has the range of float32.
+  CHECK(executor::RunPasses(net.losses.graph(), AmpRequest(net, true), *runtime).loss_scale < 0);
 }
 
 TEST_CASE("scaled gradients are those of float32 except for rounding, whatever the scale") {

@@ -123,8 +123,8 @@ void DropUnreached(const ExecGraph& graph, std::vector<std::vector<bool>>* wante
 
 std::vector<std::vector<bool>> WantedGradients(const ExecGraph& graph, const BindRequest& request) {
   std::vector<std::vector<bool>> wanted(graph.nodes.size());
-  std::vector<bool> reaches(
-      graph.nodes.size());  // a variable with a gradient is at or before this node
+  // [node]: a variable with a gradient is at or before it.
+  std::vector<bool> reaches(graph.nodes.size());
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
     const ExecNode& node = graph.nodes[id];
     if (node.kind == Node::Kind::kVariable) {

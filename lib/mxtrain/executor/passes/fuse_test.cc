@@ -16,20 +16,9 @@ namespace mxtrain::test {
 namespace {
 
 using executor::BindRequest;
-using Result = std::map<std::string, std::vector<double>>;
 
 unsigned NumNets() {
   return NumRandomNets(60);
-}
-
-Result ResultOf(const Executor& executor) {
-  Result result;
-  for (size_t i = 0; i < executor.outputs().size(); ++i)
-    result[format("output {}", i)] = GetValues(executor.outputs()[i]);
-  for (const auto& [name, array] : executor.grads())
-    result["gradient of " + name] = GetValues(array);
-  for (const auto& [name, array] : executor.auxs()) result[name] = GetValues(array);
-  return result;
 }
 
 double RootMeanSquare(const std::vector<double>& values) {

@@ -147,22 +147,22 @@ class GradientMaker {
 
   TensorSpec GradientSpec(const ExecNode& forward, int argument) const {
     const TensorSpec& array = graph_.spec(forward.inputs[argument]);
-    if (!forward.plan || forward.plan->grad_form.empty())
+    if (!forward.plan || forward.plan->grad_layout.empty())
       return array;  // no plan when only bytes are counted
-    const std::optional<ArrayForm>& form = forward.plan->grad_form[argument];
-    return form ? TensorSpec{array.shape, form->type, form->layout} : array;
+    const std::optional<TypedLayout>& own = forward.plan->grad_layout[argument];
+    return own ? TensorSpec{array.shape, own->type, own->layout} : array;
   }
 
   // `gradient` is a term of the gradient of `target`. If `target` is a conversion of an array with
   // the type of `gradient`, the term goes directly to that array.
   void AddTerm(NodeEntry target, NodeEntry gradient) {
-    const TensorSpec form = graph_.spec(gradient);
+    const TensorSpec spec = graph_.spec(gradient);
     const ExecNode& node = graph_.nodes[target.node];
-    if (form != graph_.spec(target) && node.kind == Node::Kind::kReorder &&
-        form.type == graph_.spec(node.inputs[0]).type) {
+    if (spec != graph_.spec(target) && node.kind == Node::Kind::kReorder &&
+        spec.type == graph_.spec(node.inputs[0]).type) {
       target = node.inputs[0];
     }
-    if (form != graph_.spec(target))
+    if (spec != graph_.spec(target))
       gradient = Changed(gradient, graph_.spec(target), graph_.nodes[target.node]);
     terms_[target.node][target.index].push_back(gradient);
   }
@@ -177,14 +177,14 @@ class GradientMaker {
         Changed(gradient, graph_.spec(target), graph_.nodes[id]));
   }
 
-  NodeEntry Changed(NodeEntry gradient, TensorSpec form, const ExecNode& of) {
+  NodeEntry Changed(NodeEntry gradient, TensorSpec spec, const ExecNode& of) {
     ExecNode node;
     node.kind = Node::Kind::kReorder;
     node.name = of.name + "_backward";
     node.where = of.where;
     node.ctx = of.ctx;
     node.inputs = {gradient};
-    node.specs = {form};
+    node.specs = {spec};
     node.req = {OpReqType::kWriteTo};
     node.adds_to.resize(1);
     return {Add(std::move(node)), 0};

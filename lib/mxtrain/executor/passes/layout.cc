@@ -40,90 +40,126 @@ void MarkPrecomputed(ExecGraph* graph, const BindRequest& request) {
   }
 }
 
-}  // namespace
+class LayoutChooser {
+ public:
+  LayoutChooser(const ExecGraph& graph, const BindRequest& request, Runtime& runtime)
+      : old_(graph),
+        request_(request),
+        runtime_(runtime),
+        wanted_(WantedGradients(graph, request)),
+        rewriter_(graph) {}
 
-ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
-  const auto wanted = WantedGradients(graph, request);
-  Rewriter rewriter(graph);
-  std::vector<bool> open;  // [new node]: a variable, or its conversion to another type, whose
-                           // layout its first reader chooses
-  auto is_open = [&open](NodeEntry e) {
-    return e.node < static_cast<int>(open.size()) && open[e.node];
-  };
-  const auto set_layout = [&](NodeEntry e, Layout layout) {
-    rewriter.graph().nodes[e.node].specs[0].layout = layout;
-    open[e.node] = false;
-  };
-
-  for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
-    const int now = rewriter.Keep(id);
-    ExecNode node = rewriter.graph().nodes[now];
-    open.resize(now + 1);
-    if (node.is_variable()) {
-      const auto given = request.layouts.find(node.name);
-      if (given != request.layouts.end()) {
-        rewriter.graph().nodes[now].specs[0].layout = given->second;
+  ExecGraph Run() {
+    for (int id = 0; id < static_cast<int>(old_.nodes.size()); ++id) {
+      const ExecNode& node = old_.nodes[id];
+      if (node.is_variable()) {
+        AddVariable(id);
+      } else if (node.kind == Node::Kind::kReorder) {
+        SetOpen(rewriter_.Keep(id), true);  // created by CastForAmp
       } else {
-        open[now] = node.kind == Node::Kind::kVariable && !request.inputs.contains(node.name);
+        AddOperator(id);
       }
-      continue;
     }
-    if (node.kind == Node::Kind::kReorder) {  // created by CastForAmp
-      open[now] = true;
-      continue;
+    for (const NodeEntry& head : old_.heads) {
+      const NodeEntry now = rewriter_.Map(head);
+      if (!IsOpen(now)) rewriter_.Redirect(head, rewriter_.Reordered(now, Layout()));
     }
-    rewriter.graph().nodes.pop_back();
+    return rewriter_.Finish();
+  }
 
+ private:
+  bool IsOpen(NodeEntry e) const {
+    return e.node < static_cast<int>(open_.size()) && open_[e.node];
+  }
+  void SetOpen(int node, bool open) {
+    open_.resize(std::max(open_.size(), static_cast<size_t>(node) + 1));
+    open_[node] = open;
+  }
+  void SetLayout(NodeEntry e, Layout layout) {
+    rewriter_.graph().nodes[e.node].specs[0].layout = layout;
+    SetOpen(e.node, false);
+  }
+
+  void AddVariable(int id) {
+    const ExecNode& node = old_.nodes[id];
+    const int now = rewriter_.Keep(id);
+    const auto given = request_.layouts.find(node.name);
+    if (given != request_.layouts.end()) {
+      SetLayout({now, 0}, given->second);
+    } else {
+      SetOpen(now, node.kind == Node::Kind::kVariable && !request_.inputs.contains(node.name));
+    }
+  }
+
+  void AddOperator(int id) {
+    ExecNode node = old_.nodes[id];
+    for (NodeEntry& e : node.inputs) e = rewriter_.Map(e);
+    node.plan = PlanOf(node, wanted_[id]);
+    for (int i = 0; i < node.num_args; ++i) {
+      if (IsOpen(node.inputs[i])) Decide(node.inputs[i], *node.plan, i);
+      node.inputs[i] = rewriter_.Reordered(node.inputs[i], node.plan->in[i]);
+    }
+    CheckAuxiliaries(node);
+    for (size_t i = 0; i < node.plan->out.size(); ++i) node.specs[i].layout = node.plan->out[i];
+    const int added = rewriter_.Add(std::move(node));
+    for (size_t i = 0; i < old_.nodes[id].specs.size(); ++i)
+      rewriter_.Redirect({id, static_cast<int>(i)}, {added, static_cast<int>(i)});
+  }
+
+  // Of the best kernel for the layouts that are fixed. `wanted`: arguments that get a gradient.
+  std::shared_ptr<const Plan> PlanOf(const ExecNode& node, const std::vector<bool>& wanted) {
     std::vector<std::optional<Layout>> offered(node.num_args);
     for (int i = 0; i < node.num_args; ++i) {
-      if (!is_open(node.inputs[i])) {
-        offered[i] = rewriter.spec(node.inputs[i]).layout;
-      }
+      if (!IsOpen(node.inputs[i])) offered[i] = rewriter_.spec(node.inputs[i]).layout;
     }
     std::vector<OpReqType> grad_req;
-    if (std::find(wanted[id].begin(), wanted[id].end(), true) != wanted[id].end()) {
-      for (bool want : wanted[id])
-        grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
+    if (std::find(wanted.begin(), wanted.end(), true) != wanted.end()) {
+      for (bool want : wanted) grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
-    const auto found = PlanNode(rewriter.graph(), node, request, runtime, offered, grad_req);
+    const auto found = PlanNode(rewriter_.graph(), node, request_, runtime_, offered, grad_req);
     if (!found)
       Throw(ErrorKind::kConfig, "{}: its reference kernel declines: {}", Describe(node),
             found.error().reason);
-    node.plan = *found;
-    const Plan& plan = *node.plan;
-    MXTRAIN_ASSERT(static_cast<int>(plan.in.size()) == node.num_args);
-    MXTRAIN_ASSERT(static_cast<int>(plan.out.size()) == node.op->NumOutputs());
-    for (int i = 0; i < node.num_args; ++i) {
-      NodeEntry& e = node.inputs[i];
-      if (is_open(e)) {
-        const Layout canonical = Derived(plan.in[i]) ? Layout() : plan.in[i];
-        set_layout(e, canonical);
-        const ExecNode& source = rewriter.graph().nodes[e.node];
-        const bool converted = source.kind == Node::Kind::kReorder;
-        const bool foreign = !plan.grad_form.empty() && plan.grad_form[i];
-        if (converted && is_open(source.inputs[0]))
-          set_layout(source.inputs[0], foreign ? plan.grad_form[i]->layout : canonical);
-      }
-      e = rewriter.Reordered(e, plan.in[i]);
-    }
+    MXTRAIN_ASSERT(static_cast<int>((*found)->in.size()) == node.num_args);
+    MXTRAIN_ASSERT(static_cast<int>((*found)->out.size()) == node.op->NumOutputs());
+    return *found;
+  }
+
+  // Fixes the canonical layout of an open entry for its first reader, which has it as this
+  // argument; of a conversion, that of the converted variable too.
+  void Decide(NodeEntry e, const Plan& plan, int argument) {
+    const Layout wanted = plan.in[argument], canonical = Derived(wanted) ? Layout() : wanted;
+    SetLayout(e, canonical);
+    const ExecNode& source = rewriter_.graph().nodes[e.node];
+    if (source.kind != Node::Kind::kReorder || !IsOpen(source.inputs[0])) return;
+    const bool has_own = !plan.grad_layout.empty() && plan.grad_layout[argument];
+    SetLayout(source.inputs[0], has_own ? plan.grad_layout[argument]->layout : canonical);
+  }
+
+  void CheckAuxiliaries(const ExecNode& node) const {
     for (int i = node.num_args; i < static_cast<int>(node.inputs.size()); ++i) {
-      const Layout asked = plan.aux.empty() ? Layout() : plan.aux[i - node.num_args];
-      if (!(asked == rewriter.spec(node.inputs[i]).layout)) {
-        Throw(ErrorKind::kBug,
-              "{}: kernel {} needs an auxiliary state in layout {}; only plain ones are supported",
-              Describe(node), plan.kernel, asked.Name());
-      }
+      const Layout asked = node.plan->aux.empty() ? Layout() : node.plan->aux[i - node.num_args];
+      if (asked == rewriter_.spec(node.inputs[i]).layout) continue;
+      Throw(ErrorKind::kBug,
+            "{}: kernel {} needs an auxiliary state in layout {}; only plain ones are supported",
+            Describe(node), node.plan->kernel, asked.Name());
     }
-    for (size_t i = 0; i < plan.out.size(); ++i) node.specs[i].layout = plan.out[i];
-    const int added = rewriter.Add(std::move(node));
-    for (size_t i = 0; i < graph.nodes[id].specs.size(); ++i)
-      rewriter.Redirect({id, static_cast<int>(i)}, {added, static_cast<int>(i)});
   }
-  for (const NodeEntry& head : graph.heads) {
-    const NodeEntry now = rewriter.Map(head);
-    if (!is_open(now)) rewriter.Redirect(head, rewriter.Reordered(now, Layout()));
-  }
-  ExecGraph result = rewriter.Finish();
+
+  const ExecGraph& old_;
+  const BindRequest& request_;
+  Runtime& runtime_;
+  const std::vector<std::vector<bool>> wanted_;
+  Rewriter rewriter_;
+  // [new node]: a variable, or its conversion to another type, whose layout its first reader
+  // chooses.
+  std::vector<bool> open_;
+};
+
+}  // namespace
+
+ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
+  ExecGraph result = LayoutChooser(graph, request, runtime).Run();
   MarkPrecomputed(&result, request);
   return result;
 }

@@ -8,8 +8,8 @@
 namespace mxtrain::executor {
 
 int64_t LowerBound(const std::vector<Buffer>& buffers) {
-  std::map<int, int64_t>
-      change;  // position -> bytes that become live there minus those that ended before it
+  // Position -> bytes that become live there minus those that ended before it.
+  std::map<int, int64_t> change;
   for (const Buffer& buffer : buffers) {
     if (buffer.external) continue;
     const int64_t stored = (buffer.bytes + 63) & ~int64_t{63};

@@ -231,9 +231,9 @@ class Planner {
   const ExecGraph& graph_;
   const Strategy strategy_;
   MemoryPlan plan_;
-  std::vector<int> base_,
-      parent_;              // entry number of output 0 of each node; union-find over entries
-  std::vector<Life> life_;  // by entry; a root's holds for its set
+  std::vector<int> base_;    // entry number of output 0 of each node
+  std::vector<int> parent_;  // union-find over entries
+  std::vector<Life> life_;   // by entry; a root's holds for its set
   std::vector<bool> joined_;
   std::vector<NodeEntry> aliases_, inplace_;
 };

@@ -8,22 +8,20 @@
 #include <numeric>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/math.h"
+#include "mxtrain/device/backend.h"
 #include "mxtrain/executor/internal/offset_search.h"
 #include "mxtrain/executor/memory_plan.h"
 
 namespace mxtrain::executor {
 namespace {
 
-constexpr int64_t kAlign = 64;
+constexpr int64_t kAlign = kBufferAlignment;
 constexpr int kRepairs = 300;                       // attempts at most,
 constexpr int64_t kRepairWork = 30'000'000;         // and pairs of buffers compared: under a second
 constexpr int64_t kSearchWork = 300'000'000;        // per plan: about half a second
 constexpr int64_t kCapacityWork = kSearchWork / 4;  // per arena size,
 constexpr int64_t kFirstSlice = 1'000'000;          // in doubling slices, one order each
-
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + kAlign - 1) / kAlign * kAlign;
-}
 
 class Placer {
  public:
@@ -205,7 +203,7 @@ Placement AssignOffsets(std::vector<Buffer>* buffers, int64_t lower_bound) {
     if (buffer.external) continue;
     buffer.offset = 0;  // final for empty buffers
     if (buffer.bytes == 0) continue;
-    items.push_back({RoundUp(buffer.bytes), buffer.first, buffer.last});
+    items.push_back({RoundUp(buffer.bytes, kAlign), buffer.first, buffer.last});
     buffer_of.push_back(b);
   }
   if (items.empty()) return {};

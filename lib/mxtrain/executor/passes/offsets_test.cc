@@ -116,12 +116,12 @@ std::vector<Buffer> NetLikeBuffers(std::mt19937& random, int layers) {
         (int64_t{1} << 20 >> (4 * k / layers)) / (1 + static_cast<int64_t>(random() % 3));
     const bool kept = random() % 4 != 0;
     buffers.push_back({bytes, k, kept ? last - k : k + 1, -1, false});  // output
-    buffers.push_back({bytes, last - k,
-                       std::min(last, last - k + 1 + static_cast<int>(random() % 2)), -1,
-                       false});  // gradient
-    if (random() % 3 == 0)
-      buffers.push_back(
-          {static_cast<int64_t>(random() % (1 << 18)), k, k, -1, false});           // workspace
+    const int read = last - k + 1 + static_cast<int>(random() % 2);
+    buffers.push_back({bytes, last - k, std::min(last, read), -1, false});  // gradient
+    if (random() % 3 == 0) {
+      const auto workspace = static_cast<int64_t>(random() % (1 << 18));
+      buffers.push_back({workspace, k, k, -1, false});
+    }
     if (random() % 3 == 0) buffers.push_back({bytes / 4, k, last - k, -1, false});  // saved
   }
   return buffers;

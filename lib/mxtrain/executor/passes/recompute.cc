@@ -78,8 +78,8 @@ class CopyMaker {
   Rewriter rewriter_;
   std::vector<int> first_run_;  // [node]: in the new graph
   std::vector<bool> made_;
-  std::vector<std::vector<NodeEntry>>
-      states_;  // [node]: its auxiliary states for the second run, in the new graph
+  // [node]: its auxiliary states for the second run, in the new graph.
+  std::vector<std::vector<NodeEntry>> states_;
 };
 
 double CostOfCopies(const ExecGraph& graph) {

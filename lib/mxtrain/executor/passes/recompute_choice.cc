@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kMaxParts = 400;
 constexpr int kBuckets = 128;  // of bytes held, in the dynamic program
-constexpr double kCheapness =
-    1.25;  // maximum cost of a cheap node, relative to moving its arrays once
+// Maximum cost of a cheap node, relative to moving its arrays once.
+constexpr double kCheapness = 1.25;
 
 int64_t BytesOf(const std::vector<TensorSpec>& specs) {
   int64_t bytes = 0;
@@ -23,8 +23,8 @@ int64_t BytesOf(const std::vector<TensorSpec>& specs) {
 struct State {
   double cost = std::numeric_limits<double>::infinity();
   int64_t held = 0;
-  int part = -1, bucket = -1,
-      mode = 0;  // predecessor: the first part of the last segment, and the bucket before it
+  // The predecessor: the first part of the last segment, and the bucket before it.
+  int part = -1, bucket = -1, mode = 0;
 };
 
 }  // namespace
@@ -174,28 +174,29 @@ void RecomputeChoice::MeasureBytes() {
 
 std::vector<bool> RecomputeChoice::Within(int64_t bytes) const {
   const int n = static_cast<int>(parts_.size());
-  std::vector<std::vector<State>> states(
-      n + 1, std::vector<State>(kBuckets + 1));  // [parts done][bucket of bytes held]
+  // [parts done][bucket of bytes held].
+  std::vector<std::vector<State>> states(n + 1, std::vector<State>(kBuckets + 1));
   states[0][0] = {0, 0, -1, -1, kKeep};
   auto reach = [&](int to, const State& state) {
-    if (state.held > bytes)
-      return;  // the array at the last cut point may exceed everything before it
+    // The array at the last cut point may exceed everything before it.
+    if (state.held > bytes) return;
     const int bucket = static_cast<int>(state.held * kBuckets / std::max<int64_t>(bytes, 1));
     State& known = states[to][bucket];
     if (state.cost < known.cost || (state.cost == known.cost && state.held < known.held))
       known = state;
   };
   for (int from = 0; from < n; ++from) {
-    const int64_t extra = from > 0 && !parts_[from - 1].boundary_waits ? parts_[from - 1].boundary
-                                                                       : 0;  // kept because of kAll
+    // Kept because of kAll.
+    const int64_t extra =
+        from > 0 && !parts_[from - 1].boundary_waits ? parts_[from - 1].boundary : 0;
     for (int bucket = 0; bucket <= kBuckets; ++bucket) {
       const State state = states[from][bucket];
       if (state.cost == std::numeric_limits<double>::infinity()) continue;
       const Part& next = parts_[from];
       const int64_t kept = state.held + next.waiting[kKeep],
                     cheap = state.held + next.waiting[kCheap];
-      if (kept + next.passing <=
-          bytes) {  // recomputed one by one, cheap ones need no more than kept ones
+      // Recomputed one by one, cheap ones need no more than kept ones.
+      if (kept + next.passing <= bytes) {
         reach(from + 1, {state.cost, kept, from, bucket, kKeep});
         reach(from + 1, {state.cost + next.cost[kCheap], cheap, from, bucket, kCheap});
       }

@@ -3,21 +3,20 @@
 // The pipeline's monitor: slots, each with the arrays of one batch, and their states. Private to
 // io.
 //
-//   free --NextEvent--> pushed --Open--> filling --last row, Finish--> full --NextEvent--> leased
-//   --dropped--> free
+//   free --NextEvent--> pushed --Open--> filling --last row, Finish--> full
+//   full --NextEvent--> leased --dropped--> free
 //
 // A slot gets its batch number when the engine opens it, so the earliest batch is in the slot that
 // is ready first. If no batch is left to fill, an opened slot is finished at once and free again.
 // Slots are filled in batch order; workers take rows from the first one that has rows left.
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/engine/engine.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/io/internal/batch_plan.h"
@@ -33,8 +32,9 @@ struct Slot {
 
   // Guarded by the ring's mutex.
   State state = kFree;
-  int64_t batch = 0, next_row = 0, rows_left = 0,
-          in_work = 0;  // rows_left: not written; in_work: taken, not given back
+  int64_t batch = 0, next_row = 0;
+  int64_t rows_left = 0;  // not written
+  int64_t in_work = 0;    // taken, not given back
   std::optional<engine::Callback> finished;
   std::vector<std::pair<int64_t, BadExample>> bad;  // with their rows
   std::exception_ptr error;
@@ -91,20 +91,22 @@ class BatchRing : public std::enable_shared_from_this<BatchRing> {
   void Close();
 
  private:
-  void Begin(Slot* slot);  // the next batch
-  bool Wanted() const { return plan_ && to_open_ < plan_->batches; }
-  int64_t CountOf(Slot::State state) const;
-  Slot* FindState(Slot::State state);
+  void Begin(Slot* slot) MXTRAIN_REQUIRES(mutex_);  // the next batch
+  bool Wanted() const MXTRAIN_REQUIRES(mutex_) { return plan_ && to_open_ < plan_->batches; }
+  bool AnyInWork() const MXTRAIN_REQUIRES(mutex_);
+  int64_t CountOf(Slot::State state) const MXTRAIN_REQUIRES(mutex_);
+  Slot* FindState(Slot::State state) MXTRAIN_REQUIRES(mutex_);
 
   const int64_t batch_size_, grain_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable work_, changed_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  std::deque<Slot*> filling_;  // in order of batches
-  std::shared_ptr<const EpochPlan> plan_;
-  int64_t to_open_ = 0, to_deliver_ = 0;  // batch numbers
-  bool stopped_ = false;
+  mutable Mutex mutex_;
+  ConditionVariable work_, changed_;
+  std::vector<std::unique_ptr<Slot>> slots_ MXTRAIN_GUARDED_BY(mutex_);
+  std::deque<Slot*> filling_ MXTRAIN_GUARDED_BY(mutex_);  // in order of batches
+  std::shared_ptr<const EpochPlan> plan_ MXTRAIN_GUARDED_BY(mutex_);
+  // Batch numbers.
+  int64_t to_open_ MXTRAIN_GUARDED_BY(mutex_) = 0, to_deliver_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  bool stopped_ MXTRAIN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace mxtrain::io

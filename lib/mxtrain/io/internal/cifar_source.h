@@ -29,9 +29,10 @@ struct CifarParam : Parameter<CifarParam> {
 // batches.meta.txt (fine_label_names.txt) next to the data if present, else they are numbers. Throw
 // kFileSystem for a missing file, kData for a file size that is not a multiple of the record size
 // and for a label out of range.
-MXTRAIN_API std::unique_ptr<Source> NewCifar10Source(
-    const CifarParam& param);  // data_batch_1.bin ... data_batch_5.bin | test_batch.bin
-MXTRAIN_API std::unique_ptr<Source> NewCifar100Source(
-    const CifarParam& param);  // train.bin | test.bin; the fine labels
+//
+// data_batch_1.bin ... data_batch_5.bin | test_batch.bin.
+MXTRAIN_API std::unique_ptr<Source> NewCifar10Source(const CifarParam& param);
+// train.bin | test.bin; the fine labels.
+MXTRAIN_API std::unique_ptr<Source> NewCifar100Source(const CifarParam& param);
 
 }  // namespace mxtrain::io

@@ -8,7 +8,7 @@
 
 namespace mxtrain::io {
 
-std::string_view Trim(std::string_view text);  // of spaces, tabs and carriage returns
+inline constexpr std::string_view kBlanks = " \t\r";  // around cells
 // True if the whole text is a number; a leading '+' is allowed.
 bool ParseNumber(std::string_view text, float* value);
 // Whether a text that ParseNumber refuses is a number that float32 cannot hold.

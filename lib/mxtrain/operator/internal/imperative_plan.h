@@ -3,12 +3,12 @@
 // The plan of an imperative call, made once per (operator, parameters, specs, requests) and cached
 // by the Runtime. Private to this module.
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/ndarray/ndarray.h"
 #include "mxtrain/operator/registry.h"
 
@@ -51,8 +51,8 @@ class CallPlan {
   std::vector<TensorSpec> in_, out_, aux_;
   std::vector<ResourceRequest> resources_;
   Plan plan_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Operator>> idle_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Operator>> idle_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
 // The plan of a call, from the cache of its Runtime.

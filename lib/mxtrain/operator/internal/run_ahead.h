@@ -3,10 +3,9 @@
 // Bounds the number of imperative calls pending in the engine. A pushed call holds its arrays and
 // plan, so a loop that runs much faster than its operators would otherwise fill memory. Private to
 // this module; thread-safe.
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/engine/function_scope.h"
 #include "mxtrain/ndarray/runtime.h"
 
@@ -29,23 +28,24 @@ class RunAhead {
   // Blocks until fewer than kMostCalls are pending. Does not block inside an engine function, which
   // would wait for itself.
   Ticket Enter(const engine::Engine& engine) {
-    std::unique_lock lock(mutex_);
-    if (!engine::FunctionScope::Inside(&engine))
-      left_.wait(lock, [&] { return calls_ < kMostCalls; });
+    MutexLock lock(mutex_);
+    if (!engine::FunctionScope::Inside(&engine)) {
+      while (calls_ >= kMostCalls) left_.Wait(lock);
+    }
     ++calls_;
     return Ticket(this);
   }
 
  private:
   void Remove() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --calls_;
-    left_.notify_one();
+    left_.NotifyOne();
   }
 
-  std::mutex mutex_;
-  std::condition_variable left_;
-  int calls_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  ConditionVariable left_;
+  int calls_ MXTRAIN_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace mxtrain::imperative

@@ -104,14 +104,10 @@ bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* ou
   if (type == DType::kUnknown) return false;
   const DType wide = type == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const auto set = [&](DType* at, DType wanted, const char* what) {
-    if (*at != DType::kUnknown && *at != wanted) {
-      Throw(ErrorKind::kConfig, "{}: {} is {}, but with {} data it must be {}", TypeString(), what,
-            NameOf(*at), NameOf(type), NameOf(wanted));
-    }
-    *at = wanted;
+    UnifyType(wanted, at, TypeString(), format("{} for {} data", what, NameOf(type)));
   };
   aux->resize(2, DType::kUnknown);
-  set(&(*in)[kData], type, "data");
+  (*in)[kData] = type;
   set(&(*out)[kOutput], type, "output");
   set(&(*in)[kGamma], wide, "gamma");
   set(&(*in)[kBeta], wide, "beta");

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "mxtrain/base/math.h"
+
 namespace mxtrain::batch_norm {
 
 inline constexpr int64_t kPieceCells = 512;
@@ -21,19 +23,17 @@ inline constexpr int64_t kPieceCells = 512;
 // by side, else of one channel (`broadcast`).
 struct Lines {
   int64_t images = 0, groups = 0;
-  int64_t image_stride = 0, group_stride = 0,
-          stride = 0;      // elements from one image, group, cell to the next
+  // Elements from one image, group, cell to the next.
+  int64_t image_stride = 0, group_stride = 0, stride = 0;
   int64_t cells = 0;       // whole cells of a line
   int width = 16;          // 16 or 8
   int rest = 0;            // broadcast: elements of a line beyond its whole cells
   int last_width = 16;     // valid elements of a cell of the last group
   bool broadcast = false;  // a group is one channel
 
-  int64_t pieces_of_line() const {
-    return cells == 0 ? 1 : (cells + kPieceCells - 1) / kPieceCells;
-  }
+  int64_t pieces_of_line() const { return cells == 0 ? 1 : CeilDivide(cells, kPieceCells); }
   int64_t pieces() const { return images * groups * pieces_of_line(); }
-  int64_t cells_of_piece() const { return (cells + pieces_of_line() - 1) / pieces_of_line(); }
+  int64_t cells_of_piece() const { return CeilDivide(cells, pieces_of_line()); }
   int64_t mask_bytes_of_piece() const { return (cells_of_piece() + (rest > 0)) * width / 8; }
   int64_t channels_of_group() const { return broadcast ? 1 : width; }
   int64_t coefficients() const { return groups * channels_of_group(); }  // channels with padding

@@ -294,9 +294,9 @@ void ApplyTo(const Lines& lines, const Application<T>& a, int64_t begin, int64_t
       C value = MulAdd(Read<kWidth>(a.x + at, whole, count) - mean, scale, shift);
       if constexpr (kSum) value = value + Read<kWidth>(a.sum + at, whole, count);
       if (bits) Bits<kWidth>::template Store<kRelu6>(value, bits + i * (kWidth / 8));
+      // NaN stays.
       if constexpr (kRelu || kRelu6)
-        value =
-            Each([](auto v) { return hn::Max(hn::Zero(Tag<kWidth>()), v); }, value);  // NaN stays
+        value = Each([](auto v) { return hn::Max(hn::Zero(Tag<kWidth>()), v); }, value);
       if constexpr (kRelu6)
         value = Each([](auto v) { return hn::Min(hn::Set(Tag<kWidth>(), 6.0f), v); }, value);
       Write(value, a.y + at, whole, count, a.stream);

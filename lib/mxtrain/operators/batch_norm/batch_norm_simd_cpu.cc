@@ -7,6 +7,7 @@
 // forward save one bit per element.
 #include <cmath>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/cache.h"
 #include "mxtrain/operator/kernel.h"
@@ -72,7 +73,7 @@ Expected<Lines, Refusal> LinesOf(const TShape& shape, int axis, Layout layout) {
   if (block_axis != 1 || (block != 16 && block != 8))
     return Refusal{"blocks of 8 or 16 channels only"};
   Lines lines{.images = outer,
-              .groups = (channels + block - 1) / block,
+              .groups = CeilDivide(channels, block),
               .group_stride = inner * block,
               .stride = block,
               .cells = inner};

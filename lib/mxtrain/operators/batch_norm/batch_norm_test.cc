@@ -187,6 +187,19 @@ std::optional<Kwargs> Fused(const std::vector<std::shared_ptr<const OperatorProp
   return std::nullopt;
 }
 
+TEST_CASE("BatchNorm: types that do not fit the data") {
+  const auto op = TestRegistry().Create("BatchNorm", {});
+  const DType unknown = DType::kUnknown, half = DType::kFloat16;
+  std::vector<DType> in{half, half, unknown}, out{unknown, unknown, unknown}, aux;
+  CHECK_THROWS_WITH_AS(op->InferType(&in, &out, &aux),
+                       "BatchNorm: gamma for float16 data is float16, but float32 was expected",
+                       Error);
+  in = {half, unknown, unknown}, out = {DType::kFloat32, unknown, unknown};
+  CHECK_THROWS_WITH_AS(op->InferType(&in, &out, &aux),
+                       "BatchNorm: output for float16 data is float32, but float16 was expected",
+                       Error);
+}
+
 TEST_CASE("BatchNorm: what fuses with it") {
   const auto create = [](const char* op, const Kwargs& kwargs) {
     return TestRegistry().Create(op, kwargs);

@@ -24,7 +24,7 @@ MXTRAIN_HD To Converted(From value) {
   } else if constexpr (std::is_integral_v<From> && !std::is_integral_v<To> && sizeof(To) == 2) {
     return static_cast<To>(static_cast<float>(value));
   } else {
-    return static_cast<To>(value);
+    return ElementOf<To>(value);
   }
 }
 

@@ -3,9 +3,9 @@
 // Convolution: cross-correlation of images [N, C, H, W] with filters [O, C / num_group, kh, kw],
 // and a bias [O].
 //
-// out[n, o, y, x] = bias[o] + sum over c, i, j of data[n, c, y * stride + i * dilate - pad, ...] *
-// weight[o, c, i, j], zero outside the image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) /
-// stride) + 1.
+//   out[n, o, y, x] = bias[o] + sum over c, i, j of
+//                     data[n, c, y * stride + i * dilate - pad, ...] * weight[o, c, i, j],
+// zero outside the image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) / stride) + 1.
 //
 // _ConvolutionActivation, created by the fusion pass for inference, is the same operator with an
 // epilogue of an addition and an activation: output = act(Convolution(data) [+ sum]). It has no

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/cuda/cudnn_convolution.h"
 #include "mxtrain/operator/elementwise.cuh"
 #include "mxtrain/operator/rows.cuh"
@@ -72,7 +73,7 @@ class ConvolutionCudnn final : public Operator {
  private:
   static void* Aligned(const TBlob& workspace) {
     const auto address = reinterpret_cast<uintptr_t>(workspace.data);
-    return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
+    return reinterpret_cast<void*>(RoundUp(address, kAlignment));
   }
 
   void Prepare(const OnGpu& device, std::span<const TBlob> in, OpReqType req,

@@ -7,6 +7,7 @@
 // threads.
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/kernel.h"
@@ -19,10 +20,6 @@ namespace {
 
 using P = ConvolutionProperty;
 
-int64_t CeilDivide(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 class ImageBlockedConvolution final : public Operator {
  public:
   ImageBlockedConvolution(const ConvolutionGeometry& geometry, const ConvolutionSettings& settings)
@@ -33,7 +30,7 @@ class ImageBlockedConvolution final : public Operator {
     const int64_t filters = forward ? g.out_channels : g.in_channels,
                   channels = forward ? g.in_channels : g.out_channels;
     const int64_t tile = image_blocked::TileOf(filters);
-    return CeilDivide(filters, tile) * tile * channels * g.kernel[0] * g.kernel[1];
+    return RoundUp(filters, tile) * channels * g.kernel[0] * g.kernel[1];
   }
 
   void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
@@ -184,7 +181,7 @@ bool FillsBlocks(const ConvolutionGeometry& g) {
   constexpr double kWorthwhile = 1.2;
   if (g.in_channels < 3) return false;
   const auto padded = [](int64_t channels) {
-    return channels == 3 ? 3 : CeilDivide(channels, kBlock) * kBlock;
+    return channels == 3 ? 3 : RoundUp(channels, kBlock);
   };
   return static_cast<double>(padded(g.in_channels) * padded(g.out_channels)) <
          kWorthwhile * static_cast<double>(g.in_channels * g.out_channels);

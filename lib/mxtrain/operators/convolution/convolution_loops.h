@@ -39,16 +39,16 @@ struct Place4 {
 template <typename T>
 struct Loops {
   using A = AccumulatorOf<T>;
-  ConvolutionGeometry g;
+  ConvolutionGeometry geometry;
 
   MXTRAIN_HD int64_t DataAt(int64_t n, int64_t c, int64_t y, int64_t x) const {
-    return ((n * g.in_channels + c) * g.in[0] + y) * g.in[1] + x;
+    return ((n * geometry.in_channels + c) * geometry.in[0] + y) * geometry.in[1] + x;
   }
   MXTRAIN_HD int64_t OutAt(int64_t n, int64_t o, int64_t y, int64_t x) const {
-    return ((n * g.out_channels + o) * g.out[0] + y) * g.out[1] + x;
+    return ((n * geometry.out_channels + o) * geometry.out[0] + y) * geometry.out[1] + x;
   }
   MXTRAIN_HD int64_t WeightAt(int64_t o, int64_t c, int64_t i, int64_t j) const {
-    return ((o * g.group_in() + c) * g.kernel[0] + i) * g.kernel[1] + j;
+    return ((o * geometry.group_in() + c) * geometry.kernel[0] + i) * geometry.kernel[1] + j;
   }
 };
 
@@ -63,13 +63,13 @@ struct OutputElement : Loops<T> {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
-    const ConvolutionGeometry& g = this->g;
+    const ConvolutionGeometry& g = this->geometry;
     const Place4 p(at, g.out_channels, g.out[0], g.out[1]);
     const A value = Products(p) + weighted::BiasAt<T, A>(bias, p.b) + (sum ? A(sum[at]) : A(0));
     Assign(req, out, at, value < low ? low : value > high ? high : value);
   }
   MXTRAIN_HD A Products(const Place4& p) const {
-    const ConvolutionGeometry& g = this->g;
+    const ConvolutionGeometry& g = this->geometry;
     const int64_t first = p.b / g.group_out() * g.group_in();
     A total = 0;
     for (int64_t c = 0; c < g.group_in(); ++c) {
@@ -97,7 +97,7 @@ struct DataGradientElement : Loops<T> {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
-    const ConvolutionGeometry& g = this->g;
+    const ConvolutionGeometry& g = this->geometry;
     const Place4 p(at, g.in_channels, g.in[0], g.in[1]);
     const int64_t first = p.b / g.group_in() * g.group_out(), within = p.b % g.group_in();
     A sum = 0;
@@ -125,7 +125,7 @@ struct WeightGradientElement : Loops<T> {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t at) const {
-    const ConvolutionGeometry& g = this->g;
+    const ConvolutionGeometry& g = this->geometry;
     const Place4 p(at, g.group_in(), g.kernel[0], g.kernel[1]);
     const int64_t channel = p.a / g.group_out() * g.group_in() + p.b, rows = g.batch * g.out[0];
     A sum = 0;
@@ -180,12 +180,12 @@ class ConvolutionReference final : public Operator {
       const TBlob &data_grad = in_grad[P::kData], &weight_grad = in_grad[P::kWeight];
       if (req[P::kData] != OpReqType::kNullOp) {
         ForColumns(device, data_grad.Size(),
-                   loops.g.group_out() * settings_.kernel[0] * settings_.kernel[1],
+                   loops.geometry.group_out() * settings_.kernel[0] * settings_.kernel[1],
                    DataGradientElement<T>{loops, head, weight, data_grad.dptr<T>(), req[P::kData]});
       }
       if (req[P::kWeight] != OpReqType::kNullOp) {
         ForRows(
-            device, weight_grad.Size(), loops.g.batch * loops.g.out[0],
+            device, weight_grad.Size(), loops.geometry.batch * loops.geometry.out[0],
             WeightGradientElement<T>{loops, head, data, weight_grad.dptr<T>(), req[P::kWeight]});
       }
       if (!settings_.no_bias) {

@@ -4,6 +4,7 @@
 // each pass, from their canonical layout; in inference they are prepacked.
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/kernel.h"
@@ -19,8 +20,8 @@ using onednn::Arg;
 using weighted::Wanted;
 using P = ConvolutionProperty;
 
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
+int64_t Aligned(int64_t bytes) {
+  return RoundUp(bytes, kBufferAlignment);
 }
 
 // The decisions of a plan.
@@ -36,13 +37,13 @@ struct Setup {
   int64_t weight_bytes = 0, bias_bytes = 0;
 
   int64_t forward_workspace() const {
-    return (packed ? 0 : RoundUp(forward.packed_bytes())) + forward.workspace_bytes();
+    return (packed ? 0 : Aligned(forward.packed_bytes())) + forward.workspace_bytes();
   }
   int64_t backward_workspace() const {
     const int64_t data =
-        wanted.data ? RoundUp(backward.packed_bytes()) + backward.workspace_bytes() : 0;
+        wanted.data ? Aligned(backward.packed_bytes()) + backward.workspace_bytes() : 0;
     const int64_t by_weights =
-        weights ? RoundUp(weights->scratchpad_bytes()) + RoundUp(weight_bytes) + bias_bytes : 0;
+        weights ? Aligned(weights->scratchpad_bytes()) + Aligned(weight_bytes) + bias_bytes : 0;
     return std::max(data, by_weights);
   }
 };
@@ -84,17 +85,17 @@ class WinogradConvolution final : public Operator {
     if (!is_packed) {
       pass.Pack(packed, reinterpret_cast<float*>(workspace));
       packed = reinterpret_cast<const float*>(workspace);
-      workspace += RoundUp(pass.packed_bytes());
+      workspace += Aligned(pass.packed_bytes());
     }
     pass.Run(source.dptr<float>(), packed, out.dptr<float>(), ending, workspace);
   }
 
   void WeightGradient(const OpContext& ctx, const TBlob& head, const TBlob& data,
                       std::span<const OpReqType> req, std::span<const TBlob> in_grad) const {
-    char* spare = static_cast<char*>(ctx.workspace.data) + RoundUp(s_.weights->scratchpad_bytes());
+    char* spare = static_cast<char*>(ctx.workspace.data) + Aligned(s_.weights->scratchpad_bytes());
     void* weight = s_.weight_bytes > 0 ? spare : in_grad[P::kWeight].data;
     void* bias = !s_.wanted.bias     ? nullptr
-                 : s_.bias_bytes > 0 ? spare + RoundUp(s_.weight_bytes)
+                 : s_.bias_bytes > 0 ? spare + Aligned(s_.weight_bytes)
                                      : in_grad[P::kBias].data;
     weights_->Execute({{Arg::kSrc, data.data},
                        {Arg::kDiffDst, head.data},

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/operators/convolution/image_blocked_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,7 +30,7 @@ int64_t LaneCount() {
   return kLanes;
 }
 int64_t FilterTile(int64_t filters) {
-  const auto padded = [filters](int64_t tile) { return (filters + tile - 1) / tile * tile; };
+  const auto padded = [filters](int64_t tile) { return RoundUp(filters, tile); };
   return *std::min_element(std::begin(kTiles), std::end(kTiles),
                            [&](int a, int b) { return padded(a) < padded(b); });
 }

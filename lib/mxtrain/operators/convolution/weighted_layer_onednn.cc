@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/base/math.h"
 #include "mxtrain/operators/convolution/weighted_layer.h"
 
 #include <algorithm>
@@ -12,10 +13,6 @@ namespace {
 using onednn::Arg;
 using onednn::Primitive;
 
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
-
 class WeightedLayer final : public Operator {
  public:
   WeightedLayer(const Choice& choice, Wanted wanted, Arguments arguments)
@@ -23,7 +20,7 @@ class WeightedLayer final : public Operator {
     if (choice.backward_data) backward_data_ = choice.backward_data->Make();
     if (choice.backward_weights) {
       backward_weights_ = choice.backward_weights->Make();
-      spare_offset_ = RoundUp(choice.backward_weights->scratchpad_bytes());
+      spare_offset_ = RoundUp(choice.backward_weights->scratchpad_bytes(), kBufferAlignment);
     }
   }
 
@@ -82,11 +79,12 @@ void PlanBackward(const Choice& choice, Wanted wanted, const PlanRequest& reques
     int64_t bytes = choice.backward_weights->scratchpad_bytes();
     const Layout gradient = choice.backward_weights->LayoutOf(Arg::kDiffWeights);
     if (!wanted.weight)
-      bytes = RoundUp(bytes) + gradient.Bytes(request.in[kWeight].shape, DType::kFloat32);
+      bytes = RoundUp(bytes, kBufferAlignment) +
+              gradient.Bytes(request.in[kWeight].shape, DType::kFloat32);
     plan->backward_workspace = std::max(plan->backward_workspace, bytes);
     if (wanted.weight && request.in[kWeight].type != DType::kFloat32) {
-      plan->grad_form.assign(request.in.size(), std::nullopt);
-      plan->grad_form[kWeight] = {DType::kFloat32, gradient};
+      plan->grad_layout.assign(request.in.size(), std::nullopt);
+      plan->grad_layout[kWeight] = {DType::kFloat32, gradient};
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/operators/convolution/winograd_kernels.h"
@@ -15,9 +16,6 @@ constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 // 36 cells in the outer caches.
 constexpr int64_t kPieceTiles = 112, kFewTiles = 42;
 
-int64_t CeilDivide(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 int64_t Blocks(int64_t channels) {
   return CeilDivide(channels, BlockSize());
 }

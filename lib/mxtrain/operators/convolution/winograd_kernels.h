@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "mxtrain/base/math.h"
+
 namespace mxtrain::winograd {
 
 inline constexpr int64_t kTile = 4, kWindow = 3, kPatch = kTile + kWindow - 1,
@@ -32,7 +34,7 @@ int64_t BlockSize();
 // At a power of two the 36 locations that a transform writes would share a few cache sets.
 constexpr int64_t CellStride(int64_t floats) {
   constexpr int64_t kLine = 16;
-  return ((floats + kLine - 1) / kLine | 1) * kLine;
+  return (CeilDivide(floats, kLine) | 1) * kLine;
 }
 
 // The epilogue of sums: out = bias + sum [+ out], clamped to low .. high. NaN stays NaN.
@@ -43,12 +45,13 @@ struct Ending {
         high = std::numeric_limits<float>::infinity();
 };
 
-// out[n, f, y, x] = bias[f] + sum over c, i, j of source[n, c, y + i - pad, x + j - pad] *
-// weight[f, c, i, j], zero outside the source.
+//   out[n, f, y, x] = bias[f] + sum over c, i, j of
+//                     source[n, c, y + i - pad, x + j - pad] * weight[f, c, i, j],
+// zero outside the source.
 struct Correlation {
   const float* source;
-  const float* packed;  // [36][filter group][channel][block of the group][b], cells
-                        // CellStride(filters * channels) apart
+  // [36][filter group][channel][block of the group][b], cells CellStride(filters * channels) apart.
+  const float* packed;
   float* out;
   int64_t channel_blocks, height, width;
   int64_t filters, filter_blocks, out_height, out_width;

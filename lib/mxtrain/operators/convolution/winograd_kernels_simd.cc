@@ -12,6 +12,7 @@
 #include <array>
 #include <utility>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/operators/convolution/winograd_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -281,7 +282,7 @@ void Products(const Correlation& c, const Piece& piece, int64_t cell, int64_t gr
   const float* patches = piece.patches + cell * CellStride(c.channel_blocks * c.capacity * kLanes);
   float* sums = piece.products + cell * CellStride(c.filter_blocks * c.capacity * kLanes) +
                 group * kGroup * c.capacity * kLanes;
-  const int64_t steps = (piece.count + kMaxTiles - 1) / kMaxTiles;
+  const int64_t steps = CeilDivide(piece.count, kMaxTiles);
   for (int64_t block = 0; block < c.channel_blocks; block += kRun / kLanes) {
     Factors f{weights + block * kLanes * vectors * kLanes,
               nullptr,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/operator/elementwise.h"
 
 namespace mxtrain::dot {
@@ -37,7 +38,7 @@ void AddKernels(const T* a, const MatrixView& va, const T* b, const MatrixView& 
 template <typename T>
 void Multiply(const T* a, const MatrixView& va, const T* b, const MatrixView& vb, T* c,
               const MatrixView& vc, OpReqType req) {
-  const int64_t blocks = (vc.columns + kBlock - 1) / kBlock;
+  const int64_t blocks = CeilDivide(vc.columns, kBlock);
   const int64_t grain =
       std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, va.columns * kBlock));
   ParallelFor(vc.batch * vc.rows * blocks, grain, [&](int64_t begin, int64_t end) {

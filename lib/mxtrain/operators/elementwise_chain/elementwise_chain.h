@@ -5,9 +5,13 @@
 // every step on a block before the next. Backward repeats the steps of a block, then runs their
 // gradients, and so reads only the arguments.
 //
-// `steps` is JSON, a list in order: [{"op": "sigmoid", "params": {}, "in": [0]}, {"op":
-// "elemwise_mul", "params": {}, "in": [0, 1]}]. Values are numbered: the arguments first, then the
-// result of each step. The last result is the output.
+// `steps` is JSON, a list in order:
+//
+//   [{"op": "sigmoid", "params": {}, "in": [0]},
+//    {"op": "elemwise_mul", "params": {}, "in": [0, 1]}]
+//
+// Values are numbered: the arguments first, then the result of each step. The last result is the
+// output.
 #include <memory>
 
 #include "mxtrain/operator/registry.h"

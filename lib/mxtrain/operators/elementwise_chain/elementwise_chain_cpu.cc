@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/elementwise_chain/elementwise_chain.h"
@@ -29,7 +30,7 @@ struct Room {
     backward = steps + chain.param().num_args + steps + 1;
     const int64_t size = SizeOf(type), line = kLine / size;
     block = std::max(kCacheBytes / (size * (forward + 1)) / line * line, kShortest);
-    block = std::min(block, (elements + line - 1) / line * line);
+    block = std::min(block, RoundUp(elements, line));
     stride = block * size;
   }
 };

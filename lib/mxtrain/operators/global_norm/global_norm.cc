@@ -17,15 +17,6 @@ class NormProperty : public PropertyWithParam<P> {
                                              const std::vector<int>&) const override {
     return {};
   }
-
- protected:
-  void WantType(DType wanted, const char* what, DType* type) const {
-    if (*type != DType::kUnknown && *type != wanted) {
-      Throw(ErrorKind::kConfig, "{}: {} is {}, but {} was expected", this->TypeString(), what,
-            NameOf(*type), NameOf(wanted));
-    }
-    *type = wanted;
-  }
 };
 
 class MultiSumSqProperty final : public NormProperty<MultiSumSqParam> {
@@ -49,7 +40,7 @@ class MultiSumSqProperty final : public NormProperty<MultiSumSqParam> {
   }
   bool InferType(std::vector<DType>* in, std::vector<DType>* out,
                  std::vector<DType>*) const override {
-    WantType(DType::kFloat64, "output", &(*out)[0]);
+    UnifyType(DType::kFloat64, &(*out)[0], TypeString(), "output");
     return std::none_of(in->begin(), in->end(), [](DType type) { return type == DType::kUnknown; });
   }
 };
@@ -77,9 +68,9 @@ class ClipGlobalNormProperty final : public NormProperty<ClipGlobalNormParam> {
   }
   bool InferType(std::vector<DType>* in, std::vector<DType>* out,
                  std::vector<DType>*) const override {
-    WantType(DType::kFloat64, "sums", &(*in)[0]);
-    WantType(DType::kFloat32, "scalars", &(*in)[1]);
-    WantType(DType::kFloat32, "output", &(*out)[0]);
+    UnifyType(DType::kFloat64, &(*in)[0], TypeString(), "sums");
+    UnifyType(DType::kFloat32, &(*in)[1], TypeString(), "scalars");
+    UnifyType(DType::kFloat32, &(*out)[0], TypeString(), "output");
     return true;
   }
 

@@ -8,13 +8,6 @@ namespace {
 
 constexpr const char* kName = "image_normalize";
 
-void UnifyType(DType wanted, const char* what, DType* type) {
-  if (*type != DType::kUnknown && *type != wanted)
-    Throw(ErrorKind::kConfig, "{}: the {} is {}, not {}", kName, what, NameOf(wanted),
-          NameOf(*type));
-  *type = wanted;
-}
-
 }  // namespace
 
 bool ImageNormalizeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
@@ -40,8 +33,8 @@ bool ImageNormalizeProperty::InferShape(std::vector<TShape>* in, std::vector<TSh
 
 bool ImageNormalizeProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                        std::vector<DType>*) const {
-  UnifyType(DType::kUint8, "data type", &(*in)[0]);
-  UnifyType(DType::kFloat32, "output type", &(*out)[0]);
+  UnifyType(DType::kUint8, &(*in)[0], kName, "data");
+  UnifyType(DType::kFloat32, &(*out)[0], kName, "output");
   return true;
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("image_normalize: valid and invalid arguments") {
                     "image_normalize: std = (0): expected positive numbers");
   std::vector<DType> in{DType::kFloat32}, out{DType::kUnknown}, aux;
   CHECK_THROWS_WITH(TestRegistry().Create("image_normalize", {})->InferType(&in, &out, &aux),
-                    "image_normalize: the data type is uint8, not float32");
+                    "image_normalize: data is float32, but uint8 was expected");
 }
 
 }  // namespace

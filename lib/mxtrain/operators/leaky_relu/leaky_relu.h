@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // LeakyReLU: x for positive x; otherwise by act_type:
-//   leaky  slope x                            elu   slope (e^x - 1)
+//   leaky  slope x
+//   elu    slope (e^x - 1)
 //   prelu  gamma x, gamma learned per channel (second input, [C], [1] or broadcast to the data)
 //   rrelu  s x, s uniform in [lower_bound, upper_bound] per element in training, their mean in
-//   evaluation; second output `mask` holds s selu   lambda alpha (e^x - 1), and lambda x above 0
-//   (Klambauer et al., "Self-normalizing neural networks", 2017) gelu   x (1 + erf(x / sqrt 2)) /
-//   2, for every x (Hendrycks and Gimpel, 2016)
+//          evaluation; second output `mask` holds s
+//   selu   lambda alpha (e^x - 1), and lambda x above 0
+//          (Klambauer et al., "Self-normalizing neural networks", 2017)
+//   gelu   x (1 + erf(x / sqrt 2)) / 2, for every x (Hendrycks and Gimpel, 2016)
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {

@@ -49,8 +49,8 @@ struct SELUFunction {
 };
 
 struct GELUFunction {
-  static constexpr double kRootHalf = 0.70710678118654752440,
-                          kDensity = 0.39894228040143267794;  // 1 / sqrt(2), 1 / sqrt(2 pi)
+  static constexpr double kRootHalf = 0.70710678118654752440;  // 1 / sqrt(2)
+  static constexpr double kDensity = 0.39894228040143267794;   // 1 / sqrt(2 pi)
   template <typename T>
   MXTRAIN_HD T Value(T x) const {
     return T(0.5) * x * (T(1) + std::erf(x * T(kRootHalf)));

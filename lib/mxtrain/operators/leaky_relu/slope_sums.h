@@ -6,6 +6,7 @@
 // the same for every number of threads.
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/operator/rows.h"
 
 namespace mxtrain {
@@ -98,7 +99,7 @@ class SlopeSums {
   template <typename Device, typename T>
   const double* RunRows(const Device& device, const T* g, const T* x, double* workspace) const {
     double* parts = workspace + kept_.size;
-    ForRows(device, kept_.size * slices_, (summed_.size + slices_ - 1) / slices_,
+    ForRows(device, kept_.size * slices_, CeilDivide(summed_.size, slices_),
             slope_sums::PartRow<T>{kept_, summed_, slices_, g, x, parts});
     Launch(device, kept_.size, slope_sums::JoinParts{slices_, parts, workspace});
     return workspace;

@@ -14,13 +14,6 @@ void Require(const TShape& expected, TShape* given, const OperatorProperty& prop
   UnifyShape(*given, &shape, property.TypeString(), what);
   *given = shape;
 }
-void Require(DType expected, DType* given, const OperatorProperty& property, const char* what) {
-  if (*given != DType::kUnknown && *given != expected) {
-    Throw(ErrorKind::kConfig, "{}: {} is {}, but {} was expected", property.TypeString(), what,
-          NameOf(*given), NameOf(expected));
-  }
-  *given = expected;
-}
 
 }  // namespace
 
@@ -37,7 +30,7 @@ bool ScaleGradientProperty::InferType(std::vector<DType>* in, std::vector<DType>
                                       std::vector<DType>* aux) const {
   std::vector<DType> data = {(*in)[0]};
   const bool known = OperatorProperty::InferType(&data, out, aux);
-  Require(DType::kFloat32, &(*in)[1], *this, "scale");
+  UnifyType(DType::kFloat32, &(*in)[1], TypeString(), "scale");
   (*in)[0] = data[0];
   return known;
 }
@@ -53,11 +46,11 @@ bool LossScaleUpdateProperty::InferShape(std::vector<TShape>* in, std::vector<TS
 
 bool LossScaleUpdateProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                         std::vector<DType>* aux) const {
-  Require(DType::kFloat64, &(*in)[0], *this, "sums");
-  Require(DType::kFloat32, &(*in)[1], *this, "scalars");
-  Require(DType::kFloat32, &(*out)[0], *this, "output");
-  Require(DType::kFloat32, &(*aux)[0], *this, "state");
-  Require(DType::kFloat32, &(*aux)[1], *this, "scale");
+  UnifyType(DType::kFloat64, &(*in)[0], TypeString(), "sums");
+  UnifyType(DType::kFloat32, &(*in)[1], TypeString(), "scalars");
+  UnifyType(DType::kFloat32, &(*out)[0], TypeString(), "output");
+  UnifyType(DType::kFloat32, &(*aux)[0], TypeString(), "state");
+  UnifyType(DType::kFloat32, &(*aux)[1], TypeString(), "scale");
   return true;
 }
 

@@ -63,7 +63,7 @@ struct NextScale {
   MXTRAIN_HD void operator()(int64_t) const {
     const float before = state[kLossScaleValue];
     if (!sums.Finite()) {
-      state[kLossScaleLeftOut] += 1;
+      state[kLossScaleSkipped] += 1;
       if (before <= kLowestLossScale) state[kLossScaleAtLowest] += 1;
       Change(before / 2);
     } else if (++state[kLossScaleGood] >= kLossScaleInterval) {

@@ -64,11 +64,7 @@ class UpdateProperty final : public PropertyWithParam<P> {
   // `scalars` is float32 for any type of the weights, which have one type.
   bool InferType(std::vector<DType>* in, std::vector<DType>* out,
                  std::vector<DType>* aux) const override {
-    const DType scalars = in->back();
-    if (scalars != DType::kUnknown && scalars != DType::kFloat32) {
-      Throw(ErrorKind::kConfig, "{}: scalars is {}, but float32 was expected", name_,
-            NameOf(scalars));
-    }
+    UnifyType(DType::kFloat32, &in->back(), name_, "scalars");
     std::vector<DType> arrays(in->begin(), in->end() - 1);
     const bool known = OperatorProperty::InferType(&arrays, out, aux);
     *in = std::move(arrays);

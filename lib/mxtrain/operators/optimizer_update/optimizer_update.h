@@ -17,31 +17,36 @@
 //   sgd_update       w (1 - lr wd) - lr g
 //   sgd_mom_update   m <- momentum m - lr wd w - lr g;  w + m
 //   nag_mom_update   g' = g + wd w;  m <- momentum m - lr g';  w + momentum m - lr g'
-//   adam_update      g' = clip(factor grad + wd w);  mean, var of g';  w - lr correction mean /
-//   (sqrt(var) + epsilon) adamw_update     the same with g' = g, and w additionally loses lr wd w
+//   adam_update      g' = clip(factor grad + wd w);  mean, var of g';
+//                    w - lr correction mean / (sqrt(var) + epsilon)
+//   adamw_update     the same with g' = g, and w additionally loses lr wd w
+//
 // The following match MXNet's optimizers; mean_square <- rho mean_square + (1 - rho) g'^2, others
 // likewise:
-//   rmsprop_update       g' = clip(factor grad + wd w);  w - lr g' / sqrt(mean_square + epsilon)
-//                        (Tieleman and Hinton, Coursera lecture 6.5, 2012)
-//   rmsprop_mom_update   the same step into a momentum: delta <- momentum delta - lr g' /
-//   sqrt(...);  w + delta rmspropalex_update   with mean_square - mean^2, mean of g', under the
-//   root (Graves, arXiv 1308.0850, equations 38 to 45) adagrad_update       sum <- sum + g^2;  w -
-//   lr (g / sqrt(sum + epsilon) + wd w)  (Duchi, Hazan and Singer, JMLR 12, 2011) adadelta_update
-//   mean_square of g;  d = g sqrt(mean_delta + epsilon) / sqrt(mean_square + epsilon);  mean_delta
-//   <- rho mean_delta +
-//                        (1 - rho) d^2;  w - lr (d + wd w)  (Zeiler, arXiv 1212.5701)
-//   ftrl_update          z <- z + g - (sqrt(n + g^2) - sqrt(n)) w / lr;  n <- n + g^2;  w = 0 where
-//   |z| <= lambda1, else
-//                        (sign(z) lambda1 - z) / ((beta + sqrt(n)) / lr + wd)  (McMahan et al., KDD
-//                        2013, algorithm 1)
-//   lamb_update          mean, var as adamw;  r = correction mean / (sqrt(var) + epsilon) + wd w;
-//   w - lr (|w| / |r|) r, the norms over the
-//                        whole array, their ratio 1 where one is 0  (You et al., arXiv 1904.00962,
-//                        algorithm 2)
-//   lars_update          ratio = eta |w| / (|g| + wd |w| + epsilon);  m <- momentum m - lr ratio (g
-//   + wd w);  w + m; the ratio is 1 without
-//                        weight decay, as biases are, and where a norm is 0  (You et al., arXiv
-//                        1708.03888, algorithm 1)
+//
+//   rmsprop_update      g' = clip(factor grad + wd w);  w - lr g' / sqrt(mean_square + epsilon)
+//                       (Tieleman and Hinton, Coursera lecture 6.5, 2012)
+//   rmsprop_mom_update  the same step into a momentum:
+//                       delta <- momentum delta - lr g' / sqrt(...);  w + delta
+//   rmspropalex_update  with mean_square - mean^2, mean of g', under the root
+//                       (Graves, arXiv 1308.0850, equations 38 to 45)
+//   adagrad_update      sum <- sum + g^2;  w - lr (g / sqrt(sum + epsilon) + wd w)
+//                       (Duchi, Hazan and Singer, JMLR 12, 2011)
+//   adadelta_update     mean_square of g;
+//                       d = g sqrt(mean_delta + epsilon) / sqrt(mean_square + epsilon);
+//                       mean_delta <- rho mean_delta + (1 - rho) d^2;  w - lr (d + wd w)
+//                       (Zeiler, arXiv 1212.5701)
+//   ftrl_update         z <- z + g - (sqrt(n + g^2) - sqrt(n)) w / lr;  n <- n + g^2;
+//                       w = 0 where |z| <= lambda1,
+//                       else (sign(z) lambda1 - z) / ((beta + sqrt(n)) / lr + wd)
+//                       (McMahan et al., KDD 2013, algorithm 1)
+//   lamb_update         mean, var as adamw;  r = correction mean / (sqrt(var) + epsilon) + wd w;
+//                       w - lr (|w| / |r|) r, the norms over the whole array, their ratio 1 where
+//                       one is 0  (You et al., arXiv 1904.00962, algorithm 2)
+//   lars_update         ratio = eta |w| / (|g| + wd |w| + epsilon);
+//                       m <- momentum m - lr ratio (g + wd w);  w + m;
+//                       the ratio is 1 without weight decay, as biases are, and where a norm is 0
+//                       (You et al., arXiv 1708.03888, algorithm 1)
 #include "mxtrain/base/params.h"
 #include "mxtrain/operator/most_arguments.h"
 

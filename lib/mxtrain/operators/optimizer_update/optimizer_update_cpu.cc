@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operators/optimizer_update/update_plan.h"
@@ -44,7 +45,7 @@ class Update final : public Operator {
       for (size_t n = 0; n < out.size(); ++n) {
         const Rule<C> rule(
             StepOf<C>(in.back().dptr<float>() + n * kNumScalars, param_.clip_gradient), param_);
-        if (rule.LeftOut()) {
+        if (rule.Skipped()) {
           CopyBlob(ctx.run_ctx, req[n], in[n], out[n]);
         } else {
           UpdateWeight(rule, in[n].StoredSize(), req[n],
@@ -55,7 +56,7 @@ class Update final : public Operator {
   }
 
  private:
-  static int64_t BlocksOf(int64_t size) { return (size + kBlock - 1) / kBlock; }
+  static int64_t BlocksOf(int64_t size) { return CeilDivide(size, kBlock); }
 
   template <typename R, typename T>
   void UpdateWeight(R rule, int64_t size, OpReqType req, const Arrays<T>& arrays) {

@@ -33,7 +33,7 @@ struct Measured {
   Rule rule;
   Weight<T> weight;
   MXTRAIN_HD Squares operator()(int64_t i) const {
-    return rule.LeftOut() ? Squares() : MeasureAt<Rule, ComputeOf<T>>(rule, weight, i);
+    return rule.Skipped() ? Squares() : MeasureAt<Rule, ComputeOf<T>>(rule, weight, i);
   }
 };
 template <typename Rule, typename T>
@@ -56,7 +56,7 @@ struct UpdatePart {
     if constexpr (kHasRatio<Rule>) rule.ratio = RatioOf(rule, squares[part.array]);
     for (int64_t i = part.begin + team.rank(); i < part.end; i += team.size()) {
       const C w =
-          rule.LeftOut() ? static_cast<C>(weight.weight[i]) : UpdateAt<Rule, C>(rule, weight, i);
+          rule.Skipped() ? static_cast<C>(weight.weight[i]) : UpdateAt<Rule, C>(rule, weight, i);
       if (weight.req != OpReqType::kNullOp) Assign(weight.req, weight.out, i, w);
     }
   }

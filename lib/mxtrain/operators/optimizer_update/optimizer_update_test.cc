@@ -102,12 +102,6 @@ Update ByElement(const Rule& rule) {
   };
 }
 
-double Norm(const Values& values) {
-  double sum = 0;
-  for (double v : values) sum += v * v;
-  return std::sqrt(sum);
-}
-
 Arrays Lamb(const Arrays& in, const Arrays& states, double clip) {
   Arrays after = {in[0], states[0], states[1]};
   Values updates;
@@ -201,7 +195,7 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
 // Every third of several weights is skipped: weight n has row n.
 OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes, double clip) {
   const size_t num_weights = shapes.size(), num_states = static_cast<size_t>(known.states);
-  const auto is_left_out = [](size_t n) { return n % 3 == 2; };
+  const auto is_skipped = [](size_t n) { return n % 3 == 2; };
   OperatorCase c = MakeCase(known, shapes[0], clip);
   c.name += format(" and {} more", num_weights - 1);
   c.kwargs.emplace_back("num_weights", std::to_string(num_weights));
@@ -213,7 +207,7 @@ OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes
   c.inputs.push_back([=](int64_t, uint64_t) {
     Values rows;
     for (size_t n = 0; n < num_weights; ++n) {
-      for (const double v : {kLr, kDecay, is_left_out(n) ? 0.0 : kRescale, kCorrection})
+      for (const double v : {kLr, kDecay, is_skipped(n) ? 0.0 : kRescale, kCorrection})
         rows.push_back(v);
     }
     return rows;
@@ -228,7 +222,7 @@ OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes
   const auto after = [=](size_t n, const Arrays& in, const Arrays& aux) {
     const auto first = aux.begin() + static_cast<std::ptrdiff_t>(n * num_states);
     const Arrays states(first, first + static_cast<std::ptrdiff_t>(num_states));
-    if (!is_left_out(n)) return known.update({in[n], in[num_weights + n]}, states, clip);
+    if (!is_skipped(n)) return known.update({in[n], in[num_weights + n]}, states, clip);
     Arrays same = {in[n]};
     same.insert(same.end(), states.begin(), states.end());
     return same;

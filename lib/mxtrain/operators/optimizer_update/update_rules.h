@@ -14,7 +14,7 @@ namespace mxtrain::optimizer_update {
 template <typename C>
 struct Step {
   C lr, wd, rescale, correction, clip;
-  MXTRAIN_HD bool LeftOut() const { return rescale == 0; }
+  MXTRAIN_HD bool Skipped() const { return rescale == 0; }
   MXTRAIN_HD C Clip(C g) const { return g > clip ? clip : g < -clip ? -clip : g; }
   MXTRAIN_HD C Gradient(C grad) const { return Clip(rescale * grad); }
   MXTRAIN_HD C DecayedGradient(C w, C grad) const { return Clip(rescale * grad + wd * w); }

@@ -48,9 +48,9 @@ struct Windows {
   MXTRAIN_HD Place PlaceOf(int64_t at, int64_t cells) const {
     return {at / step / cells, at / step % cells, at % step};
   }
-  // The first cell of the image of `p`, among images of `cells` cells.
-  MXTRAIN_HD int64_t ImageOf(const Place& p, int64_t cells) const {
-    return p.image * cells * step + p.channel;
+  // The first cell of the image of `place`, among images of `cells` cells.
+  MXTRAIN_HD int64_t ImageOf(const Place& place, int64_t cells) const {
+    return place.image * cells * step + place.channel;
   }
 
   MXTRAIN_HD int64_t cells() const { return h.in * w.in; }  // of an image

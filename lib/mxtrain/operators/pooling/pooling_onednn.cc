@@ -85,8 +85,8 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
 
   Plan plan = PlainPlan(base, request);
   plan.in[0] = *record.src.layout;
-  plan.out[0] =
-      onednn::Canonical(out, *record.dst.layout);  // [N, C, 1, 1] in blocks of channels is plain
+  // [N, C, 1, 1] in blocks of channels is plain.
+  plan.out[0] = onednn::Canonical(out, *record.dst.layout);
   plan.forward_workspace = forward->scratchpad_bytes();
   std::optional<Descriptor> backward;
   if (request.needs_backward) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
@@ -33,7 +34,7 @@ std::optional<Planes> PlanesOf(const TShape& shape, Layout layout) {
       blocked->blocks()[0].axis > 1)
     return std::nullopt;
   const auto [axis, block] = blocked->blocks()[0];
-  return Planes{shape[1 - axis] * ((shape[axis] + block - 1) / block), block};
+  return Planes{shape[1 - axis] * CeilDivide(shape[axis], block), block};
 }
 
 // Windows [first, last) of an axis.
@@ -167,14 +168,15 @@ struct Geometry {
   // Rows of windows processed at a time: their values and places stay in the first-level cache.
   int64_t band() const { return std::clamp<int64_t>(2048 / row(), 1, h.out); }
   int64_t loops_workspace() const {
-    return (band() * row() * static_cast<int64_t>(sizeof(float) + sizeof(int32_t)) + 63) / 64 * 64;
+    return RoundUp(band() * row() * static_cast<int64_t>(sizeof(float) + sizeof(int32_t)),
+                   kBufferAlignment);
   }
   // Per thread: that of the loops and, for narrow types, a plane of cells and one of windows in
   // float32.
   int64_t workspace() const {
     const int64_t planes_in_float =
         type == DType::kFloat32 ? 0 : (cells() + windows()) * static_cast<int64_t>(sizeof(float));
-    return (loops_workspace() + planes_in_float + 63) / 64 * 64;
+    return RoundUp(loops_workspace() + planes_in_float, kBufferAlignment);
   }
 };
 

@@ -60,9 +60,8 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   if (net.include) c.kwargs.push_back({"count_include_pad", *net.include ? "True" : "False"});
   if (net.p) c.kwargs.push_back({"p_value", std::to_string(net.p)});
   c.shapes = {net.data};
-  c.inputs = {net.type == "max"
-                  ? Distinct(-20, -1)
-                  : UniformAwayFrom(-2, 2, {0}, 0.05)};  // padding must not win over negatives
+  // Padding must not win over negatives.
+  c.inputs = {net.type == "max" ? Distinct(-20, -1) : UniformAwayFrom(-2, 2, {0}, 0.05)};
   c.forward = [net](const Arrays& in, const Arrays&) {
     const int64_t rows = Windows(net.data[2], net.kernel[0], net.stride[0], net.pad[0], net.full);
     const int64_t columns =

@@ -15,7 +15,7 @@ constexpr int64_t kDraws = 40000;
 double Below(const Values& draws, double bound) {
   return static_cast<double>(
              std::count_if(draws.begin(), draws.end(), [=](double x) { return x < bound; })) /
-         draws.size();
+         static_cast<double>(draws.size());
 }
 
 // The distribution function at several points, within five standard errors of a binomial fraction.

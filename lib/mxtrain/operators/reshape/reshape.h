@@ -44,8 +44,8 @@ class ReshapeProperty final : public ReshapingProperty<ReshapeParam> {
 // kConfig.
 struct Reshaped {
   TShape shape;
-  std::vector<std::pair<int, int>>
-      same;  // axes of the input and of the result whose lengths are equal by code 0 or -2
+  // Axes of the input and of the result whose lengths are equal by code 0 or -2.
+  std::vector<std::pair<int, int>> same;
 };
 Reshaped ApplyReshape(const TShape& data, std::vector<int64_t> codes, bool reverse);
 

@@ -24,22 +24,24 @@ Arrays Pool(const Arrays& in, const TShape& data, int64_t rois, int64_t h, int64
           const auto clip = [](double v, int64_t limit) {
             return std::min(std::max(v, 0.0), static_cast<double>(limit));
           };
-          const double top = clip(std::floor(i * height / h) + y1, data[2]),
-                       bottom = clip(std::ceil((i + 1) * height / h) + y1, data[2]);
-          const double left = clip(std::floor(j * width / w) + x1, data[3]),
-                       right = clip(std::ceil((j + 1) * width / w) + x1, data[3]);
+          const double row = double(i), column = double(j), rows = double(h), columns = double(w);
+          const double top = clip(std::floor(row * height / rows) + y1, data[2]),
+                       bottom = clip(std::ceil((row + 1) * height / rows) + y1, data[2]);
+          const double left = clip(std::floor(column * width / columns) + x1, data[3]),
+                       right = clip(std::ceil((column + 1) * width / columns) + x1, data[3]);
           double best = 0, where = -1;
           if (roi[0] < 0) {
             out[0].push_back(0), out[1].push_back(-1);
             continue;
           }
-          for (double y = top; y < bottom; ++y) {
-            for (double x = left; x < right; ++x) {
-              const double v =
-                  in[0][static_cast<size_t>(((roi[0] * data[1] + c) * data[2] + y) * data[3] + x)];
+          const int64_t plane = static_cast<int64_t>(roi[0]) * data[1] + c;
+          for (int64_t y = int64_t(top); y < int64_t(bottom); ++y) {
+            for (int64_t x = int64_t(left); x < int64_t(right); ++x) {
+              const int64_t at = y * data[3] + x;
+              const double v = in[0][static_cast<size_t>(plane * data[2] * data[3] + at)];
               if (where < 0 || v > best) {
                 best = v;
-                where = y * data[3] + x;
+                where = static_cast<double>(at);
               }
             }
           }
@@ -73,8 +75,9 @@ OperatorCase Case(const std::string& name, const TShape& data, const Values& roi
       if (pooled[1][k] < 0) continue;
       const int64_t r = static_cast<int64_t>(k) / (data[1] * h * w),
                     channel = static_cast<int64_t>(k) / (h * w) % data[1];
-      g[static_cast<size_t>((in[1][r * 5] * data[1] + channel) * data[2] * data[3] +
-                            pooled[1][k])] += head[0][k];
+      const int64_t plane = static_cast<int64_t>(in[1][r * 5]) * data[1] + channel;
+      g[static_cast<size_t>(plane * data[2] * data[3] + static_cast<int64_t>(pooled[1][k]))] +=
+          head[0][k];
     }
     return Arrays{g, {}};
   };

@@ -44,8 +44,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   const TShape& whole = request.in[0].shape;
   const int axis = property.Axis(whole.ndim());
   Plan plan = PlainPlan(base, request);
-  const Layout common = CommonLayout(request.in_layout, whole, axis,
-                                     {&request.out[0].shape, 1});  // all parts have one shape
+  // All parts have one shape.
+  const Layout common = CommonLayout(request.in_layout, whole, axis, {&request.out[0].shape, 1});
   plan.in[0] = common;
   std::fill(plan.out.begin(), plan.out.end(), common);
   plan.make = [data = TensorSpec{whole, request.in[0].type, common}, axis,

@@ -137,11 +137,7 @@ bool SoftmaxOutputProperty::InferType(std::vector<DType>* in, std::vector<DType>
   DType& data = (*in)[0];
   if (data == DType::kUnknown) data = (*out)[0];
   if (data == DType::kUnknown) return false;
-  if ((*out)[0] != DType::kUnknown && (*out)[0] != data) {
-    Throw(ErrorKind::kConfig, "SoftmaxOutput: output has type {}, but {} was expected",
-          NameOf((*out)[0]), NameOf(data));
-  }
-  (*out)[0] = data;
+  UnifyType(data, &(*out)[0], "SoftmaxOutput", "output");
   // Narrow types cannot represent all class indices.
   if ((*in)[1] == DType::kUnknown) (*in)[1] = data == DType::kFloat64 ? data : DType::kFloat32;
   return true;

@@ -293,6 +293,13 @@ TEST_CASE("SoftmaxOutput: labels of other types") {
   }
 }
 
+TEST_CASE("SoftmaxOutput: the output has the type of the data") {
+  std::vector<DType> in{DType::kFloat16, DType::kUnknown}, out{DType::kFloat32}, aux;
+  const auto op = TestRegistry().Create("SoftmaxOutput", {});
+  CHECK_THROWS_WITH_AS(op->InferType(&in, &out, &aux),
+                       "SoftmaxOutput: output is float32, but float16 was expected", Error);
+}
+
 TEST_CASE("SoftmaxOutput: worked numbers") {
   const Values p = {.090031, .244728, .665241, 1. / 3, 1. / 3, 1. / 3, .106507, .786986, .106507};
   const std::vector<std::pair<std::string, Values>> cases = {

@@ -15,7 +15,6 @@
 namespace mxtrain {
 
 std::span<const std::string_view> BareKeys();
-bool IsHiddenKey(std::string_view key);         // "__x__"
 std::string BareKey(const std::string& key);    // "__lr_mult__" -> "lr_mult"; others unchanged
 std::string HiddenKey(const std::string& key);  // "lr_mult" -> "__lr_mult__"; hidden ones unchanged
 Attrs WithBareKeys(const Attrs& attrs);

@@ -9,8 +9,9 @@ namespace mxtrain {
 
 // Visits every vertex that `roots` reach once, after its inputs (in their order): the order of
 // naive recursion.
-//   degree(v): number of inputs; input(v, i): one of them; enter(v): marks v as seen and returns
-//   true, or false when it was seen before.
+//   degree(v)    the number of inputs of v
+//   input(v, i)  one of them
+//   enter(v)     marks v as seen; returns true, or false if it was seen before
 // A caller that must detect cycles does so in `enter`: a vertex entered but not yet visited is on
 // the current path.
 template <typename Roots, typename Degree, typename Input, typename Enter, typename Visit>

@@ -11,15 +11,11 @@
 #include <set>
 #include <vector>
 
-#include "mxtrain/executor/captured_kernels.h"
-#include "mxtrain/executor/external_buffers.h"
+#include "mxtrain/executor/internal/captured_kernels.h"
+#include "mxtrain/executor/internal/external_buffers.h"
 #include "mxtrain/executor/kernels.h"
 
 namespace mxtrain::executor {
-
-// Lower than everything else: updates and copies run between a step's operations and so overlap
-// with it.
-inline constexpr int kStepPriority = -1'000'000;
 
 class StepSequences {
  public:
