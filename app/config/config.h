@@ -34,8 +34,8 @@ struct ByteCount {
   int64_t bytes = 0;
   friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
-std::optional<ByteCount> ParseByteCount(
-    std::string_view text);  // nothing if it does not have that form
+// Nothing if `text` does not have that form.
+std::optional<ByteCount> ParseByteCount(std::string_view text);
 
 // A ByteCount, or a percentage of the use without a limit: "75%".
 struct ByteLimit : ByteCount {
@@ -78,10 +78,10 @@ struct NetConfig {
 struct SourceConfig {
   std::string source;  // a kind of io::MakeSource; empty: none, or held out of the training set
   std::string path;
-  std::string root;         // list, csv: base folder of image paths; empty: the folder of `path`
-  std::string split;        // mnist, cifar10, cifar100: "train" or "test"
-  std::string label_delim;  // list, csv: separator of the classes of a multi-label example; empty:
-                            // single-label
+  std::string root;   // list, csv: base folder of image paths; empty: the folder of `path`
+  std::string split;  // mnist, cifar10, cifar100: "train" or "test"
+  // list, csv: separator of the classes of a multi-label example; empty: single-label.
+  std::string label_delim;
   double holdout = 0;       // data.val without a source: the fraction removed from the training set
   int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;

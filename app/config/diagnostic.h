@@ -63,8 +63,8 @@ class Diagnostics {
   void Add(Diagnostic diagnostic);
 
   int num_errors() const { return num_errors_; }
-  static constexpr int kMost =
-      100;  // errors; the last one throws DiagnosticError. At most as many warnings are kept
+  // Limit of the errors; the last one throws DiagnosticError. At most as many warnings are kept.
+  static constexpr int kMost = 100;
   // In order of position; duplicates (same place and message) are dropped.
   std::vector<Diagnostic> Sorted() const;
   void ThrowIfErrors() const;  // DiagnosticError with all errors and warnings

@@ -2,7 +2,6 @@
 #include "app/config/differences.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 namespace mxtrain::config {
@@ -33,10 +32,7 @@ Facts Flatten(const Value& root) {
 }
 
 Facts FlattenText(const std::string& name, const std::string& yaml) {
-  auto sources = std::make_shared<SourceMap>();
-  const int file = sources->AddFile(name, yaml, std::filesystem::path(name).parent_path());
-  Diagnostics diagnostics(sources);
-  return Flatten(ParseYaml(file, &diagnostics));
+  return Flatten(ParseResolved(name, yaml));
 }
 
 std::vector<Difference> Compare(const Facts& left, const Facts& right, bool all) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/config/bare_expressions.h"
 #include "app/config/expression.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/file.h"
@@ -141,7 +142,8 @@ class DocumentLoader {
           merged);
   }
 
-  // Replaces ${VAR} and ${VAR:-default} in every scalar below `value`.
+  // Replaces ${VAR} and ${VAR:-default} in every scalar below `value`. Quotes around one reference
+  // are for YAML: its value is typed as if it were written there.
   void ExpandEnvironment(Value* value) {
     for (Value& item : value->list) ExpandEnvironment(&item);
     for (Member& member : value->members) ExpandEnvironment(&member.value);
@@ -152,9 +154,10 @@ class DocumentLoader {
       const size_t close = text.find('}', open);
       if (close == std::string::npos) break;
       const std::string inside = text.substr(open + 2, close - open - 2);
+      const bool reference = IsEnvironmentReference(inside);
       value->text += text.substr(done, open - done);
-      value->text += IsEnvironmentReference(inside) ? Environment(inside, *value)
-                                                    : text.substr(open, close + 1 - open);
+      value->text += reference ? Environment(inside, *value) : text.substr(open, close + 1 - open);
+      if (reference && open == 0 && close + 1 == text.size()) value->quoted = false;
       done = close + 1;
     }
     value->text += text.substr(done);
@@ -295,6 +298,13 @@ class DocumentLoader {
 
 Value LoadDocument(const LoadRequest& request, Diagnostics* diagnostics) {
   return DocumentLoader(request, diagnostics).Run();
+}
+
+Value ParseResolved(const std::string& name, const std::string& text) {
+  auto sources = std::make_shared<SourceMap>();
+  const int file = sources->AddFile(name, QuoteBareExpressions(text), fs::path(name).parent_path());
+  Diagnostics diagnostics(sources);
+  return ParseYaml(file, &diagnostics);
 }
 
 }  // namespace mxtrain::config

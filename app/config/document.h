@@ -4,9 +4,10 @@
 //
 // Precedence: command line > later file > earlier file; a file > the files it includes. Maps merge
 // key by key, everything else is replaced; a command line value for a section with a selector key
-// (schema.h) sets that key and leaves the others. `${VAR}` and
-// `${VAR:-default}` are read from the environment at once; other `${...}` are left for later
-// evaluation (expression.h), and may be unquoted in flow maps: {num_hidden: ${classes}}.
+// (schema.h) sets that key and leaves the others. `${VAR}` and `${VAR:-default}` are read from the
+// environment at once; other `${...}` are left for later evaluation (expression.h). Inside {...}
+// and [...] YAML requires quotes around them, which do not make a number a text:
+// {num_hidden: "${classes}"}.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -19,10 +20,10 @@
 namespace mxtrain::config {
 
 struct LoadRequest {
-  std::vector<std::string>
-      files;  // the configuration, then those given by -c; a folder means the config.yaml in it
-  std::vector<std::string> overrides;  // "train.optimizer.lr=0.1"; a list index is a key:
-                                       // "net.layers.0.Convolution.num_filter=8"
+  // The configuration, then those given by -c; a folder means the config.yaml in it.
+  std::vector<std::string> files;
+  // "train.optimizer.lr=0.1"; a list index is a key: "net.layers.0.Convolution.num_filter=8".
+  std::vector<std::string> overrides;
   std::filesystem::path working_folder = std::filesystem::current_path();
   // The value of an environment variable. Empty: the process's own environment.
   std::function<std::optional<std::string>(const std::string& name)> environment;
@@ -36,5 +37,10 @@ Value LoadDocument(const LoadRequest& request, Diagnostics* diagnostics);
 // One YAML text, already added to the source map as `file`. Throws DiagnosticError if it is
 // malformed. An empty text is an empty map.
 Value ParseYaml(int file, Diagnostics* diagnostics);
+
+// A configuration that the program wrote itself: config.yaml of a run, or the copy in a checkpoint.
+// Earlier versions wrote some ${...} without quotes; those are accepted. `name` is for messages.
+// Throws DiagnosticError if the text is damaged.
+Value ParseResolved(const std::string& name, const std::string& text);
 
 }  // namespace mxtrain::config

@@ -2,95 +2,19 @@
 #include "app/config/load.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <filesystem>
 #include <utility>
 
-#include "app/config/other_tools.h"
+#include "app/config/evaluate.h"
+#include "app/config/relations.h"
 #include "app/config/schema.h"
+#include "app/config/unknown_keys.h"
 #include "mxtrain/base/suggest.h"
-#include "mxtrain/io/augmenter.h"
-#include "mxtrain/metric/metric.h"
-#include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::config {
 namespace {
 
 constexpr size_t kLongestPath = 200;  // "net.layers.0.Convolution.num_filter"
-
-std::vector<std::string> KeysOf(const std::map<std::string, Constant>& constants) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : constants) keys.push_back(key);
-  return keys;
-}
-
-// Whether another tool uses this name for the key.
-bool IsAlso(const KeyInfo& info, std::string_view name) {
-  return std::find(info.also.begin(), info.also.end(), name) != info.also.end();
-}
-
-// Without curly quotes and no-break spaces, which word processors and web pages insert.
-std::string WithoutOrnament(std::string word) {
-  for (const std::string_view ornament : {"\u201c", "\u201d", "\u2018", "\u2019", "\u00a0"}) {
-    for (size_t at = word.find(ornament); at != std::string::npos; at = word.find(ornament))
-      word.erase(at, ornament.size());
-  }
-  return word;
-}
-
-// The same for the parameters of the kinds of a key.
-std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name,
-                      const std::string& path) {
-  for (const NamedKind& kind : kinds) {
-    for (const auto& [other, param] : kind.params_also) {
-      const bool has = std::any_of(kind.params.begin(), kind.params.end(),
-                                   [&, p = &param](const FieldInfo& f) { return f.name == *p; });
-      if (other == name && has) return path + "." + param;
-    }
-    for (const FieldInfo& field : kind.params) {
-      if (field.name == name) return path + "." + field.name;
-    }
-  }
-  return "";
-}
-
-// A key anywhere in the table that a word may mean.
-struct Meant {
-  std::string path;
-  bool parameter = false;  // a parameter of one of the key's kinds
-  // Keys before parameters, and shallower ones first.
-  auto Rank() const { return std::pair(parameter, std::count(path.begin(), path.end(), '.')); }
-};
-
-void FindMeant(const std::vector<Key>& keys, std::string_view name, const std::string& prefix,
-               std::vector<Meant>* found) {
-  for (const Key& key : keys) {
-    const std::string path = prefix + key.info.name;
-    if (key.info.name == name || IsAlso(key.info, name)) {
-      found->push_back({path});
-      continue;
-    }
-    FindMeant(key.keys, name, path + ".", found);
-    const std::string param = key.info.type == "list" ? "" : FindParam(key.kinds, name, path);
-    if (!param.empty()) found->push_back({param, true});
-  }
-}
-
-// The path of the key with this name, or with this name in other tools; "" if there is none or more
-// than one. If training and validation both have it, training is meant.
-std::string FindElsewhere(std::string_view name) {
-  std::vector<Meant> found;
-  FindMeant(Schema(), name, "", &found);
-  std::erase_if(found, [](const Meant& meant) { return meant.path.starts_with("data.val."); });
-  if (found.empty()) return "";
-  const auto first =
-      std::min_element(found.begin(), found.end(),
-                       [](const Meant& a, const Meant& b) { return a.Rank() < b.Rank(); });
-  const auto same = std::count_if(found.begin(), found.end(), [&](const Meant& meant) {
-    return meant.Rank() == first->Rank() && meant.path != first->path;
-  });
-  return same > 0 ? "" : first->path;
-}
 
 class Loader {
  public:
@@ -99,11 +23,6 @@ class Loader {
 
   void Run(Value root) {
     if (const Value* vars = root.Get("vars")) vars_ = EvaluateVars(*vars, &diagnostics_);
-    names_.lookup = [this](std::string_view name) -> std::optional<Constant> {
-      const auto found = vars_.find(std::string(name));
-      return found == vars_.end() ? std::nullopt : std::optional(found->second);
-    };
-    names_.known = [this] { return KeysOf(vars_); };
     for (Member& member : root.members) {
       if (member.key != "net" && member.key != "blocks" && member.key != "vars")
         ExpandAll(&member.value);
@@ -288,199 +207,12 @@ class Loader {
                            : format("it is valid only for {}", join(key.info.only_for, ", ")));
   }
 
-  std::string Suggest(const std::vector<Key>& keys, const std::string& written,
-                      const std::string& path) const {
-    if (const size_t equals = written.find('='); equals != std::string::npos) {
-      const std::string key = written.substr(0, written.find_last_not_of(' ', equals - 1) + 1);
-      return format("did you mean '{}:{}'? a key ends in ':'", key, written.substr(equals + 1));
-    }
-    const std::string word = WithoutOrnament(written);
-    std::vector<std::string> names;
-    for (const Key& key : keys) {
-      if (IsAlso(key.info, word))
-        return format("did you mean '{}'? {}", key.info.name, key.Describe());
-      names.push_back(key.info.name);
-    }
-    if (const std::string advice = AdviceForOtherTools(word); !advice.empty()) return advice;
-    const std::string elsewhere = FindElsewhere(word);
-    const bool at_top = elsewhere.find('.') == std::string::npos && !path.empty();
-    if (!elsewhere.empty())
-      return format("did you mean '{}'{}?", elsewhere, at_top ? ", at the top level" : "");
-    const std::string nearest = Nearest(word, names);
-    for (const Key& key : keys) {
-      if (key.info.name == nearest) return format("did you mean '{}'? {}", nearest, key.Describe());
-    }
-    return (path.empty() ? "" : path + " ") + KeyList(keys);
-  }
-
-  static std::string KeyList(const std::vector<Key>& keys) {
-    std::vector<std::string> names;
-    for (const Key& key : keys) {
-      if (std::find(names.begin(), names.end(), key.info.name) == names.end())
-        names.push_back(key.info.name);
-    }
-    return format("keys: {}", join(names, ", "));
-  }
-
   Diagnostics& diagnostics_;
   LoadedConfig& loaded_;
   std::map<std::string, Constant> vars_;
-  Names names_;
+  const Names names_ = NamesOf(vars_);
   std::vector<Place> broken_;  // values whose expression failed
 };
-
-std::unique_ptr<Metric> MetricOf(const Named& metric) {
-  return Metric::Create(metric.name, ParamsOfMetric(metric.params));
-}
-
-// "top_5_accuracy" of {top_k: 5}.
-std::string NameInReports(const Named& metric) {
-  return MetricOf(metric)->name();
-}
-
-// If several metrics are of the same kind, each is called OUTPUT_KIND; the outputs are known once
-// the net is built.
-bool IsCalled(const std::string& name, const std::string& kind) {
-  return name == kind || name.ends_with("_" + kind);
-}
-
-// Without a source, validation data is a part of the training set, or one of its folds.
-void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  const SourceConfig& val = loaded.config.data.val;
-  if (!val.place || !val.source.empty() || diagnostics->num_errors() > 0) return;
-  if (val.holdout == 0 && val.folds == 0) {
-    diagnostics->Error(val.place, "data.val needs the key 'source', 'split' or 'folds'",
-                       "split: 0.1 holds out a tenth of the training set, folds: 5 a fifth");
-  } else if (val.holdout > 0 && val.folds > 0) {
-    diagnostics->Error(loaded.PlaceOf("data.val.folds"),
-                       "data.val.split and data.val.folds exclude each other", "keep one of them");
-  } else if (val.folds == 0 && val.fold > 0) {
-    diagnostics->Error(loaded.PlaceOf("data.val.fold"),
-                       format("data.val.fold = {} needs data.val.folds", val.fold),
-                       "set data.val.folds to the number of folds");
-  } else if (val.folds == 1 || (val.folds > 0 && val.fold >= val.folds)) {
-    diagnostics->Error(loaded.PlaceOf(val.folds == 1 ? "data.val.folds" : "data.val.fold"),
-                       val.folds == 1 ? "data.val.folds = 1 leaves nothing to train on"
-                                      : format("data.val.fold = {} is out of range for {} folds",
-                                               val.fold, val.folds),
-                       val.folds == 1 ? "use 5 or 10, for example" : "folds count from 0");
-  }
-}
-
-void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  const TrainConfig& train = loaded.config.train;
-  const bool plain = train.lr_schedule.name == "constant" && train.lr_schedule.params.empty();
-  if (plain || diagnostics->num_errors() > 0 ||
-      Optimizer::Create(train.optimizer.name, train.optimizer.params)->takes_schedule())
-    return;
-  diagnostics->Error(train.lr_schedule.place,
-                     format("optimizer {} requires a constant learning rate", train.optimizer.name),
-                     "remove train.lr_schedule");
-}
-
-// Accuracy is undefined for an example with several classes or none.
-void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  if (loaded.config.data.train.label_delim.empty()) return;
-  for (const Named& metric : *loaded.config.train.metrics) {
-    const bool one_class = metric.name == "accuracy" || metric.name == "top_k" ||
-                           metric.name == "f1" || metric.name == "cross_entropy" ||
-                           metric.name == "perplexity";
-    const bool other_label = std::any_of(metric.params.begin(), metric.params.end(),
-                                         [](const auto& p) { return p.first == "label"; });
-    if (!one_class || other_label) continue;
-    diagnostics->Error(
-        metric.place ? metric.place : loaded.PlaceOf("data.train.label_delim"),
-        format("metric {} requires exactly one class per example; label_delim allows any number",
-               metric.name),
-        "train.metrics: [multilabel_accuracy, multilabel_f1, auc] are for multi-label data");
-  }
-}
-
-// Checks each transform separately, so that errors are reported at its line.
-void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnostics) {
-  for (const Named& transform : transforms) {
-    const bool last = &transform == &transforms.back();
-    if (transform.name ==
-        "normalize") {  // its values are per channel, and the channels are not known here
-      if (!last)
-        diagnostics->Error(transform.place, "normalize is not the last of the transforms",
-                           "move it to the end");
-      continue;
-    }
-    try {
-      const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}},
-                                3);
-    } catch (const Error& error) {
-      diagnostics->Error(transform.place, error.what());
-      continue;
-    }
-    for (const auto& [key, text] : transform.params) {
-      const std::optional<double> angle =
-          key == "degrees" ? Value::Scalar(text).AsNumber() : std::nullopt;
-      if (!angle || *angle == 0 || std::abs(*angle) >= 1) continue;
-      diagnostics->Warning(transform.place,
-                           format("{}: {} is less than a degree", transform.name, text),
-                           format("angles are in degrees; {} of a full turn, as in Keras, is {}",
-                                  text, 360 * *angle));
-    }
-  }
-}
-
-// early_stop.target must be reachable by its metric.
-void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  const TrainConfig& train = loaded.config.train;
-  const std::optional<double>& target = train.early_stop.target;
-  const std::string best = !train.best.metric.empty() ? train.best.metric[0]
-                           : train.metrics->empty()   ? "loss"
-                                                      : NameInReports(train.metrics->front());
-  if (!target || *target <= 1 || best == "loss") return;
-  for (const Named& metric : *train.metrics) {
-    const std::unique_ptr<Metric> measured = MetricOf(metric);
-    if (!measured->higher_is_better() || !IsCalled(best, measured->name())) continue;
-    diagnostics->Error(loaded.PlaceOf("train.early_stop.target"),
-                       format("train.early_stop.target = {}: {} is at most 1", *target, best),
-                       format("{} % is {}", *target, *target / 100));
-  }
-}
-
-// Without training steps, the model must come from a file.
-void CheckEpochs(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  const TrainConfig& train = loaded.config.train;
-  if (train.epochs > 0 || !train.weights.file.empty()) return;
-  diagnostics->Error(loaded.PlaceOf("train.epochs"),
-                     "train.epochs = 0 trains nothing, and train.weights names no model to save",
-                     "set train.weights.file, or at least one epoch");
-}
-
-// Constraints between keys, which the table cannot express.
-void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  const auto place_of = [&](std::string_view path) { return loaded.PlaceOf(path); };
-  auto not_both = [&](const std::string& a, const std::string& b) {
-    if (place_of(a) && place_of(b))
-      diagnostics->Error(std::max(place_of(a), place_of(b)),
-                         format("{} and {} exclude each other", a, b), "keep one of them");
-  };
-  not_both("train.clip.value", "train.clip.norm");
-  const TrainConfig& train = loaded.config.train;
-  CheckValidation(loaded, diagnostics);
-  CheckOptimizer(loaded, diagnostics);
-  if (diagnostics->num_errors() > 0) return;
-  auto not_zero = [&](const std::string& key, std::optional<double> bound) {
-    if (bound == 0)
-      diagnostics->Error(place_of(key), format("{} = 0 removes the whole gradient", key),
-                         "remove the key to disable clipping");
-  };
-  not_zero("train.clip.value", train.clip.value);
-  not_zero("train.clip.norm", train.clip.norm);
-  CheckTransforms(loaded.config.data.train.transforms, diagnostics);
-  CheckTransforms(loaded.config.data.val.transforms, diagnostics);
-  CheckEpochs(loaded, diagnostics);
-  if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
-    diagnostics->Error(place_of("train.early_stop.min_delta"),
-                       "train.early_stop.min_delta needs train.early_stop.patience",
-                       "patience: 5 stops the run after five epochs without improvement");
-  }
-}
 
 // The default name of a configuration; config.yaml of a run, which has the same name in every run,
 // keeps its own.
@@ -496,22 +228,6 @@ Place LoadedConfig::PlaceOf(std::string_view path) const {
   const auto found = std::find_if(origins.begin(), origins.end(),
                                   [&](const KeyOrigin& o) { return o.path == path; });
   return found == origins.end() ? Place{} : found->place;
-}
-
-void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  if (diagnostics->num_errors() > 0) return;
-  const TrainConfig& train = loaded.config.train;
-  CheckLabelSets(loaded, diagnostics);
-  CheckTarget(loaded, diagnostics);
-  std::vector<std::string> names;
-  for (const Named& metric : *train.metrics) names.push_back(NameInReports(metric));
-  for (const std::string& best : train.best.metric) {
-    const auto is_best = [&best](const std::string& name) { return IsCalled(best, name); };
-    if (best == "loss" || std::any_of(names.begin(), names.end(), is_best)) continue;
-    diagnostics->Error(loaded.PlaceOf("train.best.metric"),
-                       format("train.best.metric: '{}' is not measured", best),
-                       format("train.metrics contains {}", join(names, ", ")));
-  }
 }
 
 const char* WhyNoRunName(std::string_view name) {
@@ -543,71 +259,6 @@ std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& s
   for (const KeyOrigin& origin : origins)
     text += format("{:<{}}  {}\n", origin.path, width, sources.Origin(origin.place));
   return text;
-}
-
-Constant ToConstant(const Value& scalar) {
-  if (const std::optional<bool> truth = scalar.AsBool()) return *truth;
-  if (const std::optional<double> number = scalar.AsNumber()) {
-    const bool whole =
-        scalar.text.find_first_of(".eEinf") == std::string::npos && scalar.AsInteger();
-    return whole ? Constant(*scalar.AsInteger()) : Constant(*number);
-  }
-  return scalar.text;
-}
-
-bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics,
-              const std::vector<std::string>& notes) {
-  try {
-    *scalar = Expand(*scalar, names);
-    return true;
-  } catch (const ExpressionError& error) {
-    Place place = scalar->place;
-    // The text of a quoted scalar begins after its quote.
-    const std::string_view line =
-        place ? diagnostics->sources().Line(place.file, place.line) : std::string_view();
-    const size_t found = line.find(scalar->text.substr(0, scalar->text.find('\n')),
-                                   static_cast<size_t>(std::max(0, place.column - 1)));
-    if (found != std::string_view::npos) {
-      place.column = static_cast<int>(found + error.offset) + 1;
-      place.length = static_cast<int>(error.length);
-    }
-    diagnostics->Error(place, error.message, error.help, notes);
-    return false;
-  }
-}
-
-std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* diagnostics) {
-  std::map<std::string, Constant> values;
-  if (vars.is_null()) return values;
-  if (!vars.is_map()) {
-    diagnostics->Error(vars.place,
-                       format("vars: expected a map of named values, got {}", vars.Describe()));
-    return values;
-  }
-  Names names;
-  names.lookup = [&](std::string_view name) -> std::optional<Constant> {
-    const auto found = values.find(std::string(name));
-    return found == values.end() ? std::nullopt : std::optional(found->second);
-  };
-  names.known = [&values] { return KeysOf(values); };
-  for (const Member& member : vars.members) {
-    if (member.value.is_null()) continue;  // removes the variable of an included file
-    Value value = member.value;
-    if (IsEnvironmentReference(member.key)) {
-      diagnostics->Error(
-          member.place,
-          format("vars: a name in capitals, '{}', is an environment variable", member.key),
-          "use lower case");
-    } else if (!value.is_scalar()) {
-      diagnostics->Error(value.place ? value.place : member.place,
-                         format("vars.{}: expected a number, a text or a truth value, got {}",
-                                member.key, value.Describe()));
-    } else if (!ExpandAt(&value, names, diagnostics)) {
-      value = Value::Scalar("0");
-    }
-    values[member.key] = ToConstant(value);
-  }
-  return values;
 }
 
 }  // namespace mxtrain::config

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From a request to a checked Config.
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
 #include "app/config/document.h"
-#include "app/config/expression.h"
 
 namespace mxtrain::config {
 
@@ -24,8 +22,9 @@ const char* WhyNoRunName(std::string_view name);
 
 struct LoadedConfig {
   Config config;
-  Value resolved;  // every key with its value; paths absolute, expressions of the net kept: ToYaml
-                   // gives the run's config.yaml
+  // Every key with its value; paths absolute, expressions of the net kept: ToYaml gives the run's
+  // config.yaml.
+  Value resolved;
   std::vector<KeyOrigin> origins;
   Place PlaceOf(std::string_view path) const;  // no place for a default
 };
@@ -34,21 +33,7 @@ struct LoadedConfig {
 // none. The net itself is checked by BuildNet (net.h), so that a caller can report both at once.
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics);
 
-// Checks the keys that depend on train.metrics: `best`, early_stop.target, label_delim. LoadConfig
-// calls it if the metrics are given; code that chooses default metrics for a net calls it
-// afterwards.
-void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics);
-
 // The text of origin.txt: "train.epochs  default", a line each.
 std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& sources);
-
-// The values of `vars`, in order; each may use those above it; null removes a variable of an
-// included file. Errors go to `diagnostics`.
-std::map<std::string, Constant> EvaluateVars(const Value& vars, Diagnostics* diagnostics);
-// A scalar as a constant of an expression.
-Constant ToConstant(const Value& scalar);
-// Expand (expression.h) that reports errors at the scalar's place. False after an error.
-bool ExpandAt(Value* scalar, const Names& names, Diagnostics* diagnostics,
-              const std::vector<std::string>& notes = {});
 
 }  // namespace mxtrain::config

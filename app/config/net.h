@@ -4,7 +4,7 @@
 //
 //   layers:                                     each takes the previous one, unless it has `inputs`
 //     - Flatten                                 an operator of the registry
-//     - FullyConnected: {num_hidden: 10, name: fc, inputs: a.output, weight: w, when: ${deep},
+//     - FullyConnected: {num_hidden: 10, name: fc, inputs: a.output, weight: w, when: "${deep}",
 //                        attrs: {lr_mult: 0}}
 //     - Variable: {name: w, shape: [10, 4], init: {normal: 0.01}, lr_mult: 2}
 //                                               a parameter that any argument may refer to

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <set>
 #include <utility>
 
+#include "app/config/net_checks.h"
 #include "app/config/net_layers.h"
 #include "mxtrain/base/suggest.h"
 
@@ -18,20 +18,6 @@ struct Origin {
   Entry::Kind kind = Entry::Kind::kBroken;
   int index = -1, output = 0;
 };
-
-bool IsLabel(const OperatorProperty& op, int argument, const std::string& name) {
-  return !op.HasGradient(argument) && (name == "label" || name.ends_with("_label"));
-}
-
-// Arguments that become parameters of the layer if not given. All other inputs of an operator must
-// be named.
-bool MayBeMade(const OperatorProperty& op, int argument, const std::string& name) {
-  static const std::set<std::string, std::less<>> kParameters = {
-      "weight", "bias", "gamma", "beta", "parameters", "state", "state_cell"};
-  const size_t underscore = name.rfind('_');
-  const std::string last = underscore == std::string::npos ? name : name.substr(underscore + 1);
-  return kParameters.contains(name) || kParameters.contains(last) || IsLabel(op, argument, name);
-}
 
 class Builder {
  public:
@@ -196,8 +182,8 @@ class Builder {
   int IndexOf(MadeParameter* made, const std::string& name) {
     if (made->index < 0) {
       made->index = static_cast<int>(variables_.size());
-      const Symbol layer[] = {symbols_[static_cast<size_t>(
-          made->layer)]};  // a group owns a temporary layout of the net
+      // A group owns a temporary layout of the net.
+      const Symbol layer[] = {symbols_[static_cast<size_t>(made->layer)]};
       variables_.push_back(Symbol::Group(layer).GetInternals()[name]);
     }
     return made->index;
@@ -262,15 +248,15 @@ class Builder {
       kwargs->emplace_back(num_args_key, std::to_string(std::max<size_t>(1, inputs.size())));
     }
     const std::shared_ptr<const OperatorProperty> op =
-        kwargs ? MakeProperty(At(i), *kwargs) : nullptr;
+        kwargs ? MakeProperty(At(i), *kwargs, registry_, &diagnostics_) : nullptr;
     if (!op) {
-      ReportStrangers(At(i), fields);
+      ReportStrangers(At(i), fields, &diagnostics_);
       return false;
     }
     properties_[static_cast<size_t>(i)] = op;
     std::map<std::string, Symbol> named;
     good = ReadNamed(i, *op, fields, &named) && good;
-    return good && CheckInputs(At(i), *op, inputs.size(), named) &&
+    return good && CheckInputs(At(i), *op, inputs.size(), named, &diagnostics_) &&
            CheckLosses(At(i), *op, inputs) && Compose(i, *op, *kwargs, inputs, &named);
   }
 
@@ -314,39 +300,6 @@ class Builder {
       return registry_.Create(layer.op, kwargs)->ListArguments().empty();
     } catch (const Error&) {
       return false;
-    }
-  }
-
-  std::shared_ptr<const OperatorProperty> MakeProperty(const Layer& layer, const Kwargs& kwargs) {
-    try {
-      return registry_.Create(layer.op, kwargs);
-    } catch (const Error& error) {
-      // "OP: KEY = 'TEXT': ..." is about one parameter.
-      const std::string what = error.what();
-      for (const Member& m : layer.params) {
-        const size_t at = what.find(": " + m.key + " = '");
-        if (at == std::string::npos) continue;
-        const size_t rest = what.find("': ", at);
-        diagnostics_.Error(m.value.place,
-                           format("{}.{}: {}", layer.written, m.key,
-                                  rest == std::string::npos ? what : what.substr(rest + 3)),
-                           "", layer.notes);
-        return nullptr;
-      }
-      diagnostics_.Error(layer.place, what, "", layer.notes);
-      return nullptr;
-    }
-  }
-
-  // Reports keys that are neither parameters nor arguments, for a layer whose parameters are
-  // already invalid.
-  void ReportStrangers(const Layer& layer, const std::vector<FieldInfo>& fields) {
-    static const std::set<std::string, std::less<>> kCommon = {"data", "weight", "bias", "gamma",
-                                                               "beta", "label",  "lhs",  "rhs"};
-    for (size_t k = 0; k < layer.named.size(); ++k) {
-      const std::string& key = layer.named[k].first;
-      if (!kCommon.contains(key))
-        ReportUnknownParam(layer, key, layer.named_keys[k], fields, {}, &diagnostics_);
     }
   }
 
@@ -407,41 +360,6 @@ class Builder {
     return labels_.emplace(name, Symbol::Variable(name)).first->second;
   }
 
-  bool CheckInputs(const Layer& layer, const OperatorProperty& op, size_t count,
-                   const std::map<std::string, Symbol>& named) {
-    const std::vector<std::string> arguments = op.ListArguments();
-    const Place place =
-        layer.inputs.empty() || !layer.inputs[0].named ? layer.place : layer.inputs[0].named->place;
-    if (count > arguments.size()) {
-      diagnostics_.Error(
-          place,
-          format("{} takes {} input{} ({}), but {} are given", layer.written, arguments.size(),
-                 arguments.size() == 1 ? "" : "s", join(arguments, ", "), count),
-          "", layer.notes);
-      return false;
-    }
-    for (size_t k = 0; k < arguments.size(); ++k) {
-      if (k < count && named.contains(arguments[k])) {
-        diagnostics_.Error(place,
-                           format("{}: '{}' is given twice, by `inputs` and by its name",
-                                  layer.written, arguments[k]),
-                           "keep one of the two", layer.notes);
-        return false;
-      }
-      if (k < count || named.contains(arguments[k]) ||
-          MayBeMade(op, static_cast<int>(k), arguments[k]))
-        continue;
-      diagnostics_.Error(
-          place,
-          format("{} needs {} inputs ({}), but {} given", layer.written, arguments.size(),
-                 join(arguments, ", "), count == 1 ? "1 is" : format("{} are", count)),
-          format("specify '{}' with inputs: [...] or {}: NAME", arguments[k], arguments[k]),
-          layer.notes);
-      return false;
-    }
-    return true;
-  }
-
   // A loss after a loss: Keras has a separate softmax layer, here SoftmaxOutput includes it.
   bool CheckLosses(const Layer& layer, const OperatorProperty& op,
                    const std::vector<Symbol>& inputs) {
@@ -461,11 +379,6 @@ class Builder {
     }
     return true;
   }
-  // Has a label and takes no head gradient.
-  bool IsLoss(const OperatorProperty& op) const {
-    const std::vector<std::string> arguments = op.ListArguments();
-    return !op.NeedsHeadGradient() && arguments.size() > 1 && IsLabel(op, 1, arguments[1]);
-  }
 
   bool Compose(int i, const OperatorProperty& op, const Kwargs& kwargs,
                const std::vector<Symbol>& inputs, std::map<std::string, Symbol>* named) {
@@ -480,7 +393,7 @@ class Builder {
                          layer.notes);
       return false;
     }
-    WarnOfOverlap(layer, kwargs);
+    WarnOfOverlap(layer, kwargs, &diagnostics_);
     for (size_t k = inputs.size(); k < arguments.size(); ++k) {
       if (named->contains(arguments[k])) continue;
       const std::string name = layer.name + "_" + arguments[k];
@@ -491,25 +404,6 @@ class Builder {
       }
     }
     return true;
-  }
-
-  // Keras and PyTorch default the stride to the kernel size; here it is 1, as in MXNet.
-  void WarnOfOverlap(const Layer& layer, const Kwargs& kwargs) {
-    if (layer.op != "Pooling") return;
-    const auto value = [&kwargs](std::string_view key) -> std::string {
-      const auto found = std::find_if(kwargs.begin(), kwargs.end(),
-                                      [key](const auto& item) { return item.first == key; });
-      return found == kwargs.end() ? "" : found->second;
-    };
-    const std::string kernel = value("kernel"), global = value("global_pool");
-    const bool one = kernel.find_first_not_of("1(), ") == std::string::npos;
-    if (one || !value("stride").empty() || global == "true" || global == "True" || global == "1")
-      return;
-    diagnostics_.Warning(
-        layer.place,
-        format("'{}' has a window of {} and no stride, so the stride is 1", layer.name, kernel),
-        format("write stride: {}, the default of Keras and PyTorch, or stride: 1", kernel),
-        layer.notes);
   }
 
   // --- heads ---
@@ -554,8 +448,8 @@ class Builder {
   WrittenNet net_;
   const OperatorRegistry& registry_;
   Diagnostics& diagnostics_;
-  std::vector<Symbol> inputs_,
-      variables_;  // variables_: declared ones, then parameters of layers that other layers read
+  std::vector<Symbol> inputs_;
+  std::vector<Symbol> variables_;  // declared ones, then parameters that other layers read
   std::map<std::string, MadeParameter> made_;  // by name: "fc1_weight"
   std::map<std::string, Symbol> labels_;
   std::vector<std::string> label_names_;

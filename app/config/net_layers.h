@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The expanded net: blocks and repeats expanded, expressions evaluated, names assigned. Made by
-// net_expand.cc; net_build.cc turns it into a Symbol.
+// net_expand.cc; net_build.cc turns it into a Symbol, layer by layer.
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,9 +26,13 @@ struct Entry {
   enum class Kind { kNone, kBroken, kInput, kVariable, kLayer, kOutside, kBlock };
   Kind kind = Kind::kNone;
   int index = -1;  // kInput, kVariable, kLayer; kBlock: the scope inside
-  std::vector<Reference> outside =
-      {};  // kOutside: a block's input, by its name in the scope around it
+  // kOutside: a block's input, by its name in the scope around it.
+  std::vector<Reference> outside = {};
 };
+// Of something whose error has been reported.
+inline Entry BrokenEntry() {
+  return {Entry::Kind::kBroken, -1, {}};
+}
 
 struct Scope {
   int parent = -1;
@@ -35,9 +40,9 @@ struct Scope {
   std::map<std::string, Entry, std::less<>> names;
   std::map<std::string, Place, std::less<>> places;
   std::map<std::string, Constant> constants;
-  std::vector<Reference>
-      outputs;  // of a block, by the names inside; empty: the output of its last layer
-  Entry last;   // the output of the last layer
+  // Of a block, by the names inside; empty: the output of its last layer.
+  std::vector<Reference> outputs;
+  Entry last;  // the output of the last layer
 };
 
 struct LayerInput {
@@ -55,8 +60,8 @@ struct Layer {
   int scope = 0;
   std::vector<LayerInput> inputs;
   std::vector<Member> params;  // expanded
-  std::vector<std::pair<std::string, Reference>>
-      named;                      // argument -> its source; the place is that of the value
+  // Argument -> its source; the place is that of the value.
+  std::vector<std::pair<std::string, Reference>> named;
   std::vector<Place> named_keys;  // of the keys of `named`
   std::vector<bool> named_texts;  // whether the value could be a name
   Attrs attrs;
@@ -94,6 +99,11 @@ std::vector<std::string> KnownNames(const WrittenNet& net, int scope);
 std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo>& fields,
                                  const std::string& num_args_key, int rank,
                                  Diagnostics* diagnostics);
+// The operator with these parameters; null after an error, reported at the parameter that it is
+// about.
+std::shared_ptr<const OperatorProperty> MakeProperty(const Layer& layer, const Kwargs& kwargs,
+                                                     const OperatorRegistry& registry,
+                                                     Diagnostics* diagnostics);
 // Reports a key that is neither a parameter nor an argument.
 void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place,
                         const std::vector<FieldInfo>& fields,

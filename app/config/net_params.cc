@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From YAML values to the text of an operator's parameters.
+// From YAML values to an operator with its parameters.
 #include <algorithm>
 
 #include "app/config/net_layers.h"
@@ -103,6 +103,29 @@ std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo
     good = false;
   }
   return good ? std::optional(kwargs) : std::nullopt;
+}
+
+std::shared_ptr<const OperatorProperty> MakeProperty(const Layer& layer, const Kwargs& kwargs,
+                                                     const OperatorRegistry& registry,
+                                                     Diagnostics* diagnostics) {
+  try {
+    return registry.Create(layer.op, kwargs);
+  } catch (const Error& error) {
+    // "OP: KEY = 'TEXT': ..." is about one parameter.
+    const std::string what = error.what();
+    for (const Member& m : layer.params) {
+      const size_t at = what.find(": " + m.key + " = '");
+      if (at == std::string::npos) continue;
+      const size_t rest = what.find("': ", at);
+      diagnostics->Error(m.value.place,
+                         format("{}.{}: {}", layer.written, m.key,
+                                rest == std::string::npos ? what : what.substr(rest + 3)),
+                         "", layer.notes);
+      return nullptr;
+    }
+    diagnostics->Error(layer.place, what, "", layer.notes);
+    return nullptr;
+  }
 }
 
 void ReportUnknownParam(const Layer& layer, const std::string& key, const Place& place,

@@ -2,20 +2,12 @@
 #include "app/config/other_tools.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
+#include "mxtrain/base/text.h"
+
 namespace mxtrain::config {
-namespace {
-
-std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
-}  // namespace
 
 std::string OperatorOfOtherTools(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> names = {

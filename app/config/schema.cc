@@ -17,13 +17,37 @@ void Collect(const std::vector<Key>& keys, const std::string& prefix, std::vecto
   }
 }
 
-Json TypeOfParam(const FieldInfo& field) {
+Json OfType(const std::string& type) {
+  return {{"type", type}};
+}
+Json OfTypes(const std::vector<std::string>& types) {
+  return {{"type", types}};
+}
+Json AnyOf(const Json& one, const Json& other) {
+  return {{"anyOf", Json::array({one, other})}};
+}
+
+// A value of this form, or what may replace any value: an expression, and null for none.
+Json ValueOf(Json form) {
+  const Json expression = {{"type", "string"}, {"pattern", "\\$\\{"}};
+  return {{"anyOf", Json::array({std::move(form), expression, OfType("null")})}};
+}
+
+// Every scalar is a text too: `name: 5`.
+Json Text() {
+  return OfTypes({"string", "number", "boolean"});
+}
+
+bool IsPlain(const std::string& type) {
+  return type == "integer" || type == "number" || type == "boolean";
+}
+
+Json FormOfParam(const FieldInfo& field) {
   const std::string& type = field.type;
-  if (type == "integer" || type == "number" || type == "boolean" || type == "string")
-    return {{"type", type}};
-  if (type == "tuple") return {{"type", Json::array({"integer", "array"})}};
-  if (type.starts_with("list")) return {{"type", Json::array({"number", "array", "string"})}};
-  if (type.find(" | ") == std::string::npos && field.choices.empty()) return {{"type", "string"}};
+  if (IsPlain(type)) return OfType(type);
+  if (type == "tuple") return OfTypes({"integer", "array"});
+  if (type.starts_with("list")) return OfTypes({"number", "array", "string"});
+  if (type.find(" | ") == std::string::npos && field.choices.empty()) return Text();
   Json choices = Json::array();
   for (size_t at = 0; at < type.size();) {
     const size_t end = std::min(type.find(" | ", at), type.size());
@@ -33,57 +57,70 @@ Json TypeOfParam(const FieldInfo& field) {
   return {{"enum", choices}};
 }
 
-// The ways to write a Named: its bare name, {name: X, ...} and {X: ...}.
-Json SchemaOfKinds(const std::vector<NamedKind>& kinds) {
-  Json any = Json::array();
+Json MapOf(const Json& properties) {
+  return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+}
+
+// The ways to write a Named: its bare name, {name: X, ...} and {X: ...}; with `nameless` also its
+// parameters alone, for the default or the kind of an included file.
+Json SchemaOfKinds(const std::vector<NamedKind>& kinds, bool nameless) {
+  Json any = Json::array(), of_all = Json::object();
   for (const NamedKind& kind : kinds) {
     Json properties = Json::object();
     for (const FieldInfo& param : kind.params) {
-      properties[param.name] = TypeOfParam(param);
-      properties[param.name]["description"] = param.help;
+      Json value = ValueOf(FormOfParam(param));
+      Json& shared = of_all[param.name];
+      shared = shared.is_null() || shared == value ? value : Json::object();
+      value["description"] = param.help;
+      properties[param.name] = std::move(value);
     }
     any.push_back({{"const", kind.name}, {"description", kind.help}});
     Json named = properties;
     named["name"] = {{"const", kind.name}};
-    any.push_back({{"type", "object"},
-                   {"required", Json::array({"name"})},
-                   {"properties", named},
-                   {"additionalProperties", false}});
-    Json by_key = {{"type", Json::array({"object", "number", "string", "array", "null"})},
-                   {"properties", properties}};
-    any.push_back({{"type", "object"},
-                   {"required", Json::array({kind.name})},
-                   {"properties", {{kind.name, by_key}}},
-                   {"additionalProperties", false}});
+    any.push_back(MapOf(named));
+    any.back()["required"] = Json::array({"name"});
+    const Json first = kind.params.empty() ? OfType("null") : ValueOf(FormOfParam(kind.params[0]));
+    Json by_name = Json::object();
+    by_name[kind.name] = AnyOf(first, MapOf(properties));
+    any.push_back(MapOf(by_name));
+    any.back()["required"] = Json::array({kind.name});
   }
+  if (nameless) any.push_back(MapOf(of_all));
   return {{"anyOf", any}};
+}
+
+// Empty: any value.
+Json FormOfLeaf(const Key& key) {
+  const KeyInfo& info = key.info;
+  if (!key.kinds.empty()) {
+    const bool list = info.type == "list", map = info.type == "map of kinds";
+    Json kinds = SchemaOfKinds(key.kinds, !list && !map);
+    if (list) return AnyOf({{"type", "array"}, {"items", kinds}}, kinds);
+    if (map) return {{"type", "object"}, {"additionalProperties", ValueOf(std::move(kinds))}};
+    return kinds;
+  }
+  if (!info.choices.empty()) {
+    Json choices = info.choices;
+    if (!info.required && info.default_text.empty()) choices.push_back("");
+    return {{"enum", std::move(choices)}};
+  }
+  if (IsPlain(info.type)) {
+    const Json plain = OfType(info.type), word = {{"const", info.word}};
+    return info.word.empty() ? plain : AnyOf(plain, word);
+  }
+  if (info.type == "string" || info.type == "path") return Text();
+  if (info.type == "list of paths") return OfTypes({"string", "array"});
+  if (info.type == "interval" || info.type == "duration") return OfTypes({"string", "integer"});
+  if (info.type == "bytes") return OfTypes({"string", "number"});
+  if (info.type == "auto, list or map of numbers") return OfTypes({"string", "array", "object"});
+  if (info.type == "map of columns" || info.type == "map of numbers") return OfType("object");
+  return Json::object();
 }
 
 Json SchemaOfLeaf(const Key& key) {
   const KeyInfo& info = key.info;
-  Json leaf = Json::object();
-  if (!key.kinds.empty()) {
-    leaf = SchemaOfKinds(key.kinds);
-    if (info.type == "list") leaf = {{"type", "array"}, {"items", leaf}};
-    if (info.type == "map of kinds") leaf = {{"type", "object"}, {"additionalProperties", leaf}};
-  } else if (!info.choices.empty()) {
-    leaf["enum"] = info.choices;
-  } else if (info.type == "integer" || info.type == "number" || info.type == "boolean") {
-    // An expression may replace any value.
-    leaf["anyOf"] =
-        Json::array({Json{{"type", info.type}}, Json{{"type", "string"}, {"pattern", "\\$\\{"}}});
-    if (!info.word.empty()) leaf["anyOf"].push_back({{"const", info.word}});
-  } else if (info.type == "string" || info.type == "path") {
-    leaf["type"] = "string";
-  } else if (info.type == "interval") {
-    leaf["type"] = Json::array({"string", "integer"});
-  } else if (info.type == "duration") {
-    leaf["type"] = "string";
-  } else if (info.type == "auto, list or map of numbers") {
-    leaf["type"] = Json::array({"string", "array", "object"});
-  } else if (info.type == "map of columns" || info.type == "map of numbers") {
-    leaf["type"] = "object";
-  }
+  Json leaf = FormOfLeaf(key);
+  if (!leaf.empty()) leaf = ValueOf(std::move(leaf));
   leaf["description"] = info.help + (info.range.empty() ? "" : " (" + info.range + ")");
   if (!info.default_text.empty() && key.kinds.empty()) {
     const Value text = Value::Scalar(info.default_text);
@@ -95,22 +132,20 @@ Json SchemaOfLeaf(const Key& key) {
   return leaf;
 }
 
+// No key is required: a missing one may come from an included file, a later file or the command
+// line.
 Json SchemaOfSection(const std::vector<Key>& keys, const std::string& selector) {
-  Json properties = Json::object(), required = Json::array();
+  Json properties = Json::object();
   for (const Key& key : keys) {
     Json entry =
         key.is_section() ? SchemaOfSection(key.keys, key.info.selector) : SchemaOfLeaf(key);
     if (key.is_section()) entry["description"] = key.info.help;
     Json& property = properties[key.info.name];
-    property = property.is_null()
-                   ? std::move(entry)
-                   : Json{{"anyOf", Json::array({std::move(property), std::move(entry)})}};
-    if (key.info.required && key.info.only_for.empty()) required.push_back(key.info.name);
+    property = property.is_null() ? entry : AnyOf(property, entry);
   }
-  Json section = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
-  if (!required.empty()) section["required"] = required;
-  if (selector.empty()) return section;
-  return {{"anyOf", Json::array({section, properties[selector]})}};
+  Json section = MapOf(properties);
+  section["type"] = Json::array({"object", "null"});
+  return selector.empty() ? section : AnyOf(section, properties[selector]);
 }
 
 }  // namespace
@@ -139,12 +174,9 @@ std::vector<KeyInfo> DescribeKeys() {
 }
 
 std::string JsonSchema() {
-  Json schema = SchemaOfSection(Schema(), "");
-  // Missing keys may come from another file or the command line.
-  schema.erase("required");
   Json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                {"title", "mxtrain configuration"}};
-  root.update(schema);
+  root.update(SchemaOfSection(Schema(), ""));
   return root.dump(2);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 // The table of all keys: path, type, default, range, help, and names in other tools. Loading, error
 // messages, origins, the resolved configuration and the JSON schema are derived from it. The
-// entries are in schema_table.cc.
+// entries are in schema_table.cc and schema_kinds.cc.
 #include <functional>
 #include <limits>
 #include <optional>
@@ -35,10 +35,12 @@ struct NamedKind {
   std::string name, help;
   std::vector<FieldInfo> params = {};  // the first may be written as the value itself: resize: 144
   std::vector<std::string> also = {};  // names in other tools
-  std::vector<std::pair<std::string, std::string>> params_also =
-      {};  // {"gamma", "factor"}: names of parameters in other tools
-  std::function<void(const Kwargs&)> check =
-      {};  // throws kConfig as the factory would; empty: all parameters are valid
+  // {"gamma", "factor"}: names of parameters in other tools.
+  std::vector<std::pair<std::string, std::string>> params_also = {};
+  // Throws kConfig as the factory would; empty: all parameters are valid.
+  std::function<void(const Kwargs&)> check = {};
+  // Replaces a word by the numbers that it stands for; empty: parameters stay as written.
+  std::function<Kwargs(Kwargs)> resolve = {};
 };
 
 // Context of a value reader.
@@ -48,6 +50,10 @@ struct ReadContext {
   const KeyInfo* info = nullptr;
   std::span<const NamedKind> kinds = {};  // of a Named
 };
+
+// Reports "KEY: expected WHAT, got VALUE" and returns false. No `help`: a hint from the key's.
+bool Expected(const char* what, const Value& value, const ReadContext& context,
+              std::string help = "");
 
 // Each reads a value into a member; returns false after reporting an error.
 bool Read(const Value& value, const ReadContext& context, bool* out);
@@ -69,9 +75,10 @@ bool Read(const Value& value, const ReadContext& context, std::vector<Column>* o
 // A value as the text that a Parameter struct reads (base/params.h), by FieldInfo::type; nothing if
 // it has the wrong type.
 std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field);
-std::string PhraseOfField(const FieldInfo& field);  // "an integer", "max | avg | sum"
-std::string DescribeField(
-    const FieldInfo& field);  // "(required, integer: number of output channels)"
+// "an integer", "max | avg | sum".
+std::string PhraseOfField(const FieldInfo& field);
+// "(required, integer: number of output channels)".
+std::string DescribeField(const FieldInfo& field);
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out);
 template <typename T>
 bool Read(const Value& value, const ReadContext& context, std::optional<T>* out) {
@@ -274,7 +281,7 @@ class Section {
     }
     // The text is a path, relative to the folder of the file that contains it.
     Row& IsPath() {
-      key_->info.type = "path";
+      key_->info.type = std::is_same_v<T, std::string> ? "path" : "list of paths";
       key_->read = [m = member_](void* owner, const Value& value, const ReadContext& context) {
         return ReadPaths(value, context, &(static_cast<Owner*>(owner)->*m));
       };
@@ -353,17 +360,11 @@ class Section {
   std::vector<Key> keys_;
 };
 
-// A metric's parameters for its factory: without `output` and `label`, which say what it is
-// measured on.
-Kwargs ParamsOfMetric(Kwargs params);
-
 // The table: the keys of Config.
 const std::vector<Key>& Schema();
 // The selector key of the section at this path ("train.weights": "file"); "" if there is no such
 // section or key.
 std::string ShortFormOf(std::string_view path);
-// Kinds that are also used outside the table: a Variable's init.
-std::span<const NamedKind> InitializerKinds();
 
 // Every leaf and section with its full path, in table order.
 std::vector<KeyInfo> DescribeKeys();

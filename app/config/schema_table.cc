@@ -1,94 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of configuration keys. A key is listed only if the program acts on it.
-#include <map>
-
 #include "app/config/schema.h"
-#include "mxtrain/initializer/initializer.h"
-#include "mxtrain/io/augmenter.h"
-#include "mxtrain/metric/metric.h"
-#include "mxtrain/optimizer/lr_schedule.h"
-#include "mxtrain/optimizer/optimizer.h"
+#include "app/config/schema_kinds.h"
 
 namespace mxtrain::config {
 namespace {
-
-FieldInfo Field(std::string name, std::string type, std::string default_text, std::string help,
-                bool required = false) {
-  FieldInfo field;
-  field.name = std::move(name);
-  field.type = std::move(type);
-  field.default_text = std::move(default_text);
-  field.help = std::move(help);
-  field.required = required;
-  return field;
-}
-
-std::vector<NamedKind> TransformKinds() {
-  static const std::map<std::string, std::vector<std::string>> kAlso = {
-      {"resize", {"Resize"}},
-      {"center_crop", {"CenterCrop"}},
-      {"random_crop", {"RandomCrop", "rand_crop"}},
-      {"random_resized_crop", {"RandomResizedCrop"}},
-      {"rotate", {"RandomRotation", "random_rotation", "rotation", "max_rotate_angle"}},
-      {"scale", {"RandomZoom", "random_zoom", "zoom", "random_scale", "max_random_scale"}},
-      {"aspect", {"max_aspect_ratio"}},
-      {"shear", {"max_shear_ratio"}},
-      {"brightness", {"RandomBrightness", "random_brightness"}},
-      {"contrast", {"RandomContrast", "random_contrast"}},
-      {"lighting", {"pca_noise"}},
-      {"random_erasing", {"RandomErasing", "cutout"}},
-      {"trivial_augment", {"TrivialAugmentWide", "TrivialAugment", "trivialaugment"}},
-      {"rand_augment", {"RandAugment", "randaugment", "auto_augment", "AutoAugment"}},
-      {"flip",
-       {"RandomHorizontalFlip", "RandomFlip", "random_flip", "horizontal_flip", "rand_mirror",
-        "mirror"}},
-      {"normalize", {"Normalize", "Normalization", "normalization"}}};
-  std::vector<NamedKind> kinds;
-  for (io::TransformInfo& info : io::ListTransforms()) {
-    NamedKind& kind =
-        kinds.emplace_back(NamedKind{info.name, info.help, std::move(info.parameters)});
-    if (const auto also = kAlso.find(kind.name); also != kAlso.end()) kind.also = also->second;
-  }
-  return kinds;
-}
-
-std::vector<NamedKind> MetricKinds() {
-  static const std::map<std::string, std::vector<std::string>> kAlso = {
-      {"accuracy", {"acc"}},
-      {"top_k", {"top_k_accuracy", "topk", "top5"}},
-      {"cross_entropy", {"ce", "cross-entropy", "log_loss", "nll_loss"}},
-      {"f1", {"f1_score", "F1", "fscore"}},
-      {"multilabel_accuracy", {"binary_accuracy", "MultilabelAccuracy", "hamming"}},
-      {"multilabel_f1", {"MultilabelF1Score", "f1_micro", "f1_samples"}},
-      {"auc", {"roc_auc", "AUC", "auroc"}},
-      {"r2", {"r_squared", "R2"}}};
-  std::vector<NamedKind> kinds;
-  for (const std::string& name : Metric::Names()) {
-    NamedKind& kind = kinds.emplace_back(NamedKind{name, "metric", Metric::Describe(name)});
-    kind.params.push_back(
-        Field("output", "string", "", "name of the output; the first loss by default"));
-    kind.params.push_back(
-        Field("label", "string", "", "name of the label; that of the output by default"));
-    kind.check = [name](const Kwargs& params) { Metric::Create(name, ParamsOfMetric(params)); };
-    if (const auto also = kAlso.find(name); also != kAlso.end()) kind.also = also->second;
-  }
-  return kinds;
-}
-
-std::vector<NamedKind> MakeInitializerKinds() {
-  static const std::map<std::string, std::vector<std::string>> kAlso = {
-      {"xavier", {"glorot", "xavier_uniform", "glorot_uniform"}},
-      {"msra_prelu", {"msra", "he", "kaiming", "kaiming_normal", "he_normal"}},
-      {"normal", {"gaussian"}}};
-  std::vector<NamedKind> kinds;
-  for (const std::string& name : Initializer::Names()) {
-    NamedKind& kind =
-        kinds.emplace_back(NamedKind{name, "initializer", Initializer::Describe(name)});
-    kind.check = [name](const Kwargs& params) { Initializer::Create(name, params); };
-    if (const auto also = kAlso.find(name); also != kAlso.end()) kind.also = also->second;
-  }
-  return kinds;
-}
 
 Section<NetConfig> NetSection() {
   Section<NetConfig> s;
@@ -289,87 +205,6 @@ Section<DataConfig> DataSection() {
   return s;
 }
 
-std::vector<NamedKind> OptimizerKinds() {
-  std::vector<NamedKind> kinds;
-  for (const std::string& name : Optimizer::Names()) {
-    std::vector<FieldInfo> params = Optimizer::Describe(name);
-    std::erase_if(
-        params, [](const FieldInfo& f) { return f.name == "clip_gradient"; });  // train.clip.value
-    kinds.push_back({name,
-                     "optimizer",
-                     std::move(params),
-                     {},
-                     {{"lr0", "lr"},
-                      {"base_lr", "lr"},
-                      {"learning_rate", "lr"},
-                      {"learning-rate", "lr"},
-                      {"initial_lr", "lr"},
-                      {"eta", "lr"},
-                      {"wd", "weight_decay"},
-                      {"decay", "weight_decay"},
-                      {"l2", "weight_decay"},
-                      {"weight-decay", "weight_decay"},
-                      {"mom", "momentum"},
-                      {"adam_beta1", "beta1"},
-                      {"beta_1", "beta1"},
-                      {"adam_beta2", "beta2"},
-                      {"beta_2", "beta2"},
-                      {"eps", "epsilon"},
-                      {"adam_epsilon", "epsilon"},
-                      {"gamma1", "rho"},
-                      {"alpha", "rho"},
-                      {"gamma2", "momentum"},
-                      {"lamda1", "lambda1"},
-                      {"l1", "lambda1"},
-                      {"trust_coefficient", "eta"}}});
-    kinds.back().check = [name](const Kwargs& params) { Optimizer::Create(name, params); };
-  }
-  return kinds;
-}
-
-std::vector<NamedKind> LrScheduleKinds() {
-  static const std::map<std::string, std::vector<std::string>> kAlso = {
-      {"one_cycle", {"onecycle", "OneCycleLR", "1cycle"}},
-      {"poly", {"polynomial", "PolynomialLR"}},
-      {"cosine",
-       {"CosineAnnealingLR", "CosineAnnealing", "CosineDecay", "cosine_annealing", "cosine_decay",
-        "cos"}},
-      {"exponential", {"exp", "ExponentialLR", "ExponentialDecay"}},
-      {"plateau", {"ReduceLROnPlateau", "reduce_lr_on_plateau", "reduce_on_plateau"}}};
-  std::vector<NamedKind> kinds;
-  for (const std::string& name : LrSchedule::Names()) {
-    kinds.push_back({name,
-                     "learning rate schedule",
-                     LrSchedule::Describe(name),
-                     {},
-                     {{"gamma", "factor"},
-                      {"lr_factor", "factor"},
-                      {"step_size", "every"},
-                      {"stepsize", "every"},
-                      {"steps", "milestones"},
-                      {"stepvalue", "milestones"},
-                      {"eta_min", "final"},
-                      {"lrf", "final"},
-                      {"final_lr", "final"},
-                      {"warmup", "warmup_epochs"},
-                      {"warmup_iters", "warmup_steps"},
-                      {"warmup_begin_lr", "warmup_from"},
-                      {"warmup_lr", "warmup_from"},
-                      {"pct_start", "rise"},
-                      {"anneal_strategy", "curve"},
-                      {"decay_rate", "factor"},
-                      {"decay_steps", "every"},
-                      {"threshold", "min_delta"},
-                      {"min_lr", "min"},
-                      {"exponent", "power"}}});
-    kinds.back().check = [name](const Kwargs& params) {
-      LrSchedule::Create(name, params, /*steps_per_epoch=*/1000, /*total_steps=*/1'000'000);
-    };
-    if (const auto also = kAlso.find(name); also != kAlso.end()) kinds.back().also = also->second;
-  }
-  return kinds;
-}
-
 Section<MixConfig> MixSection(const std::string& what) {
   Section<MixConfig> s;
   s.Add("alpha", &MixConfig::alpha)
@@ -386,9 +221,30 @@ Section<MixConfig> MixSection(const std::string& what) {
   return s;
 }
 
-Section<TrainConfig> TrainSection() {
+Section<EarlyStopConfig> EarlyStopSection() {
+  Section<EarlyStopConfig> s;
+  s.Add("patience", &EarlyStopConfig::patience)
+      .Default(0)
+      .Range(0)
+      .Help("stop after this many epochs without improvement of the `best` metric; 0: never")
+      .Also({"early_stopping_patience", "stop_after"});
+  s.Add("target", &EarlyStopConfig::target)
+      .Default({})
+      .Help(
+          "stop when the `best` metric reaches this value, from below, or from above if lower is "
+          "better; 0.9 is 90 %")
+      .Also({"until", "goal", "baseline", "stopping_threshold"});
+  s.Add("min_delta", &EarlyStopConfig::min_delta)
+      .Default(0)
+      .Range(0)
+      .Help("smallest change that counts as an improvement")
+      .Also({"delta", "threshold", "min_change"});
+  return s;
+}
+
+// How long a run is, and what a step of it is.
+void AddLength(Section<TrainConfig>& s) {
   using C = TrainConfig;
-  Section<C> s;
   s.Add("epochs", &C::epochs)
       .Default(10)
       .Range(0)
@@ -403,27 +259,9 @@ Section<TrainConfig> TrainSection() {
       .Default({})
       .Help(
           "stop after this time, for example 90min, then evaluate and save; the run can be "
-          "continued with --resume; the learning "
-          "rate schedule still spans all epochs; 0: no limit")
+          "continued with --resume; the learning rate schedule still spans all epochs; 0: no limit")
       .Also({"max_time", "time", "timeout", "max_hours"});
-  Section<EarlyStopConfig> early;
-  early.Add("patience", &EarlyStopConfig::patience)
-      .Default(0)
-      .Range(0)
-      .Help("stop after this many epochs without improvement of the `best` metric; 0: never")
-      .Also({"early_stopping_patience", "stop_after"});
-  early.Add("target", &EarlyStopConfig::target)
-      .Default({})
-      .Help(
-          "stop when the `best` metric reaches this value, from below, or from above if lower is "
-          "better; 0.9 is 90 %")
-      .Also({"until", "goal", "baseline", "stopping_threshold"});
-  early.Add("min_delta", &EarlyStopConfig::min_delta)
-      .Default(0)
-      .Range(0)
-      .Help("smallest change that counts as an improvement")
-      .Also({"delta", "threshold", "min_change"});
-  s.Below("early_stop", &C::early_stop, std::move(early),
+  s.Below("early_stop", &C::early_stop, EarlyStopSection(),
           "stop the run when it no longer improves, or is good enough", false, "patience",
           {"early_stopping", "EarlyStopping", "patience"});
   s.Add("grad_accum", &C::grad_accum)
@@ -434,6 +272,24 @@ Section<TrainConfig> TrainSection() {
           "steps count updates")
       .Also({"grad_accum_steps", "gradient_accumulation_steps", "accumulate_grad_batches",
              "iter_size", "subdivisions", "accumulate", "nbs"});
+}
+
+Section<EmaConfig> EmaSection() {
+  Section<EmaConfig> s;
+  s.Add("decay", &EmaConfig::decay)
+      .Required()
+      .Range(0, 1)
+      .Help(
+          "decay of the moving averages of weights and statistics, which evaluation and users of "
+          "checkpoints read: a = d a + (1 - d) w after each step, d = min(decay, t / (t + 9)) "
+          "after t steps")
+      .Also({"ema_decay", "beta", "model_ema_decay"});
+  return s;
+}
+
+// How parameters are updated, and which.
+void AddUpdates(Section<TrainConfig>& s) {
+  using C = TrainConfig;
   s.Add("optimizer", &C::optimizer)
       .Default({"sgd", {}, {}})
       .Kinds(OptimizerKinds())
@@ -454,20 +310,15 @@ Section<TrainConfig> TrainSection() {
       .Default({})
       .Help(
           "name patterns of parameters that are not updated; batch norm statistics still change "
-          "where something before them learns "
-          "(use_global_stats fixes them everywhere)")
+          "where something before them learns (use_global_stats fixes them everywhere)")
       .Also({"frozen", "freeze_layers", "frozen_stages", "stopbackward"});
-  Section<EmaConfig> ema;
-  ema.Add("decay", &EmaConfig::decay)
-      .Required()
-      .Range(0, 1)
-      .Help(
-          "decay of the moving averages of weights and statistics, which evaluation and users of "
-          "checkpoints read: "
-          "a = d a + (1 - d) w after each step, d = min(decay, t / (t + 9)) after t steps")
-      .Also({"ema_decay", "beta", "model_ema_decay"});
-  s.Below("ema", &C::ema, std::move(ema), "exponential moving average of the weights", false,
+  s.Below("ema", &C::ema, EmaSection(), "exponential moving average of the weights", false,
           "decay");
+}
+
+// What examples and classes count in the loss.
+void AddLoss(Section<TrainConfig>& s) {
+  using C = TrainConfig;
   s.Below("mixup", &C::mixup, MixSection("as a weighted sum"), "mix examples and labels", false,
           "alpha");
   s.Below("cutmix", &C::cutmix, MixSection("a box of one pasted into the other"),
@@ -476,89 +327,124 @@ Section<TrainConfig> TrainSection() {
       .Default({})
       .Help(
           "weights of the classes in SoftmaxOutput's loss: auto (examples / (classes * examples of "
-          "the class)), a number for "
-          "each class, or {class: number}")
+          "the class)), a number for each class, or {class: number}")
       .Also({"class_weight", "weight_classes", "pos_weight", "loss_weights", "cls_weights",
              "class_loss_weights"});
-  s.Add("initializer", &C::initializer)
-      .Default({"xavier", {}, {}})
-      .Kinds(MakeInitializerKinds())
-      .Help("how weights are initialized")
-      .Also({"init", "weight_init"});
-  Section<WeightsConfig> weights;
-  weights.Add("file", &WeightsConfig::file)
+}
+
+Section<WeightsConfig> WeightsSection() {
+  Section<WeightsConfig> s;
+  s.Add("file", &WeightsConfig::file)
       .IsPath()
       .Default("")
       .Help(
           "a run folder, a checkpoint, PREFIX@7 or .params of MXNet, or .safetensors; parameters "
-          "that it lacks, or has in "
-          "another shape, are re-initialized")
+          "that it lacks, or has in another shape, are re-initialized")
       .Also({"path", "checkpoint"});
-  weights.Add("map", &WeightsConfig::map)
+  s.Add("map", &WeightsConfig::map)
       .IsPath()
       .Default("")
       .Help(
           "YAML list of [pattern, replacement]: regular expressions that turn names in the file "
           "into names of the net")
       .Also({"names", "name_map"});
-  s.Below("weights", &C::weights, std::move(weights),
-          "initial weights from a file, for fine-tuning", false, "file",
+  return s;
+}
+
+// Where parameters begin.
+void AddInitialValues(Section<TrainConfig>& s) {
+  using C = TrainConfig;
+  s.Add("initializer", &C::initializer)
+      .Default({"xavier", {}, {}})
+      .Kinds(InitializerKinds())
+      .Help("how weights are initialized")
+      .Also({"init", "weight_init"});
+  s.Below("weights", &C::weights, WeightsSection(), "initial weights from a file, for fine-tuning",
+          false, "file",
           {"pretrained", "pretrained_model", "pretrained_weights", "init_from", "load", "finetune",
            "fine_tune", "snapshot_weights"});
   s.Add("initializers", &C::initializers)
       .Default({})
-      .Kinds(MakeInitializerKinds())
+      .Kinds(InitializerKinds())
       .Help(
           "initializers by parameter name pattern, {fc*_weight: {normal: 0.01}}; the last match "
           "wins");
-  s.Add("metrics", &C::metrics)
+}
+
+void AddMetrics(Section<TrainConfig>& s) {
+  s.Add("metrics", &TrainConfig::metrics)
       .Default({})
       .Kinds(MetricKinds())
       .Help(
           "metrics; the default depends on the first loss: accuracy for SoftmaxOutput, rmse and "
-          "mae for regressions, "
-          "multilabel_accuracy for LogisticRegressionOutput")
+          "mae for regressions, multilabel_accuracy for LogisticRegressionOutput")
       .Also({"metric", "eval_metric"});
+}
+
+// How the device computes: rounding, kernels, memory.
+void AddComputation(Section<TrainConfig>& s) {
+  using C = TrainConfig;
   s.Add("math", &C::math)
       .Default("fast")
       .Choices({"fast", "exact", "tf32"})
       .Help(
           "fast: allow kernels with rounding errors up to four times those of plain sums; exact: "
-          "plain sums only; tf32: like fast, "
-          "and on a GPU the operands of products are rounded to 10 mantissa bits");
+          "plain sums only; tf32: like fast, and on a GPU the operands of products are rounded to "
+          "10 mantissa bits");
   s.Add("measure_kernels", &C::measure_kernels)
       .Default(true)
       .Help(
           "on a GPU: time cuDNN's kernels for each convolution when training begins, and keep the "
-          "fastest, also in checkpoints; "
-          "if false, or with --deterministic, cuDNN's heuristics choose")
+          "fastest, also in checkpoints; if false, or with --deterministic, cuDNN's heuristics "
+          "choose")
       .Also({"cudnn_benchmark", "benchmark", "cudnn_tune", "autotune", "tune"});
   s.Add("memory_budget", &C::memory_budget)
       .Default({})
       .Help(
           "memory limit for activations and gradients together: a size such as 2GiB, or 75% of "
-          "what they take without a limit; "
-          "what does not fit is recomputed; 0: no limit")
+          "what they take without a limit; what does not fit is recomputed; 0: no limit")
       .Also({"memory_limit", "max_memory", "recompute", "gradient_checkpointing"});
   s.Add("amp", &C::amp)
       .Default("off")
       .Choices({"off", "bf16", "fp16"})
       .Help(
           "mixed precision, in training and evaluation: convolutions, matrix products and the "
-          "operators between them compute in "
-          "bfloat16 (bf16) or float16 (fp16, on GPUs, with dynamic loss scaling: a step that "
-          "overflows is skipped); weights, "
-          "statistics, losses and updates stay float32")
+          "operators between them compute in bfloat16 (bf16) or float16 (fp16, on GPUs, with "
+          "dynamic loss scaling: a step that overflows is skipped); weights, statistics, losses "
+          "and updates stay float32")
       .Also({"mixed_precision", "precision", "dtype", "autocast", "half", "bf16", "fp16",
              "loss_scale", "grad_scaler"});
-  Section<BestConfig> best;
-  best.Add("metric", &BestConfig::metric)
+}
+
+Section<BestConfig> BestSection() {
+  Section<BestConfig> s;
+  s.Add("metric", &BestConfig::metric)
       .Default({})
       .Help(
           "metric that selects the best checkpoint, by default the first; further metrics of a "
           "list get their own, best-METRIC")
       .Also({"monitor"});
-  s.Below("best", &C::best, std::move(best), "which checkpoint is kept as best", false, "metric");
+  return s;
+}
+
+Section<SaveConfig> SaveSection() {
+  Section<SaveConfig> s;
+  s.Add("every", &SaveConfig::every)
+      .Default({1, Interval::Unit::kEpochs})
+      .Help("how often: 10min, 500steps, 1epoch")
+      .Also({"save_period", "save_freq", "period", "snapshot", "checkpoint_every"});
+  s.Add("keep", &SaveConfig::keep)
+      .Default(3)
+      .Range(1)
+      .Help("how many numbered checkpoints to keep")
+      .Also({"save_top_k", "max_to_keep", "save_total_limit"});
+  return s;
+}
+
+// What is reported and saved.
+void AddRecords(Section<TrainConfig>& s) {
+  using C = TrainConfig;
+  s.Below("best", &C::best, BestSection(), "which checkpoint is kept as best", false, "metric");
   s.Add("report_every", &C::report_every)
       .Default(0)
       .Range(0)
@@ -567,46 +453,61 @@ Section<TrainConfig> TrainSection() {
           "most five per second")
       .Also({"display", "log_interval", "log_every", "log_every_n_steps", "logging_steps",
              "print_freq", "disp_freq"});
-  Section<SaveConfig> save;
-  save.Add("every", &SaveConfig::every)
-      .Default({1, Interval::Unit::kEpochs})
-      .Help("how often: 10min, 500steps, 1epoch")
-      .Also({"save_period", "save_freq", "period", "snapshot", "checkpoint_every"});
-  save.Add("keep", &SaveConfig::keep)
-      .Default(3)
-      .Range(1)
-      .Help("how many numbered checkpoints to keep")
-      .Also({"save_top_k", "max_to_keep", "save_total_limit"});
-  s.Below("save", &C::save, std::move(save), "checkpoints", false, "every",
+  s.Below("save", &C::save, SaveSection(), "checkpoints", false, "every",
           {"checkpoint", "checkpoints", "model_checkpoint"});
-  Section<ClipConfig> clip;
-  clip.Add("value", &ClipConfig::value)
+}
+
+Section<ClipConfig> ClipSection() {
+  Section<ClipConfig> s;
+  s.Add("value", &ClipConfig::value)
       .Default({})
       .Range(0)
       .Help("bound on each element of the gradient")
       .Also({"clip_gradient", "clip_value", "clipvalue"});
-  clip.Add("norm", &ClipConfig::norm)
+  s.Add("norm", &ClipConfig::norm)
       .Default({})
       .Range(0)
       .Help("bound on the norm of the whole gradient")
       .Also({"clip_norm", "clipnorm", "global_clipnorm", "max_norm", "max_grad_norm",
              "clip_gradients"});
-  s.Below("clip", &C::clip, std::move(clip), "gradient clipping; one of the two", false);
-  Section<KVStoreConfig> store;
-  store.Add("type", &KVStoreConfig::type)
+  return s;
+}
+
+Section<KVStoreConfig> KVStoreSection() {
+  Section<KVStoreConfig> s;
+  s.Add("type", &KVStoreConfig::type)
       .Default("auto")
       .Choices({"auto", "local", "device"})
       .Help(
           "where gradients are summed: local: on the first device; device: between GPUs with NCCL; "
-          "auto: device if there are "
-          "several GPUs")
+          "auto: device if there are several GPUs")
       .Also({"strategy"});
-  store.Add("workers", &KVStoreConfig::workers)
+  s.Add("workers", &KVStoreConfig::workers)
       .Default(1)
       .Range(1, 1024)
       .Help("logical workers that share a batch on one device")
       .Also({"num_workers"});
-  s.Below("kvstore", &C::kvstore, std::move(store), "gradient aggregation", false, "type");
+  return s;
+}
+
+// What happens to gradients before the update.
+void AddGradients(Section<TrainConfig>& s) {
+  using C = TrainConfig;
+  s.Below("clip", &C::clip, ClipSection(), "gradient clipping; one of the two", false);
+  s.Below("kvstore", &C::kvstore, KVStoreSection(), "gradient aggregation", false, "type");
+}
+
+// In the order of help and of resolved configurations.
+Section<TrainConfig> TrainSection() {
+  Section<TrainConfig> s;
+  AddLength(s);
+  AddUpdates(s);
+  AddLoss(s);
+  AddInitialValues(s);
+  AddMetrics(s);
+  AddComputation(s);
+  AddRecords(s);
+  AddGradients(s);
   return s;
 }
 
@@ -635,7 +536,7 @@ const std::vector<Key>& Schema() {
         .Default({})
         .Help("named sub-nets: {params, inputs, layers, outputs}")
         .Also({"block", "modules"});
-    s.Describe("include", "list", "files merged below this one; paths are relative to it");
+    s.Describe("include", "list of paths", "files merged below this one; paths are relative to it");
     s.Add("plugins", &Config::plugins)
         .Default({})
         .IsPath()
@@ -644,17 +545,6 @@ const std::vector<Key>& Schema() {
     return s.Take();
   }();
   return schema;
-}
-
-Kwargs ParamsOfMetric(Kwargs params) {
-  std::erase_if(params,
-                [](const auto& item) { return item.first == "output" || item.first == "label"; });
-  return params;
-}
-
-std::span<const NamedKind> InitializerKinds() {
-  static const std::vector<NamedKind> kinds = MakeInitializerKinds();
-  return kinds;
 }
 
 }  // namespace mxtrain::config

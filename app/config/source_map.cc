@@ -8,15 +8,14 @@
 
 namespace mxtrain::config {
 
-SourceMap::File::File(std::string name, std::string text, std::filesystem::path folder,
-                      bool command_line)
-    : name(std::move(name)),
-      text(std::move(text)),
+SourceMap::File::File(std::string path, std::string content, std::filesystem::path base,
+                      bool from_command_line)
+    : name(std::move(path)),
+      text(std::move(content)),
       lines{0},
-      folder(std::move(folder)),
-      command_line(command_line) {
-  for (size_t end = this->text.find('\n'); end != std::string::npos;
-       end = this->text.find('\n', end + 1))
+      folder(std::move(base)),
+      command_line(from_command_line) {
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', end + 1))
     lines.push_back(end + 1);
 }
 

@@ -24,7 +24,6 @@ bool NeedsQuotes(const Value& scalar) {
                         Value::Scalar(text).AsNumber()))
     return true;
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;
-  if (text.starts_with("${")) return text.find('\n') != std::string::npos;
   if (std::string_view("!&*-?|>@`\"'%#{}[],:~=<").find(text.front()) != std::string_view::npos &&
       !Value::Scalar(text).AsNumber())
     return true;
@@ -179,8 +178,8 @@ std::optional<double> Value::AsNumber() const {
   if (!is_scalar() || quoted || text.empty()) return std::nullopt;
   if (text == ".inf" || text == "inf") return HUGE_VAL;
   if (text == "-.inf" || text == "-inf") return -HUGE_VAL;
-  if (std::isalpha(static_cast<unsigned char>(text.back())))
-    return std::nullopt;  // no "nan", no "0x1p3f"
+  // No "nan", no "0x1p3f".
+  if (std::isalpha(static_cast<unsigned char>(text.back()))) return std::nullopt;
   double number = 0;
   const char* end = text.data() + text.size();
   const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "app/config/bare_expressions.h"
 #include "app/config/document.h"
 
 namespace mxtrain::config {
@@ -17,37 +18,8 @@ namespace {
 
 // With aliases expanded; a net of a thousand layers has a tenth of this.
 constexpr int kMaxNodes = 100'000;
-constexpr size_t kMaxCopiedText =
-    size_t{1} << 24;  // bytes of scalars and keys that anchors and aliases may copy
-
-// Inside ${...}, characters with a meaning in YAML are replaced by control characters of the same
-// width during parsing, so that an expression may appear unquoted in a flow map and columns stay
-// correct.
-constexpr std::string_view kSpecial = "{}[],:#? '\"&*";
-constexpr char kFirstStandIn = 0x0e;
-
-std::string Protect(std::string text) {
-  for (size_t open = text.find("${"), close = 0; open != std::string::npos;
-       open = text.find("${", close)) {
-    close = text.find_first_of("}\n", open);
-    if (close == std::string::npos) break;
-    if (text[close] == '\n') continue;
-    for (size_t i = open + 1; i <= close; ++i) {
-      const size_t index = kSpecial.find(text[i]);
-      if (index != std::string_view::npos)
-        text[i] = static_cast<char>(kFirstStandIn + static_cast<char>(index));
-    }
-  }
-  return text;
-}
-
-std::string Unprotect(std::string text) {
-  for (char& c : text) {
-    const size_t index = static_cast<size_t>(c - kFirstStandIn);
-    if (c >= kFirstStandIn && index < kSpecial.size()) c = kSpecial[index];
-  }
-  return text;
-}
+// Bytes of scalars and keys that anchors and aliases may copy.
+constexpr size_t kMaxCopiedText = size_t{1} << 24;
 
 struct Extent {
   int nodes = 0;
@@ -111,6 +83,32 @@ class TreeBuilder : public YAML::EventHandler {
     return at < text_.size() ? text_[at] : '\0';
   }
 
+  // Throws if a ${...} without quotes, or an open bracket before one, is at or before `last`, where
+  // reading failed; reports all expressions of the file.
+  void ReportBareExpressions(const Place& last) {
+    const BareExpressions bare = FindBareExpressions(text_);
+    if (!bare.list.empty() && bare.list.front().begin <= Offset(last)) {
+      for (const BareExpression& one : bare.list) {
+        const std::string quoted = ToFlow(Value::Scalar(one.scalar));
+        diagnostics_.Error(
+            PlaceAt(one.begin, one.end - one.begin),
+            one.in_flow
+                ? format("quote {} inside {{...}} or [...]: YAML reads {{ as the beginning of a "
+                         "mapping",
+                         quoted)
+                : format("quote {}: in YAML ': ' ends a key and ' #' begins a comment", quoted));
+      }
+      diagnostics_.ThrowIfErrors();
+    }
+    if (bare.open_bracket && *bare.open_bracket <= Offset(last)) {
+      const Place bracket = PlaceAt(*bare.open_bracket, 1);
+      Fatal(bracket, NeverClosed(bracket));
+    }
+  }
+  std::string NeverClosed(const Place& bracket) const {
+    return format("this '{}' is never closed", CharAt(bracket));
+  }
+
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) {
       Fatal(PlaceOf(mark), "this comes after the end of the document above",
@@ -129,7 +127,7 @@ class TreeBuilder : public YAML::EventHandler {
     Place place = PlaceOf(mark);
     const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     place.length = LengthOf(place, text);
-    Finish(Value::Scalar(Unprotect(text), place, quoted), anchor, quoted);
+    Finish(Value::Scalar(text, place, quoted), anchor, quoted);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
@@ -161,6 +159,16 @@ class TreeBuilder : public YAML::EventHandler {
   size_t Offset(const Place& place) const {
     return line_starts_[static_cast<size_t>(place.line - 1)] +
            static_cast<size_t>(place.column - 1);
+  }
+
+  // `length` bytes from `offset`, or as many as are on the line.
+  Place PlaceAt(size_t offset, size_t length) const {
+    const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
+    const size_t start = *std::prev(after);
+    const std::string_view rest = std::string_view(text_).substr(offset, length);
+    return {file_, static_cast<int>(after - line_starts_.begin()),
+            static_cast<int>(offset - start) + 1,
+            static_cast<int>(std::min(rest.find_first_of("\r\n"), rest.size()))};
   }
 
   // Bytes that the scalar takes on its line.
@@ -251,6 +259,10 @@ class TreeBuilder : public YAML::EventHandler {
                          HintFor(whole, "write a list in brackets: [1, 2]"));
       return;
     }
+    // "- ${a ? b : c}" is the key '${a ? b' to YAML.
+    const size_t open = key.quoted ? std::string::npos : key.text.rfind("${");
+    if (open != std::string::npos && key.text.find('}', open) == std::string::npos)
+      ReportBareExpressions(key.place);
     if (key.text == "<<" && !key.quoted) return MergeKey(frame, key, value);
     Member* present = frame->members->Find(key.text);
     if (!present) {
@@ -449,7 +461,7 @@ std::pair<std::string, std::string> Explain(const std::string& phrase) {
 Value ParseYaml(int file, Diagnostics* diagnostics) {
   const std::string& text = diagnostics->sources().Text(file);
   CheckText(text, file, diagnostics);
-  std::istringstream stream(Protect(text));
+  std::istringstream stream(text);
   TreeBuilder builder(file, diagnostics);
   try {
     YAML::Parser parser(stream);
@@ -457,10 +469,10 @@ Value ParseYaml(int file, Diagnostics* diagnostics) {
     }
   } catch (const YAML::Exception& error) {
     const std::optional<Place> bracket = builder.OpenBracket();
-    if (error.msg.find("flow not found") != std::string::npos && bracket) {
-      builder.Fatal(*bracket, format("this '{}' is never closed", builder.CharAt(*bracket)));
-    }
     Place place = builder.PlaceOf(error.mark);
+    builder.ReportBareExpressions(place);
+    if (error.msg.find("flow not found") != std::string::npos && bracket)
+      builder.Fatal(*bracket, builder.NeverClosed(*bracket));
     if (IsEscapeError(error.msg)) place = EscapeBefore(diagnostics->sources(), place, error.msg);
     if (error.msg.find("illegal map value") != std::string::npos) {
       if (const auto found = ExplainKey(diagnostics->sources(), file, place.line))

@@ -3,8 +3,10 @@
 // and over mutations of the corpus that are the same in every run. It bounds the cost of an input:
 // memory by its size, time by a limit that only quadratic behaviour reaches.
 //
-//   fuzz_TARGET CORPUS_FOLDER...     MXTRAIN_FUZZ_SECONDS: of mutations (2)    MXTRAIN_FUZZ_SEED:
-//   of their choice (1)
+//   fuzz_TARGET CORPUS_FOLDER...
+//
+//   MXTRAIN_FUZZ_SECONDS  time for mutations (2)
+//   MXTRAIN_FUZZ_SEED     seed of their choice (1)
 //
 // The current input is in fuzz_TARGET.input in the working folder, and stays there if the program
 // fails.

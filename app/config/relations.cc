@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/config/relations.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/config/schema_kinds.h"
+#include "mxtrain/io/augmenter.h"
+#include "mxtrain/metric/metric.h"
+#include "mxtrain/optimizer/optimizer.h"
+
+namespace mxtrain::config {
+namespace {
+
+std::unique_ptr<Metric> MetricOf(const Named& metric) {
+  return Metric::Create(metric.name, ParamsOfMetric(metric.params));
+}
+
+// "top_5_accuracy" of {top_k: 5}.
+std::string NameInReports(const Named& metric) {
+  return MetricOf(metric)->name();
+}
+
+// If several metrics are of the same kind, each is called OUTPUT_KIND; the outputs are known once
+// the net is built.
+bool IsCalled(const std::string& name, const std::string& kind) {
+  return name == kind || name.ends_with("_" + kind);
+}
+
+// Without a source, validation data is a part of the training set, or one of its folds.
+void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const SourceConfig& val = loaded.config.data.val;
+  if (!val.place || !val.source.empty() || diagnostics->num_errors() > 0) return;
+  if (val.holdout == 0 && val.folds == 0) {
+    diagnostics->Error(val.place, "data.val needs the key 'source', 'split' or 'folds'",
+                       "split: 0.1 holds out a tenth of the training set, folds: 5 a fifth");
+  } else if (val.holdout > 0 && val.folds > 0) {
+    diagnostics->Error(loaded.PlaceOf("data.val.folds"),
+                       "data.val.split and data.val.folds exclude each other", "keep one of them");
+  } else if (val.folds == 0 && val.fold > 0) {
+    diagnostics->Error(loaded.PlaceOf("data.val.fold"),
+                       format("data.val.fold = {} needs data.val.folds", val.fold),
+                       "set data.val.folds to the number of folds");
+  } else if (val.folds == 1 || (val.folds > 0 && val.fold >= val.folds)) {
+    diagnostics->Error(loaded.PlaceOf(val.folds == 1 ? "data.val.folds" : "data.val.fold"),
+                       val.folds == 1 ? "data.val.folds = 1 leaves nothing to train on"
+                                      : format("data.val.fold = {} is out of range for {} folds",
+                                               val.fold, val.folds),
+                       val.folds == 1 ? "use 5 or 10, for example" : "folds count from 0");
+  }
+}
+
+void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const TrainConfig& train = loaded.config.train;
+  const bool plain = train.lr_schedule.name == "constant" && train.lr_schedule.params.empty();
+  if (plain || diagnostics->num_errors() > 0 ||
+      Optimizer::Create(train.optimizer.name, train.optimizer.params)->takes_schedule())
+    return;
+  diagnostics->Error(train.lr_schedule.place,
+                     format("optimizer {} requires a constant learning rate", train.optimizer.name),
+                     "remove train.lr_schedule");
+}
+
+// Accuracy is undefined for an example with several classes or none.
+void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  if (loaded.config.data.train.label_delim.empty()) return;
+  for (const Named& metric : *loaded.config.train.metrics) {
+    const bool one_class = metric.name == "accuracy" || metric.name == "top_k" ||
+                           metric.name == "f1" || metric.name == "cross_entropy" ||
+                           metric.name == "perplexity";
+    const bool other_label = std::any_of(metric.params.begin(), metric.params.end(),
+                                         [](const auto& p) { return p.first == "label"; });
+    if (!one_class || other_label) continue;
+    diagnostics->Error(
+        metric.place ? metric.place : loaded.PlaceOf("data.train.label_delim"),
+        format("metric {} requires exactly one class per example; label_delim allows any number",
+               metric.name),
+        "train.metrics: [multilabel_accuracy, multilabel_f1, auc] are for multi-label data");
+  }
+}
+
+// Checks each transform separately, so that errors are reported at its line.
+void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnostics) {
+  for (const Named& transform : transforms) {
+    const bool last = &transform == &transforms.back();
+    // The values of normalize are per channel, and the channels are not known here.
+    if (transform.name == "normalize") {
+      if (!last)
+        diagnostics->Error(transform.place, "normalize is not the last of the transforms",
+                           "move it to the end");
+      continue;
+    }
+    try {
+      const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}},
+                                3);
+    } catch (const Error& error) {
+      diagnostics->Error(transform.place, error.what());
+      continue;
+    }
+    for (const auto& [key, text] : transform.params) {
+      const std::optional<double> angle =
+          key == "degrees" ? Value::Scalar(text).AsNumber() : std::nullopt;
+      if (!angle || *angle == 0 || std::abs(*angle) >= 1) continue;
+      diagnostics->Warning(transform.place,
+                           format("{}: {} is less than a degree", transform.name, text),
+                           format("angles are in degrees; {} of a full turn, as in Keras, is {}",
+                                  text, 360 * *angle));
+    }
+  }
+}
+
+// early_stop.target must be reachable by its metric.
+void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const TrainConfig& train = loaded.config.train;
+  const std::optional<double>& target = train.early_stop.target;
+  const std::string best = !train.best.metric.empty() ? train.best.metric[0]
+                           : train.metrics->empty()   ? "loss"
+                                                      : NameInReports(train.metrics->front());
+  if (!target || *target <= 1 || best == "loss") return;
+  for (const Named& metric : *train.metrics) {
+    const std::unique_ptr<Metric> measured = MetricOf(metric);
+    if (!measured->higher_is_better() || !IsCalled(best, measured->name())) continue;
+    diagnostics->Error(loaded.PlaceOf("train.early_stop.target"),
+                       format("train.early_stop.target = {}: {} is at most 1", *target, best),
+                       format("{} % is {}", *target, *target / 100));
+  }
+}
+
+// Without training steps, the model must come from a file.
+void CheckEpochs(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const TrainConfig& train = loaded.config.train;
+  if (train.epochs > 0 || !train.weights.file.empty()) return;
+  diagnostics->Error(loaded.PlaceOf("train.epochs"),
+                     "train.epochs = 0 trains nothing, and train.weights names no model to save",
+                     "set train.weights.file, or at least one epoch");
+}
+
+}  // namespace
+
+void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const auto place_of = [&](std::string_view path) { return loaded.PlaceOf(path); };
+  auto not_both = [&](const std::string& a, const std::string& b) {
+    if (place_of(a) && place_of(b))
+      diagnostics->Error(std::max(place_of(a), place_of(b)),
+                         format("{} and {} exclude each other", a, b), "keep one of them");
+  };
+  not_both("train.clip.value", "train.clip.norm");
+  const TrainConfig& train = loaded.config.train;
+  CheckValidation(loaded, diagnostics);
+  CheckOptimizer(loaded, diagnostics);
+  if (diagnostics->num_errors() > 0) return;
+  auto not_zero = [&](const std::string& key, std::optional<double> bound) {
+    if (bound == 0)
+      diagnostics->Error(place_of(key), format("{} = 0 removes the whole gradient", key),
+                         "remove the key to disable clipping");
+  };
+  not_zero("train.clip.value", train.clip.value);
+  not_zero("train.clip.norm", train.clip.norm);
+  CheckTransforms(loaded.config.data.train.transforms, diagnostics);
+  CheckTransforms(loaded.config.data.val.transforms, diagnostics);
+  CheckEpochs(loaded, diagnostics);
+  if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
+    diagnostics->Error(place_of("train.early_stop.min_delta"),
+                       "train.early_stop.min_delta needs train.early_stop.patience",
+                       "patience: 5 stops the run after five epochs without improvement");
+  }
+}
+
+void CheckMetrics(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  if (diagnostics->num_errors() > 0) return;
+  const TrainConfig& train = loaded.config.train;
+  CheckLabelSets(loaded, diagnostics);
+  CheckTarget(loaded, diagnostics);
+  std::vector<std::string> names;
+  for (const Named& metric : *train.metrics) names.push_back(NameInReports(metric));
+  for (const std::string& best : train.best.metric) {
+    const auto is_best = [&best](const std::string& name) { return IsCalled(best, name); };
+    if (best == "loss" || std::any_of(names.begin(), names.end(), is_best)) continue;
+    diagnostics->Error(loaded.PlaceOf("train.best.metric"),
+                       format("train.best.metric: '{}' is not measured", best),
+                       format("train.metrics contains {}", join(names, ", ")));
+  }
+}
+
+}  // namespace mxtrain::config

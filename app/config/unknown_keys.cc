@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/config/unknown_keys.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/config/other_tools.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::config {
+namespace {
+
+// Without curly quotes and no-break spaces, which word processors and web pages insert.
+std::string WithoutOrnament(std::string word) {
+  for (const std::string_view ornament : {"\u201c", "\u201d", "\u2018", "\u2019", "\u00a0"}) {
+    for (size_t at = word.find(ornament); at != std::string::npos; at = word.find(ornament))
+      word.erase(at, ornament.size());
+  }
+  return word;
+}
+
+// The path of the parameter of this name, here or in other tools, among those of a key's kinds; ""
+// if there is none.
+std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name,
+                      const std::string& path) {
+  for (const NamedKind& kind : kinds) {
+    for (const auto& [other, param] : kind.params_also) {
+      const bool has = std::any_of(kind.params.begin(), kind.params.end(),
+                                   [&, p = &param](const FieldInfo& f) { return f.name == *p; });
+      if (other == name && has) return path + "." + param;
+    }
+    for (const FieldInfo& field : kind.params) {
+      if (field.name == name) return path + "." + field.name;
+    }
+  }
+  return "";
+}
+
+// A key anywhere in the table that a word may mean.
+struct Meant {
+  std::string path;
+  bool parameter = false;  // a parameter of one of the key's kinds
+  // Keys before parameters, and shallower ones first.
+  auto Rank() const { return std::pair(parameter, std::count(path.begin(), path.end(), '.')); }
+};
+
+void FindMeant(const std::vector<Key>& keys, std::string_view name, const std::string& prefix,
+               std::vector<Meant>* found) {
+  for (const Key& key : keys) {
+    const std::string path = prefix + key.info.name;
+    if (key.info.name == name || IsAlso(key.info, name)) {
+      found->push_back({path});
+      continue;
+    }
+    FindMeant(key.keys, name, path + ".", found);
+    const std::string param = key.info.type == "list" ? "" : FindParam(key.kinds, name, path);
+    if (!param.empty()) found->push_back({param, true});
+  }
+}
+
+// The path of the key with this name, or with this name in other tools; "" if there is none or more
+// than one. If training and validation both have it, training is meant.
+std::string FindElsewhere(std::string_view name) {
+  std::vector<Meant> found;
+  FindMeant(Schema(), name, "", &found);
+  std::erase_if(found, [](const Meant& meant) { return meant.path.starts_with("data.val."); });
+  if (found.empty()) return "";
+  const auto first =
+      std::min_element(found.begin(), found.end(),
+                       [](const Meant& a, const Meant& b) { return a.Rank() < b.Rank(); });
+  const auto same = std::count_if(found.begin(), found.end(), [&](const Meant& meant) {
+    return meant.Rank() == first->Rank() && meant.path != first->path;
+  });
+  return same > 0 ? "" : first->path;
+}
+
+}  // namespace
+
+bool IsAlso(const KeyInfo& info, std::string_view name) {
+  return std::find(info.also.begin(), info.also.end(), name) != info.also.end();
+}
+
+std::string KeyList(const std::vector<Key>& keys) {
+  std::vector<std::string> names;
+  for (const Key& key : keys) {
+    if (std::find(names.begin(), names.end(), key.info.name) == names.end())
+      names.push_back(key.info.name);
+  }
+  return format("keys: {}", join(names, ", "));
+}
+
+std::string Suggest(const std::vector<Key>& keys, const std::string& written,
+                    const std::string& path) {
+  if (const size_t equals = written.find('='); equals != std::string::npos) {
+    const std::string key = written.substr(0, written.find_last_not_of(' ', equals - 1) + 1);
+    return format("did you mean '{}:{}'? a key ends in ':'", key, written.substr(equals + 1));
+  }
+  const std::string word = WithoutOrnament(written);
+  std::vector<std::string> names;
+  for (const Key& key : keys) {
+    if (IsAlso(key.info, word))
+      return format("did you mean '{}'? {}", key.info.name, key.Describe());
+    names.push_back(key.info.name);
+  }
+  if (const std::string advice = AdviceForOtherTools(word); !advice.empty()) return advice;
+  const std::string elsewhere = FindElsewhere(word);
+  const bool at_top = elsewhere.find('.') == std::string::npos && !path.empty();
+  if (!elsewhere.empty())
+    return format("did you mean '{}'{}?", elsewhere, at_top ? ", at the top level" : "");
+  const std::string nearest = Nearest(word, names);
+  for (const Key& key : keys) {
+    if (key.info.name == nearest) return format("did you mean '{}'? {}", nearest, key.Describe());
+  }
+  return (path.empty() ? "" : path + " ") + KeyList(keys);
+}
+
+}  // namespace mxtrain::config
