@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "app/commands/command.h"
+#include "app/config/config.h"
 #include "app/config/diagnostic.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -26,7 +27,7 @@ constexpr int kMaxThreads = 1024;
 
 void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
   arguments.Flag("--json", &flags->json, "print only JSON on stdout");
-  arguments.Flag("-v,--verbose", &flags->verbose, "say more");
+  arguments.Flag("-v,--verbose", &flags->verbose, "say more: --log-level debug");
   arguments.Flag("-q,--quiet", &flags->quiet, "print only warnings and errors");
   arguments
       .Option("--device", &flags->device,
@@ -43,6 +44,18 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
       .ShowsDefault();
   arguments.Flag("--deterministic", &flags->deterministic,
                  "use only bit-reproducible kernels, and none chosen by timing");
+  arguments
+      .Option("--log-level", &flags->log_level,
+              "what to log: debug, info, warning, error or off; MODULE=LEVEL for one of engine, "
+              "executor, io, kvstore, ndarray, storage, train, program; separated by commas")
+      .Takes("LEVELS")
+      .ShowsDefault();
+  arguments
+      .Option("--log-size", &flags->log_size,
+              "size at which a run's mxtrain.log is rotated (mxtrain.1.log to mxtrain.3.log); 0: "
+              "never")
+      .Takes("SIZE")
+      .ShowsDefault();
   arguments.Option("--color", &flags->color, "auto, always or never")
       .OneOf({"auto", "always", "never"})
       .ShowsDefault();
@@ -64,8 +77,18 @@ report::ConsoleOptions ToConsoleOptions(const CommonFlags& flags) {
                      : flags.progress == "none"  ? report::Progress::kNone
                                                  : report::Progress::kAuto;
   options.quiet = flags.quiet;
-  options.verbose = flags.verbose;
   return options;
+}
+
+void AddLogOptions(const CommonFlags& flags, report::ConsoleOptions* options) {
+  options->levels = LogLevels::Parse(flags.log_level);
+  if (flags.verbose) options->levels.level = LogLevel::kDebug;
+  const auto log_size = config::ParseByteCount(flags.log_size);
+  if (!log_size) {
+    Throw(ErrorKind::kUsage, "--log-size '{}' is no size; use 16MiB, 500KiB or a number of bytes",
+          flags.log_size);
+  }
+  options->log_bytes = log_size->bytes;
 }
 
 int ReportError(const CommonFlags& flags, report::Console& console,
@@ -178,7 +201,14 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   const int named = line.Parse(argc, argv, &exit_code);
   if (named >= 0 && all[static_cast<size_t>(named)]->Computes()) BoundBarrierSpin(argv);
-  report::Console console(ToConsoleOptions(flags));
+  report::ConsoleOptions console_options = ToConsoleOptions(flags);
+  try {
+    AddLogOptions(flags, &console_options);
+  } catch (...) {
+    report::Console console(console_options);
+    return ReportError(flags, console, std::current_exception());
+  }
+  report::Console console(console_options);
   try {
     if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, console);
     report::FlushResults();

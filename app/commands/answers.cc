@@ -7,19 +7,13 @@
 #include "app/commands/class_report.h"
 #include "app/commands/value_report.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/train/evaluation.h"
 #include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::commands {
 namespace {
 
 constexpr int64_t kMostValues = 256;  // longest list that is printed
-
-// "softmax" of "softmax_output".
-std::string BareName(std::string output) {
-  constexpr std::string_view kEnding = "_output";
-  if (output.ends_with(kEnding)) output.resize(output.size() - kEnding.size());
-  return output;
-}
 
 // Shapes of the outputs for a batch of one.
 std::vector<TShape> OutputShapes(const Model& model) {
@@ -49,8 +43,8 @@ class Finder {
     const int64_t width = shape.Product(1, shape.ndim());
     const bool classes = loss ? loss->kind == LossReport::Head::Kind::kSoftmax && width > 1
                               : IsClassifier(output, width);
-    const bool is_list =
-        shape.ndim() <= 2 || width == shape[1];  // not an image, and not a class per pixel
+    // Not an image, and not a class per pixel.
+    const bool is_list = shape.ndim() <= 2 || width == shape[1];
     if (!is_list || (!classes && width > kMostValues)) {
       *why = format(
           "'{}' gives {} for an example", name,
@@ -89,7 +83,7 @@ class Finder {
   // The label that a metric of the run compares with this output.
   std::string LabelOf(const std::string& name) const {
     for (const MetricSpec& metric : run_.metrics) {
-      if (BareName(metric.output) == name) return metric.label;
+      if (HeadName(metric.output) == name) return metric.label;
     }
     return "";
   }
@@ -131,9 +125,9 @@ std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run,
   std::string first;
   for (size_t i = 0; i < names.size(); ++i) {
     std::string why;
-    if (auto head = finder.Find(static_cast<int>(i), BareName(names[i]), shapes[i], &why))
+    if (auto head = finder.Find(static_cast<int>(i), HeadName(names[i]), shapes[i], &why))
       heads.push_back(std::move(*head));
-    if (first.empty() && !why.empty()) first = BareName(names[i]);
+    if (first.empty() && !why.empty()) first = HeadName(names[i]);
     if (!why.empty()) others.push_back(std::move(why));
   }
   const std::string advice = format("--output-layer {} --output FILE.npy writes it as numbers",

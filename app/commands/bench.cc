@@ -45,9 +45,9 @@ std::vector<std::pair<std::string, double>> OperatorTimes(const std::string& tra
 
 // What a forward pass over a batch takes, from the shapes alone.
 struct Work {
-  double flops = 0;     // operations
-  double elements = 0;  // read and written, were every operator to read its inputs from memory and
-                        // to write its outputs there
+  double flops = 0;  // operations
+  // Read and written if every operator reads its inputs from memory and writes its outputs there.
+  double elements = 0;
 };
 
 class Bench final : public Command {
@@ -202,8 +202,8 @@ class Bench final : public Command {
     std::function<void()> synthetic;  // the net on one batch, again and again
     std::function<void()> next;       // the next batch of the data, and no more
     std::function<void()> real;       // the net on the next batch of the data
-    std::function<double()>
-        host_seconds;  // so far, pushing work; per batch as much as a step of such batches takes
+    // So far, pushing work; per batch as much as a step of such batches takes.
+    std::function<double()> host_seconds;
   };
 
   // Each of the steps, a matrix product and a copy in turn, `rounds_` times; then a trace fills
@@ -360,9 +360,9 @@ class Bench final : public Command {
   std::vector<double> synthetic_rates_, real_rates_, data_rates_;  // images/s of each round
   std::vector<double> host_seconds_;                               // per step, likewise
   std::vector<double> matrix_flops_, copy_bytes_;                  // per second, likewise
-  int64_t peak_memory_ = 0;   // bytes of the process, by the end of the first round
-  int64_t storage_peak_ = 0;  // bytes of the device's arrays, likewise: parameters, gradients,
-                              // states, arena, workspaces
+  // By the end of the first round: bytes of the process, and of the device's arrays (parameters,
+  // gradients, states, arena, workspaces).
+  int64_t peak_memory_ = 0, storage_peak_ = 0;
   std::vector<std::pair<std::string, double>> times_;  // share of the traced time
 };
 

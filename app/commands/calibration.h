@@ -45,8 +45,8 @@ struct Scored {
 };
 struct DecisionThreshold {
   double threshold = 0;
-  double precision = 0, recall = 0,
-         f1 = 0;  // of the positive class; recall and F1 are 0 if undefined
+  // Of the positive class; recall and F1 are 0 if undefined.
+  double precision = 0, recall = 0, f1 = 0;
 };
 std::vector<DecisionThreshold> DecisionThresholds(std::span<const Scored> examples);
 

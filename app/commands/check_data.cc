@@ -138,8 +138,8 @@ DataFindings FindDuplicates(const DataSet& train, const DataSet& val) {
 DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val,
                                 const std::function<bool()>& stop) {
   const std::unordered_set<uint64_t> known = ChecksumsOf(train);
-  std::vector<std::pair<size_t, int>> nearest(val.facts.size(),
-                                              {0, kNearBits + 1});  // of each validation image
+  // Of each validation image.
+  std::vector<std::pair<size_t, int>> nearest(val.facts.size(), {0, kNearBits + 1});
   ParallelFor(static_cast<int64_t>(val.facts.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end) && !stop(); ++i) {
       const ImageFacts& facts = val.facts[i];
@@ -162,8 +162,8 @@ DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val,
 }
 
 std::vector<std::string> CompareClasses(const io::Source& train, const io::Source& val) {
-  std::map<std::string, std::pair<int64_t, int64_t>>
-      counts;  // examples to train on, and to validate
+  // Examples to train on, and to validate.
+  std::map<std::string, std::pair<int64_t, int64_t>> counts;
   for (const auto& [name, count] : CountClasses(train)) counts[name].first = count;
   for (const auto& [name, count] : CountClasses(val)) counts[name].second = count;
   std::vector<std::string> findings;

@@ -14,8 +14,8 @@ namespace mxtrain::commands {
 void WriteClassFiles(const ClassReport& report, const std::string& folder);
 
 plot::Drawing DrawConfusion(const ClassReport& report);
-plot::Drawing DrawClasses(
-    const ClassReport& report);  // with many classes, those with the lowest F1
+// With many classes, those with the lowest F1.
+plot::Drawing DrawClasses(const ClassReport& report);
 plot::Drawing DrawReliability(const ClassReport& report);
 
 }  // namespace mxtrain::commands

@@ -89,8 +89,8 @@ class ClassReport {
   LossReport::Head head_;
   std::vector<std::string> names_;
   std::vector<std::vector<int64_t>> counts_;
-  std::vector<double>
-      own_confidence_;  // by class: sum of its probability over the examples with that label
+  // By class: the sum of its probability over the examples with that label.
+  std::vector<double> own_confidence_;
   std::vector<Verdict> verdicts_;
   std::vector<Scored> scored_;
   std::vector<Mistake> mistakes_;

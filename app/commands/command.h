@@ -20,6 +20,7 @@ struct CommonFlags {
   bool json = false;  // only JSON on stdout
   bool quiet = false, verbose = false, deterministic = false;
   std::string device = "auto", engine = "threaded", color = "auto", progress = "auto";
+  std::string log_level = "info", log_size = "16MiB";
   int threads = 0;
   std::optional<uint64_t> seed;
   std::vector<std::string> plugins;
@@ -57,8 +58,8 @@ std::unique_ptr<Command> MakeInit();
 std::unique_ptr<Command> MakeExport();
 std::unique_ptr<Command> MakeVerifyResume();
 std::unique_ptr<Command> MakeReplay();
-std::unique_ptr<Command> MakeHelp(
-    const CommandLine& line);  // `line` must live as long as the command
+// `line` must live as long as the command.
+std::unique_ptr<Command> MakeHelp(const CommandLine& line);
 std::unique_ptr<Command> MakeCompletion(const CommandLine& line);  // likewise
 std::unique_ptr<Command> MakeRuns();
 std::unique_ptr<Command> MakeDiff();
@@ -67,7 +68,8 @@ std::unique_ptr<Command> MakeLrFind();
 
 // Version, build and CPU: "mxtrain", "libraries", "compiler", "cpu".
 std::vector<std::pair<std::string, std::string>> BuildFacts();
-// The same as text: "mxtrain 0.1.0", then one line for each of the others.
+// The same as text: "mxtrain 0.1.0" (of another commit than the release's: "mxtrain
+// 0.1.0+12.g3245611"), then one line for each of the others.
 std::string VersionText();
 
 // Set by INT, TERM (1) and USR1 (2: save and continue); the signal that ended the run.

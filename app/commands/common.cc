@@ -24,8 +24,8 @@ void OnSignal(int signal) {
     stop_flag.compare_exchange_strong(none, 2);
     return;
   }
-  constexpr int64_t kSame = 200'000'000;  // timeout(1) and service managers signal the process and
-                                          // its group: one signal arrives twice
+  // timeout(1) and service managers signal the process and its group: one signal arrives twice.
+  constexpr int64_t kSame = 200'000'000;
   if (stop_signal != 0) {
     if (Now() - stop_time > kSame) std::_Exit(128 + signal);  // the second one: at once
     return;
@@ -65,8 +65,8 @@ void CatchSignals() {
   for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
   struct sigaction hang_up {};
   sigaction(SIGHUP, nullptr, &hang_up);
-  if (hang_up.sa_handler != SIG_IGN)
-    sigaction(SIGHUP, &action, nullptr);  // nohup asks to ignore it
+  // nohup asks to ignore it.
+  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
 }  // namespace mxtrain::commands

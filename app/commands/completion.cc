@@ -5,7 +5,7 @@
 #include "app/commands/command.h"
 #include "app/commands/completion_scripts.h"
 #include "app/commands/exit_codes.h"
-#include "app/commands/session.h"
+#include "app/commands/open_runtime.h"
 
 namespace mxtrain::commands {
 namespace {

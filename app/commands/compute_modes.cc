@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/compute_modes.h"
 
-#include <filesystem>
-
 #include "app/config/document.h"
 #include "mxtrain/executor/passes.h"
 
@@ -11,11 +9,7 @@ namespace {
 
 // The value of train.KEY in a resolved configuration; "" if absent.
 std::string TrainKey(const std::string& config_text, const std::string& key) {
-  auto sources = std::make_shared<config::SourceMap>();
-  const int file =
-      sources->AddFile("the model's configuration", config_text, std::filesystem::current_path());
-  config::Diagnostics diagnostics(sources);
-  const config::Value root = config::ParseYaml(file, &diagnostics);
+  const config::Value root = config::ParseResolved("the model's configuration", config_text);
   const config::Value* train = root.Get("train");
   const config::Value* value = train ? train->Get(key) : nullptr;
   return value ? value->text : "";

@@ -10,8 +10,8 @@ namespace mxtrain::commands {
 struct CpuTimes {
   double ran = 0, queued = 0;
 };
-CpuTimes ReadCpuTimes(
-    const std::string& tasks = "/proc/self/task");  // zeros if the system does not provide them
+// Zeros if the system does not provide them.
+CpuTimes ReadCpuTimes(const std::string& tasks = "/proc/self/task");
 
 // The fraction of usable processor time that this process got between two readings `seconds` apart
 // on `cpus` processors. Contention among its own threads does not lower it, since together they

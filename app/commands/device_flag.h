@@ -23,8 +23,8 @@ struct AutoDevice {
 const AutoDevice& FindAutoDevice();
 
 std::vector<Context> DevicesOf(const CommonFlags& flags);
-Context DeviceOf(
-    const CommonFlags& flags);  // for commands that use one device: throws kUsage for several
+// For commands that use one device: throws kUsage for several.
+Context DeviceOf(const CommonFlags& flags);
 // For commands that compute little and must respond quickly: auto is the CPU.
 CommonFlags WithoutAutoGpu(CommonFlags flags);
 

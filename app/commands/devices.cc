@@ -8,6 +8,8 @@
 #include "mxtrain/device/cpu/onednn/version.h"
 #include "mxtrain/device/gpu_library.h"
 
+const char* MxtrainVersion();  // written by the build: scripts/cmake/MxtrainVersion.cmake
+
 namespace mxtrain::commands {
 namespace {
 
@@ -93,7 +95,7 @@ class Devices final : public Command {
 
 std::vector<std::pair<std::string, std::string>> BuildFacts() {
   const auto [model, features] = CpuModel();
-  return {{"mxtrain", MXTRAIN_VERSION},
+  return {{"mxtrain", MxtrainVersion()},
           {"libraries", OneDnn() + (GpuLibraryPath().empty() ? ", without CUDA" : ", with CUDA")},
           {"compiler", __VERSION__},
           {"cpu", format("{} ({})", model, features)}};

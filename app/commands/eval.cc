@@ -29,9 +29,7 @@ class Eval final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("eval", "evaluate a model on labelled data");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
-        .Required()
-        .Takes("MODEL");
+    DeclareModel(arguments, &model_);
     arguments
         .Option("data", &data_,
                 "a folder with one folder per class, or with MNIST or CIFAR files; a list (PATH "

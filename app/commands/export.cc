@@ -21,9 +21,7 @@ class Export final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("export", "export a model for other programs");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
-        .Required()
-        .Takes("MODEL");
+    DeclareModel(arguments, &model_);
     arguments
         .Option("output", &output_,
                 "FILE.safetensors: parameters and auxiliary states; PREFIX@N: net and arrays in "

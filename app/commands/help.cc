@@ -152,8 +152,8 @@ class Help final : public Command {
     for (const HelpTopic& topic : HelpTopics())
       known.insert(known.end(), topic.names.begin(), topic.names.end());
     for (std::string& topic : config::KeyTopics()) known.push_back(std::move(topic));
-    const bool number = topic_.find_first_not_of("0123456789") ==
-                        std::string::npos;  // no number resembles another code
+    // No number resembles another code.
+    const bool number = topic_.find_first_not_of("0123456789") == std::string::npos;
     const std::string guess = number ? "" : DidYouMean(topic_, known);
     Throw(ErrorKind::kUsage, "unknown command, key or exit code '{}'{}", topic_,
           guess.empty()

@@ -6,12 +6,12 @@
 #include <bit>
 #include <cmath>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/base/thread.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/image.h"
@@ -187,7 +187,7 @@ std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function
   if (std::none_of(fields.begin(), fields.end(), IsImage)) return {};
   std::vector<ImageFacts> facts(static_cast<size_t>(source.size()));
   std::atomic<int64_t> next{0};
-  std::mutex mutex;
+  Mutex mutex;
   std::exception_ptr error;
   const auto work = [&] {
     try {
@@ -198,7 +198,7 @@ std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function
       }
     } catch (...) {
       next = source.size();
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       error = std::current_exception();
     }
   };

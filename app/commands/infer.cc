@@ -33,9 +33,7 @@ class Infer final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("infer", "predict images or the rows of a table");
-    arguments.Option("model", &model_, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
-        .Required()
-        .Takes("MODEL");
+    DeclareModel(arguments, &model_);
     arguments
         .Option("inputs", &inputs_,
                 "folders, image files, lists of files (.txt .lst .tsv .csv), or - for a list on "
@@ -289,8 +287,8 @@ class Infer final : public Command {
     const int64_t wanted =
         batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console);
     const int64_t batch = std::min(wanted, static_cast<int64_t>(files.size()));
-    const Context batches_for =
-        tta_.empty() ? device : Context::cpu();  // views are created on the host
+    // Views are created on the host.
+    const Context batches_for = tta_.empty() ? device : Context::cpu();
     auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch, batches_for);
     if (tta_.empty()) return iter;
     auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape,

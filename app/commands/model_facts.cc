@@ -23,8 +23,8 @@ std::vector<std::string> ReadLines(const std::string& path) {
 PipelineSpec Prepare(const TShape& input, const std::string& mean, const std::string& std) {
   PipelineSpec spec;
   if (input[1] == input[2]) {
-    spec.transforms.push_back(
-        {"resize", {{"size", params::Print(input[1])}}});  // of the shorter side
+    // Of the shorter side.
+    spec.transforms.push_back({"resize", {{"size", params::Print(input[1])}}});
     spec.transforms.push_back({"center_crop", {{"size", params::Print(input[1])}}});
   } else {
     spec.transforms.push_back({"resize", {{"size", params::Print(TShape{input[1], input[2]})}}});

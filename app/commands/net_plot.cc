@@ -11,6 +11,7 @@
 #include "app/commands/net_layout.h"
 #include "app/report/plot/font.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/math.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -121,7 +122,7 @@ class NetImage {
     while (layout_.rows > kMostOfOneColumn &&
            1.5 * kPitch * layout_.rows / columns > columns * (widest + kColumnGap))
       ++columns;
-    const int most = (layout_.rows + columns - 1) / columns;
+    const int most = CeilDivide(layout_.rows, columns);
     int begin = 0, column = 0;
     for (Segment& s : segments_) {
       if (s.last - begin + 1 > most && s.first > begin) begin = s.first, ++column;

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "app/commands/device_flag.h"
+#include "app/commands/open_runtime.h"
 #include "app/commands/plugin_trust.h"
-#include "app/commands/session.h"
 #include "app/config/document.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
@@ -27,10 +27,7 @@ constexpr size_t kMostListBytes = size_t{4} << 30;
 
 // The entry `plugins` of a resolved configuration.
 std::vector<std::string> PluginsOf(const std::string& config_text) {
-  auto sources = std::make_shared<config::SourceMap>();
-  const int file = sources->AddFile("the model's configuration", config_text, fs::current_path());
-  config::Diagnostics diagnostics(sources);
-  const config::Value root = config::ParseYaml(file, &diagnostics);
+  const config::Value root = config::ParseResolved("the model's configuration", config_text);
   std::vector<std::string> plugins;
   if (const config::Value* list = root.Get("plugins"); list && list->is_list()) {
     for (const config::Value& item : list->list) plugins.push_back(item.text);
@@ -117,6 +114,12 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
   if (of_run(model) || !of_run(data)) return;
   Throw(ErrorKind::kUsage, "{} is a model; the model must come first: mxtrain {} {} {}", data,
         command, report::QuoteShell(data), report::QuoteShell(model));
+}
+
+void DeclareModel(Arguments& arguments, std::string* model) {
+  arguments.Option("model", model, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
+      .Required()
+      .Takes("MODEL");
 }
 
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Shared by `eval` and `infer`: opening a model and images named by the user.
+// Shared by `eval`, `infer` and `export`: opening a model and images named by the user.
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +11,9 @@
 #include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
+
+// The positional argument MODEL.
+void DeclareModel(Arguments& arguments, std::string* model);
 
 struct OpenedModel {
   std::unique_ptr<Runtime> runtime;

@@ -4,10 +4,12 @@
 #include <cctype>
 #include <iostream>
 
-#include "app/commands/session.h"
+#include "app/commands/open_runtime.h"
 #include "app/config/other_tools.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/operator/registry.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -22,8 +24,8 @@ constexpr const char* kGroups[] = {kLayers, kLosses, kOfOne, kOfTwo, kArrays, kU
 const char* GroupOf(const std::string& name, const OperatorProperty& property) {
   if (name.ends_with("_update") || name == "clip_global_norm" || name == "multi_sum_sq")
     return kUpdates;
-  const bool has_outputs =
-      property.NumVisibleOutputs() > 0;  // SliceChannel's number of outputs depends on a parameter
+  // SliceChannel's number of outputs depends on a parameter.
+  const bool has_outputs = property.NumVisibleOutputs() > 0;
   if (has_outputs && !property.NeedsHeadGradient() && name != "BlockGrad") return kLosses;
   if (std::isupper(static_cast<unsigned char>(name[0]))) return kLayers;
   const bool of_two = property.ListArguments().size() == 2;
@@ -56,11 +58,6 @@ class Ops final : public Command {
  private:
   // Throws with the names that contain the word, else with the nearest name.
   void CheckName(const OperatorRegistry& registry) const {
-    const auto lower = [](std::string text) {
-      std::transform(text.begin(), text.end(), text.begin(),
-                     [](unsigned char c) { return std::tolower(c); });
-      return text;
-    };
     try {
       registry.CanonicalName(name_);
     } catch (const Error& e) {
@@ -71,7 +68,7 @@ class Ops final : public Command {
       if (!missing.empty()) Throw(e.kind(), "there is no operator '{}': {}", name_, missing);
       std::vector<std::string> holding = PublicOperators(registry);
       std::erase_if(holding, [&](const std::string& name) {
-        return lower(name).find(lower(name_)) == std::string::npos;
+        return Lower(name).find(Lower(name_)) == std::string::npos;
       });
       if (holding.empty()) throw;
       Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, join(holding, ", "));

@@ -36,8 +36,8 @@ struct PipelineSpec {
   static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData
 
  private:
-  std::vector<std::string> ValuesOf(const std::string& parameter, const std::string& field)
-      const;  // of parameters that are FIELD=VALUE
+  // The values of the parameters that are FIELD=VALUE.
+  std::vector<std::string> ValuesOf(const std::string& parameter, const std::string& field) const;
 };
 
 // Evaluation batches for a model from a source: names, channels and shapes as the model's net wants

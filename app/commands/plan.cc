@@ -108,17 +108,10 @@ class Plan final : public Command {
  private:
   // The largest batch within some bytes of memory.
   struct Fit {
-    int64_t memory = 0, batch = 0, total = 0;  // batch 0: not even one example; total: bytes of
-                                               // that batch, of one example then
+    int64_t memory = 0;
+    int64_t batch = 0;  // 0: not even one example
+    int64_t total = 0;  // bytes of that batch; of one example if the batch is 0
   };
-
-  // Bytes of training on so many examples at once.
-  static int64_t TotalBytes(Session& session, int64_t batch) {
-    executor::BindRequest request = session.MakeBindRequest(true);
-    request.shapes = config::BatchShapes(session.net(), batch);
-    return TrainingBytes(session.runtime(), session.net().symbol, std::move(request),
-                         session.StatesOfTraining());
-  }
 
   Fit LargestBatch(Session& session) const {
     constexpr int64_t kMost = 1 << 20;
@@ -126,14 +119,14 @@ class Plan final : public Command {
     if (!memory)
       Throw(ErrorKind::kUsage, "--memory: expected a size such as 8GiB or 512MiB, got '{}'",
             memory_);
-    Fit fit{memory->bytes, 0, TotalBytes(session, 1)};
+    Fit fit{memory->bytes, 0, session.BytesOfTraining(1)};
     if (fit.total > fit.memory) return fit;
     fit.batch = 1;
     // The largest batch that fits, and the smallest known not to.
     int64_t too_many = kMost + 1;
     for (int64_t batch = 2; fit.batch + 1 < too_many;
          batch = too_many > kMost ? std::min(2 * fit.batch, kMost) : (fit.batch + too_many) / 2) {
-      const int64_t total = TotalBytes(session, batch);
+      const int64_t total = session.BytesOfTraining(batch);
       if (total > fit.memory) {
         too_many = batch;
       } else {
@@ -349,7 +342,7 @@ class Plan final : public Command {
   }
 
   // "aBcd16b", "bfloat16 aBcd16b": with the type unless it is the usual one.
-  static std::string FormOf(const TensorSpec& spec) {
+  static std::string StorageOf(const TensorSpec& spec) {
     return spec.type == DType::kFloat32 ? spec.layout.Name()
                                         : format("{} {}", NameOf(spec.type), spec.layout.Name());
   }
@@ -363,12 +356,12 @@ class Plan final : public Command {
       if (node.kind == Node::Kind::kReorder) {
         const bool converts = node.specs[0].type != graph.spec(node.inputs[0]).type;
         std::cout << format("  {}: {} {}\n", report::Printable(node.name),
-                            converts ? "convert to" : "reorder to", FormOf(node.specs[0]));
+                            converts ? "convert to" : "reorder to", StorageOf(node.specs[0]));
       }
       if (node.kind != Node::Kind::kForward) continue;
       std::cout << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name),
                           node.plan->kernel);
-      if (!node.plan->out.empty()) std::cout << format(" -> {}", FormOf(node.specs[0]));
+      if (!node.plan->out.empty()) std::cout << format(" -> {}", StorageOf(node.specs[0]));
       for (const auto& [kernel, reason] :
            executor::Refusals(graph, node, request, session.runtime()))
         std::cout << format("; {} rejected: {}", kernel, reason);

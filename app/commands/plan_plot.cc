@@ -8,6 +8,8 @@
 #include "app/report/plot/axis.h"
 #include "app/report/plot/font.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/math.h"
+#include "mxtrain/device/backend.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -148,7 +150,7 @@ class Plot {
   void Alive(const std::vector<Box>& boxes) {
     std::vector<int64_t> change(graph_.nodes.size() + 1);
     for (const Box& box : boxes) {
-      const int64_t stored = (box.buffer->bytes + 63) / 64 * 64;
+      const int64_t stored = RoundUp(box.buffer->bytes, kBufferAlignment);
       change[box.buffer->first] += stored;
       change[box.buffer->last + 1] -= stored;
     }

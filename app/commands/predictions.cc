@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "app/report/result_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/draw_label.h"
 
 namespace mxtrain::commands {
@@ -209,8 +209,8 @@ class Shelves {
   }
 
  private:
-  std::map<uintmax_t, std::vector<std::pair<fs::path, std::optional<uint64_t>>>>
-      by_size_;  // checksums are computed on demand
+  // Files by their size, with checksums that are computed on demand.
+  std::map<uintmax_t, std::vector<std::pair<fs::path, std::optional<uint64_t>>>> by_size_;
 };
 
 class Sorter final : public PredictionSink {
@@ -291,9 +291,7 @@ class Annotator final : public PredictionSink {
       Throw(ErrorKind::kData, "{}: {}", p.name, refusal->reason);
     io::DrawLabel(Label(p), &image);
     fs::path name = fs::path(p.name).filename();
-    std::string ending = name.extension().string();
-    std::transform(ending.begin(), ending.end(), ending.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
+    const std::string ending = Lower(name.extension().string());
     const bool jpeg = ending == ".jpg" || ending == ".jpeg";
     shelf_.Put(jpeg ? name : name.replace_extension(".png"),
                jpeg ? io::EncodeJpeg(image) : io::EncodePng(image));

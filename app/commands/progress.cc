@@ -13,7 +13,7 @@ Progress::Progress(report::Console& console, std::string doing, std::string what
 
 void Progress::Add(int64_t count) {
   constexpr double kBarSeconds = 0.2, kFirstLineSeconds = 2, kLineSeconds = 30;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   done_ += count;
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   // Short tasks print nothing.

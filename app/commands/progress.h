@@ -4,10 +4,10 @@
 // every 30 s, as in training.
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <string>
 
 #include "app/report/console.h"
+#include "mxtrain/base/mutex.h"
 
 namespace mxtrain::commands {
 
@@ -29,9 +29,9 @@ class Progress {
   const std::string doing_, what_;
   const int64_t total_;
   const Clock::time_point begin_ = Clock::now();
-  std::mutex mutex_;
-  int64_t done_ = 0;
-  double next_seconds_ = 0;  // time of the next line
+  Mutex mutex_;
+  int64_t done_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  double next_seconds_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // time of the next line
 };
 
 }  // namespace mxtrain::commands

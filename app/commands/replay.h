@@ -20,8 +20,8 @@ std::string WriteBundle(const report::RunFolder& run, const DivergedError& error
 // The first non-finite value, in the order in which a step computes.
 struct NonFinite {
   int64_t step = 0;  // counted from 1
-  std::string
-      tensor;  // "conv1_output", "backward of conv1, gradient 1": empty when every value was finite
+  // "conv1_output", "backward of conv1, gradient 1"; empty when every value was finite.
+  std::string tensor;
   int64_t nans = 0, infinities = 0, size = 0;
   double largest_before = 0;  // magnitude of the values of the tensor computed before it
 

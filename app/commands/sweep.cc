@@ -3,7 +3,6 @@
 // and run folder, and a sorted table; with --folds each on every fold of the training set.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <thread>
@@ -11,9 +10,10 @@
 #include "app/commands/child_run.h"
 #include "app/commands/command.h"
 #include "app/commands/sweep_axis.h"
+#include "app/commands/sweep_folds.h"
+#include "app/commands/sweep_results.h"
 #include "app/config/load.h"
 #include "app/report/output.h"
-#include "app/report/plot/chart.h"
 #include "app/report/run_folder.h"
 #include "app/report/run_summary.h"
 #include "mxtrain/base/error.h"
@@ -23,27 +23,6 @@ namespace mxtrain::commands {
 namespace {
 
 namespace fs = std::filesystem;
-using report::RunSummary;
-
-// A run of the sweep.
-struct Trial {
-  std::string name;  // of its folder: "0001"
-  SweepPoint point;
-  std::optional<int> exit_code;       // once it has ended
-  std::optional<RunSummary> summary;  // once it has begun
-};
-
-std::string Describe(const SweepPoint& point) {
-  std::string text;
-  for (const auto& [key, value] : point)
-    text += format("{}{}={}", text.empty() ? "" : " ", key.substr(key.rfind('.') + 1), value);
-  return text;
-}
-
-std::optional<double> NumberOf(const std::string& text) {
-  const config::Value value = config::Value::Scalar(text);
-  return value.AsNumber();
-}
 
 class Sweep final : public Command {
  public:
@@ -94,9 +73,9 @@ class Sweep final : public Command {
                              CountEnded(), trials_.size()));
       return 128 + StopSignal();
     }
-    const std::vector<const Trial*> sorted = Sorted();
+    const std::vector<const Trial*> sorted = Ranked(trials_);
     if (std::any_of(sorted.begin(), sorted.end(), [](const Trial* t) { return HasBest(*t); }))
-      plot::Save(DrawTrials(sorted), out_ + "/results");
+      plot::Save(DrawTrials(sorted, axes_), out_ + "/results");
     Print(sorted, flags.json);
     console.Message(
         LogLevel::kInfo,
@@ -107,16 +86,7 @@ class Sweep final : public Command {
   }
 
  private:
-  // A run that diverged is a result; any other error is an error of the command.
   static constexpr const char* kFoldKey = "data.val.fold";
-  static constexpr int kDivergedCode = static_cast<int>(ErrorKind::kDiverged);
-  static bool WasStopped(const Trial& trial) {
-    return trial.exit_code.value_or(0) > 128;
-  }  // by a signal
-  static bool Ended(const Trial& trial) {
-    return trial.exit_code == 0 || trial.exit_code == kDivergedCode;
-  }
-  static bool HasBest(const Trial& trial) { return trial.summary && trial.summary->best; }
 
   void SplitOverrides() {
     std::vector<std::string> plain;
@@ -263,7 +233,8 @@ class Sweep final : public Command {
       arguments.insert(arguments.end(), {"-c", file});
     arguments.insert(arguments.end(),
                      {"--out", folder, "--quiet", "--device", flags.device, "--engine",
-                      flags.engine, "--threads", std::to_string(flags.threads)});
+                      flags.engine, "--threads", std::to_string(flags.threads), "--log-level",
+                      flags.log_level, "--log-size", flags.log_size});
     if (begun) arguments.push_back("--resume");
     if (flags.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(*flags.seed)});
     if (flags.deterministic) arguments.push_back("--deterministic");
@@ -276,134 +247,13 @@ class Sweep final : public Command {
     console.Message(LogLevel::kInfo, format("  {}", Outcome(*trial)));
   }
 
-  static std::string Outcome(const Trial& trial) {
-    if (trial.exit_code == kDivergedCode) return "diverged";
-    if (WasStopped(trial)) return "stopped";
-    if (trial.exit_code != 0)
-      return trial.exit_code ? format("exit code {}", *trial.exit_code) : "not run";
-    if (!HasBest(trial)) return "finished";
-    const RunSummary::Best& best = *trial.summary->best;
-    return format("{} {} in epoch {}", best.metric, report::FormatNumber(best.value), best.epoch);
-  }
-
   size_t CountEnded() const {
     return static_cast<size_t>(std::count_if(trials_.begin(), trials_.end(), Ended));
   }
 
-  // Best first, runs without a result last.
-  std::vector<const Trial*> Sorted() const {
-    std::vector<const Trial*> sorted;
-    for (const Trial& trial : trials_) sorted.push_back(&trial);
-    std::stable_sort(sorted.begin(), sorted.end(), [](const Trial* a, const Trial* b) {
-      if (!HasBest(*a) || !HasBest(*b)) return HasBest(*a) && !HasBest(*b);
-      const RunSummary::Best &x = *a->summary->best, &y = *b->summary->best;
-      return x.higher_is_better ? x.value > y.value : x.value < y.value;
-    });
-    return sorted;
-  }
-
-  std::string Table() const {
-    std::string text = "run,state";
-    for (const auto& [key, value] : trials_[0].point) text += "," + report::QuoteCsv(key);
-    text += ",metric,best,best_epoch,last,seconds\n";
-    for (const Trial* trial : Sorted()) {
-      text += format("{},{}", trial->name, StateOf(*trial));
-      for (const auto& [key, value] : trial->point) text += "," + report::QuoteCsv(value);
-      if (HasBest(*trial)) {
-        const RunSummary::Best& best = *trial->summary->best;
-        const auto last = report::LastValue(trial->summary->metrics, best.metric);
-        text += format(",{},{},{},{},{:.1f}\n", best.metric, best.value, best.epoch,
-                       last ? format("{}", *last) : "", trial->summary->seconds);
-      } else {
-        text += ",,,,,\n";
-      }
-    }
-    return text;
-  }
   void WriteTable() const {
-    WriteFileAtomically(out_ + "/results.csv", Table());
-    if (folds_ > 0) WriteFileAtomically(out_ + "/folds.csv", FoldTable());
-  }
-
-  // Mean and standard deviation (of a sample: n - 1) of a value over the folds of one point.
-  struct Spread {
-    double mean = 0, deviation = 0;
-    std::string Text() const {
-      return format("{} ± {}", report::FormatNumber(mean), report::FormatNumber(deviation));
-    }
-  };
-  static Spread SpreadOf(const std::vector<double>& values) {
-    Spread spread;
-    for (double value : values) spread.mean += value / static_cast<double>(values.size());
-    for (double value : values) spread.deviation += (value - spread.mean) * (value - spread.mean);
-    spread.deviation = values.size() > 1
-                           ? std::sqrt(spread.deviation / static_cast<double>(values.size() - 1))
-                           : 0;
-    return spread;
-  }
-
-  // The results of the folds of one point, of runs that have one.
-  struct FoldGroup {
-    SweepPoint point;  // without the fold
-    std::string metric;
-    bool higher_is_better = false;
-    std::vector<double> best, last;  // values of the best epochs, and of the last ones
-  };
-  // Ranked by the mean of the last epochs: best epochs are chosen on the examples that they are
-  // measured on.
-  std::vector<FoldGroup> FoldGroups() const {
-    std::vector<FoldGroup> groups;
-    for (size_t first = 0; first < trials_.size(); first += static_cast<size_t>(folds_)) {
-      FoldGroup& group = groups.emplace_back();
-      group.point.assign(trials_[first].point.begin(), trials_[first].point.end() - 1);
-      for (size_t i = first; i < first + static_cast<size_t>(folds_); ++i) {
-        if (!HasBest(trials_[i])) continue;
-        const RunSummary& summary = *trials_[i].summary;
-        group.metric = summary.best->metric;
-        group.higher_is_better = summary.best->higher_is_better;
-        group.best.push_back(summary.best->value);
-        group.last.push_back(
-            report::LastValue(summary.metrics, group.metric).value_or(summary.best->value));
-      }
-    }
-    std::stable_sort(groups.begin(), groups.end(), [](const FoldGroup& a, const FoldGroup& b) {
-      if (a.last.empty() || b.last.empty()) return !a.last.empty() && b.last.empty();
-      const double x = SpreadOf(a.last).mean, y = SpreadOf(b.last).mean;
-      return a.higher_is_better ? x > y : x < y;
-    });
-    return groups;
-  }
-
-  std::string FoldTable() const {
-    std::string text;
-    for (const SweepAxis& axis : axes_) text += report::QuoteCsv(axis.key) + ",";
-    text += "metric,folds,last_mean,last_std,best_mean,best_std\n";
-    for (const FoldGroup& group : FoldGroups()) {
-      for (const auto& [key, value] : group.point) text += report::QuoteCsv(value) + ",";
-      const Spread last = SpreadOf(group.last), best = SpreadOf(group.best);
-      const bool any = !group.last.empty();
-      text += any ? format("{},{},{},{},{},{}\n", group.metric, group.last.size(), last.mean,
-                           last.deviation, best.mean, best.deviation)
-                  : std::string(",0,,,,\n");
-    }
-    return text;
-  }
-
-  void PrintFolds() const {
-    for (const FoldGroup& group : FoldGroups()) {
-      if (group.last.empty()) continue;
-      std::cout << format("{}{}{}: {} over {} folds (best epochs: {})\n", Describe(group.point),
-                          group.point.empty() ? "" : "  ", group.metric,
-                          SpreadOf(group.last).Text(), group.last.size(),
-                          SpreadOf(group.best).Text());
-    }
-  }
-
-  static std::string StateOf(const Trial& trial) {
-    if (trial.exit_code == kDivergedCode) return "diverged";
-    if (WasStopped(trial)) return "stopped";
-    if (trial.exit_code.value_or(0) != 0) return format("exit code {}", *trial.exit_code);
-    return trial.summary ? report::NameOf(trial.summary->state) : "not run";
+    WriteFileAtomically(out_ + "/results.csv", ResultTable(trials_));
+    if (folds_ > 0) WriteFileAtomically(out_ + "/folds.csv", FoldTable(trials_, folds_, axes_));
   }
 
   void Print(const std::vector<const Trial*>& sorted, bool json) const {
@@ -422,7 +272,7 @@ class Sweep final : public Command {
                         {"best", best}});
       }
       Json result = {{"sweep", out_}, {"runs", rows}};
-      if (folds_ > 0) result["folds"] = FoldsToJson();
+      if (folds_ > 0) result["folds"] = FoldsToJson(trials_, folds_);
       std::cout << report::JsonText(result) << "\n";
       return;
     }
@@ -432,64 +282,7 @@ class Sweep final : public Command {
     for (const Trial* trial : sorted)
       std::cout << format("{:<6}  {:<{}}  {}\n", trial->name, Describe(trial->point), width,
                           Outcome(*trial));
-    if (folds_ > 0) PrintFolds();
-  }
-
-  Json FoldsToJson() const {
-    Json list = Json::array();
-    for (const FoldGroup& group : FoldGroups()) {
-      Json values = Json::object();
-      for (const auto& [key, value] : group.point) values[key] = value;
-      const Spread last = SpreadOf(group.last), best = SpreadOf(group.best);
-      list.push_back({{"values", values},
-                      {"metric", group.metric},
-                      {"folds", group.last.size()},
-                      {"last", {{"mean", last.mean}, {"std", last.deviation}}},
-                      {"best", {{"mean", best.mean}, {"std", best.deviation}}}});
-    }
-    return list;
-  }
-
-  // The best value over each key that has numbers, one chart above the other, and the runs by rank.
-  plot::Drawing DrawTrials(const std::vector<const Trial*>& sorted) const {
-    const RunSummary::Best& best = *sorted[0]->summary->best;
-    plot::Drawing all = plot::Draw(Ranking(sorted, best.metric));
-    for (size_t k = 0; k < axes_.size(); ++k) {
-      plot::Chart chart;
-      chart.title = format("best {} over {}", best.metric, axes_[k].key);
-      plot::Chart::Series series{
-          .name = "", .points = {}, .kind = plot::Chart::Series::Kind::kPoints};
-      double low = HUGE_VAL, high = -HUGE_VAL;
-      for (const Trial* trial : sorted) {
-        const auto x = NumberOf(trial->point[k].second);
-        if (!x || !HasBest(*trial)) continue;
-        series.points.push_back({*x, trial->summary->best->value});
-        low = std::min(low, *x), high = std::max(high, *x);
-      }
-      if (series.points.size() < 2) continue;
-      chart.x = {.label = axes_[k].key, .log = low > 0 && high >= 10 * low};
-      chart.y.label = "best " + best.metric;
-      chart.series = {series};
-      all = plot::Stack(all, plot::Draw(chart, 720, 360));
-    }
-    return all;
-  }
-
-  static plot::BarChart Ranking(const std::vector<const Trial*>& sorted,
-                                const std::string& metric) {
-    constexpr size_t kMost = 30;
-    plot::BarChart chart;
-    chart.values = {.label = metric, .low = 0};
-    chart.series = {{"best " + metric, {}}};
-    size_t results = 0;
-    for (const Trial* trial : sorted) {
-      if (!HasBest(*trial) || ++results > kMost) continue;
-      chart.names.push_back(Describe(trial->point));
-      chart.series[0].values.push_back(trial->summary->best->value);
-    }
-    chart.title = results > kMost ? format("the best {} of {} runs", kMost, results)
-                                  : format("{} runs, best first", results);
-    return chart;
+    if (folds_ > 0) std::cout << FoldText(trials_, folds_);
   }
 
   int ExitCode(report::Console& console) const {

@@ -6,15 +6,10 @@
 #include <cstdlib>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain::commands {
 namespace {
-
-std::string Trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t");
-  return first == std::string::npos ? ""
-                                    : text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 // The elements of a flow sequence of YAML: split at commas outside of quotes and inner brackets.
 std::vector<std::string> Elements(const std::string& text) {
@@ -36,7 +31,7 @@ std::vector<std::string> Elements(const std::string& text) {
     }
     elements.back() += c;
   }
-  for (std::string& element : elements) element = Trimmed(element);
+  for (std::string& element : elements) element = std::string(Trim(element));
   if (elements.back().empty()) elements.pop_back();
   return elements;
 }
@@ -71,7 +66,7 @@ std::optional<SweepAxis> ParseSweepAxis(const std::string& argument) {
   const size_t equals = argument.find('=');
   if (equals == std::string::npos) return std::nullopt;
   SweepAxis axis{argument.substr(0, equals), {}};
-  const std::string value = Trimmed(argument.substr(equals + 1));
+  const std::string value(Trim(std::string_view(argument).substr(equals + 1)));
   if (value.starts_with('[') && value.ends_with(']')) {
     axis.values = Elements(value.substr(1, value.size() - 2));
     if (axis.values.empty()) Throw(ErrorKind::kUsage, "{}: the list is empty", argument);

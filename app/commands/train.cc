@@ -14,10 +14,11 @@
 #include "app/commands/cpu_share.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/replay.h"
+#include "app/commands/run_listeners.h"
 #include "app/commands/session.h"
+#include "app/commands/train_report.h"
 #include "app/config/differences.h"
 #include "app/report/html_report.h"
-#include "app/report/listeners.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "app/report/run_plots.h"
@@ -32,12 +33,6 @@
 namespace mxtrain::commands {
 namespace {
 
-const char* EndName(RunEnd end) {
-  static constexpr const char* kNames[] = {"complete",   "stopped", "no_improvement",
-                                           "time_limit", "target",  "diverged"};
-  return kNames[static_cast<int>(end)];
-}
-
 // The run that CONFIG belongs to: the folder itself, or the one whose config.yaml it is; "" for any
 // other file.
 std::string RunOf(const std::string& config) {
@@ -48,32 +43,6 @@ std::string RunOf(const std::string& config) {
                     run = FollowLink(folder.empty() ? "." : folder);
   return report::IsRunFolder(run) ? run : "";
 }
-
-void TellUnread(const DataIter& data, const char* what, report::Console& console) {
-  const auto bad = data.stats().bad;
-  if (bad.empty()) return;
-  const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
-  console.Message(LogLevel::kWarning,
-                  format("{} {} could not be read, the first: {}", bad.size(), what, first));
-}
-
-// Reports after an epoch if its validation read fewer examples than it should: the choice of the
-// best epoch may then be wrong.
-class UnreadListener final : public TrainListener {
- public:
-  UnreadListener(const DataIter* validation, report::Console& console)
-      : validation_(validation), console_(console) {}
-  void OnEpoch(const EpochEvent&) override {
-    const size_t unread = validation_ ? validation_->stats().bad.size() : 0;
-    if (unread > std::exchange(told_, unread))
-      TellUnread(*validation_, "validation examples, missing from the metrics,", console_);
-  }
-
- private:
-  const DataIter* const validation_;
-  report::Console& console_;
-  size_t told_ = 0;
-};
 
 class Train final : public Command {
  public:
@@ -119,8 +88,8 @@ class Train final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
-    std::signal(SIGPIPE,
-                SIG_IGN);  // training continues if the reader of its output is gone (`2>&1 | head`)
+    // Training continues if the reader of its output is gone (`2>&1 | head`).
+    std::signal(SIGPIPE, SIG_IGN);
     try {
       return RunOnce(flags, console);
     } catch (const DivergedError& e) {
@@ -129,7 +98,7 @@ class Train final : public Command {
       throw;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kFileSystem || !folder_) throw;
-      Throw(ErrorKind::kFileSystem, "{}; then continue: {}", e.what(), HowToGoOn(*folder_));
+      Throw(ErrorKind::kFileSystem, "{}; then continue: {}", e.what(), ContinueCommand(*folder_));
     }
   }
 
@@ -165,35 +134,11 @@ class Train final : public Command {
                                               "in {}, weights, statistics and updates in float32",
                                               session.config().train.amp));
     }
-    if (!resume_from_.empty()) {
-      const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), resume_from_);
-      TellDifferences(session, checkpoint.model.config, console);
-      trainer.Resume(checkpoint, extend_);
-    } else if (!resume_) {
-      TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
-    }
-    if (!profile_.empty())
-      WriteFileAtomically(profile_, "");  // fail before the run if it cannot be written
+    Begin(session, &trainer, console);
+    // Fail before the run if it cannot be written.
+    if (!profile_.empty()) WriteFileAtomically(profile_, "");
     const report::RunFolder folder = OpenFolder(session);
-    folder_ = folder;
-    threads_ = session.runtime().backend(session.ctx()).threads();
-    plugins_ = session.config().plugins;
-    trainer.SaveTo(folder.checkpoints());
-    console.LogTo(folder.File("mxtrain.log"));
-    console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
-    if (resume_) Resume(session, folder, &trainer, console);
-    const bool was_finished = trainer.finished();
-    if (resume_ && !was_finished) {
-      folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
-      Record(session, folder, CommandsOf(folder));
-    }
-    if (!was_finished)
-      std::filesystem::remove(folder.File("result.json"));  // of the previous segment
-    if (was_finished)
-      console.Message(LogLevel::kInfo,
-                      format("the run is complete after {} steps; use --extend to train longer",
-                             trainer.total_steps()));
-
+    Enter(session, folder, &trainer, console);
     if (!resume_) {
       report::TryToShow(console, "the first batch", [&] {
         report::SaveFirstBatch(folder.File("samples"), *train,
@@ -201,40 +146,12 @@ class Train final : public Command {
                                session.class_names());
       });
     }
-
-    report::ConsoleListener on_console(console);
-    report::CsvListener csv(folder.File("metrics.csv"));
-    report::JsonlListener jsonl(folder.File("events.jsonl"));
-    report::TensorBoardListener tensorboard(folder.path());
-    report::PlotListener plots(folder.path());
-    report::ShowingListener on_tensorboard(&tensorboard, "the TensorBoard files", console),
-        on_plots(&plots, "curves", console);
-    report::LatestListener latest(folder);
-    UnreadListener unread(val.get(), console);
-    report::Listeners listeners;
-    for (TrainListener* l : std::initializer_list<TrainListener*>{
-             &on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest, &unread})
-      listeners.Add(l);
-    if (!profile_.empty()) session.runtime().engine().StartProfile();
-    const auto begin = std::chrono::steady_clock::now();
-    const CpuTimes before_run = ReadCpuTimes();
-    TrainResult result;
-    try {
-      result = trainer.Run(listeners, &StopFlag());
-    } catch (const DivergedError&) {
-      folder.Write(
-          "result.json",
-          report::JsonText(ToJson(folder, trainer.result(), report::PeakMemoryBytes()), 2) + "\n");
-      throw;
-    }
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    given_share_ = GivenShare(before_run, ReadCpuTimes(), seconds, UsableCpuCount());
-    console.ShowBar("");
-    if (!profile_.empty()) session.runtime().engine().StopProfile(profile_);
-    const int64_t peak_memory =
-        report::PeakMemoryBytes();  // of the process; reports are written later
-    const Json summary = ToJson(folder, result, peak_memory);
+    const bool was_finished = trainer.finished();
+    RunListeners listeners(folder, val.get(), console);
+    const TrainResult result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
+    // Before the reports are written.
+    const int64_t peak_memory = report::PeakMemoryBytes();
+    const Json summary = SummaryOf(folder, result, peak_memory);
     // A run of no steps is complete at once.
     if (!was_finished || !std::filesystem::exists(folder.File("result.json")))
       folder.Write("result.json", report::JsonText(summary, 2) + "\n");
@@ -242,6 +159,64 @@ class Train final : public Command {
     report::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
     return Report(session, folder, *train, result, peak_memory, console);
+  }
+
+  // The initial values of a new run: those of a checkpoint or of train.weights. A run that is
+  // resumed in its own folder takes them later.
+  void Begin(Session& session, Trainer* trainer, report::Console& console) const {
+    if (!resume_from_.empty()) {
+      const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), resume_from_);
+      TellDifferences(session, checkpoint.model.config, console);
+      trainer->Resume(checkpoint, extend_);
+    } else if (!resume_) {
+      TakePretrained(session.config().train.weights, session.runtime(), trainer, console);
+    }
+  }
+
+  // From here on the run writes into its folder; continues the run if it is resumed there.
+  void Enter(Session& session, const report::RunFolder& folder, Trainer* trainer,
+             report::Console& console) {
+    folder_ = folder;
+    threads_ = session.runtime().backend(session.ctx()).threads();
+    plugins_ = session.config().plugins;
+    trainer->SaveTo(folder.checkpoints());
+    console.LogTo(folder.File("mxtrain.log"));
+    console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
+    if (resume_) Resume(session, folder, trainer, console);
+    if (trainer->finished()) {
+      console.Message(LogLevel::kInfo,
+                      format("the run is complete after {} steps; use --extend to train longer",
+                             trainer->total_steps()));
+      return;
+    }
+    if (resume_) {
+      folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
+      Record(session, folder, CommandsOf(folder));
+    }
+    std::filesystem::remove(folder.File("result.json"));  // of the previous segment
+  }
+
+  // Trains; measures the share of the processor time that this got. The summary of a run that
+  // diverges is written here.
+  TrainResult RunIn(const report::RunFolder& folder, Runtime& runtime, Trainer* trainer,
+                    TrainListener& listener, report::Console& console) {
+    if (!profile_.empty()) runtime.engine().StartProfile();
+    const auto begin = std::chrono::steady_clock::now();
+    const CpuTimes before_run = ReadCpuTimes();
+    TrainResult result;
+    try {
+      result = trainer->Run(listener, &StopFlag());
+    } catch (const DivergedError&) {
+      const Json summary = SummaryOf(folder, trainer->result(), report::PeakMemoryBytes());
+      folder.Write("result.json", report::JsonText(summary, 2) + "\n");
+      throw;
+    }
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    given_share_ = GivenShare(before_run, ReadCpuTimes(), seconds, UsableCpuCount());
+    console.ShowBar("");
+    if (!profile_.empty()) runtime.engine().StopProfile(profile_);
+    return result;
   }
 
   // Saves what is needed to repeat the failing step, and repeats it at once if that takes only
@@ -316,9 +291,9 @@ class Train final : public Command {
 
   // Reject an unreachable target before hours of training.
   void CheckMinMetric(const Trainer& trainer) const {
-    if (!min_metric_ || *min_metric_ <= 1 || !trainer.best().HigherIsBetter()) return;
+    if (!min_metric_ || *min_metric_ <= 1 || !trainer.HigherIsBetter()) return;
     Throw(ErrorKind::kUsage, "--min-metric {}: {} is at most 1; {} % is {}", *min_metric_,
-          trainer.best().first().metric, *min_metric_, *min_metric_ / 100);
+          trainer.best().metric, *min_metric_, *min_metric_ / 100);
   }
 
   int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val,
@@ -455,115 +430,10 @@ class Train final : public Command {
     if (warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
   }
 
-  // What limits the speed, and what to change.
-  static std::string Bottleneck(double wait_share, double given_share,
-                                const config::DataConfig& data) {
-    constexpr double kShared = 0.8;
-    const std::string share =
-        format("training waited for data {:.0f} % of the time", 100 * wait_share);
-    if (given_share < kShared) {
-      return format(
-          "limit: other programs on this machine (training got {:.0f} % of the processor time it "
-          "could have used; {})",
-          100 * given_share, share);
-    }
-    if (wait_share < 0.05)
-      return format(
-          "limit: computation ({}); a smaller net or smaller images would be faster: mxtrain plan "
-          "shows the cost of each layer",
-          share);
-    const char* cache = data.cache == "none" ? "keep decoded images with data.cache=ram, " : "";
-    return format(
-        "limit: {} ({}); {}store smaller images, or use more reader threads (data.workers)",
-        wait_share < 0.3 ? "computation and reading data" : "reading data", share, cache);
-  }
-
-  static Json ToJson(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory) {
-    Json best = nullptr, last = Json::object();
-    const BestValue& first = r.best[0];
-    if (first.value)
-      best = {{"epoch", first.epoch},
-              {"metric", first.metric},
-              {"value", *first.value},
-              {"higher_is_better", r.higher_is_better}};
-    for (const auto& [name, value] : r.last) last[name] = value;
-    return {{"run", folder.path()},
-            {"epochs", r.epochs},
-            {"steps", r.steps},
-            {"total_steps", r.total_steps},
-            {"lr", r.lr},
-            {"best", best},
-            {"last", last},
-            {"images_per_second", r.images_per_second},
-            {"wait_share", r.wait_share},
-            {"peak_memory_bytes", peak_memory},
-            {"stopped", r.end == RunEnd::kStopped},
-            {"end", EndName(r.end)}};
-  }
-
-  static std::string HowToGoOn(const report::RunFolder& folder) {
-    return format("mxtrain train {} --resume", report::QuoteShell(folder.path()));
-  }
-
-  // The progress of a schedule that the end of the run interrupted; "" if it reached its final
-  // rate.
-  static std::string PlaceInSchedule(const Session& session, const TrainResult& r) {
-    if (r.lr == r.last_lr) return "";
-    return format("; the learning rate of schedule '{}' is {:.3g}, its final rate would be {:.3g}",
-                  session.config().train.lr_schedule.name, r.lr, r.last_lr);
-  }
-
-  // How the run ended, and the next commands.
-  static std::string Next(const Session& session, const report::RunFolder& folder,
-                          const TrainResult& r) {
-    const std::string path = report::QuoteShell(folder.path());
-    const std::string again = HowToGoOn(folder);
-    const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", path);
-    switch (r.end) {
-      case RunEnd::kStopped:
-        return format("stopped and saved after {} of {} steps; to continue: {}", r.steps,
-                      r.total_steps, again);
-      case RunEnd::kTimeLimit:
-        return format(
-            "train.time_limit of {} reached after {} of {} steps{}; to continue: {}",
-            report::FormatDuration(static_cast<double>(session.config().train.time_limit.seconds)),
-            r.steps, r.total_steps, PlaceInSchedule(session, r), again);
-      case RunEnd::kNoImprovement:
-        return format(
-            "stopped early after {} epochs: {} without improvement of {} (train.early_stop); {}",
-            r.epochs, session.config().train.early_stop.patience, r.best[0].metric, use);
-      case RunEnd::kTarget:
-        return format(
-            "{} reached {} after {} epochs (train.early_stop.target); {}", r.best[0].metric,
-            report::FormatNumber(*session.config().train.early_stop.target), r.epochs, use);
-      case RunEnd::kComplete:
-      case RunEnd::kDiverged:  // thrown as an error
-        break;
-    }
-    return use;
-  }
-
   int Report(const Session& session, const report::RunFolder& folder, const DataIter& train,
              const TrainResult& r, int64_t peak_memory, report::Console& console) {
     TellUnread(train, "examples", console);
-    const config::SourceConfig& val = session.config().data.val;
-    const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
-    for (const BestValue& best : r.best) {
-      if (!best.value) continue;
-      console.Message(LogLevel::kInfo, format("best: epoch {} by {}{} = {}", best.epoch, measured,
-                                              best.metric, report::FormatNumber(*best.value)));
-    }
-    // The speed of a run of a few steps is not meaningful.
-    const std::string speed =
-        r.images_per_second > 0
-            ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second))
-            : "";
-    console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, {}", speed,
-                                            FormatBytes(peak_memory), folder.path()));
-    if (r.images_per_second > 0)
-      console.Message(LogLevel::kInfo,
-                      Bottleneck(r.wait_share, given_share_, session.config().data));
-    console.Message(LogLevel::kInfo, Next(session, folder, r));
+    ReportRun(session.config(), folder, r, peak_memory, given_share_, console);
     console.RepeatWarnings();
     if (r.end == RunEnd::kStopped) return 128 + StopSignal();
     const BestValue& first = r.best[0];

@@ -37,15 +37,6 @@ int64_t StatusValue(const std::string& key) {
   return 0;
 }
 
-std::string TimeStamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S%z", &parts);
-  return text;
-}
-
 std::string Join(const NamedValues& values) {
   std::string text;
   for (const auto& [name, value] : values)
@@ -68,9 +59,16 @@ std::string BarOfWidth(double done, std::span<const std::string> parts, size_t w
   return text;
 }
 
+// Of a run before its folder exists: more than any start has at level debug.
+constexpr size_t kEarlyMessages = 4096;
+
 }  // namespace
 
-Console::Console(const ConsoleOptions& options) : quiet_(options.quiet), verbose_(options.verbose) {
+Console::Console(const ConsoleOptions& options)
+    : quiet_(options.quiet),
+      log_bytes_(options.log_bytes),
+      log_(std::make_shared<Log>(LogOptions{options.levels, PrintableLines, kEarlyMessages})),
+      program_(log_->For("program")) {
   const bool terminal = IsTerminal();
   const bool wanted = IsSet("FORCE_COLOR") || (terminal && !IsSet("NO_COLOR"));
   color_ = options.color == Choice::kAlways || (options.color == Choice::kAuto && wanted);
@@ -78,6 +76,8 @@ Console::Console(const ConsoleOptions& options) : quiet_(options.quiet), verbose
               : terminal                          ? Progress::kBar
                                                   : Progress::kLines;
   if (quiet_) progress_ = Progress::kNone;
+  log_->AddSink([this](const LogMessage& m) { Show(m.level, m.text); },
+                quiet_ ? LogLevel::kWarning : LogLevel::kDebug);
 }
 
 Console::~Console() {
@@ -92,27 +92,22 @@ void Console::Write(const std::string& line) {
   std::fflush(stderr);
 }
 
-void Console::Message(LogLevel level, std::string_view said) {
+void Console::Show(LogLevel level, std::string_view text) {
   static constexpr const char* kWords[] = {"debug: ", "", "warning: ", "error: "};
   static constexpr const char* kColors[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[31m"};
-  const std::string text = PrintableLines(said);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int k = static_cast<int>(level);
-  Log([&] {
-    if (log_) log_->Append(format("{} {}{}\n", TimeStamp(), kWords[k], text));
-  });
   if (level == LogLevel::kWarning) {
     ++warning_count_;
     if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end())
       warnings_.emplace_back(text);
   }
-  if ((level == LogLevel::kDebug && !verbose_) || (level == LogLevel::kInfo && quiet_)) return;
   const bool paint = color_ && *kColors[k];
   Write(format("{}{}{}{}", paint ? kColors[k] : "", kWords[k], paint ? "\x1b[0m" : "", text));
 }
 
 void Console::ShowBar(const std::string& text) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (progress_ != Progress::kBar || (text.empty() && bar_.empty())) return;
   bar_ = text.substr(0, static_cast<size_t>(std::max(width() - 1, 0)));
   std::fputs(("\r\x1b[K" + bar_).c_str(), stderr);
@@ -128,24 +123,16 @@ int Console::width() const {
 }
 
 void Console::LogTo(const std::string& path) {
-  std::lock_guard lock(mutex_);
-  log_.reset();
-  Log([&] {
-    if (!path.empty()) log_.emplace(path);
-  });
-}
-
-void Console::Log(const std::function<void()>& step) {
+  if (path.empty()) return log_->CloseFile();
   try {
-    step();
+    log_->OpenFile(path, {.max_bytes = log_bytes_});
   } catch (const Error& e) {
-    log_.reset();
-    Write(format("warning: the log stops here: {}", e.what()));
+    Message(LogLevel::kWarning, format("no log is written: {}", e.what()));
   }
 }
 
 void Console::RepeatWarnings() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (warning_count_ == 0 || quiet_) return;
   Write(format("{} warning{}:", warning_count_, warning_count_ == 1 ? "" : "s"));
   for (const std::string& text : warnings_) Write("  " + text);

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Messages and progress on stderr; results go to stdout elsewhere. Colour and a progress bar only
-// on a terminal, otherwise whole lines. Thread-safe.
+// on a terminal, otherwise whole lines. Owns the log, one of whose sinks it is. Thread-safe.
 #include <cstdint>
 #include <cstdio>
-#include <functional>
-#include <mutex>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "mxtrain/base/file.h"
 #include "mxtrain/base/log.h"
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/train/events.h"
 
 namespace mxtrain::report {
@@ -20,11 +18,12 @@ enum class Choice { kAuto, kAlways, kNever };
 enum class Progress { kAuto, kBar, kLines, kNone };
 
 struct ConsoleOptions {
-  Choice color =
-      Choice::kAuto;  // auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR counts as always
-  Progress progress = Progress::kAuto;  // auto: a bar on a terminal, lines elsewhere
-  bool quiet = false;                   // warnings and errors only
-  bool verbose = false;
+  // Auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR counts as always.
+  Choice color = Choice::kAuto;
+  Progress progress = Progress::kAuto;             // auto: a bar on a terminal, lines elsewhere
+  bool quiet = false;                              // on stderr warnings and errors only
+  LogLevels levels;                                // of stderr and the log file
+  int64_t log_bytes = LogFileOptions().max_bytes;  // size at which a log file is rotated; 0: never
 };
 
 class Console {
@@ -34,29 +33,36 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  void Message(LogLevel level, std::string_view text);
+  // Logs a message of the program itself.
+  void Message(LogLevel level, std::string_view text) { program_.Write(level, text); }
+  // For the library's messages.
+  const std::shared_ptr<Log>& log() const { return log_; }
   // The status line at the bottom of a terminal; messages are written above it. "" removes it.
   void ShowBar(const std::string& text);
   bool bar() const { return progress_ == Progress::kBar; }
   bool lines() const { return progress_ == Progress::kLines; }
   int width() const;  // columns: COLUMNS, else of the terminal, else 80
-  // All messages are also written to this file, with the time and without colour. "" closes it.
+  // All messages are also written to this file, which is rotated as it grows. "" closes it. If it
+  // cannot be written, a warning says so and the program continues without it.
   void LogTo(const std::string& path);
   // Counts the warnings and repeats each distinct one; does nothing in quiet mode, which shows
   // little else.
   void RepeatWarnings();
 
  private:
-  void Write(const std::string& line);
-  void Log(const std::function<void()>& step);  // the first failing step closes the log
-  std::mutex mutex_;
+  void Show(LogLevel level, std::string_view text);  // the sink of the log
+  void Write(const std::string& line) MXTRAIN_REQUIRES(mutex_);
+
   bool color_ = false;
   Progress progress_ = Progress::kLines;
-  bool quiet_, verbose_;
-  std::string bar_;
-  std::optional<FileAppender> log_;
-  std::vector<std::string> warnings_;  // distinct ones, in order
-  int warning_count_ = 0;
+  const bool quiet_;
+  const int64_t log_bytes_;
+  const std::shared_ptr<Log> log_;
+  const Logger program_;
+  Mutex mutex_;
+  std::string bar_ MXTRAIN_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ MXTRAIN_GUARDED_BY(mutex_);  // distinct ones, in order
+  int warning_count_ MXTRAIN_GUARDED_BY(mutex_) = 0;
 };
 
 // Progress of a run on the console.

@@ -25,9 +25,9 @@ class EventFile {
 
   // A tag "train/loss" appears under the heading "train".
   void AddScalar(const std::string& tag, int64_t step, double value);
-  void AddPng(const std::string& tag, int64_t step,
-              std::string_view png);  // throws kData unless the bytes are a PNG
-  void Flush();                       // throws kFileSystem: a full disk ends the run
+  // Throws kData unless the bytes are a PNG.
+  void AddPng(const std::string& tag, int64_t step, std::string_view png);
+  void Flush();  // throws kFileSystem: a full disk ends the run
   const std::string& path() const { return file_->path(); }
 
  private:

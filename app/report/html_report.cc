@@ -130,8 +130,8 @@ void AddResult(Page* page, const fs::path& file) {
   const Json result = Json::parse(ReadFile(file));
   const bool timed = result.value("images_per_second", 0.0) > 0;  // a run of a few batches is not
   for (const auto& [key, value] : result.items()) {
-    if (value.is_null() || value.is_boolean())
-      continue;  // no best epoch; "stopped", which "end" covers
+    // No best epoch; "stopped", which "end" covers.
+    if (value.is_null() || value.is_boolean()) continue;
     if (!timed && (key == "images_per_second" || key == "wait_share")) continue;
     if (key == "last") {
       for (const auto& [metric, last] : value.items())

@@ -31,8 +31,7 @@ inline constexpr int kEventsSchema = 1;
 //   start    schema, parameters, train_examples, val_examples, steps_per_epoch, total_steps,
 //            first_step, *_bytes
 //   step     epoch (counted from 0), step, loss (mean over the epoch so far), recent_loss (since
-//   the
-//            event before it), lr, images_per_second, wait_share
+//            the event before it), lr, images_per_second, wait_share
 //   epoch    epoch and step (completed), lr, rates ([epochs done, lr] of steps spread over the
 //            epoch), seconds, images_per_second, train {}, val {}, best; in float16 loss_scale,
 //            steps_left_out

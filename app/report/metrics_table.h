@@ -9,8 +9,9 @@
 namespace mxtrain::report {
 
 struct MetricsTable {
-  std::vector<std::string> columns;       // "epoch", "step", "lr", "seconds", "images_per_second",
-                                          // "train_loss", ..., "val_loss", ..., "best"
+  // "epoch", "step", "lr", "seconds", "images_per_second", "train_loss", ..., "val_loss", ...,
+  // "best".
+  std::vector<std::string> columns;
   std::vector<std::vector<double>> rows;  // a number for each column; NaN for a cell without one
 
   // The values of one column; empty if it does not exist.

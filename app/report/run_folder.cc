@@ -41,8 +41,8 @@ int HighestNumber(const fs::path& parent, const std::string& name) {
 
 // What a run writes in addition to config.yaml, which marks a run folder: folders, then files.
 constexpr const char* kFolders[] = {"checkpoints", "tb", "plots", "samples", "eval"};
-constexpr const char* kFiles[] = {"metrics.csv", "events.jsonl", "mxtrain.log", "result.json",
-                                  "report.html"};
+constexpr const char* kFiles[] = {"metrics.csv",   "events.jsonl",  "mxtrain.log", "mxtrain.1.log",
+                                  "mxtrain.2.log", "mxtrain.3.log", "result.json", "report.html"};
 constexpr std::string_view kLock = ".lock";
 
 std::vector<std::string> Parts() {
@@ -80,8 +80,8 @@ class RunFolder::Lock {
             "{} is in use by a running process{}; stop it first, or choose another --out", folder,
             process);
     }
-    if (info.st_nlink > 1)
-      return;  // a copy that shares its files by hard links, or a link to another's lock
+    // A copy that shares its files by hard links, or a link to another's lock.
+    if (info.st_nlink > 1) return;
     const std::string own = std::to_string(getpid()) + "\n";
     // Only for the message above.
     if (ftruncate(file_.get(), 0) == 0)
@@ -206,8 +206,8 @@ void RunFolder::BecomeLatest() const {
   const fs::path path = fs::absolute(path_ + "/").lexically_normal().parent_path(),
                  parent = path.parent_path();
   if (parent.filename() != "runs") return;
-  ReplaceLink(path.filename().string(),
-              (parent / "latest").string());  // optional: some file systems have no links
+  // Optional: some file systems have no links.
+  ReplaceLink(path.filename().string(), (parent / "latest").string());
 }
 
 bool RunFolder::Has(const std::string& parent, const std::string& name) {

@@ -13,12 +13,11 @@ struct RunSummary {
   enum class State {
     kRunning,
     kFinished,
-    kStopped,
+    kStopped,  // by a signal, after saving
     kDiverged,
-    kBrokenOff,
-    kUnknown
-  };  // kStopped: by a signal, after saving; kBrokenOff: killed, or by another error; kUnknown: of
-      // an older version
+    kBrokenOff,  // killed, or by another error
+    kUnknown,    // of an older version
+  };
   struct Best {
     std::string metric;
     double value = 0;

@@ -7,6 +7,7 @@
 
 #include "app/report/plot/font.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/math.h"
 #include "mxtrain/base/params.h"
 
 namespace mxtrain::report {
@@ -24,7 +25,7 @@ plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>&
   const double wanted = std::sqrt(1.5 * static_cast<double>(images.size()) * row / (cell + kGap));
   const size_t columns =
       std::clamp<size_t>(static_cast<size_t>(std::lround(wanted)), 1, images.size());
-  const size_t rows = (images.size() + columns - 1) / columns;
+  const size_t rows = CeilDivide(images.size(), columns);
   const double sheet = static_cast<double>(columns) * (cell + kGap) - kGap;
   const double page = 2 * kMargin + std::max(sheet, plot::TextWidth(title, 15));
   plot::Drawing drawing(page, 2 * kMargin + kTitle + row * static_cast<double>(rows) - kGap);

@@ -333,9 +333,9 @@ Drawing Draw(const HeatMap& map) {
   const bool names = cell >= kLeastForNames;
   const double name_size = std::min(kTextSize, cell * 0.9),
                names_width = names ? std::min(WidestOf(map.names), kMostName) + 8 : 0;
-  const double top = kMargin + 24 + (map.subtitle.empty() ? 0 : kLineHeight) + 6,
-               left = std::ceil(kMargin + kLineHeight +
-                                names_width);  // an integer, to avoid seams between cells
+  const double top = kMargin + 24 + (map.subtitle.empty() ? 0 : kLineHeight) + 6;
+  // An integer, to avoid seams between cells.
+  const double left = std::ceil(kMargin + kLineHeight + names_width);
   const double width =
       std::max(left + side + kScale, kMargin * 2 + TextWidth(map.title, kTitleSize));
   Frame frame(std::max(width, kMargin * 2 + TextWidth(map.subtitle, kTextSize)),

@@ -72,14 +72,14 @@ class Coverage {
   void AddKernel(int y, double x0, double x1, double height) {
     if (x0 > x1) std::swap(x0, x1);
     const int first = static_cast<int>(x0), last = static_cast<int>(x1);
-    double before = 0, carried = 0;  // fraction of the edge in earlier pixels; its coverage carried
-                                     // from the previous pixel
+    double before = 0;   // fraction of the edge in earlier pixels
+    double carried = 0;  // its coverage carried from the previous pixel
     for (int x = first; x <= last; ++x) {
       // The edge within this pixel: its fraction of the height, and the position of its middle.
       const double l = std::max<double>(x0, x), r = std::min<double>(x1, x + 1);
       const double part = x1 > x0 ? (r - l) / (x1 - x0) : 1;
-      const double covered =
-          before + part * (x + 1 - (l + r) / 2);  // of this pixel, by the edge so far
+      // Of this pixel, by the edge so far.
+      const double covered = before + part * (x + 1 - (l + r) / 2);
       sums_[Index(x, y)] += height * (covered - carried);
       carried = covered;
       before += part;
@@ -88,8 +88,9 @@ class Coverage {
   }
 
   int left_ = 0, top_ = 0, width_ = 0, height_ = 0;
-  std::vector<double> sums_;  // differences along each row, with two extra entries: rounding may
-                              // move an edge one pixel further
+  // Differences along each row, with two extra entries: rounding may move an edge one pixel
+  // further.
+  std::vector<double> sums_;
 };
 
 class Raster {

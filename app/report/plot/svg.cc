@@ -116,9 +116,8 @@ std::string EscapeXml(const std::string& text) {
         out += "&quot;";
         break;
       default:
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t'
-                   ? ' '
-                   : c;  // XML allows no other control characters
+        // XML allows no other control characters.
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
     }
   }
   return out;

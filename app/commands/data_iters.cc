@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/data_iters.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/commands/class_checks.h"
+#include "app/commands/shape_check.h"
+#include "app/commands/source_params.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/train/loss_report.h"
+
+namespace mxtrain::commands {
+namespace {
+
+std::vector<io::TransformSpec> ToTransforms(const std::vector<config::Named>& named) {
+  std::vector<io::TransformSpec> specs;
+  for (const config::Named& n : named) specs.push_back({n.name, n.params});
+  return specs;
+}
+
+}  // namespace
+
+std::unique_ptr<DataIter> DataIters::Training() {
+  if (!sets_.Open(false)) {
+    session_.diagnostics.Error({}, "there is no data.train to train on",
+                               "add data: {train: {source: ..., path: ...}}");
+    session_.diagnostics.ThrowIfErrors();
+  }
+  CheckClassCount(sets_.class_names(), session_);
+  return Make(false, Pass::kTraining);
+}
+
+std::unique_ptr<DataIter> DataIters::Validation() {
+  sets_.Open(false);  // its classes are also those of validation
+  return sets_.Open(true) ? Make(true, Pass::kEvaluation) : nullptr;
+}
+
+std::unique_ptr<DataIter> DataIters::Whole(bool validation) {
+  sets_.Open(validation);
+  return Make(validation, Pass::kWhole);
+}
+
+std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
+  const config::SourceConfig& c = ConfigOf(validation);
+  std::shared_ptr<const io::Source> source = sets_.opened(validation);
+  io::PipelineParam p;
+  p.Init(ParamsOf(*source, c, pass), "data");
+  if (pass == Pass::kTraining) CheckBatch(*source, c);
+  p.Feed(ctx_);
+  Measure(validation);
+  const std::vector<io::TransformSpec> transforms = Transforms(validation);
+  std::unique_ptr<DataIter> iter;
+  try {
+    iter = io::NewPipeline(runtime_, std::move(source), transforms, p);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    const config::Place place = c.transforms.empty() ? c.place : c.transforms.back().place;
+    Throw(ErrorKind::kConfig, "{}: {}", session_.diagnostics.sources().Where(place), e.what());
+  }
+  CheckShapes(*iter, c, pass == Pass::kTraining, session_);
+  return iter;
+}
+
+// Of io::PipelineParam.
+Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig& c,
+                           Pass pass) const {
+  const config::DataConfig& data = config().data;
+  const config::Net& net = session_.net;
+  const bool whole = pass == Pass::kWhole;
+  Kwargs kwargs{{"batch_size", params::Print(data.batch_size)},
+                {"mode", pass == Pass::kTraining ? "training" : "evaluation"},
+                {"shuffle", params::Print(c.shuffle && !whole)},
+                {"seed", std::to_string(config().seed)},
+                {"max_bad", params::Print(data.max_bad)}};
+  const int workers = data.workers == 0 && whole ? std::min(UsableCpuCount(), 256) : data.workers;
+  if (workers > 0) kwargs.emplace_back("workers", params::Print(workers));
+  if (data.prefetch > 0) kwargs.emplace_back("prefetch", params::Print(data.prefetch));
+  // An image source has one data and one label field; the net's names are given to them.
+  if (source.data_fields().size() == 1 && net.inputs.size() == 1)
+    kwargs.emplace_back("data_name", net.inputs[0].name);
+  if (source.label_fields().size() == 1 && net.labels.size() == 1)
+    kwargs.emplace_back("label_name", net.labels[0].name);
+  if (const std::optional<int64_t> channels = ImageChannels(source, net.inputs))
+    kwargs.emplace_back("channels", params::Print(*channels));
+  kwargs.emplace_back("exact_decode", params::Print(data.exact_decode || whole));
+  kwargs.emplace_back("cache", whole ? "none" : data.cache);
+  kwargs.emplace_back("cache_bytes", params::Print(data.cache_bytes));
+  if (pass == Pass::kTraining) {
+    kwargs.emplace_back("balanced", params::Print(c.balanced));
+    AddMixing(&kwargs);
+  }
+  return kwargs;
+}
+
+// Labels of mixed examples are distributions, which the loss uses unchanged; the pipeline does the
+// label smoothing.
+void DataIters::AddMixing(Kwargs* pipeline) const {
+  const config::TrainConfig& train = config().train;
+  if (train.mixup.alpha == 0 && train.cutmix.alpha == 0) return;
+  SoftLabelSpec labels;
+  try {
+    labels = FindSoftLabels(session_.net.symbol,
+                            config::BatchShapes(session_.net, config().data.batch_size));
+  } catch (const Error&) {
+    RethrowWithPrefix(std::current_exception(), "train.mixup, train.cutmix");
+  }
+  pipeline->emplace_back("soft_labels", params::Print(labels.classes));
+  pipeline->emplace_back("label_smoothing", params::Print(labels.smoothing));
+  const auto add = [&](const std::string& name, const config::MixConfig& mix) {
+    pipeline->emplace_back(name, params::Print(mix.alpha));
+    if (mix.off_epochs > 0)
+      pipeline->emplace_back(name + "_epochs",
+                             params::Print(std::max<int64_t>(train.epochs - mix.off_epochs, 0)));
+  };
+  add("mixup", train.mixup);
+  add("cutmix", train.cutmix);
+}
+
+// Training uses only full batches.
+void DataIters::CheckBatch(const io::Source& source, const config::SourceConfig& c) const {
+  const int64_t batch = config().data.batch_size;
+  if (batch <= source.size()) return;
+  const config::Place place = session_.loaded.PlaceOf("data.batch_size");
+  session_.diagnostics.Error(
+      place ? place : c.place,
+      format("data.batch_size = {} exceeds the number of examples, {}", batch, source.size()),
+      "use a smaller batch");
+  session_.diagnostics.ThrowIfErrors();
+}
+
+// `normalize: auto` is computed once on the training set, also for validation.
+void DataIters::Measure(bool validation) {
+  if (statistics_ || !io::WantsStatistics(ChainOf(validation))) return;
+  const std::shared_ptr<const io::Source> training = sets_.Open(false);
+  if (!training) {
+    Throw(
+        ErrorKind::kConfig,
+        "normalize: auto takes mean and standard deviation from the training images, but there is "
+        "no data.train; give mean and std as numbers");
+  }
+  const int64_t channels = ImageChannels(*training, session_.net.inputs).value_or(3);
+  statistics_ = io::MeasurePixels(*training, static_cast<int>(channels));
+  const auto short_list = [](const std::vector<double>& values) {
+    std::string text;
+    for (double value : values) text += format("{}{:.4f}", text.empty() ? "" : ", ", value);
+    return text;
+  };
+  session_.console.Message(
+      LogLevel::kInfo,
+      format("normalize: auto: mean [{}], std [{}], from {} images", short_list(statistics_->mean),
+             short_list(statistics_->std), statistics_->images));
+}
+
+// Held-out data uses the training set's resizing and cropping unless it has its own transforms.
+std::vector<io::TransformSpec> DataIters::ChainOf(bool validation) const {
+  const config::SourceConfig& c = ConfigOf(validation);
+  const bool inherits = validation && sets_.HoldsOut() && c.transforms.empty();
+  return inherits ? io::EvaluationTransforms(ToTransforms(config().data.train.transforms))
+                  : ToTransforms(c.transforms);
+}
+
+std::vector<io::TransformSpec> DataIters::Transforms(bool validation) const {
+  return statistics_ ? io::WithStatistics(ChainOf(validation), *statistics_) : ChainOf(validation);
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Batches of a configuration's data sets: the pipelines of training, validation and checks, with
+// transforms, mixing and normalization, in the shapes that the net declares.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "app/commands/data_sets.h"
+#include "app/commands/session_view.h"
+#include "mxtrain/io/data_iter.h"
+#include "mxtrain/io/pipeline.h"
+#include "mxtrain/io/pixel_statistics.h"
+
+namespace mxtrain::commands {
+
+// The runtime and the data sets must outlive it; batches are for the device `ctx`.
+class DataIters {
+ public:
+  DataIters(const SessionView& session, Runtime& runtime, Context ctx, DataSets& sets)
+      : session_(session), runtime_(runtime), ctx_(ctx), sets_(sets) {}
+
+  // Each throws what the source and the pipeline throw, with the place in the configuration, and
+  // DiagnosticError if the data does not fit the net.
+  std::unique_ptr<DataIter> Training();
+  std::unique_ptr<DataIter> Validation();  // null without validation data
+  // One pass over all records, none skipped or replaced, images fully decoded; with the transforms
+  // of training or validation.
+  std::unique_ptr<DataIter> Whole(bool validation);
+
+  // The image transforms; `normalize: auto` has its values once an iterator of such data was made.
+  std::vector<io::TransformSpec> Transforms(bool validation) const;
+
+ private:
+  enum class Pass { kTraining, kEvaluation, kWhole };
+  const config::Config& config() const { return session_.config(); }
+  const config::SourceConfig& ConfigOf(bool validation) const {
+    return validation ? config().data.val : config().data.train;
+  }
+  std::unique_ptr<DataIter> Make(bool validation, Pass pass);
+  Kwargs ParamsOf(const io::Source& source, const config::SourceConfig& c, Pass pass) const;
+  void AddMixing(Kwargs* pipeline) const;
+  void CheckBatch(const io::Source& source, const config::SourceConfig& c) const;
+  void Measure(bool validation);
+  std::vector<io::TransformSpec> ChainOf(bool validation) const;
+
+  const SessionView session_;
+  Runtime& runtime_;
+  const Context ctx_;
+  DataSets& sets_;
+  std::optional<io::PixelStatistics> statistics_;  // of the training set, once they are wanted
+};
+
+}  // namespace mxtrain::commands

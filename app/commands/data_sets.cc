@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/data_sets.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/commands/pipeline_spec.h"
+#include "app/commands/source_params.h"
+#include "app/commands/train_options.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
+#include "mxtrain/io/column_statistics.h"
+#include "mxtrain/io/source_factory.h"
+#include "mxtrain/train/loss_report.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// Labels of losses that take numbers.
+std::vector<std::string> Targets(const Symbol& net) {
+  std::vector<std::string> targets;
+  const LossReport losses(net);
+  for (const LossReport::Head& head : losses.heads()) {
+    const bool number = head.kind == LossReport::Head::Kind::kLinear ||
+                        head.kind == LossReport::Head::Kind::kAbsolute;
+    if (number && std::count(targets.begin(), targets.end(), head.label) == 0)
+      targets.push_back(head.label);
+  }
+  return targets;
+}
+
+}  // namespace
+
+std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
+  std::shared_ptr<const io::Source>& source = validation ? validation_ : training_;
+  const config::SourceConfig& c = ConfigOf(validation);
+  if (source || c.source.empty()) return source;
+  RequirePath(c);
+  CheckColumns(c);
+  source = io::MakeSource(c.source, ParamsOf(validation));
+  if (!validation) class_names_ = source->class_names();
+  if (!validation && c.source == "csv") CompleteTable();
+  if (validation && HoldsOut()) return source;  // the training set has reported the warnings
+  for (const std::string& text : source->remarks())
+    session_.console.Message(LogLevel::kWarning, text);
+  return source;
+}
+
+std::optional<int64_t> DataSets::CountClasses() {
+  const config::SourceConfig& c = config().data.train;
+  int64_t classes = 0;
+  if (c.source == "csv") {
+    RequirePath(c);
+    if (const auto labels = LabelParams(c, config().net.inputs))
+      classes = io::MakeSource("csv", *labels)->num_classes();
+  } else {
+    Open(false);
+    classes = static_cast<int64_t>(class_names_.size());
+  }
+  return classes > 0 ? std::optional(classes) : std::nullopt;
+}
+
+bool DataSets::HoldsOut() const {
+  const config::SourceConfig& val = config().data.val;
+  return val.source.empty() && (val.holdout > 0 || val.folds > 0);
+}
+
+const config::SourceConfig& DataSets::ConfigOf(bool validation) const {
+  return validation && !HoldsOut() ? config().data.val : config().data.train;
+}
+
+Kwargs DataSets::ParamsOf(bool validation) const {
+  Kwargs kwargs = SourceParams(ConfigOf(validation), session_.net, class_names_);
+  if (ConfigOf(validation).source == "csv")
+    kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
+  if (!HoldsOut()) return kwargs;
+  const config::SourceConfig& val = config().data.val;
+  const Kwargs holdout = {{"holdout", params::Print(val.holdout)},
+                          {"holdout_folds", params::Print(val.folds)},
+                          {"holdout_fold", params::Print(val.fold)},
+                          {"holdout_side", validation ? "held_out" : "rest"},
+                          {"holdout_seed", std::to_string(config().seed)},
+                          {"holdout_stratified", params::Print(val.stratified)}};
+  kwargs.insert(kwargs.end(), holdout.begin(), holdout.end());
+  return kwargs;
+}
+
+void DataSets::RequirePath(const config::SourceConfig& c) const {
+  if (std::filesystem::exists(c.path)) return;
+  Throw(ErrorKind::kData,
+        "{}: {} does not exist; paths are relative to the file that names them, on the command "
+        "line to the working folder",
+        session_.diagnostics.sources().Where(c.place), c.path);
+}
+
+// Every input of the net must have columns before a table can be read.
+void DataSets::CheckColumns(const config::SourceConfig& c) const {
+  if (c.source != "csv") return;
+  const config::Net& net = session_.net;
+  std::vector<std::string> names;
+  for (const config::Column& column : c.columns) names.push_back(column.input);
+  for (const auto* wanted : {&net.inputs, &net.labels}) {
+    for (const config::NetInput& input : *wanted) {
+      if (std::find(names.begin(), names.end(), input.name) != names.end()) continue;
+      session_.diagnostics.Error(c.place,
+                                 format("`columns` names no columns for the net's {} '{}'{}",
+                                        wanted == &net.inputs ? "input" : "label", input.name,
+                                        DidYouMean(input.name, names)),
+                                 format("add {}: [COLUMN, ...] to columns", input.name));
+    }
+  }
+  session_.diagnostics.ThrowIfErrors();
+  if (!net.inputs.empty()) WarnOfUnreadColumns(c);  // else the net could not be built, as reported
+}
+
+void DataSets::WarnOfUnreadColumns(const config::SourceConfig& c) const {
+  const config::Net& net = session_.net;
+  const std::vector<MetricSpec> metrics = MetricsOf(config().train);
+  for (const config::Column& column : c.columns) {
+    const std::string& name = column.input;
+    const auto same = [&name](const config::NetInput& input) { return input.name == name; };
+    const bool read = std::any_of(net.inputs.begin(), net.inputs.end(), same) ||
+                      std::any_of(net.labels.begin(), net.labels.end(), same) ||
+                      std::any_of(metrics.begin(), metrics.end(),
+                                  [&name](const MetricSpec& m) { return m.label == name; });
+    if (!read)
+      session_.console.Message(LogLevel::kWarning,
+                               format("{}: columns '{}' are not read by any input, loss or metric",
+                                      session_.diagnostics.sources().Where(c.place), name));
+  }
+}
+
+// The training set of a table determines means and deviations; other tables for this net use the
+// same values.
+void DataSets::CompleteTable() {
+  table_params_ = training_->found();
+  const std::vector<std::string> targets = Targets(session_.net.symbol);
+  CheckTargets(targets);
+  const bool standardizes = config().data.train.normalize == "auto";
+  const bool fills = ConfigOf(false).missing == "mean" || ConfigOf(true).missing == "mean";
+  std::vector<std::string> fields, means, stds;
+  for (const io::FieldSpec& field : training_->data_fields()) {
+    if (field.kind == io::FieldKind::kValues && (standardizes || fills))
+      fields.push_back(field.name);
+  }
+  const size_t inputs = fields.size();
+  if (standardizes) fields.insert(fields.end(), targets.begin(), targets.end());
+  if (fields.empty()) return;
+  for (const io::ColumnStatistics& of : io::MeasureColumns(*training_, fields)) {
+    for (const double mean : of.mean)
+      means.push_back(format("{}={}", of.field, params::Print(mean)));
+    for (const double std : of.std) stds.push_back(format("{}={}", of.field, params::Print(std)));
+  }
+  table_params_.emplace_back("field_means", params::Print(means));
+  if (standardizes) table_params_.emplace_back("field_stds", params::Print(stds));
+  training_ = io::MakeSource("csv", ParamsOf(false));
+  if (!standardizes) return;
+  session_.console.Message(
+      LogLevel::kInfo,
+      format("normalize: auto: means and standard deviations of {} columns, from {} rows{}",
+             means.size(), training_->size(),
+             fields.size() > inputs ? "; losses are of standardized labels, metrics and "
+                                      "predictions in the labels' own units"
+                                    : ""));
+}
+
+void DataSets::CheckTargets(const std::vector<std::string>& targets) const {
+  const PipelineSpec table{"csv", table_params_, {}, {}};
+  for (const std::string& target : targets) {
+    const std::vector<std::string> classes = table.ClassesOf(target);
+    if (classes.empty()) continue;
+    Throw(ErrorKind::kConfig,
+          "{}: the column of '{}' contains words ({}), but its loss takes numbers; use a numeric "
+          "column, or end the net with SoftmaxOutput",
+          session_.diagnostics.sources().Where(config().data.train.place), target,
+          FirstOf(classes, 4));
+  }
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The training and validation records of a configuration: which source they come from, opened once,
+// with class names and statistics of the training set for both.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/commands/session_view.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::commands {
+
+class DataSets {
+ public:
+  explicit DataSets(const SessionView& session) : session_(session) {}
+
+  // The records, opened at the first call; null if the configuration names none. Throws kData for a
+  // missing path, kConfig for labels that do not fit the loss, DiagnosticError for missing columns.
+  std::shared_ptr<const io::Source> Open(bool validation);
+  // Those that have been opened; else null.
+  const std::shared_ptr<const io::Source>& opened(bool validation) const {
+    return validation ? validation_ : training_;
+  }
+  // Of the training set, once it is open; empty if it names none.
+  const std::vector<std::string>& class_names() const { return class_names_; }
+  // The value of ${classes}, for a net that is not built yet: those of a table are the classes of
+  // its first label of words. Nothing if the training set, which must exist, names none.
+  std::optional<int64_t> CountClasses();
+
+  // Whether validation data is a part of the training set.
+  bool HoldsOut() const;
+  // Where the records come from, and as what io::MakeSource opens them.
+  const config::SourceConfig& ConfigOf(bool validation) const;
+  Kwargs ParamsOf(bool validation) const;
+
+ private:
+  const config::Config& config() const { return session_.config(); }
+  void RequirePath(const config::SourceConfig& c) const;
+  void CheckColumns(const config::SourceConfig& c) const;
+  void WarnOfUnreadColumns(const config::SourceConfig& c) const;
+  void CompleteTable();
+  void CheckTargets(const std::vector<std::string>& targets) const;
+
+  const SessionView session_;
+  std::shared_ptr<const io::Source> training_, validation_;
+  std::vector<std::string> class_names_;
+  Kwargs table_params_;  // for sources of tables: format and statistics of the training set
+};
+
+}  // namespace mxtrain::commands

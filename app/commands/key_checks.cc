@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/key_checks.h"
+
+#include <algorithm>
+
+#include "app/commands/source_params.h"
+#include "app/config/relations.h"
+#include "app/config/schema.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/glob.h"
+#include "mxtrain/train/loss_report.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// The default metric of a loss.
+const char* MetricOf(LossReport::Head::Kind kind) {
+  using Kind = LossReport::Head::Kind;
+  switch (kind) {
+    case Kind::kLinear:
+      return "rmse";
+    case Kind::kAbsolute:
+      return "mae";
+    case Kind::kLogistic:
+      return "multilabel_accuracy";
+    default:
+      return "accuracy";
+  }
+}
+
+bool HasSoftmax(const Symbol& net) {
+  const LossReport losses(net);
+  return std::any_of(losses.heads().begin(), losses.heads().end(), [](const LossReport::Head& h) {
+    return h.kind == LossReport::Head::Kind::kSoftmax;
+  });
+}
+
+}  // namespace
+
+void CheckInputOrder(const SessionView& session) {
+  constexpr int64_t kMostChannels = 4;
+  const config::Net& net = session.net;
+  const config::NetConfig& written = session.config().net;
+  const config::SourceConfig& c = session.config().data.train;
+  for (const config::NetInput& input : net.inputs) {
+    const bool images =
+        c.source == "csv"
+            ? std::any_of(c.columns.begin(), c.columns.end(),
+                          [&net](const auto& column) { return IsImage(column, net.inputs); })
+            : !c.source.empty();
+    const TShape& s = input.shape;
+    if (!images || s.ndim() != 3 || s[0] <= kMostChannels || s[2] > kMostChannels) continue;
+    const config::Place& place = written.input.place ? written.input.place : written.inputs.place;
+    session.diagnostics.Error(
+        place ? place : written.place,
+        format("the input '{}' is {}: {} channels of {}x{}; the order is channels, height, width",
+               input.name, s.ToString(), s[0], s[2], s[1]),
+        format("write [{}, {}, {}]", s[2], s[0], s[1]));
+  }
+  session.diagnostics.ThrowIfErrors();
+}
+
+void CheckNetShapes(const SessionView& session) {
+  const config::Config& config = session.config();
+  try {
+    const int batch_size = std::max(config.data.batch_size, 1);  // 0: not chosen yet
+    session.net.symbol.InferShape(config::BatchShapes(session.net, batch_size));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    session.diagnostics.Add(config::ToDiagnostic(session.net, e, config.net.place));
+  }
+}
+
+void CheckPatterns(const SessionView& session) {
+  const config::Net& net = session.net;
+  const config::TrainConfig& train = session.config().train;
+  std::vector<std::string> parameters = net.symbol.ListArguments();
+  for (const auto* inputs : {&net.inputs, &net.labels}) {
+    for (const config::NetInput& input : *inputs) std::erase(parameters, input.name);
+  }
+  const auto check = [&](const std::string& key, const std::string& pattern) {
+    try {
+      RequireMatch(pattern, parameters, "parameter");
+    } catch (const Error& e) {
+      session.diagnostics.Error(session.loaded.PlaceOf("train." + key),
+                                format("train.{}: {}", key, e.what()));
+    }
+  };
+  for (const auto& [pattern, factor] : train.lr_mult) check("lr_mult", pattern);
+  for (const std::string& pattern : train.freeze) check("freeze", pattern);
+  for (const auto& [pattern, init] : train.initializers) check("initializers", pattern);
+}
+
+void CheckLabelSets(const SessionView& session) {
+  if (session.config().data.train.label_delim.empty() || session.net.labels.size() != 1 ||
+      !HasSoftmax(session.net.symbol))
+    return;
+  session.diagnostics.Error(
+      session.loaded.PlaceOf("data.train.label_delim"),
+      "label_delim allows any number of classes, but SoftmaxOutput takes exactly one",
+      "end the net with LogisticRegressionOutput");
+}
+
+void ChooseMetrics(const SessionView& session, config::LoadedConfig* loaded) {
+  if (loaded->config.train.metrics) return;
+  std::vector<config::Named> chosen;
+  const LossReport losses(session.net.symbol);
+  const auto first = std::find_if(losses.heads().begin(), losses.heads().end(),
+                                  [](const LossReport::Head& head) { return !head.label.empty(); });
+  if (first != losses.heads().end()) chosen.push_back({MetricOf(first->kind), {}, {}});
+  loaded->resolved.Find("train")->value.members.push_back({"metrics", {}, config::Write(chosen)});
+  loaded->config.train.metrics = std::move(chosen);
+  config::CheckMetrics(*loaded, &session.diagnostics);
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Keys whose validity or default depends on the net, checked once it is built.
+#include "app/commands/session_view.h"
+
+namespace mxtrain::commands {
+
+// Images are channels first; most other tools write channels last. Throws DiagnosticError.
+void CheckInputOrder(const SessionView& session);
+// Reports shapes that contradict each other, for one batch.
+void CheckNetShapes(const SessionView& session);
+// Checks parameter name patterns against the parameters of the net.
+void CheckPatterns(const SessionView& session);
+// Labels of several classes need another loss than SoftmaxOutput.
+void CheckLabelSets(const SessionView& session);
+// If train.metrics is not given, uses the defaults of the first loss; the resolved configuration
+// names them. `loaded` is that of the session.
+void ChooseMetrics(const SessionView& session, config::LoadedConfig* loaded);
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/open_runtime.h"
+
+#include <utility>
+
+#include "app/commands/device_flag.h"
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// Reports which device `auto` is, if there is a choice.
+void TellAutoDevice(Runtime& runtime, Context device, report::Console& console) {
+  if (device.type == DeviceType::kGPU) {
+    console.Message(LogLevel::kInfo, format("--device auto: {}, {}", device.ToString(),
+                                            runtime.backend(device).Describe(device.id).name));
+  } else if (const std::string& why = FindAutoDevice().why_not; !why.empty()) {
+    console.Message(LogLevel::kDebug, format("--device auto: the CPU, since {}", why));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins,
+                                               DeviceType device) {
+  auto registry = BuiltinOperators(device);
+  for (const std::string& path : plugins) registry->LoadPlugin(path);
+  return registry;
+}
+
+std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
+  std::vector<std::string> names = registry.Names();
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("_"); });
+  return names;
+}
+
+std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed,
+                                     std::shared_ptr<const OperatorRegistry> registry,
+                                     report::Console& console) {
+  RuntimeOptions options;
+  options.engine = flags.engine;
+  options.threads = flags.threads;
+  options.seed = seed;
+  options.log = console.log();
+  auto runtime = std::make_unique<Runtime>(options, std::move(registry));
+  const std::vector<Context> devices = DevicesOf(flags);
+  for (const Context device : devices) CheckDevice(runtime->backend(device), device);
+  if (flags.device == "auto") TellAutoDevice(*runtime, devices[0], console);
+  return runtime;
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Opens what computes: the registry of operators with its plug-ins, and the runtime on the devices
+// of the flags.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/commands/command.h"
+#include "mxtrain/ndarray/runtime.h"
+
+namespace mxtrain::commands {
+
+// A registry with the built-in operators and the plug-ins of flags and configuration.
+std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins,
+                                               DeviceType device = DeviceType::kCPU);
+// The public names; those with a leading underscore are internal, or kept for MXNet's files.
+std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
+// Reports which device `--device auto` is, if it is a GPU. Throws kDevice for a missing device.
+std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed,
+                                     std::shared_ptr<const OperatorRegistry> registry,
+                                     report::Console& console);
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/run_listeners.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "app/commands/train_report.h"
+#include "app/report/listeners.h"
+#include "app/report/run_plots.h"
+#include "app/report/showing.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// Reports after an epoch if its validation read fewer examples than it should: the choice of the
+// best epoch may then be wrong.
+class UnreadListener final : public TrainListener {
+ public:
+  UnreadListener(const DataIter* validation, report::Console& console)
+      : validation_(validation), console_(console) {}
+  void OnEpoch(const EpochEvent&) override {
+    const size_t unread = validation_ ? validation_->stats().bad.size() : 0;
+    if (unread > std::exchange(told_, unread))
+      TellUnread(*validation_, "validation examples, missing from the metrics,", console_);
+  }
+
+ private:
+  const DataIter* const validation_;
+  report::Console& console_;
+  size_t told_ = 0;
+};
+
+}  // namespace
+
+struct RunListeners::Impl {
+  Impl(const report::RunFolder& folder, const DataIter* validation, report::Console& console)
+      : on_console(console),
+        csv(folder.File("metrics.csv")),
+        jsonl(folder.File("events.jsonl")),
+        tensorboard(folder.path()),
+        plots(folder.path()),
+        on_tensorboard(&tensorboard, "the TensorBoard files", console),
+        on_plots(&plots, "curves", console),
+        latest(folder),
+        unread(validation, console) {
+    for (TrainListener* l : std::initializer_list<TrainListener*>{
+             &on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest, &unread})
+      all.Add(l);
+  }
+
+  report::ConsoleListener on_console;
+  report::CsvListener csv;
+  report::JsonlListener jsonl;
+  report::TensorBoardListener tensorboard;
+  report::PlotListener plots;
+  report::ShowingListener on_tensorboard, on_plots;
+  report::LatestListener latest;
+  UnreadListener unread;
+  report::Listeners all;
+};
+
+RunListeners::RunListeners(const report::RunFolder& folder, const DataIter* validation,
+                           report::Console& console)
+    : impl_(std::make_unique<Impl>(folder, validation, console)) {}
+RunListeners::~RunListeners() = default;
+
+TrainListener& RunListeners::all() {
+  return impl_->all;
+}
+
+}  // namespace mxtrain::commands

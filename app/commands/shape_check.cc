@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/shape_check.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// Shapes of the net's parameters when its images have this size.
+std::vector<TShape> ParameterShapes(const config::Net& net, const std::string& input,
+                                    const TShape& size) {
+  std::map<std::string, TShape> known = config::BatchShapes(net, 1);
+  TShape& batch = known.at(input);
+  for (int i = 0; i < size.ndim(); ++i) batch[i + 1] = size[i];
+  const Symbol::Shapes shapes = net.symbol.InferShape(known);
+  const std::vector<std::string> names = net.symbol.ListArguments();
+  std::vector<TShape> parameters = shapes.auxiliaries;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!known.contains(names[i])) parameters.push_back(shapes.arguments[i]);
+  }
+  return parameters;
+}
+
+// Whether the net accepts images of another height and width with the same parameters: convolutions
+// and a global pooling do, a fully connected layer on pixels does not.
+bool TakesSize(const config::Net& net, const config::NetInput& input, const TShape& size) {
+  if (size.ndim() != 3 || input.shape.ndim() != 3 || size[0] != input.shape[0]) return false;
+  try {
+    return ParameterShapes(net, input.name, size) == ParameterShapes(net, input.name, input.shape);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    return false;
+  }
+}
+
+// Of the input's shape.
+config::Place DeclarationOf(const config::NetConfig& net, const config::NetInput& input) {
+  const config::Member* member = net.inputs.is_map() ? net.inputs.Find(input.name) : nullptr;
+  return member ? member->value.place : net.input.place;
+}
+
+// At the net's declaration if that comes from the command line, else at the data. No transform
+// changes the columns of a table.
+void ReportShape(const config::NetInput& input, const TShape& given, const config::SourceConfig& c,
+                 const SessionView& session) {
+  const config::NetConfig& net = session.config().net;
+  const config::Place declared = DeclarationOf(net, input);
+  const bool table = c.source == "csv" && given.ndim() == 1;
+  const bool overridden = session.diagnostics.sources().Where(declared) == "command line";
+  const std::string key = net.inputs.is_map() ? "net.inputs." + input.name : "net.input";
+  session.diagnostics.Error(
+      overridden ? declared : c.place,
+      format("the data has shape {} for input '{}', but the net declares {}", given.ToString(),
+             input.name, input.shape.ToString()),
+      table ? format("change {} to {}, or list {} columns for '{}' in `columns`", key,
+                     given.ToString(), input.shape.Size(), input.name)
+            : format("change {} to {}, or add a transform that produces {}", key, given.ToString(),
+                     input.shape.ToString()));
+}
+
+}  // namespace
+
+void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool training,
+                 const SessionView& session) {
+  std::vector<std::string> names;
+  for (const DataDesc& desc : iter.provide_data()) names.push_back(desc.name);
+  for (const config::NetInput& input : session.net.inputs) {
+    const auto descs = iter.provide_data();
+    const auto found = std::find_if(descs.begin(), descs.end(),
+                                    [&](const DataDesc& d) { return d.name == input.name; });
+    if (found == descs.end()) {
+      session.diagnostics.Error(
+          c.place,
+          format("the data does not provide the net's input '{}'; it provides {}", input.name,
+                 join(names, ", ")),
+          "list the columns of each input in `columns`" + DidYouMean(input.name, names));
+      continue;
+    }
+    const TShape given(
+        std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
+    if (given == input.shape || (!training && TakesSize(session.net, input, given))) continue;
+    ReportShape(input, given, c, session);
+  }
+  session.diagnostics.ThrowIfErrors();
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/source_params.h"
+
+#include <algorithm>
+
+namespace mxtrain::commands {
+namespace {
+
+// FIELD=SHAPE if the columns match the shape that the net declares; mismatches are reported later,
+// with their place.
+std::optional<std::string> FieldShape(const config::Column& column,
+                                      const std::vector<config::NetInput>& declared) {
+  for (const config::NetInput& input : declared) {
+    const bool fits = input.name == column.input && input.shape.known() &&
+                      input.shape.Size() == static_cast<int64_t>(column.columns.size());
+    if (fits && input.shape.ndim() > 0)
+      return format("{}={}", column.input,
+                    join(std::vector<int64_t>(input.shape.begin(), input.shape.end()), "x"));
+  }
+  return std::nullopt;
+}
+
+// Inputs of the net are data; all others are labels: those of losses, and those that only metrics
+// read.
+void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* kwargs) {
+  std::vector<std::string> data, labels, shapes, images;
+  for (const config::Column& column : c.columns) {
+    const bool input =
+        std::any_of(net.inputs.begin(), net.inputs.end(),
+                    [&](const config::NetInput& i) { return i.name == column.input; });
+    for (const std::string& name : column.columns)
+      (input ? data : labels).push_back(format("{}={}", column.input, name));
+    if (IsImage(column, net.inputs)) images.push_back(column.input);
+    if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
+  }
+  if (!images.empty()) kwargs->emplace_back("picture_fields", params::Print(images));
+  kwargs->emplace_back("data_fields", params::Print(data));
+  kwargs->emplace_back("label_fields", params::Print(labels));
+  kwargs->emplace_back("field_shapes", params::Print(shapes));
+}
+
+// How a table's cells are separated, and how empty ones are handled.
+void AddReading(const config::SourceConfig& c, Kwargs* kwargs) {
+  kwargs->emplace_back("delimiter", c.delimiter);
+  kwargs->emplace_back("missing", c.missing);
+}
+
+bool TakesSplit(const std::string& source) {
+  return source == "mnist" || source == "cifar10" || source == "cifar100";
+}
+
+}  // namespace
+
+Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
+                    const std::vector<std::string>& classes) {
+  Kwargs kwargs{{"path", c.path}};
+  if (TakesSplit(c.source) && !c.split.empty()) kwargs.emplace_back("split", c.split);
+  if (!c.root.empty()) kwargs.emplace_back("root", c.root);
+  if (!c.label_delim.empty()) kwargs.emplace_back("label_delim", c.label_delim);
+  if (c.source == "csv") AddColumns(c, net, &kwargs);
+  if (c.source == "csv") AddReading(c, &kwargs);
+  const bool names_classes =
+      c.source == "image_folder" || c.source == "list" || !c.label_delim.empty();
+  if (names_classes && !classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
+  return kwargs;
+}
+
+std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::Value& inputs) {
+  std::vector<std::string> labels;
+  for (const config::Column& column : c.columns) {
+    const bool input =
+        inputs.is_map() ? inputs.Find(column.input) != nullptr : column.input == "data";
+    for (const std::string& name : column.columns) {
+      if (!input) labels.push_back(format("{}={}", column.input, name));
+    }
+  }
+  if (labels.empty()) return std::nullopt;
+  Kwargs kwargs{
+      {"path", c.path}, {"label_fields", params::Print(labels)}, {"label_delim", c.label_delim}};
+  AddReading(c, &kwargs);
+  return kwargs;
+}
+
+bool IsImage(const config::Column& column, const std::vector<config::NetInput>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [&](const config::NetInput& input) {
+    return input.name == column.input && column.columns.size() == 1 && input.shape.ndim() == 3 &&
+           input.shape.Size() != 1;
+  });
+}
+
+std::optional<int64_t> ImageChannels(const io::Source& source,
+                                     const std::vector<config::NetInput>& inputs) {
+  const std::vector<io::FieldSpec>& fields = source.data_fields();
+  for (const io::FieldSpec& field : fields) {
+    if (field.kind != io::FieldKind::kImage) continue;
+    for (const config::NetInput& input : inputs) {
+      const bool meant = input.name == field.name || (fields.size() == 1 && inputs.size() == 1);
+      if (meant && input.shape.ndim() == 3) return input.shape[0];
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace mxtrain::commands

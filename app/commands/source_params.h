@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A data set of the configuration as parameters of io::MakeSource, with the fields that a net
+// reads.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/config/net.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::commands {
+
+// `classes`: names that the source must use, in this order; empty: those that it finds.
+Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
+                    const std::vector<std::string>& classes);
+// Those of the table's labels only, for a net that is not built yet: columns of what `inputs` (of
+// the configuration) does not name. None if there are no labels.
+std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::Value& inputs);
+
+// Whether the column names image files: one column for an input of channels, height and width.
+bool IsImage(const config::Column& column, const std::vector<config::NetInput>& inputs);
+// How many channels the net expects in its images; none if it reads no images.
+std::optional<int64_t> ImageChannels(const io::Source& source,
+                                     const std::vector<config::NetInput>& inputs);
+
+}  // namespace mxtrain::commands

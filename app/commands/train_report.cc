@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/train_report.h"
+
+#include "app/report/output.h"
+
+namespace mxtrain::commands {
+namespace {
+
+const char* EndName(RunEnd end) {
+  static constexpr const char* kNames[] = {"complete",   "stopped", "no_improvement",
+                                           "time_limit", "target",  "diverged"};
+  return kNames[static_cast<int>(end)];
+}
+
+// What limits the speed, and what to change.
+std::string Bottleneck(double wait_share, double given_share, const config::DataConfig& data) {
+  constexpr double kShared = 0.8;
+  const std::string share =
+      format("training waited for data {:.0f} % of the time", 100 * wait_share);
+  if (given_share < kShared) {
+    return format(
+        "limit: other programs on this machine (training got {:.0f} % of the processor time it "
+        "could have used; {})",
+        100 * given_share, share);
+  }
+  if (wait_share < 0.05)
+    return format(
+        "limit: computation ({}); a smaller net or smaller images would be faster: mxtrain plan "
+        "shows the cost of each layer",
+        share);
+  const char* cache = data.cache == "none" ? "keep decoded images with data.cache=ram, " : "";
+  return format("limit: {} ({}); {}store smaller images, or use more reader threads (data.workers)",
+                wait_share < 0.3 ? "computation and reading data" : "reading data", share, cache);
+}
+
+// The progress of a schedule that the end of the run interrupted; "" if it reached its final
+// rate.
+std::string PlaceInSchedule(const config::Config& config, const TrainResult& r) {
+  if (r.lr == r.last_lr) return "";
+  return format("; the learning rate of schedule '{}' is {:.3g}, its final rate would be {:.3g}",
+                config.train.lr_schedule.name, r.lr, r.last_lr);
+}
+
+// How the run ended, and the next commands.
+std::string Next(const config::Config& config, const report::RunFolder& folder,
+                 const TrainResult& r) {
+  const std::string path = report::QuoteShell(folder.path());
+  const std::string again = ContinueCommand(folder);
+  const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", path);
+  switch (r.end) {
+    case RunEnd::kStopped:
+      return format("stopped and saved after {} of {} steps; to continue: {}", r.steps,
+                    r.total_steps, again);
+    case RunEnd::kTimeLimit:
+      return format("train.time_limit of {} reached after {} of {} steps{}; to continue: {}",
+                    report::FormatDuration(static_cast<double>(config.train.time_limit.seconds)),
+                    r.steps, r.total_steps, PlaceInSchedule(config, r), again);
+    case RunEnd::kNoImprovement:
+      return format(
+          "stopped early after {} epochs: {} without improvement of {} (train.early_stop); {}",
+          r.epochs, config.train.early_stop.patience, r.best[0].metric, use);
+    case RunEnd::kTarget:
+      return format("{} reached {} after {} epochs (train.early_stop.target); {}", r.best[0].metric,
+                    report::FormatNumber(*config.train.early_stop.target), r.epochs, use);
+    case RunEnd::kComplete:
+    case RunEnd::kDiverged:  // thrown as an error
+      break;
+  }
+  return use;
+}
+
+}  // namespace
+
+void TellUnread(const DataIter& data, const char* what, report::Console& console) {
+  const auto bad = data.stats().bad;
+  if (bad.empty()) return;
+  const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
+  console.Message(LogLevel::kWarning,
+                  format("{} {} could not be read, the first: {}", bad.size(), what, first));
+}
+
+std::string ContinueCommand(const report::RunFolder& folder) {
+  return format("mxtrain train {} --resume", report::QuoteShell(folder.path()));
+}
+
+Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory) {
+  Json best = nullptr, last = Json::object();
+  const BestValue& first = r.best[0];
+  if (first.value)
+    best = {{"epoch", first.epoch},
+            {"metric", first.metric},
+            {"value", *first.value},
+            {"higher_is_better", r.higher_is_better}};
+  for (const auto& [name, value] : r.last) last[name] = value;
+  return {{"run", folder.path()},
+          {"epochs", r.epochs},
+          {"steps", r.steps},
+          {"total_steps", r.total_steps},
+          {"lr", r.lr},
+          {"best", best},
+          {"last", last},
+          {"images_per_second", r.images_per_second},
+          {"wait_share", r.wait_share},
+          {"peak_memory_bytes", peak_memory},
+          {"stopped", r.end == RunEnd::kStopped},
+          {"end", EndName(r.end)}};
+}
+
+void ReportRun(const config::Config& config, const report::RunFolder& folder, const TrainResult& r,
+               int64_t peak_memory, double given_share, report::Console& console) {
+  const config::SourceConfig& val = config.data.val;
+  const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
+  for (const BestValue& best : r.best) {
+    if (!best.value) continue;
+    console.Message(LogLevel::kInfo, format("best: epoch {} by {}{} = {}", best.epoch, measured,
+                                            best.metric, report::FormatNumber(*best.value)));
+  }
+  // The speed of a run of a few steps is not meaningful.
+  const std::string speed =
+      r.images_per_second > 0
+          ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second))
+          : "";
+  console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, {}", speed,
+                                          FormatBytes(peak_memory), folder.path()));
+  if (r.images_per_second > 0)
+    console.Message(LogLevel::kInfo, Bottleneck(r.wait_share, given_share, config.data));
+  console.Message(LogLevel::kInfo, Next(config, folder, r));
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What `train` says of a run: its summary, the best epochs, what limited its speed, and the next
+// commands.
+#include <cstdint>
+#include <string>
+
+#include "app/config/config.h"
+#include "app/report/console.h"
+#include "app/report/run_folder.h"
+#include "mxtrain/base/json.h"
+#include "mxtrain/io/data_iter.h"
+#include "mxtrain/train/trainer.h"
+
+namespace mxtrain::commands {
+
+// Warns of the examples that could not be read; `what` they are.
+void TellUnread(const DataIter& data, const char* what, report::Console& console);
+
+// The command that continues the run.
+std::string ContinueCommand(const report::RunFolder& folder);
+
+// The text of result.json. `peak_memory`: bytes of the process.
+Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory);
+
+// Messages at the end of a run. `given_share`: of the processor time that the training could have
+// used (cpu_share.h).
+void ReportRun(const config::Config& config, const report::RunFolder& folder, const TrainResult& r,
+               int64_t peak_memory, double given_share, report::Console& console);
+
+}  // namespace mxtrain::commands
