@@ -2,10 +2,11 @@
 // Image throughput on one core; all methods are measured in turn in the same run:
 // - decoding alone: TurboJPEG and ours;
 // - each stage of ours, and the whole of ours (random_resized_crop 224, flip, normalise), exactly
-// and with scaled decode;
+//   and with scaled decode;
 // - the same with OpenCV: decode, crop, resize, flip, to float. Its imdecode where the build found
-// imgcodecs, else TurboJPEG in its place. Then the pipeline on 1 and 2 threads, with the files'
-// reading, without and with a cache, and MNIST batches. Prints a table.
+//   imgcodecs, else TurboJPEG in its place.
+// Then the pipeline on 1 and 2 threads, with the files' reading, without and with a cache, and
+// MNIST batches. Prints a table.
 //
 //   io_bench MNIST_FOLDER IMAGE_FOLDER [IMAGES]         either may be "-" to skip it
 #include <turbojpeg.h>

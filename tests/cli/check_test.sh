@@ -74,7 +74,7 @@ rm shapes/val/disc/copy.jpg
 # --- unusual files give notes; with --strict findings
 "$helper" turned "$first" shapes/train/disc/turned.jpg 6
 "$helper" layered "$first" shapes/train/disc/layered.png
-"$helper" digits "$(find_mnist)" gray 2 && cp gray/*/*.png shapes/train/ring
+"$helper" idx digits 2 28 && "$helper" digits digits gray 2 && cp gray/*/*.png shapes/train/ring
 sed 's/input: .*/input: [3, 40, 40]/; s/: 8}/: 40}/; s/\[8, 8\]/[40, 40]/' photos.yaml >odd.yaml
 expect 0 check odd.yaml --json
 holds "json is no JSON" "$helper" json <stdout

@@ -9,10 +9,10 @@
 // always in the same order; or all; or those from FROM to TO of that order, so that several
 // processes, each in a folder of its own, can share the work. Nothing is lost if
 //   - the program ends by itself, with a code that the documentation promises and a reason on
-//   stderr, or by the SIGKILL that was the fault;
+//     stderr, or by the SIGKILL that was the fault;
 //   - what it had to write is whole or absent;
 //   - the run can be resumed, or overwritten, and then ends in the checkpoint of the undisturbed
-//   run, byte for byte.
+//     run, byte for byte.
 // Each loss is said. The last line is "N faults, K kills, L lost"; the exit code is 0 where L is 0.
 #include <fcntl.h>
 #include <signal.h>
@@ -268,8 +268,8 @@ class Campaign {
   std::string WrongRecovery(bool overwrite) const {
     const Words flags =
         overwrite && fs::exists("run") ? Words{"--overwrite"} : Words{"--resume", "--or-begin"};
-    const bool saved = fs::exists("run/checkpoints/last");  // before the first save has ended, only
-                                                            // the temporary file may exist
+    // Before the first save has ended, only the temporary file may exist.
+    const bool saved = fs::exists("run/checkpoints/last");
     const Ending ending = program_.Run(Train(flags));
     const std::string said = Contents("stderr");
     if (ending.code != 0 || ending.signal != 0) return flags[0] + " does not end well: " + said;
@@ -317,8 +317,8 @@ int main(int argc, char** argv) {
     std::cerr << "fault_campaign PROGRAM LIBRARY COUNT|all|FROM..TO\n";
     return 2;
   }
-  setenv("GOMP_SPINCOUNT", "1000",
-         1);  // else the program executes itself once more, and counts from 1 again
+  // Else the program executes itself once more, and counts from 1 again.
+  setenv("GOMP_SPINCOUNT", "1000", 1);
   Campaign campaign(argv[1], argv[2]);
   campaign.Run(argv[3]);
   return campaign.lost() == 0 ? 0 : 9;

@@ -4,14 +4,15 @@
 // Operations count from 1 on, over all threads, where their path, or that of their descriptor, lies
 // below a folder; starts of threads count, too.
 //
-//   FAULTS_BELOW   the folder, or a single file, absolute
-//   FAULTS_LOG     a file: a letter for each operation, as it comes: o open to read, c open to
-//   write, r read, w write, s sync, n rename,
-//                  l link, m make a folder, u remove, d list a folder, t start a thread
-//   FAULTS_AT      the number of the operation that fails; from then on, with a + behind it, all of
-//   its letter FAULTS_ONLY    letters: others are not counted FAULTS_KIND    an errno by name
-//   (ENOSPC, EIO, EMFILE, ENOMEM, EAGAIN); short: half of the bytes are read or written; before,
-//   after: SIGKILL then
+//   FAULTS_BELOW  the folder, or a single file, absolute
+//   FAULTS_LOG    a file: a letter for each operation, as it comes: o open to read, c open to
+//                 write, r read, w write, s sync, n rename, l link, m make a folder, u remove,
+//                 d list a folder, t start a thread
+//   FAULTS_AT     the number of the operation that fails; with a + behind it, all operations of
+//                 that letter from then on
+//   FAULTS_ONLY   letters: others are not counted
+//   FAULTS_KIND   an errno by name (ENOSPC, EIO, EMFILE, ENOMEM, EAGAIN); short: half of the bytes
+//                 are read or written; before, after: SIGKILL then
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helper of the CLI tests: generates small data and compares exactly.
 //
-//   helper idx DIR N SIDE         MNIST-format training and test sets of N generated images each:
-//   bright squares, the class is the place helper images DIR N           PNG files of two classes,
-//   dark/ and light/, N each helper jpeg FILE SIDE         a gray-blue JPEG of SIDE x SIDE pixels
-//   helper scans FILE N           a progressive JPEG of 16 x 16 pixels with N identical scans
-//   helper digits MNIST DIR N     the first N test digits of a data set as PNG files in class
-//   folders helper crop FROM TO Y X SIDE MIRROR  SIDE x SIDE pixels at (Y, X) of every PNG in the
-//   folders of
-//                                 FROM, mirrored if MIRROR is 1
-//   helper again FILE TO QUALITY  an image as JPEG of that quality, half as large
-//   helper turned FILE TO N       a JPEG with the EXIF orientation N
-//   helper layered FILE TO        an image as PNG with an alpha channel
-//   helper size FILE              "WIDTH HEIGHT" of an image
-//   helper compare A B            compares two checkpoints, arrays and progress, byte for byte; 1
-//   if
-//                                 they differ
-//   helper json                   stdin is JSON, one document per line; 1 if not
-//   helper trace FILE KEY LAST FIRST   see trace.h; KEY and LAST: the last layer's weight and
-//   backward,
-//                                 FIRST: the first layer's
+//   helper idx DIR N SIDE                MNIST-format training and test sets of N generated images
+//                                        each: bright squares, the class is the place
+//   helper images DIR N                  PNG files of two classes, dark/ and light/, N each
+//   helper jpeg FILE SIDE                a gray-blue JPEG of SIDE x SIDE pixels
+//   helper scans FILE N                  a progressive JPEG of 16 x 16 pixels, N identical scans
+//   helper digits MNIST DIR N            the first N test digits of a data set as PNG files in
+//                                        class folders
+//   helper crop FROM TO Y X SIDE MIRROR  SIDE x SIDE pixels at (Y, X) of every PNG in the folders
+//                                        of FROM, mirrored if MIRROR is 1
+//   helper again FILE TO QUALITY         an image as JPEG of that quality, half as large
+//   helper turned FILE TO N              a JPEG with the EXIF orientation N
+//   helper layered FILE TO               an image as PNG with an alpha channel
+//   helper size FILE                     "WIDTH HEIGHT" of an image
+//   helper compare A B                   compares two checkpoints, arrays and progress, byte for
+//                                        byte; 1 if they differ
+//   helper json                          stdin is JSON, one document per line; 1 if not
+//   helper trace FILE KEY LAST FIRST     see trace.h; KEY and LAST: the last layer's weight and
+//                                        backward, FIRST: the first layer's
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -102,12 +101,13 @@ void WriteScans(const std::string& path, int64_t count) {
                        static_cast<char>(length & 0xff)} +
            body;
   };
-  const std::string huffman = std::string("\x00\x01", 2) + std::string(15, '\0') +
-                              std::string(1, '\0');  // one code, for "nothing more"
+  // One code, for "nothing more".
+  const std::string huffman =
+      std::string("\x00\x01", 2) + std::string(15, '\0') + std::string(1, '\0');
   std::string bytes = "\xff\xd8";
   bytes += segment('\xdb', std::string(1, '\0') + std::string(64, '\x01'));  // quantisation: 1
-  bytes += segment('\xc2', std::string("\x08\x00\x10\x00\x10\x01\x01\x11\x00",
-                                       9));  // progressive, 16 x 16, gray
+  // Progressive, 16 x 16, gray.
+  bytes += segment('\xc2', std::string("\x08\x00\x10\x00\x10\x01\x01\x11\x00", 9));
   bytes += segment('\xc4', huffman);
   const std::string scan =
       segment('\xda', std::string("\x01\x01\x00\x00\x00\x00", 6)) + std::string(1, '\x00');

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A model gives the same results for all input formats: `eval` on IDX files, `eval` and `infer` on the same digits as PNG files.
+#   input_formats_test.sh [mnist]    generated digits; mnist: those of MNIST, whose files are compressed
 . "$(dirname "$0")/common.sh"
 count=500
-if mnist=$(find_mnist); then side=28; else
+if [ "${1:-}" = mnist ]; then
+  need_mnist
+  side=28
+else
   side=20
   mnist=$work/mnist
   "$helper" idx "$mnist" $count $side

@@ -7,15 +7,11 @@
 kills=${1:-4}
 steps=$((120 * kills + 400))
 
-if data=$(find_mnist); then side=28; else
-  side=16
-  data=$work/digits
-  "$helper" idx "$data" 400 $side
-fi
+"$helper" idx digits 400 16
 cat >net.yaml <<END
 seed: 7
 net:
-  input: [1, $side, $side]
+  input: [1, 16, 16]
   layers:
     - Convolution: {num_filter: 4, kernel: 5}
     - Activation: {act_type: relu}
@@ -29,7 +25,7 @@ net:
     - SoftmaxOutput: {name: softmax}
 data:
   batch_size: 8
-  train: {source: mnist, path: $data, split: test, shuffle: true}
+  train: {source: mnist, path: digits, split: test, shuffle: true}
 train:
   epochs: 1000
   max_steps: $steps

@@ -40,6 +40,10 @@ shipped cifar/resnet20.yaml "$(train cifar10)" "$(val cifar10)"
 shipped cifar/resnet20_folders.yaml "$(train folders/train)" "$(val folders/test)"
 shipped cifar/resnet1001.yaml "$(train cifar10)" "$(val cifar10)" data.batch_size=2
 shipped clothing/resnet18.yaml "$(train photos/train)" "$(val photos/validation)"
+holds "the run lacks the numbers of normalize: imagenet" \
+  grep -qF '{name: normalize, mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}' run/config.yaml
+expect 0 export run clothing@1
+says "normalize mean=(0.485, 0.456, 0.406) std=(0.229, 0.224, 0.225)"
 shipped quickstart.yaml "$(train photos/train)" "$(val photos/validation)"
 for net in alexnet googlenet mobilenet_v2 resnet18 resnet50 vgg16; do
   shipped imagenet/$net.yaml "$(train photos/train)" "$(val photos/validation)" data.batch_size=2

@@ -53,8 +53,8 @@ executor::BindRequest RequestFor(const config::Net& net) {
       request.grad_req[name] = executor::GradReq::kWrite;
     }
   }
-  const Symbol::Shapes shapes =
-      symbol.InferShape(request.shapes);  // labels are inferred from their losses
+  // Labels are inferred from their losses.
+  const Symbol::Shapes shapes = symbol.InferShape(request.shapes);
   CHECK(shapes.complete);
   const std::vector<std::string> arguments = symbol.ListArguments();
   for (size_t i = 0; i < arguments.size(); ++i) {

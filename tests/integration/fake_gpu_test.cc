@@ -141,8 +141,8 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
   const auto runtime = NewFakeGpuRuntime();
   const SmallNet net = SmallNets(runtime->operators())[0],
                  dropout = DropoutNet(runtime->operators());
-  CHECK(replays_of(net, true, false) ==
-        4);  // inputs alternate between two sets of arrays: each runs once first
+  // Inputs alternate between two sets of arrays: each runs once first.
+  CHECK(replays_of(net, true, false) == 4);
   CHECK(replays_of(net, false, false) == 0);
   CHECK(replays_of(net, true, true) == 0);
   CHECK(replays_of(dropout, true, false) == 0);  // it draws new numbers each time
@@ -303,8 +303,8 @@ TEST_CASE(
         CAPTURE(name);
         CHECK(counts.at(format("gpu({}) compute 0: {}", d, name)) == kSteps);
       }
-      CHECK(counts.at(format("gpu({}) copy from device 0: NDArray::CopyFrom", d)) ==
-            kSteps);  // the net's output
+      // The net's output.
+      CHECK(counts.at(format("gpu({}) copy from device 0: NDArray::CopyFrom", d)) == kSteps);
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layering: includes only descend, third-party headers are confined to their modules, builds
-// differ by files and not by `#if`.
+// The layering: includes only descend, third-party headers are confined to the places that
+// lib/docs/architecture.md names, builds differ by files and not by `#if`.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/glob.h"
 #include "tests/support/build_paths.h"
 
 namespace mxtrain::test {
@@ -25,15 +27,15 @@ const fs::path kRoot = SourceDir();
 
 struct SourceFile {
   std::string path;                                // "lib/mxtrain/engine/engine.h"
-  std::string module;                              // "engine"; "app" for the program
+  std::string module;                              // "engine"; outside the modules "app", "tests"
   std::vector<std::pair<int, std::string>> lines;  // preprocessor directives with their numbers
   bool is_test() const { return path.ends_with("_test.cc"); }
   bool is_header() const { return path.ends_with(".h") || path.ends_with(".cuh"); }
 };
 
-std::vector<SourceFile> AllSources() {
+std::vector<SourceFile> SourcesIn(const std::vector<std::string>& tops) {
   std::vector<SourceFile> files;
-  for (const char* top : {"lib/mxtrain", "app"}) {
+  for (const std::string& top : tops) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / top)) {
       const std::string extension = entry.path().extension().string();
       if (extension != ".h" && extension != ".cc" && extension != ".cu" && extension != ".cuh")
@@ -41,7 +43,7 @@ std::vector<SourceFile> AllSources() {
       SourceFile file;
       file.path = entry.path().lexically_relative(kRoot).generic_string();
       const fs::path below = entry.path().lexically_relative(kRoot / top);
-      file.module = std::string(top) == "app" ? "app" : below.begin()->string();
+      file.module = top == "lib/mxtrain" ? below.begin()->string() : top;
       std::ifstream in(entry.path());
       std::string line;
       for (int number = 1; std::getline(in, line); ++number) {
@@ -53,6 +55,11 @@ std::vector<SourceFile> AllSources() {
     }
   }
   return files;
+}
+
+// What the rules about modules concern.
+std::vector<SourceFile> AllSources() {
+  return SourcesIn({"lib/mxtrain", "app"});
 }
 
 // "module: dependency dependency..." a line each, written by the build.
@@ -73,46 +80,92 @@ std::map<std::string, std::set<std::string>> DeclaredEdges() {
   return edges;
 }
 
-// Where the headers of a library may be included: prefixes of paths.
-struct Home {
-  std::string header;  // prefix of the name in angle brackets
-  std::vector<std::string> paths;
-};
-const std::vector<Home> kHomes = {
-    {"CLI/", {"app/commands/arguments.cc"}},
-    {"yaml-cpp/", {"app/config/"}},
-    {"fmt/", {"lib/mxtrain/base/format", "lib/mxtrain/base/log"}},
-    {"nlohmann/", {"lib/mxtrain/base/json"}},
-    {"libdeflate.h", {"lib/mxtrain/base/"}},
-    {"zlib.h", {"lib/mxtrain/io/"}},
-    {"xxhash.h", {"lib/mxtrain/base/"}},
-    {"hwy/", {"lib/mxtrain/operators/", "lib/mxtrain/io/"}},
-    {"jpeglib.h", {"lib/mxtrain/io/image"}},
-    {"turbojpeg.h", {"lib/mxtrain/io/image_test.cc", "lib/mxtrain/io/crop_resize_test.cc"}},
-    {"png.h", {"lib/mxtrain/io/image"}},
-    {"stb_image_write.h", {"lib/mxtrain/io/image"}},
-    {"stb_truetype.h", {"app/report/plot/font.cc"}},
-    {"opencv2/", {"lib/mxtrain/io/"}},
-    {"oneapi/dnnl/", {"lib/mxtrain/device/cpu/onednn/"}},
-    {"cuda", {"lib/mxtrain/device/cuda/"}},
-    {"cublas", {"lib/mxtrain/device/cuda/"}},
-    {"cudnn", {"lib/mxtrain/device/cuda/"}},
-    {"nccl", {"lib/mxtrain/device/cuda/"}},
-    {"cub/", {"lib/mxtrain/device/cuda/", "lib/mxtrain/operators/"}},
-    {"omp.h", {"lib/mxtrain/device/cpu/", "lib/mxtrain/operators/"}},
+// A row of the table of third-party packages in lib/docs/architecture.md.
+struct Package {
+  std::string name, needed;
+  std::vector<std::string> debian, headers, places;
 };
 
-// System headers other than the C++ library's, by path prefix.
+// Items in backticks.
+std::vector<std::string> Quoted(const std::string& cell) {
+  std::vector<std::string> items;
+  static const std::regex pattern("`([^`]+)`");
+  for (std::sregex_iterator at(cell.begin(), cell.end(), pattern), end; at != end; ++at)
+    items.push_back((*at)[1]);
+  return items;
+}
+
+std::string Trimmed(const std::string& text) {
+  const size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+std::vector<Package> PackagesIn(const std::string& markdown) {
+  std::vector<Package> packages;
+  std::istringstream lines(markdown);
+  std::string line;
+  while (std::getline(lines, line) && !line.starts_with("| package | Debian package |")) {
+  }
+  std::getline(lines, line);  // |---|---|
+  while (std::getline(lines, line) && line.starts_with('|')) {
+    std::vector<std::string> cells;
+    std::istringstream row(line.substr(1));
+    for (std::string cell; std::getline(row, cell, '|');) cells.push_back(Trimmed(cell));
+    CAPTURE(line);
+    REQUIRE(cells.size() == 6);
+    packages.push_back({cells[0], cells[5], Quoted(cells[1]), Quoted(cells[2]), Quoted(cells[3])});
+  }
+  return packages;
+}
+
+std::vector<Package> AllPackages() {
+  return PackagesIn(ReadFile((kRoot / "lib/docs/architecture.md").string()));
+}
+
+// Whether a pattern of the table ("app/config/", "io/*_test.cc") covers a path.
+bool Covers(const std::string& pattern, const std::string& path) {
+  return GlobMatches(pattern.ends_with('/') ? pattern + "*" : pattern, path);
+}
+
+bool AnyCovers(const std::vector<std::string>& patterns, const std::string& path) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return Covers(pattern, path); });
+}
+
+// The packages that install_deps.sh installs: the words of its arrays.
+std::set<std::string> InstalledPackages(const std::string& script) {
+  std::set<std::string> packages;
+  static const std::regex array(R"((?:^|\n)(?:packages|development)=\(([^)]*)\))"),
+      comment("#[^\n]*");
+  for (std::sregex_iterator at(script.begin(), script.end(), array), end; at != end; ++at) {
+    std::istringstream words(std::regex_replace((*at)[1].str(), comment, ""));
+    for (std::string word; words >> word;) packages.insert(word);
+  }
+  return packages;
+}
+
+// System headers other than the C++ library's, and where they may be included.
+struct Home {
+  std::string header;
+  std::vector<std::string> places;
+};
 const std::vector<Home> kSystem = {
-    {"execinfo.h", {"app/main.cc"}},
-    {"unistd.h", {"lib/mxtrain/", "app/"}},
-    {"fcntl.h", {"lib/mxtrain/", "app/"}},
-    {"poll.h", {"lib/mxtrain/base/"}},
-    {"sched.h", {"lib/mxtrain/device/", "lib/mxtrain/engine/"}},
+    {"dirent.h", {"tests/"}},
     {"dlfcn.h",
-     {"lib/mxtrain/operator/", "lib/mxtrain/device/gpu_", "lib/mxtrain/device/cuda/nccl/"}},
-    {"signal.h", {"lib/mxtrain/base/"}},
-    {"sys/", {"lib/mxtrain/", "app/"}},
+     {"lib/mxtrain/operator/", "lib/mxtrain/device/gpu_*", "lib/mxtrain/device/cuda/nccl/",
+      "tests/"}},
+    {"execinfo.h", {"app/main.cc"}},
+    {"fcntl.h", {"lib/mxtrain/", "app/", "tests/"}},
+    {"malloc.h", {"tests/"}},
+    {"poll.h", {"lib/mxtrain/base/", "tests/"}},
+    {"pthread.h", {"tests/"}},
+    {"sched.h", {"lib/mxtrain/device/", "lib/mxtrain/engine/", "tests/"}},
+    {"signal.h", {"lib/mxtrain/base/", "tests/"}},
+    {"sys/", {"lib/mxtrain/", "app/", "tests/"}},
+    {"time.h", {"tests/"}},
+    {"ucontext.h", {"tests/"}},
+    {"unistd.h", {"lib/mxtrain/", "app/", "tests/"}},
 };
 
 // Exceptions, each with its reason.
@@ -132,18 +185,6 @@ bool Matches(const std::vector<Exception>& exceptions, const std::string& path,
   return std::any_of(exceptions.begin(), exceptions.end(), [&](const Exception& e) {
     return path.starts_with(e.path) && text.starts_with(e.text);
   });
-}
-
-bool HasHome(const std::vector<Home>& homes, const std::string& path, const std::string& header,
-             bool* known) {
-  for (const Home& home : homes) {
-    if (!header.starts_with(home.header)) continue;
-    *known = true;
-    if (std::any_of(home.paths.begin(), home.paths.end(),
-                    [&](const std::string& p) { return path.starts_with(p); }))
-      return true;
-  }
-  return false;
 }
 
 // Files of the CUDA backend: only these include CUDA and the headers of device/cuda.
@@ -187,36 +228,94 @@ std::optional<std::string> ProblemOfQuoted(
   return "module " + file.module + " does not declare that it depends on " + target;
 }
 
-std::optional<std::string> ProblemOfAngled(const SourceFile& file, const std::string& header) {
-  if (header.starts_with("doctest/"))
-    return file.is_test() ? std::nullopt : std::optional("doctest is for tests");
+std::optional<std::string> ProblemOfAngled(const SourceFile& file, const std::string& header,
+                                           const std::vector<Package>& packages) {
   const bool plain = header.find('/') == std::string::npos && header.find('.') == std::string::npos;
   if (plain) return std::nullopt;
   bool known = false;
-  if (HasHome(kHomes, file.path, header, &known) || HasHome(kSystem, file.path, header, &known))
-    return std::nullopt;
-  return known ? "this header has its home elsewhere"
-               : "this header is in no list; give its library a home";
+  for (const Package& package : packages) {
+    if (!AnyCovers(package.headers, header)) continue;
+    if (AnyCovers(package.places, file.path)) return std::nullopt;
+    known = true;
+  }
+  for (const Home& home : kSystem) {
+    if (!Covers(home.header, header)) continue;
+    if (AnyCovers(home.places, file.path)) return std::nullopt;
+    known = true;
+  }
+  return known ? "this header has its home elsewhere; see the table in lib/docs/architecture.md"
+               : "this header is in no list; give its package a row in lib/docs/architecture.md";
 }
 
-TEST_CASE("includes descend along declared edges, and third-party headers stay at home") {
-  const auto edges = DeclaredEdges();
-  const std::vector<SourceFile> files = AllSources();
-  CHECK(files.size() > 100);
-  const std::regex include(R"(#\s*include\s*([<"])([^>"]+)[>"].*)");
-  int seen = 0;
+// Calls visit(file, number, line, header, angled) for each #include.
+template <typename Visit>
+void ForEachInclude(const std::vector<SourceFile>& files, Visit visit) {
+  static const std::regex include(R"(#\s*include\s*([<"])([^>"]+)[>"].*)");
   for (const SourceFile& file : files) {
     for (const auto& [number, line] : file.lines) {
       std::smatch match;
-      if (!std::regex_match(line, match, include)) continue;
-      ++seen;
-      const std::string header = match[2];
-      const auto problem =
-          match[1] == "<" ? ProblemOfAngled(file, header) : ProblemOfQuoted(file, header, edges);
-      if (problem) FAIL_CHECK(file.path << ":" << number << ": " << line << ": " << *problem);
+      if (std::regex_match(line, match, include))
+        visit(file, number, line, match[2].str(), match[1] == "<");
     }
   }
+}
+
+TEST_CASE("includes descend along declared edges") {
+  const auto edges = DeclaredEdges();
+  const std::vector<SourceFile> files = AllSources();
+  CHECK(files.size() > 100);
+  int seen = 0;
+  ForEachInclude(files, [&](const SourceFile& file, int number, const std::string& line,
+                            const std::string& header, bool angled) {
+    ++seen;
+    if (angled) return;
+    if (const auto problem = ProblemOfQuoted(file, header, edges))
+      FAIL_CHECK(file.path << ":" << number << ": " << line << ": " << *problem);
+  });
   CHECK(seen > 500);
+}
+
+TEST_CASE("third-party headers are those of the table of packages, at the places that it names") {
+  const std::vector<Package> packages = AllPackages();
+  std::set<std::pair<std::string, std::string>> used;  // package and place
+  const auto visit = [&](const SourceFile& file, int number, const std::string& line,
+                         const std::string& header, bool angled) {
+    if (!angled) return;
+    if (const auto problem = ProblemOfAngled(file, header, packages))
+      FAIL_CHECK(file.path << ":" << number << ": " << line << ": " << *problem);
+    for (const Package& package : packages) {
+      if (!AnyCovers(package.headers, header)) continue;
+      for (const std::string& place : package.places) {
+        if (Covers(place, file.path)) used.emplace(package.name, place);
+      }
+    }
+  };
+  ForEachInclude(SourcesIn({"lib/mxtrain", "lib/examples", "app", "tests"}), visit);
+  for (const Package& package : packages) {
+    CAPTURE(package.name);
+    CHECK_FALSE(package.needed.empty());
+    REQUIRE_FALSE(package.places.empty());
+    for (const std::string& place : package.places) {
+      CAPTURE(place);
+      if (package.headers.empty())
+        CHECK(fs::exists(kRoot / place));
+      else
+        CHECK_MESSAGE(used.contains({package.name, place}), "no file there includes its headers");
+    }
+  }
+}
+
+TEST_CASE("the table of packages and install_deps.sh name the same Debian packages") {
+  const std::set<std::string> installed =
+      InstalledPackages(ReadFile((kRoot / "scripts/install_deps.sh").string()));
+  CHECK(installed.size() > 15);
+  std::set<std::string> documented;
+  for (const Package& package : AllPackages())
+    documented.insert(package.debian.begin(), package.debian.end());
+  for (const std::string& name : installed)
+    CHECK_MESSAGE(documented.contains(name), name, " has no row in lib/docs/architecture.md");
+  for (const std::string& name : documented)
+    CHECK_MESSAGE(installed.contains(name), name, " is not installed by scripts/install_deps.sh");
 }
 
 TEST_CASE("declared edges form no cycle") {
@@ -262,18 +361,51 @@ TEST_CASE("the rules detect violations") {
   CHECK_FALSE(ProblemOfQuoted(inside, "mxtrain/engine/internal/task.h", edges));
   CHECK(ProblemOfQuoted(header, "mxtrain/engine/internal/task.h", edges));
   CHECK(ProblemOfQuoted(other, "mxtrain/engine/internal/task.h", edges));
-  CHECK(ProblemOfAngled(engine, "zlib.h"));
-  CHECK(ProblemOfAngled(engine, "boost/any.hpp"));
   const SourceFile kernel{"lib/mxtrain/operators/x/x_cuda.cu", "operators", {}},
       plain{"lib/mxtrain/operators/x/x_cpu.cc", "operators", {}};
   CHECK_FALSE(ProblemOfQuoted(kernel, "mxtrain/device/cuda/stream.h", edges));
   CHECK_FALSE(ProblemOfQuoted(kernel, "mxtrain/operator/kernel.cuh", edges));
   CHECK(ProblemOfQuoted(plain, "mxtrain/device/cuda/stream.h", edges));
   CHECK(ProblemOfQuoted(plain, "mxtrain/operator/kernel.cuh", edges));
-  CHECK(ProblemOfAngled(plain, "cuda_runtime.h"));
-  CHECK(ProblemOfAngled(kernel, "cudnn.h"));
-  CHECK(ProblemOfAngled(engine, "doctest/doctest.h"));
-  CHECK_FALSE(ProblemOfAngled(engine, "vector"));
+  const std::vector<Package> packages = AllPackages();
+  CHECK(ProblemOfAngled(engine, "xxhash.h", packages));
+  CHECK(ProblemOfAngled(engine, "boost/any.hpp", packages));
+  CHECK(ProblemOfAngled(plain, "cuda_runtime.h", packages));
+  CHECK(ProblemOfAngled(kernel, "cudnn.h", packages));
+  CHECK(ProblemOfAngled(engine, "doctest/doctest.h", packages));
+  CHECK_FALSE(ProblemOfAngled(test, "doctest/doctest.h", packages));
+  CHECK(ProblemOfAngled(engine, "dirent.h", packages));
+  CHECK_FALSE(ProblemOfAngled(engine, "sys/stat.h", packages));
+  CHECK_FALSE(ProblemOfAngled(engine, "vector", packages));
+}
+
+TEST_CASE("the table of packages and the lists of install_deps.sh are read") {
+  const std::vector<Package> packages = PackagesIn(R"(Text
+
+| package | Debian package | headers | where | for | needed |
+|---|---|---|---|---|---|
+| A and B | `liba-dev` `libb-dev` | `a/` `b*.h` | `app/x.cc` `lib/*_test.cc` | all | always |
+| C | NVIDIA's | | `CMakeLists.txt` | `c` | build |
+
+| D | `d` | | `d` | d | d |
+)");
+  REQUIRE(packages.size() == 2);
+  CHECK(packages[0].name == "A and B");
+  CHECK(packages[0].debian == std::vector<std::string>{"liba-dev", "libb-dev"});
+  CHECK(packages[0].headers == std::vector<std::string>{"a/", "b*.h"});
+  CHECK(packages[0].places == std::vector<std::string>{"app/x.cc", "lib/*_test.cc"});
+  CHECK(packages[0].needed == "always");
+  CHECK(packages[1].debian.empty());
+  CHECK(packages[1].headers.empty());
+  CHECK(AnyCovers(packages[0].headers, "a/b/c.h"));
+  CHECK(AnyCovers(packages[0].headers, "b2.h"));
+  CHECK_FALSE(AnyCovers(packages[0].headers, "c/a/b.h"));
+  CHECK(AnyCovers(packages[0].places, "lib/io/x_test.cc"));
+  CHECK_FALSE(AnyCovers(packages[0].places, "lib/io/x.cc"));
+  const std::string script =
+      "packages=(\n  a b-dev  # c\n)\ndevelopment=(d e)\nothers=(f)\ncase $1 in\n"
+      "  --development) packages+=(\"${development[@]}\") ;;\n";
+  CHECK(InstalledPackages(script) == std::set<std::string>{"a", "b-dev", "d", "e"});
 }
 
 }  // namespace

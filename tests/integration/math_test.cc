@@ -14,6 +14,10 @@ namespace {
 
 constexpr int64_t kBatch = 4, kSize = 32, kChannels = 64;
 
+size_t At(int64_t n, int64_t c, int64_t y, int64_t x) {
+  return static_cast<size_t>(((n * kChannels + c) * kSize + y) * kSize + x);
+}
+
 // The gradient of weight (o, c, i, j) of a 3x3 convolution with padding 1.
 double WeightGradient(const std::vector<double>& data, const std::vector<double>& head, int64_t o,
                       int64_t c, int64_t i, int64_t j) {
@@ -21,10 +25,7 @@ double WeightGradient(const std::vector<double>& data, const std::vector<double>
   for (int64_t n = 0; n < kBatch; ++n) {
     for (int64_t y = std::max<int64_t>(0, 1 - i); y < std::min(kSize, kSize + 1 - i); ++y) {
       for (int64_t x = std::max<int64_t>(0, 1 - j); x < std::min(kSize, kSize + 1 - j); ++x) {
-        const auto at = [](int64_t n, int64_t c, int64_t y, int64_t x) {
-          return static_cast<size_t>(((n * kChannels + c) * kSize + y) * kSize + x);
-        };
-        sum += head[at(n, o, y, x)] * data[at(n, c, y + i - 1, x + j - 1)];
+        sum += head[At(n, o, y, x)] * data[At(n, c, y + i - 1, x + j - 1)];
       }
     }
   }

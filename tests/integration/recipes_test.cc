@@ -92,8 +92,8 @@ TEST_CASE("weights of classes are copies of their examples") {
 
 TEST_CASE("weights of classes that are balanced") {
   CHECK(BalancedWeights({12, 4}) == std::vector<double>{16.0 / 24, 2});
-  CHECK(BalancedWeights({3, 0, 1}) ==
-        std::vector<double>{4.0 / 6, 1, 2});  // scikit-learn omits the class without examples
+  // scikit-learn omits the class without examples.
+  CHECK(BalancedWeights({3, 0, 1}) == std::vector<double>{4.0 / 6, 1, 2});
 }
 
 // The formula, in double, from the weights that each step's checkpoint holds.

@@ -14,6 +14,7 @@
 #include "mxtrain/executor/executor.h"
 #include "mxtrain/ndarray/ndarray.h"
 #include "mxtrain/symbol/symbol.h"
+#include "tests/support/data_dir.h"
 
 using namespace mxtrain;
 
@@ -155,15 +156,11 @@ Case OwnNet(Runtime& runtime) {
 
 }  // namespace
 
-TEST_CASE("checkpoints of MXNet predict and learn the same here") {
-  const char* folder = std::getenv("MXTRAIN_REFERENCE_DIR");
-  if (!folder) {
-    MESSAGE(
-        "skipped: MXTRAIN_REFERENCE_DIR is not set; tests/reference/make_reference_nets.py makes "
-        "its files");
-    return;
-  }
-  const std::string dir = folder, ours = dir + "/ours";
+TEST_CASE("checkpoints of MXNet predict and learn the same here" *
+          doctest::test_suite("reference") * doctest::skip()) {
+  const auto folder = test::ReferenceDir();
+  if (!folder) return;
+  const std::string dir = *folder, ours = dir + "/ours";
   std::filesystem::create_directories(ours);
   Runtime runtime({}, BuiltinOperators());
   std::istringstream nets(ReadFile(dir + "/nets.txt"));

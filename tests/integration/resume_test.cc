@@ -51,9 +51,8 @@ TEST_CASE("a run that is stopped anywhere and resumed ends in the bytes of an un
     RunSpec spec;
     spec.symbol = NoisyNet();
     spec.optimizer = optimizer;
-    CheckResumes(data, spec,
-                 {1, 5, 8, 13,
-                  15});  // first, at an epoch's end, after a milestone, after the second, the last
+    // First, at an epoch's end, after a milestone, after the second, the last.
+    CheckResumes(data, spec, {1, 5, 8, 13, 15});
   }
 }
 
@@ -74,11 +73,11 @@ TEST_CASE("averages, steps of several batches and the state of a plateau survive
 TEST_CASE(
     "a run that died between the save of its last step and its end is ended when it is resumed") {
   struct Dies : TrainListener {
-    explicit Dies(int64_t step) : step(step) {}
+    explicit Dies(int64_t step) : after(step) {}
     void OnSave(const SaveEvent& e) override {
-      if (e.step == step) Throw(ErrorKind::kFileSystem, "dead");
+      if (e.step == after) Throw(ErrorKind::kFileSystem, "dead");
     }
-    int64_t step;
+    int64_t after;
   };
   const TempDir data;
   WriteTable(data);
@@ -166,8 +165,8 @@ TEST_CASE(
   CHECK(steps.rates.size() == (11 - 4) + 11 + 11);
   CHECK(result.epochs == 4);
   CHECK(result.steps == 7 + 29);
-  CHECK(steps.rates[0] ==
-        0.1 * 0.5 * 0.5);  // after 15 batches of 4: past both milestones, 7 and 12
+  // After 15 batches of 4: past both milestones, 7 and 12.
+  CHECK(steps.rates[0] == 0.1 * 0.5 * 0.5);
 
   spec.batch = 6;
   Process third(data, spec);

@@ -47,8 +47,8 @@ TEST_CASE(
   const TempDir data;
   WriteTable(data);
   RunSpec spec;
-  spec.symbol =
-      SmallNets(TestRegistry())[1].losses;  // residual: convolutions, batch norm, sums, pooling
+  // Residual: convolutions, batch norm, sums, pooling.
+  spec.symbol = SmallNets(TestRegistry())[1].losses;
   spec.epochs = 6;
   const Outcome wide = RunWhole(data, spec);
   spec.amp = DType::kBfloat16;
@@ -57,8 +57,8 @@ TEST_CASE(
   REQUIRE(narrow.epochs.size() == wide.epochs.size());
   const auto value = [](const std::vector<std::pair<std::string, double>>& values,
                         const std::string& name) {
-    for (const auto& [key, value] : values) {
-      if (key == name) return value;
+    for (const auto& [key, found] : values) {
+      if (key == name) return found;
     }
     FAIL("no " << name);
     return 0.0;

@@ -52,9 +52,8 @@ std::vector<std::string> Tokens(const std::string& text) {
     } else if (starts("R\"")) {
       const size_t open = text.find('(', i);
       i = past(")" + text.substr(i + 2, open - i - 2) + "\"", open);
-    } else if (c == '"' ||
-               (c == '\'' &&
-                (i == 0 || !word(text[i - 1])))) {  // a quote within a number separates digits
+    } else if (c == '"' || (c == '\'' && (i == 0 || !word(text[i - 1])))) {
+      // A quote within a number separates digits.
       for (++i; i < text.size() && text[i] != c; ++i) i += text[i] == '\\' ? 1 : 0;
       ++i;
     } else if (word(c)) {
@@ -130,8 +129,8 @@ class TypeReader {
       if (token != "final" && token != "class" && token != "struct") name = token;
     }
     if (name.empty() || (!Is(at, "{") && !(Is(at, ":") && !Is(at + 1, ":")))) return;
-    while (at < tokens_.size() && tokens_[at] != "{" && tokens_[at] != ";")
-      ++at;  // an enum may be declared with its type
+    // An enum may be declared with its type.
+    while (at < tokens_.size() && tokens_[at] != "{" && tokens_[at] != ";") ++at;
     if (!Is(at, "{")) return;
     std::string whole;
     for (const auto& scope : scopes_) whole += *scope + "::";
@@ -141,8 +140,8 @@ class TypeReader {
 
   const std::vector<std::string> tokens_;
   size_t at_ = 0;
-  std::vector<std::optional<std::string>>
-      scopes_;  // that are open: a namespace's name, "" of an anonymous one; none for other braces
+  // That are open: a namespace's name, "" of an anonymous one; none for other braces.
+  std::vector<std::optional<std::string>> scopes_;
   std::vector<std::string> types_;
 };
 

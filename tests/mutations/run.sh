@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Breaks a module, one fault at a time, and demands that the named tests turn red.
 #
-#   tests/mutations/run.sh MODULE [BUILD_DIR] [PATTERN]     BUILD_DIR: a configured build (default build/dev); PATTERN: only lines that match
+#   tests/mutations/run.sh MODULE [BUILD_DIR] [PATTERN]     BUILD_DIR: a configured build (default build/asan); PATTERN: only lines that match
 #
 # The faults stand in MODULE.txt, the tests in the executable test_MODULE. First that is built and the named tests must be green; then a
 # fault costs the compilation of what it touches, the links, and its tests, which may take as long as a hang needs to be told from work.
@@ -12,7 +12,7 @@ set -euo pipefail
 shopt -s inherit_errexit
 root=$(cd "$(dirname "$0")/../.." && pwd)
 module=${1:-}
-build=${2:-$root/build/dev}
+build=${2:-$root/build/asan}
 pattern=${3:-}
 list=$root/tests/mutations/$module.txt
 folder=$root/lib/mxtrain/$module

@@ -3,6 +3,7 @@
 // The complete configurations in configs/, sorted: without included fragments and lists of names.
 #include <algorithm>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "tests/support/build_paths.h"
@@ -13,8 +14,8 @@ inline std::vector<std::filesystem::path> WholeConfigs() {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(SourceDir() / "configs")) {
     const std::filesystem::path& file = entry.path();
-    const bool part =
-        file.filename().string().starts_with("data_") || file.parent_path().filename() == "names";
+    const std::string folder = file.parent_path().filename().string();
+    const bool part = folder == "common" || folder == "names";
     if (file.extension() == ".yaml" && !part) files.push_back(file);
   }
   std::sort(files.begin(), files.end());

@@ -66,7 +66,7 @@ void WriteValues(const std::vector<double>& values, DType type, void* data) {
   SwitchType(type, "a test", [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = static_cast<T*>(data);
-    for (size_t i = 0; i < values.size(); ++i) to[i] = static_cast<T>(values[i]);
+    for (size_t i = 0; i < values.size(); ++i) to[i] = ElementOf<T>(values[i]);
   });
 }
 

@@ -573,4 +573,10 @@ Values Apply(const Values& x, const Values& y, const std::function<double(double
   return z;
 }
 
+double Norm(const Values& x) {
+  double sum = 0;
+  for (double v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+
 }  // namespace mxtrain::test

@@ -3,23 +3,28 @@
 // One case, four uses: an operator's parameters, shapes and reference in double are written once.
 // Every kernel is compared with it, differentiated, run with every request kind, and timed.
 //
-//   RunCase({.name = "relu, odd sizes", .op = "Activation", .kwargs = {{"act_type", "relu"}},
-//   .shapes = {{3, 5, 7}},
+//   RunCase({.name = "relu, odd sizes",
+//            .op = "Activation",
+//            .kwargs = {{"act_type", "relu"}},
+//            .shapes = {{3, 5, 7}},
 //            .inputs = {UniformAwayFrom(-2, 2, {0})},
-//            .forward = [](const Arrays& in, const Arrays&) { return Arrays{Apply(in[0], [](double
-//            x) { return x > 0 ? x : 0; })}; }, .tolerance = {0, "a comparison and a copy"}});
+//            .forward =
+//                [](const Arrays& in, const Arrays&) {
+//                  return Arrays{Apply(in[0], [](double x) { return x > 0 ? x : 0; })};
+//                },
+//            .tolerance = {0, "a comparison and a copy"}});
 //
 // Checks for every CPU kernel of the operator, every type of the case, and arrays offered free,
 // plain and blocked:
 //   - the plan itself (sizes, granted pairs are declared ones, no saved bytes without a backward
-//   pass);
+//     pass);
 //   - forward against the reference; auxiliary states likewise;
-//   - the gradient with random head gradients against `gradient`, or against central differences of
-//   `forward`;
+//   - the gradient with random head gradients against `gradient`, or against central differences
+//     of `forward`;
 //   - kNullOp leaves bytes alone, kWriteTo, kAddTo, in place for each granted pair, each input's
-//   gradient omitted in turn;
+//     gradient omitted in turn;
 //   - guard bytes around every array, poisoned outputs, workspaces and saved bytes, inputs left
-//   unchanged, padding zero;
+//     unchanged, padding zero;
 //   - arrays that backward does not declare have data == nullptr;
 //   - no heap allocation in Forward and Backward; a second run gives the same bits.
 // The kernels run on the calling thread's OpenMP team, without engine or executor. In a program
@@ -61,8 +66,8 @@ struct OperatorCase {
   std::vector<DType> input_types;  // kUnknown or missing: follows from the first input's type
   std::function<Arrays(const Arrays& in, const Arrays& aux)> forward;            // every output
   std::function<Arrays(const Arrays& in, const Arrays& aux)> aux_after_forward;  // null: unchanged
-  std::function<Arrays(const Arrays& in, const Arrays& aux)>
-      aux_after_backward;  // null: as after forward
+  // Null: as after forward.
+  std::function<Arrays(const Arrays& in, const Arrays& aux)> aux_after_backward;
   // For operators whose gradient is not the derivative of their output; null: central differences.
   // One entry per argument, empty for arguments without gradient.
   std::function<Arrays(const Arrays& in, const Arrays& aux, const Arrays& head)> gradient;
@@ -126,5 +131,6 @@ bool KernelRan(const CaseReport& report, const std::string& kernel);
 // Helpers for references.
 Values Apply(const Values& x, const std::function<double(double)>& f);
 Values Apply(const Values& x, const Values& y, const std::function<double(double, double)>& f);
+double Norm(const Values& x);  // Euclidean
 
 }  // namespace mxtrain::test

@@ -179,9 +179,9 @@ void Pass::MakeArrays() {
   if (trial_.backward) {
     head_ = make_all(setup_.out, plan_->out);
     grad_ = make_all(setup_.in, plan_->in);
-    for (size_t i = 0; i < plan_->grad_form.size(); ++i) {
-      const std::optional<ArrayForm>& form = plan_->grad_form[i];
-      if (form) grad_[i] = NewArray({setup_.in[i].shape, form->type, Layout()}, form->layout);
+    for (size_t i = 0; i < plan_->grad_layout.size(); ++i) {
+      const std::optional<TypedLayout>& own = plan_->grad_layout[i];
+      if (own) grad_[i] = NewArray({setup_.in[i].shape, own->type, Layout()}, own->layout);
     }
     if (trial_.backward_pair)
       grad_[trial_.backward_pair->to].buffer = head_[trial_.backward_pair->from].buffer;

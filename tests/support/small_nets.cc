@@ -214,4 +214,14 @@ std::unique_ptr<Executor> BindWithValues(Runtime& runtime, const Symbol& symbol,
   return executor;
 }
 
+Result ResultOf(const Executor& executor) {
+  Result result;
+  for (size_t i = 0; i < executor.outputs().size(); ++i)
+    result[format("output {}", i)] = GetValues(executor.outputs()[i]);
+  for (const auto& [name, array] : executor.grads())
+    result["gradient of " + name] = GetValues(array);
+  for (const auto& [name, array] : executor.auxs()) result[name] = GetValues(array);
+  return result;
+}
+
 }  // namespace mxtrain::test

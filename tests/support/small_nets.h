@@ -50,5 +50,8 @@ executor::BindRequest RequestFor(const SmallNet& net, const Symbol& symbol,
 void SetParameters(const Executor& executor);
 std::unique_ptr<Executor> BindWithValues(Runtime& runtime, const Symbol& symbol,
                                          const executor::BindRequest& request);
+// Everything that a run writes, by name: "output 0", "gradient of fc1_weight", "bn1_moving_mean".
+using Result = std::map<std::string, std::vector<double>>;
+Result ResultOf(const Executor& executor);
 
 }  // namespace mxtrain::test

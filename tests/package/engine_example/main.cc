@@ -42,8 +42,8 @@ void Read(const std::string& path, Slot& slot) {
 }
 
 void Digest(const std::string& path, Slot& slot) {
-  uint64_t hash =
-      0xcbf29ce484222325ULL;  // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
+  // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/.
+  uint64_t hash = 0xcbf29ce484222325ULL;
   for (unsigned char byte : slot.bytes) hash = (hash ^ byte) * 0x100000001b3ULL;
   const auto lines = std::count(slot.bytes.begin(), slot.bytes.end(), '\n');
   slot.line = format("{} bytes, {} lines, {:016x}  {}\n", slot.bytes.size(), lines, hash,

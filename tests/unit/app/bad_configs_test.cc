@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Malformed configurations: tests/cli/bad_configs/NAME.yaml must give exactly the diagnostics of
 // NAME.txt, one per line. If NAME.txt contains lines "help: ...", the help texts must match too. A
-// first line
-// "# override: key=value" in the YAML is a command line override.
+// first line "# override: key=value" in the YAML is a command line override.
 #include <doctest/doctest.h>
 
 #include <algorithm>

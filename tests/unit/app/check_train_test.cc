@@ -75,7 +75,10 @@ int RunCommand(std::unique_ptr<commands::Command> command, std::vector<std::stri
   commands::CommonFlags flags;
   flags.device = "cpu";
   flags.threads = 1;
-  report::Console console({.color = report::Choice::kNever, .progress = report::Progress::kNone});
+  report::ConsoleOptions console_options;
+  console_options.color = report::Choice::kNever;
+  console_options.progress = report::Progress::kNone;
+  report::Console console(console_options);
   try {
     return command->Run(flags, console);
   } catch (const config::DiagnosticError& e) {
@@ -388,8 +391,8 @@ TEST_CASE("check passes the examples, and train starts") {
     CAPTURE(config::ToYaml(examples[i]));
     const Examples::Codes codes = examples.Try(examples[i]);
     CAPTURE(ReadFile((examples.path() / "log").string()));
-    const bool passes =
-        codes.check == 0 || codes.check == 9;  // images that are in both sets are worth a warning
+    // Images that are in both sets are worth a warning.
+    const bool passes = codes.check == 0 || codes.check == 9;
     CHECK(passes);
     CHECK(codes.train == 0);
   }

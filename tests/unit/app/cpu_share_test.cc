@@ -13,8 +13,8 @@ TEST_CASE(
     "not") {
   const CpuTimes begin{5, 1};
   CHECK(GivenShare(begin, {25, 1}, 10, 2) == 1);  // alone, and busy
-  CHECK(GivenShare(begin, {15, 11}, 10, 2) ==
-        doctest::Approx(0.5));                     // every second slice went to others
+  // Every second slice went to others.
+  CHECK(GivenShare(begin, {15, 11}, 10, 2) == doctest::Approx(0.5));
   CHECK(GivenShare(begin, {25, 41}, 10, 2) == 1);  // six threads of its own on two processors
   CHECK(GivenShare(begin, {6, 1}, 10, 2) == 1);    // it waits for a disk
   CHECK(GivenShare(begin, begin, 10, 2) == 1);

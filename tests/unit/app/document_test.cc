@@ -7,6 +7,7 @@
 #include "app/config/schema.h"
 #include "config_test.h"
 #include "mxtrain/base/json.h"
+#include "shape_operators.h"
 
 namespace mxtrain::test {
 namespace {
@@ -85,6 +86,40 @@ TEST_CASE("a command line value for a section sets its selector key and keeps th
   CHECK(config::LoadConfig(request, &diagnostics).config.train.weights.map.empty());
 }
 
+TEST_CASE("errors in an included file name it; the resolved configuration stands alone") {
+  TemporaryFolder folder;
+  const std::string blocks =
+      "blocks:\n  dense:\n    params: {width}\n    layers:\n"
+      "      - FullyConnected: {num_hidden: ";
+  folder.Write("common/blocks.yaml", blocks + "\"${width}\"}\n");
+  folder.Write("common/bare.yaml", blocks + "${width}}\n");
+  folder.Write("common/wrong.yaml", blocks + "\"${widht}\"}\n");
+  const auto load = [&folder](const std::string& file) {
+    config::LoadRequest request;
+    request.files = {file};
+    request.working_folder = folder.path();
+    return LoadAndBuild(request, *ShapeOperators());
+  };
+  for (const char* included : {"blocks", "bare", "wrong"}) {
+    folder.Write(format("nets/{}.yaml", included),
+                 format("include: ../common/{}.yaml\nnet: {{input: [4], layers: [{{dense: {{width: "
+                        "3}}}}, SoftmaxOutput]}}\ndata: {{train: {{source: mnist, path: x}}}}\n",
+                        included));
+  }
+  const Outcome good = load("nets/blocks.yaml");
+  CHECK(good.text == "");
+  CHECK(load("nets/bare.yaml")
+            .text.find("common/bare.yaml:5:38: error: quote \"${width}\" inside {...} or [...]: "
+                       "YAML reads { as the beginning of a mapping\n") != std::string::npos);
+  CHECK(load("nets/wrong.yaml")
+            .text.find("common/wrong.yaml:5:41: error: there is no 'widht' "
+                       "here\n") != std::string::npos);
+  folder.Write("alone/config.yaml", config::ToYaml(good.loaded.resolved));
+  const Outcome alone = load("alone/config.yaml");
+  CHECK(alone.text == "");
+  CHECK(alone.net.symbol.ListArguments() == good.net.symbol.ListArguments());
+}
+
 TEST_CASE("a long chain of includes is not taken for a circle") {
   TemporaryFolder folder;
   for (int i = 0; i < 30; ++i)
@@ -132,10 +167,11 @@ TEST_CASE("the resolved configuration reads back to itself") {
       "main.yaml",
       "name: 'yes: no'\nvars: {width: 8}\nblocks:\n  unit:\n    params: {width, deep: true}\n    "
       "layers:\n"
-      "      - FullyConnected: {num_hidden: ${min(width, 9)}}\n" +
-          std::string("net:\n  input: [4]\n  layers:\n    - unit: {width: ${width}}\n    - "
+      "      - FullyConnected: {num_hidden: \"${min(width, 9)}\"}\n" +
+          std::string("net:\n  input: [4]\n  layers:\n    - unit: {width: \"${width}\"}\n    - "
                       "SoftmaxOutput: {name: softmax}\n") +
-          "data: {batch_size: ${width}, train: {source: image_folder, path: images, transforms: "
+          "data: {batch_size: \"${width}\", train: {source: image_folder, path: images, "
+          "transforms: "
           "[flip, {resize: 40}, {normalize: "
           "{mean: [0.5], std: [0.25]}}]}}\n"
           "train: {lr_schedule: {name: multistep, milestones: [1, 2]}, clip: {norm: 1}}\n");
@@ -165,7 +201,8 @@ TEST_CASE("the resolved configuration reads back to itself") {
 
 TEST_CASE("environment, overrides typed as YAML, and unsetting") {
   Outcome o = LoadText(
-      "train: {optimizer: {lr: ${LEARNING_RATE}, momentum: 0.9}, epochs: ${EPOCHS:-4}}\n" + kRest,
+      "train: {optimizer: {lr: \"${LEARNING_RATE}\", momentum: 0.9}, epochs: \"${EPOCHS:-4}\"}\n" +
+          kRest,
       {"train.optimizer.momentum=null", "train.metrics=[{name: top_k, k: 3}]",
        "net.layers.0.FullyConnected.num_hidden=5", "seed=18446744073709"});
   CHECK(o.text == "");
@@ -175,6 +212,62 @@ TEST_CASE("environment, overrides typed as YAML, and unsetting") {
   CHECK(o.loaded.config.train.metrics->front().params == Kwargs{{"k", "3"}});
   const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 2));
   CHECK(shapes.outputs[0] == TShape{2, 5});
+}
+
+TEST_CASE("quotes around ${...} are for YAML; quotes around a number make it a text") {
+  Outcome o = LoadText(
+      "vars: {epochs: \"${EPOCHS:-4}\", label: \"32\"}\n"
+      "name: \"run ${label}\"\n"
+      "train:\n  epochs: \"${epochs}\"\n  max_steps: ${epochs}\n  ema: \"${DECAY:-}\"\n"
+      "  optimizer: {lr: \"${LEARNING_RATE}\"}\n  metrics: [\"${METRIC:-accuracy}\"]\n" +
+      kRest);
+  CHECK(o.text == "");
+  CHECK(o.loaded.config.name == "run 32");
+  CHECK(o.loaded.config.train.epochs == 4);
+  CHECK(o.loaded.config.train.max_steps == 4);
+  CHECK_FALSE(o.loaded.config.train.ema.decay);
+  CHECK(o.loaded.config.train.optimizer.params == Kwargs{{"lr", "0.25"}});
+  CHECK(o.loaded.config.train.metrics->front().name == "accuracy");
+  CHECK(LoadText("train: {epochs: \"32\"}\n" + kRest)
+            .text.find("expected an integer, got the text '32'") != std::string::npos);
+}
+
+TEST_CASE("a configuration in an older checkpoint may have ${...} without quotes") {
+  const config::Value read = config::ParseResolved(
+      "checkpoint",
+      "train: {math: exact}\nnet:\n  layers:\n    - unit: {width: ${2 * width}, name: u${i}}\n"
+      "    - other:\n        project: ${i == 0 ? 1 : 2}\n");
+  CHECK(read.Get("train")->Get("math")->text == "exact");
+  const std::vector<config::Value>& layers = read.Get("net")->Get("layers")->list;
+  CHECK(layers[0].Get("unit")->Get("width")->text == "${2 * width}");
+  CHECK(layers[0].Get("unit")->Get("name")->text == "u${i}");
+  CHECK(layers[1].Get("other")->Get("project")->text == "${i == 0 ? 1 : 2}");
+}
+
+TEST_CASE("normalize: imagenet becomes its numbers") {
+  const auto load = [](const std::string& normalize) {
+    return LoadText(
+        "net: {input: [3, 8, 8], layers: [Flatten, {FullyConnected: {num_hidden: 2}}, "
+        "SoftmaxOutput]}\n"
+        "data: {train: {source: image_folder, path: x, transforms: [flip, {normalize: " +
+        normalize + "}]}}\n");
+  };
+  for (const char* form : {"imagenet", "{from: imagenet}", "\"${STATISTICS:-imagenet}\""}) {
+    CAPTURE(form);
+    const Outcome o = load(form);
+    CHECK(o.text == "");
+    REQUIRE(o.loaded.config.data.train.transforms.size() == 2);
+    CHECK(o.loaded.config.data.train.transforms[1].params ==
+          Kwargs{{"mean", "(0.485, 0.456, 0.406)"}, {"std", "(0.229, 0.224, 0.225)"}});
+    CHECK(config::ToYaml(o.loaded.resolved)
+              .find("{name: normalize, mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}") !=
+          std::string::npos);
+  }
+  CHECK(load("{from: imagenet, std: 1}")
+            .text.find("normalize: imagenet has its own mean and std: remove the others") !=
+        std::string::npos);
+  CHECK(load("imagenot").text.find("expected given, auto, imagenet, got 'imagenot'") !=
+        std::string::npos);
 }
 
 TEST_CASE("aliases and merge keys") {
@@ -288,7 +381,8 @@ TEST_CASE("deep nesting, odd bytes and random damage never crash") {
 TEST_CASE("JSON schema and the list of keys come from the table") {
   const Json schema = Json::parse(config::JsonSchema());
   CHECK(schema["properties"]["train"]["properties"]["epochs"]["default"] == 10);
-  CHECK(schema["properties"]["data"]["properties"]["train"]["required"][0] == "source");
+  // A file that includes another one need not give everything itself.
+  CHECK_FALSE(schema["properties"]["data"]["properties"]["train"].contains("required"));
   CHECK(schema["additionalProperties"] == false);
   bool seen = false;
   for (const config::KeyInfo& key : config::DescribeKeys()) {

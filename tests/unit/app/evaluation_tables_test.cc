@@ -18,8 +18,8 @@ std::vector<Verdict> RandomPredictions(int count, uint32_t seed) {
   std::uniform_real_distribution<double> uniform(0, 1);
   std::vector<Verdict> predictions;
   for (int i = 0; i < count; ++i) {
-    const double confidence = i % 7 == 0 ? std::round(uniform(random) * 15) / 15
-                                         : uniform(random);  // some on the edges of bins
+    // Some on the edges of bins.
+    const double confidence = i % 7 == 0 ? std::round(uniform(random) * 15) / 15 : uniform(random);
     predictions.push_back({confidence, uniform(random) < confidence});
   }
   return predictions;
@@ -89,8 +89,8 @@ TEST_CASE("thresholds of a decision: precision, recall and F1 of a worked exampl
     CHECK(row.f1 == doctest::Approx(2.0 / 3));
   }
   CHECK(DecisionThresholds(examples).front().recall == 1);
-  CHECK(TableCell(DecisionThresholds(examples).back().precision) ==
-        "-");  // nothing is called positive
+  // Nothing is called positive.
+  CHECK(TableCell(DecisionThresholds(examples).back().precision) == "-");
   CHECK(DecisionThresholds(examples).back().f1 == 0);
   CHECK(DecisionThresholds({}).front().f1 == 0);
 }

@@ -122,8 +122,8 @@ TEST_CASE("an event file holds its version, then scalars and images, each framed
   CHECK(Parse(records[0]).bytes.at(3) == "brain.Event:2");
   CHECK(std::bit_cast<double>(Parse(records[0]).numbers.at(1)) > 1.6e9);  // seconds since 1970
   CHECK(Parse(records[1]).numbers.at(2) == 301);
-  CHECK(Parse(Parse(records[1]).bytes.at(7)).numbers.at(1) ==
-        1);  // a session starts: later steps in older files are obsolete
+  // A session starts: later steps in older files are obsolete.
+  CHECK(Parse(Parse(records[1]).bytes.at(7)).numbers.at(1) == 1);
 
   const auto value = [&](size_t i) {
     return Parse(Parse(Parse(records[i]).bytes.at(5)).bytes.at(1));

@@ -92,8 +92,8 @@ TEST_CASE("expressions do not expand short texts into long ones") {
         "16 to 23: the text grows to 1538 bytes; expressions may add 1024");
   CHECK(expand("${mode}", half + half + half) ==
         "0 to 7: the text grows to 1536 bytes; expressions may add 1024");
-  CHECK(expand(half + half + half + "${mode}", half).size() ==
-        4 * half.size());  // what was written may be long
+  // What was written may be long.
+  CHECK(expand(half + half + half + "${mode}", half).size() == 4 * half.size());
 }
 
 TEST_CASE("expressions inside scalars") {

@@ -115,11 +115,11 @@ TEST_CASE(
       "    - elemwise_add: {inputs: [two.left, two.right]}\n",
       "blocks:\n"
       "  unit:\n"
-      "    params: {width, scale: 2, total: ${width * scale}}\n"
+      "    params: {width, scale: 2, total: \"${width * scale}\"}\n"
       "    layers:\n"
-      "      - FullyConnected: {name: fc, num_hidden: ${total}}\n"
-      "      - FullyConnected: {name: back, num_hidden: ${width}, bias: shared}\n"
-      "      - Activation: {inputs: back, when: ${scale > 2}}\n"
+      "      - FullyConnected: {name: fc, num_hidden: \"${total}\"}\n"
+      "      - FullyConnected: {name: back, num_hidden: \"${width}\", bias: shared}\n"
+      "      - Activation: {inputs: back, when: \"${scale > 2}\"}\n"
       "  pair:\n"
       "    inputs: [a, b]\n"
       "    outputs: [left, right]\n"
@@ -140,10 +140,10 @@ TEST_CASE(
 TEST_CASE("repeat with an index; vars; the number of classes") {
   const Outcome o = BuildLayers(
       "    - Flatten\n"
-      "    - repeat: {count: ${depth}, index: k, layers: [{FullyConnected: {name: fc${k}, "
-      "num_hidden: ${base + 2 * k}}}, Activation]}\n"
-      "    - FullyConnected: {num_hidden: ${classes}, name: last}\n",
-      "vars: {base: 4, depth: ${base - 1}}\n");
+      "    - repeat: {count: \"${depth}\", index: k, layers: [{FullyConnected: {name: "
+      "\"fc${k}\", num_hidden: \"${base + 2 * k}\"}}, Activation]}\n"
+      "    - FullyConnected: {num_hidden: \"${classes}\", name: last}\n",
+      "vars: {base: 4, depth: \"${base - 1}\"}\n");
   CHECK(o.text == "");
   CHECK(ParamOf(o.net.symbol, "fc2", "num_hidden") == "8");
   CHECK(ParamOf(o.net.symbol, "last", "num_hidden") == "1000");

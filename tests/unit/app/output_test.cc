@@ -18,8 +18,8 @@ TEST_CASE("names cannot control a terminal") {
   CHECK(Printable("safe\u202egpj.exe") == "safe\\u202egpj.exe");  // turns the direction of writing
   CHECK(Printable("a\u2028b") == "a\\u2028b");                    // ends a line
   CHECK(Printable("\xff\xc3(\xe2\x82") == "\\xff\\xc3(\\xe2\\x82");  // invalid UTF-8, and truncated
-  CHECK(Printable("\xc0\x8a\xed\xa0\x80") ==
-        "\\xc0\\x8a\\xed\\xa0\\x80");  // longer than it must be, and half a pair
+  // Longer than it must be, and half a pair.
+  CHECK(Printable("\xc0\x8a\xed\xa0\x80") == "\\xc0\\x8a\\xed\\xa0\\x80");
   CHECK(PrintableLines("one\n  two\x1b[0m\tthree\r\n") == "one\n  two\\x1b[0m\tthree\\r\n");
   CHECK(PrintableLines("") == "");
 }

@@ -61,8 +61,8 @@ TEST_CASE(
         const double digit = step / std::pow(10, std::floor(std::log10(step) + 1e-6));
         CHECK(std::min({std::abs(digit - 1), std::abs(digit - 2), std::abs(digit - 5)}) < 1e-3);
         CHECK(axis.ticks()[i].text != axis.ticks()[i - 1].text);
-        CHECK(std::abs(std::stod(axis.ticks()[i].text) - axis.ticks()[i].value) <
-              1e-3 * step);  // the text matches the position
+        // The text matches the position.
+        CHECK(std::abs(std::stod(axis.ticks()[i].text) - axis.ticks()[i].value) < 1e-3 * step);
       }
     }
   }
@@ -124,8 +124,8 @@ TEST_CASE("text: widths add up, any bytes are drawn, long text is truncated") {
   CHECK(TextWidth("mm", 12) == doctest::Approx(2 * TextWidth("m", 12)));
   CHECK(TextWidth("m", 24) == doctest::Approx(2 * TextWidth("m", 12)));
   CHECK(TextWidth("i", 12) < TextWidth("m", 12));
-  CHECK(TextWidth("\xff\xc3", 12) ==
-        doctest::Approx(2 * TextWidth("\uFFFD", 12)));  // bytes that are no UTF-8
+  // Bytes that are not UTF-8.
+  CHECK(TextWidth("\xff\xc3", 12) == doctest::Approx(2 * TextWidth("\uFFFD", 12)));
   CHECK(!TextOutline("ß", 12).empty());
   CHECK(TextOutline(" ", 12).empty());
   const std::string cut = FitText("a name that is too long for its place", 12, 80);

@@ -100,10 +100,10 @@ CaseReport Examine(Fault fault) {
   registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
   const auto plan = [fault](const OperatorProperty& property, const PlanRequest& request,
                             Backend&) -> Expected<Plan, Refusal> {
-    Plan plan = FlatPlan(property, request, true);
-    if (fault == Fault::kUndeclaredPair) plan.backward_inplace = {{0, 0}};
-    plan.make = [fault] { return std::make_unique<Twice>(fault); };
-    return plan;
+    Plan made = FlatPlan(property, request, true);
+    if (fault == Fault::kUndeclaredPair) made.backward_inplace = {{0, 0}};
+    made.make = [fault] { return std::make_unique<Twice>(fault); };
+    return made;
   };
   registry.AddKernel(LastKernel<OnCpu>(
       "Twice", plan, fault == Fault::kTakesIntegers ? Takes::kEveryType : Takes::kFloats));
