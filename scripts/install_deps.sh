@@ -2,16 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build dependencies from the distribution's packages (Debian 12 and later, Ubuntu 24.04 and later). As root, or with sudo.
 # Does nothing if everything is installed.
+#   --development    also the tools of scripts/lint.sh and what some tests compare with; without these packages such tests are skipped
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache git pkg-config
-  libcli11-dev libyaml-cpp-dev libfmt-dev doctest-dev nlohmann-json3-dev
+  g++ cmake ninja-build ccache
+  libcli11-dev libyaml-cpp-dev libfmt-dev libspdlog-dev doctest-dev nlohmann-json3-dev
   libdnnl-dev libhwy-dev
   libjpeg-dev libturbojpeg0-dev libpng-dev libstb-dev libopencv-core-dev libopencv-imgproc-dev
   zlib1g-dev libdeflate-dev libxxhash-dev fonts-dejavu-core
 )
 
+development=(git clang clang-format clang-tidy doxygen libomp-dev python3-yaml python3-jsonschema)
+
+case ${1:-} in
+  "") ;;
+  --development) packages+=("${development[@]}") ;;
+  *) echo "install_deps.sh: unknown argument '$1'; it takes --development" >&2; exit 2 ;;
+esac
 missing=()
 for package in "${packages[@]}"; do
   [[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" == installed ]] || missing+=("$package")

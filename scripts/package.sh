@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes a tarball that runs on any x86-64 Linux with the same or a newer glibc (Debian 12 builds: 2.36) and needs no other packages:
-# the program, its libraries, the configurations, the licences.
+# the program, its libraries, the configurations, the documentation, the licences.
 #   scripts/package.sh [DIR]           writes DIR/mxtrain-VERSION-linux-x86_64.tar.gz; default: build/package
 #   --cuda             with the CUDA backend, for compute capabilities 7.5 to 9.0 and later ones: ...-cudaMAJOR.tar.gz. Uses the driver,
 #                      CUDA libraries and cuDNN of the target machine. Without them it computes on the CPU.
@@ -42,6 +42,8 @@ cmake "${configure[@]}" >build/package.log 2>&1 || { cat build/package.log >&2; 
 rm -f build/package.log
 cmake --build "$build" --target "${targets[@]}"
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
+tag=$(git tag --points-at HEAD 'v*' 2>/dev/null || true)
+[[ -z $tag || $tag == "v$version" ]] || fail "this commit has the tag $tag, but CMakeLists.txt says version $version"
 name=mxtrain-$version-linux-$(uname -m)
 if [[ $cuda -eq 1 ]]; then
   name+=-cuda$(readelf -d "$build/lib/libmxtrain_cuda.so" | sed -n 's/.*\[libcublas\.so\.\([0-9]*\)\].*/\1/p')
@@ -62,6 +64,7 @@ cp -a "$libdir"/libmxtrain*.so.* "$lib/"
 cp -r "$work/all/share/"{mxtrain,man,bash-completion,zsh,fish} "$tree/share/"
 cp LICENSE "$tree/licenses/mxtrain"
 cp README.md "$tree/"
+grep -oE '\]\([^)#]+' README.md | cut -c3- | grep -v '://' | xargs -d '\n' cp -r --parents -t "$tree"  # what it links to, at the same places
 cp -L /usr/share/doc/fonts-dejavu-core/copyright "$tree/licenses/fonts-dejavu-core"  # the letters of images, which the program holds
 if [[ $cuda -eq 1 ]]; then
   cp "$libdir/libmxtrain_cuda.so" "$lib/"

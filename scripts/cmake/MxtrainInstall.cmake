@@ -5,41 +5,28 @@ include(CMakePackageConfigHelpers)
 
 set(mxtrain_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mxtrain)
 
-# Installs the headers of the folder lib/mxtrain/<module>.
-function(mxtrain_install_headers module component)
-  file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/lib CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/mxtrain/${module}/*.h
-    ${PROJECT_SOURCE_DIR}/lib/mxtrain/${module}/*.cuh)
-  if(NOT MXTRAIN_HAVE_CUDA)
-    list(FILTER headers EXCLUDE REGEX "/device/cuda/|\\.cuh$")
-  endif()
-  foreach(header IN LISTS headers)
-    get_filename_component(folder ${header} DIRECTORY)
-    install(FILES ${PROJECT_SOURCE_DIR}/lib/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT ${component})
-  endforeach()
-endfunction()
-
 file(RELATIVE_PATH from_program_to_libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set_target_properties(mxtrain_engine_lib mxtrain_lib PROPERTIES INSTALL_RPATH "$ORIGIN")
 
 install(TARGETS mxtrain_engine_lib EXPORT mxtrain-engine-targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT engine NAMELINK_COMPONENT engine)
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT engine NAMELINK_COMPONENT engine
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT engine)
 install(EXPORT mxtrain-engine-targets NAMESPACE mxtrain:: DESTINATION ${mxtrain_package_dir} COMPONENT engine)
-foreach(module IN ITEMS base device engine)
-  mxtrain_install_headers(${module} engine)
-endforeach()
-
 install(TARGETS mxtrain_lib EXPORT mxtrain-targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mxtrain NAMELINK_COMPONENT mxtrain)
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mxtrain NAMELINK_COMPONENT mxtrain
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT mxtrain)
 install(EXPORT mxtrain-targets NAMESPACE mxtrain:: DESTINATION ${mxtrain_package_dir} COMPONENT mxtrain)
-file(GLOB modules RELATIVE ${PROJECT_SOURCE_DIR}/lib/mxtrain CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/mxtrain/*)
-list(REMOVE_ITEM modules base device engine)
-foreach(module IN LISTS modules)
-  mxtrain_install_headers(${module} mxtrain)
-endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainOperators.cmake ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainPlugin.cmake
   DESTINATION ${mxtrain_package_dir} COMPONENT mxtrain)
 
 if(MXTRAIN_HAVE_CUDA)
+  # For kernels of plug-ins; without nvcc nothing compiles them.
+  file(GLOB cuda_headers RELATIVE ${PROJECT_SOURCE_DIR}/lib CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/lib/mxtrain/device/cuda/*.h ${PROJECT_SOURCE_DIR}/lib/mxtrain/*/*.cuh)
+  foreach(header IN LISTS cuda_headers)
+    get_filename_component(folder ${header} DIRECTORY)
+    install(FILES ${PROJECT_SOURCE_DIR}/lib/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT mxtrain)
+  endforeach()
   set_target_properties(mxtrain_cuda_lib PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS mxtrain_cuda_lib LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mxtrain)
 endif()

@@ -4,6 +4,8 @@
 # A module is a folder of lib/mxtrain. Its sources are all *.cc of the folder and of the named sub-folders that are not tests; they become
 # part of LIBRARY. DEPENDS are the only modules whose headers it may include: the list is written to modules.txt in the build folder, where
 # the layer test (tests/integration/layers_test.cc) reads it. LINKS are third-party libraries that only it uses.
+# Its headers, but for those in internal/, are public: LIBRARY installs them (file set HEADERS), and the target
+# all_verify_interface_header_sets compiles each by itself.
 # A header-only module has no object library. Its *_test.cc files become the test executable test_<name>, which may use LINKS too.
 define_property(GLOBAL PROPERTY MXTRAIN_MODULES BRIEF_DOCS "modules, in order of declaration")
 
@@ -15,6 +17,8 @@ function(mxtrain_module name)
   foreach(folder IN ITEMS "" LISTS ARG_FOLDERS)
     file(GLOB found CONFIGURE_DEPENDS ${root}/${folder}/*.cc)
     list(APPEND sources ${found})
+    file(GLOB found CONFIGURE_DEPENDS ${root}/${folder}/*.h)
+    target_sources(${ARG_LIBRARY} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/lib FILES ${found})
   endforeach()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -24,6 +28,7 @@ function(mxtrain_module name)
     target_include_directories(mxtrain_${name} PUBLIC ${PROJECT_SOURCE_DIR}/lib)
     target_link_libraries(mxtrain_${name} PUBLIC ${ARG_LINKS} PRIVATE mxtrain_flags)
     target_compile_definitions(mxtrain_${name} PRIVATE ${ARG_DEFINITIONS})
+    mxtrain_precompile(mxtrain_${name})
     target_link_libraries(${ARG_LIBRARY} PRIVATE mxtrain_${name} ${ARG_LINKS})
   endif()
   set_property(GLOBAL APPEND PROPERTY MXTRAIN_MODULES ${name})
@@ -54,6 +59,7 @@ function(mxtrain_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_SUPPORT} ${ARG_LINKS} mxtrain_flags)
   add_test(NAME ${name} COMMAND ${name})
+  mxtrain_precompile(${name})
   add_dependencies(doctests ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 LABELS "${ARG_LABELS}")
 endfunction()

@@ -1,35 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 # Build options, compiler flags and required libraries.
 
-option(MXTRAIN_BUILD_TESTS "Build tests and benchmarks" ON)
 option(MXTRAIN_WERROR "Warnings are errors" OFF)
 option(MXTRAIN_COVERAGE "Instrument for gcov" OFF)
 set(MXTRAIN_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")
 set(MXTRAIN_WITH_ONEDNN AUTO CACHE STRING "oneDNN kernels on the CPU: AUTO, ON or OFF")
 
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)
+  endif()
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+  # Compiles in half the time of -O1 -g, with line numbers in sanitizer reports.
+  set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1 -fno-omit-frame-pointer")
+  # Long runs are worth the compile time.
+  set(CMAKE_CXX_FLAGS_FUZZ "-O1 -g1 -fno-omit-frame-pointer")
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 endif()
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
-# Compiles in half the time of -O1 -g, with line numbers in sanitizer reports.
-set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1 -fno-omit-frame-pointer")
-# Long runs are worth the compile time.
-set(CMAKE_CXX_FLAGS_FUZZ "-O1 -g1 -fno-omit-frame-pointer")
+# For all targets of this folder and below.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
 # Share the compiler cache between clones: paths below this folder are relative, and the name of the build folder is ignored.
 find_program(MXTRAIN_CCACHE ccache)
 set(MXTRAIN_COMPILER_LAUNCHER "")
 if(MXTRAIN_CCACHE)
-  set(MXTRAIN_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${MXTRAIN_CCACHE})
+  set(MXTRAIN_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${MXTRAIN_CCACHE})
 endif()
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${MXTRAIN_COMPILER_LAUNCHER})
@@ -37,7 +40,7 @@ endif()
 
 # Flags of all our targets.
 add_library(mxtrain_flags INTERFACE)
-target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra $<$<BOOL:${MXTRAIN_WERROR}>:-Werror>>)
+target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual $<$<BOOL:${MXTRAIN_WERROR}>:-Werror>>)
 if(MXTRAIN_SANITIZE)
   target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MXTRAIN_SANITIZE} -fno-sanitize-recover=all>)
   target_link_options(mxtrain_flags INTERFACE -fsanitize=${MXTRAIN_SANITIZE})
@@ -50,23 +53,27 @@ if(MXTRAIN_COVERAGE)
   target_link_options(mxtrain_flags INTERFACE --coverage)
 endif()
 
+# The least versions are those of Debian 12.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(fmt REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(ZLIB REQUIRED)
+find_package(OpenMP 4.5 REQUIRED COMPONENTS CXX)
+find_package(fmt 9.1 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
 find_package(LibDeflate REQUIRED)
-find_package(yaml-cpp REQUIRED)
-find_package(CLI11 REQUIRED)
+find_package(yaml-cpp 0.7 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
 find_package(XxHash REQUIRED)
 find_package(JPEG REQUIRED)
-find_package(TurboJPEG REQUIRED)  # tests and benchmarks
-find_package(PNG REQUIRED)
+find_package(PNG 1.6 REQUIRED)
 find_package(Stb REQUIRED)
 find_package(DejaVu REQUIRED)
 find_package(OpenCVCore REQUIRED)
 find_package(Highway REQUIRED)
+if(MXTRAIN_BUILD_TESTS)
+  find_package(TurboJPEG REQUIRED)
+  find_package(ZLIB 1.2 REQUIRED)
+endif()
 
 set(MXTRAIN_HAVE_ONEDNN OFF)
 if(NOT MXTRAIN_WITH_ONEDNN STREQUAL "OFF")

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// The source of the targets that own precompiled headers (MxtrainPrecompile.cmake).
+int main() {}
