@@ -4,7 +4,8 @@
 #
 # mxtrain_precompile(target...): the targets share one precompiled header with those of the same kind. GCC uses it only where flags are
 # the same as those it was made with: kinds are code of a program (-fPIE), of a library (-fPIC), and of a library with OpenMP. A target
-# with further flags of its own gets a header of its own: mxtrain_precompile(OWN target).
+# with further flags of its own gets a header of its own: mxtrain_precompile(OWN target). Files that include Highway have none: it
+# includes intrinsics under one `#pragma GCC target` after another, and GCC 12 compiles them wrongly after a precompiled header.
 option(MXTRAIN_PRECOMPILE "Use precompiled headers" OFF)
 
 set(mxtrain_precompiled <algorithm> <atomic> <filesystem> <fstream> <functional> <map> <memory> <mutex> <optional> <random> <set> <span>
@@ -17,6 +18,17 @@ function(mxtrain_precompile)
   endif()
   cmake_parse_arguments(ARG "OWN" "" "" ${ARGN})
   foreach(target IN LISTS ARG_UNPARSED_ARGUMENTS)
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cc$")
+    foreach(source IN LISTS sources)
+      get_filename_component(source ${source} ABSOLUTE)
+      if(EXISTS ${source})
+        file(STRINGS ${source} highway LIMIT_COUNT 1 REGEX "#include <hwy/|#include \"hwy/")
+        if(highway)
+          set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+        endif()
+      endif()
+    endforeach()
     if(ARG_OWN)
       target_precompile_headers(${target} PRIVATE ${mxtrain_precompiled})
       continue()
