@@ -45,11 +45,12 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
   arguments.Flag("--deterministic", &flags->deterministic,
                  "use only bit-reproducible kernels, and none chosen by timing");
   arguments
-      .Option("--log-level", &flags->log_level,
-              "what to log: debug, info, warning, error or off; MODULE=LEVEL for one of engine, "
-              "executor, io, kvstore, ndarray, storage, train, program; separated by commas")
-      .Takes("LEVELS")
-      .ShowsDefault();
+      .Option(
+          "--log-level", &flags->log_level,
+          "what to log: debug, info, warning, error or off; MODULE=LEVEL for one of engine, "
+          "executor, io, kvstore, ndarray, storage, train, program; separated by commas; default: "
+          "info")
+      .Takes("LEVELS");
   arguments
       .Option("--log-size", &flags->log_size,
               "size at which a run's mxtrain.log is rotated (mxtrain.1.log to mxtrain.3.log); 0: "
@@ -81,12 +82,14 @@ report::ConsoleOptions ToConsoleOptions(const CommonFlags& flags) {
 }
 
 void AddLogOptions(const CommonFlags& flags, report::ConsoleOptions* options) {
-  options->levels = LogLevels::Parse(flags.log_level);
+  if (flags.verbose && !flags.log_level.empty())
+    Throw(ErrorKind::kUsage, "-v is short for --log-level debug; give one of them");
+  if (!flags.log_level.empty()) options->levels = LogLevels::Parse(flags.log_level);
   if (flags.verbose) options->levels.level = LogLevel::kDebug;
   const auto log_size = config::ParseByteCount(flags.log_size);
   if (!log_size) {
-    Throw(ErrorKind::kUsage, "--log-size '{}' is no size; use 16MiB, 500KiB or a number of bytes",
-          flags.log_size);
+    Throw(ErrorKind::kUsage,
+          "--log-size '{}' is not a size; use 16MiB, 500KiB or a number of bytes", flags.log_size);
   }
   options->log_bytes = log_size->bytes;
 }

@@ -20,7 +20,7 @@ struct CommonFlags {
   bool json = false;  // only JSON on stdout
   bool quiet = false, verbose = false, deterministic = false;
   std::string device = "auto", engine = "threaded", color = "auto", progress = "auto";
-  std::string log_level = "info", log_size = "16MiB";
+  std::string log_level, log_size = "16MiB";
   int threads = 0;
   std::optional<uint64_t> seed;
   std::vector<std::string> plugins;

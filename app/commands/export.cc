@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain export MODEL OUTPUT
+#include <filesystem>
 #include <iostream>
 
 #include "app/commands/compute_modes.h"
@@ -44,6 +45,8 @@ class Export final : public Command {
     if (!safetensors) CheckNumber();
     auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
     std::vector<std::string> files;
+    const std::string folder = std::filesystem::path(output_).parent_path().string();
+    if (!folder.empty()) MakeFolders(folder);
     if (safetensors) {
       std::map<std::string, NDArray> arrays = model.args;
       arrays.insert(model.auxs.begin(), model.auxs.end());

@@ -97,7 +97,7 @@ class Infer final : public Command {
         "--top-k 3\n"
         "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
         "  mxtrain infer runs/houses new.csv --key id --output predicted.csv\n"
-        "  mxtrain infer zoo/lenet@10 digits --size 1,28,28\n"
+        "  mxtrain infer downloads/resnet@0 photos --size 3,224,224\n"
         "  mxtrain infer runs/latest photos --output-layer flatten0 --output features.npy > "
         "names.txt");
   }

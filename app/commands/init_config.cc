@@ -59,7 +59,7 @@ blocks:
     params: {width, kernel: 3, stride: 1}
     layers:
       - Convolution: {name: conv, num_filter: "${width}", kernel: "${kernel}", stride: "${stride}", pad: "${kernel // 2}", no_bias: true}
-      - BatchNorm: {name: bn, fix_gamma: false, eps: 1e-5}
+      - BatchNorm: {name: bn, fix_gamma: false, eps: 1.0e-5}
   unit:
     params: {width, stride: 2}
     layers:
@@ -132,7 +132,7 @@ std::string Train(const ImageFolder& f, const TrainingChoice& choice) {
   return format(R"(
 train:
   epochs: {}
-  optimizer: {{name: nag, lr: {}, momentum: 0.9, weight_decay: 5e-4}}
+  optimizer: {{name: nag, lr: {}, momentum: 0.9, weight_decay: 5.0e-4}}
   lr_schedule: {{name: one_cycle}}          # up to lr, then down to almost 0
   initializer: {{name: xavier, rnd_type: gaussian, factor_type: in, magnitude: 2}}
   metrics: [accuracy, {}cross_entropy]    # the first selects the `best` checkpoint

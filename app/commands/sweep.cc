@@ -231,10 +231,12 @@ class Sweep final : public Command {
     for (const std::string& text : OverridesOf(*trial)) arguments.push_back(text);
     for (const std::string& file : config_.more_files)
       arguments.insert(arguments.end(), {"-c", file});
-    arguments.insert(arguments.end(),
-                     {"--out", folder, "--quiet", "--device", flags.device, "--engine",
-                      flags.engine, "--threads", std::to_string(flags.threads), "--log-level",
-                      flags.log_level, "--log-size", flags.log_size});
+    arguments.insert(
+        arguments.end(),
+        {"--out", folder, "--quiet", "--device", flags.device, "--engine", flags.engine,
+         "--threads", std::to_string(flags.threads), "--log-size", flags.log_size});
+    if (!flags.log_level.empty())
+      arguments.insert(arguments.end(), {"--log-level", flags.log_level});
     if (begun) arguments.push_back("--resume");
     if (flags.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(*flags.seed)});
     if (flags.deterministic) arguments.push_back("--deterministic");

@@ -76,7 +76,7 @@ Console::Console(const ConsoleOptions& options)
               : terminal                          ? Progress::kBar
                                                   : Progress::kLines;
   if (quiet_) progress_ = Progress::kNone;
-  log_->AddSink([this](const LogMessage& m) { Show(m.level, m.text); },
+  log_->AddSink([this](const LogMessage& message) { Show(message); },
                 quiet_ ? LogLevel::kWarning : LogLevel::kDebug);
 }
 
@@ -92,10 +92,11 @@ void Console::Write(const std::string& line) {
   std::fflush(stderr);
 }
 
-void Console::Show(LogLevel level, std::string_view text) {
+void Console::Show(const LogMessage& message) {
   static constexpr const char* kWords[] = {"debug: ", "", "warning: ", "error: "};
   static constexpr const char* kColors[] = {"\x1b[2m", "", "\x1b[33m", "\x1b[31m"};
   const MutexLock lock(mutex_);
+  const auto [level, module, text] = message;
   const int k = static_cast<int>(level);
   if (level == LogLevel::kWarning) {
     ++warning_count_;
@@ -103,7 +104,9 @@ void Console::Show(LogLevel level, std::string_view text) {
       warnings_.emplace_back(text);
   }
   const bool paint = color_ && *kColors[k];
-  Write(format("{}{}{}{}", paint ? kColors[k] : "", kWords[k], paint ? "\x1b[0m" : "", text));
+  const std::string from = level == LogLevel::kDebug ? format("{}: ", module) : "";
+  Write(
+      format("{}{}{}{}{}", paint ? kColors[k] : "", kWords[k], paint ? "\x1b[0m" : "", from, text));
 }
 
 void Console::ShowBar(const std::string& text) {

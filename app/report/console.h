@@ -50,7 +50,7 @@ class Console {
   void RepeatWarnings();
 
  private:
-  void Show(LogLevel level, std::string_view text);  // the sink of the log
+  void Show(const LogMessage& message);  // the sink of the log
   void Write(const std::string& line) MXTRAIN_REQUIRES(mutex_);
 
   bool color_ = false;

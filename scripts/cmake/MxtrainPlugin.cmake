@@ -41,5 +41,6 @@ function(mxtrain_add_plugin target)
     ${CMAKE_CURRENT_BINARY_DIR}/${target}_entry.cc)
   set_target_properties(${target} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_compile_features(${target} PRIVATE cxx_std_20)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:>:-O2>)  # without CMAKE_BUILD_TYPE kernels would not be optimized
   target_link_libraries(${target} PRIVATE mxtrain::mxtrain)
 endfunction()

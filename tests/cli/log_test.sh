@@ -21,18 +21,18 @@ has plain/mxtrain.log '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3}[+-][0-9]{
 
 # --- debug for all, -v as its short form
 expect 0 train points.yaml --out debug train.epochs=1 --log-level debug
-says "debug: a worker starts: compute on cpu(0)"
+says "debug: engine: a worker starts: compute on cpu(0)"
 has debug/mxtrain.log ' debug engine: a worker starts: compute on cpu\(0\)$'
 has debug/mxtrain.log ' debug executor: .* kernel '
 has debug/mxtrain.log ' debug storage: cpu: peak '
 has debug/mxtrain.log ' debug io: pipeline: [0-9]+ examples'
-has debug/mxtrain.log ' debug kvstore: local for 1 workers$'
+has debug/mxtrain.log ' debug kvstore: local, 1 worker$'
 expect 0 train points.yaml --out verbose train.epochs=1 -v
 has verbose/mxtrain.log ' debug engine: '
 
 # --- for one module
 expect 0 train points.yaml --out one train.epochs=1 --log-level warning,io=debug
-says "debug: pipeline: "
+says "debug: io: pipeline: "
 lacks stderr "a worker starts"
 lacks one/mxtrain.log " info "
 has one/mxtrain.log ' debug io: '
@@ -47,12 +47,14 @@ expect 0 train points.yaml --out off train.epochs=1 --log-level off
 holds "messages in spite of --log-level off: $(cat stderr)" test ! -s stderr
 holds "a log in spite of --log-level off" test ! -s off/mxtrain.log
 expect 2 train points.yaml --log-level inof
-says "error: log level 'inof': 'inof' is none of debug, info, warning, error, off; did you mean 'info'?"
+says "error: log level 'inof': 'inof' is not one of debug, info, warning, error, off; did you mean 'info'?"
 expect 2 train points.yaml --log-level enigne=debug
-says "no module 'enigne' logs"
+says "there is no log module 'enigne'"
 says "did you mean 'engine'?"
+expect 2 train points.yaml -v --log-level info
+says "-v is short for --log-level debug; give one of them"
 expect 2 train points.yaml --log-size huge
-says "--log-size 'huge' is no size; use 16MiB, 500KiB or a number of bytes"
+says "--log-size 'huge' is not a size; use 16MiB, 500KiB or a number of bytes"
 
 # --- rotation: no message is lost before the oldest file is dropped, and --overwrite removes them all
 expect 0 train points.yaml --out rotated train.epochs=30 --log-size 1KiB

@@ -156,7 +156,7 @@ LogLevels LogLevels::Parse(const std::string& text) {
     const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
     const auto found = std::find(kLevelNames.begin(), kLevelNames.end(), word);
     if (found == kLevelNames.end()) {
-      Throw(ErrorKind::kUsage, "log level '{}': '{}' is none of {}{}", text, word,
+      Throw(ErrorKind::kUsage, "log level '{}': '{}' is not one of {}{}", text, word,
             join(kLevelNames, ", "), DidYouMean(word, kLevelNames));
     }
     const auto level = static_cast<LogLevel>(found - kLevelNames.begin());
@@ -167,8 +167,8 @@ LogLevels LogLevels::Parse(const std::string& text) {
     const std::string module = part.substr(0, equals);
     const std::span<const std::string> modules = LogModules();
     if (std::find(modules.begin(), modules.end(), module) == modules.end()) {
-      Throw(ErrorKind::kUsage, "log level '{}': no module '{}' logs; modules are {}{}", text,
-            module, join(modules, ", "), DidYouMean(module, modules));
+      Throw(ErrorKind::kUsage, "log level '{}': there is no log module '{}'; modules are {}{}",
+            text, module, join(modules, ", "), DidYouMean(module, modules));
     }
     levels.modules[module] = level;
   }

@@ -169,7 +169,7 @@ void Executor::Impl::LogBinding() const {
     if (node.plan && node.forward < 0 && plan.runs[i])
       log.Debug("{} ({}): kernel {}", node.name, node.op->TypeString(), node.plan->kernel);
   }
-  log.Debug("{} nodes of {} run; arena {}, lower bound {}",
+  log.Debug("{} of {} nodes are executed; arena {}, lower bound {}",
             std::count(plan.runs.begin(), plan.runs.end(), true), plan.runs.size(),
             FormatBytes(plan.arena_bytes), FormatBytes(plan.lower_bound));
 }

@@ -12,7 +12,8 @@ namespace mxtrain {
 std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers,
                                          const CommunicatorFactory& new_communicator) {
-  runtime.log("kvstore").Debug("{} for {} workers", type, std::max<size_t>(workers.size(), 1));
+  runtime.log("kvstore").Debug("{}, {} worker{}", type, std::max<size_t>(workers.size(), 1),
+                               workers.size() > 1 ? "s" : "");
   if (type == "local") return NewKVStoreLocal(runtime);
   if (type == "device") return NewKVStoreDevice(runtime, workers, new_communicator);
   if (type == "dist_sync" || type == "dist_device_sync" || type == "dist_async") {

@@ -98,7 +98,8 @@ struct OperatorRegistry::Impl {
     for (const auto& [known_name, target] : tables.canonical) known.push_back(known_name);
     const std::string nearest = DidYouMean(name, known);
     Throw(ErrorKind::kConfig, "there is no operator '{}'{}", name,
-          nearest.empty() ? "; `mxtrain ops` lists them" : nearest);
+          nearest.empty() ? "; `mxtrain ops` lists them, and --plugin FILE adds those of a plug-in"
+                          : nearest);
   }
 };
 
