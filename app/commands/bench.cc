@@ -131,7 +131,8 @@ class Bench final : public Command {
     std::cout << format("  arithmetic:     {:.0f} % of a large matrix product's {:.0f} GFLOP/s\n",
                         100 * share, matrix / 1e9);
     std::cout << format(
-        "  memory traffic: {:.0f} % of a large copy's {:.1f} GB/s, were nothing fused or cached\n",
+        "  memory traffic: {:.0f} % of a large copy's {:.1f} GB/s, if nothing were fused or "
+        "cached\n",
         100 * copy_share, copy / 1e9);
     std::cout << format(
         "  peak memory:    {} of the process, {} in arrays of {}\n\ntime per operator\n",

@@ -76,7 +76,7 @@ class Eval final : public Command {
     if (flags.json) format_ = "jsonl";
     CheckArguments();
     auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
-    facts_.Complete(&model);
+    facts_.Complete(&model, console);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     auto source = Open(flags, model, spec, console);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);

@@ -66,7 +66,8 @@ A block is used like an operator. The names in it get the name of the use as a p
 second_a_weight. Inside, `input` is the block's input; `inputs: [left, right]` next to `params` names several
 inputs. The output of its last layer is the output of the block, unless `outputs` lists others: NAME.OUTPUT.
 Its layers see only its parameters, its own layers and the Variables of the net. Blocks may use other blocks.
-Those of several nets can be in a file of their own, which each net names: include: ../common/residual.yaml
+Blocks that several nets share can be in a file of their own, which each net includes:
+include: ../common/residual.yaml
 )"},
       {{"repeat"},
        "repeated layers",
@@ -113,7 +114,7 @@ Other keys may use vars too: batch_size: ${width}. ${classes} is the number of c
 A name in capitals is an environment variable: ${DATA} or ${DATA:-photos}.
 
 Inside {...} and [...], and where ': ' is in it, YAML wants an expression in quotes: {num_filter: "${width}"}.
-Its value is a number all the same; quotes around a plain 32 make it a text.
+Its value is a number all the same; quotes around a plain 32 make it text.
 )"},
       {{"list", "lists"},
        "text files that list images and their labels",

@@ -109,7 +109,7 @@ class Infer final : public Command {
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
     auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
-    facts_.Complete(&model);
+    facts_.Complete(&model, console);
     for (const InputInfo& input : model.info.inputs) {
       if (!input.shape.known())
         Throw(ErrorKind::kUsage, "{} does not define the size of its input '{}'; give --size C,H,W",

@@ -65,7 +65,7 @@ void ModelFacts::Declare(Arguments& arguments) {
   arguments.Option("--std", &std_, "standard deviation per channel, as --mean").Takes("R,G,B");
 }
 
-void ModelFacts::Complete(Model* model) const {
+void ModelFacts::Complete(Model* model, report::Console& console) const {
   ModelInfo& info = model->info;
   const bool prepares = !size_.empty() || !mean_.empty() || !std_.empty();
   if (prepares && !info.config.empty()) {
@@ -74,6 +74,12 @@ void ModelFacts::Complete(Model* model) const {
           model->file);
   }
   if (size_.empty() && prepares) Throw(ErrorKind::kUsage, "--mean and --std need --size C,H,W");
+  if (prepares && !info.pipeline.empty()) {
+    console.Message(LogLevel::kWarning,
+                    format("{} says how its images are prepared; --size replaces all of it: size, "
+                           "cropping and normalization",
+                           model->file));
+  }
   if (prepares) {
     const TShape shape = TShape::Parse(size_);
     for (InputInfo& input : info.inputs) input.shape = shape;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands/arguments.h"
+#include "app/report/console.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
@@ -14,10 +15,10 @@ class ModelFacts {
  public:
   void Declare(Arguments& arguments);  // --input, --labels, --size, --mean, --std
   const std::vector<std::string>& inputs() const { return inputs_; }
-  // Sets the flags' values on the model, replacing those of its file: class names, input size, and
-  // the pipeline that resizes images to that size and normalizes them. Throws kUsage for a
-  // checkpoint, which defines its own preprocessing.
-  void Complete(Model* model) const;
+  // Sets the flags' values on the model, replacing those of its file, with a warning if it says how
+  // images are prepared: class names, input size, and the pipeline that resizes images to that size
+  // and normalizes them. Throws kUsage for a checkpoint, which defines its own preprocessing.
+  void Complete(Model* model, report::Console& console) const;
 
  private:
   std::string labels_, size_, mean_, std_;

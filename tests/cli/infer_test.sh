@@ -69,6 +69,7 @@ holds "the exported files predict otherwise" cmp -s wanted stdout
 expect 0 infer zoo@1 photos --format csv "${flags[@]}"
 holds "the exported files predict otherwise with flags" cmp -s wanted stdout
 expect 0 infer zoo@1 photos --format csv --size 3,8,8
+says "warning: zoo-0001.params says how its images are prepared; --size replaces all of it: size, cropping and normalization"
 holds "flags do not go before what the files say" test "$(cmp -s wanted stdout && echo same)" != same
 expect 0 eval measured photos
 cp stdout measures
