@@ -60,21 +60,33 @@ std::string KeyOf(const std::string& flag) {
   return "";
 }
 
+// The first word that is neither a common flag nor the value of one: the command.
+size_t CommandAt(const CLI::App& app, const std::vector<std::string>& words) {
+  size_t at = 0;
+  for (; at < words.size() && words[at].starts_with("-"); ++at) {
+    const CLI::Option* flag = app.get_option_no_throw(words[at]);
+    if (flag && flag->get_items_expected_min() > 0) ++at;
+  }
+  return at;
+}
+
 // A parse error in one line, with the nearest valid word.
 std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& commands,
                       const std::vector<std::string>& words, const CLI::ParseError& error) {
   if (words.empty()) return "no command given; `mxtrain --help` lists them";
   const CLI::App* named = nullptr;
   std::vector<std::string> names, flags = FlagNames(app);
+  const size_t at = CommandAt(app, words);
+  const std::string first = at < words.size() ? words[at] : "";
   for (const CLI::App* command : commands) {
     names.push_back(command->get_name());
-    if (words[0] == command->get_name()) named = command;
+    if (first == command->get_name()) named = command;
   }
-  if (!named && !words[0].starts_with("-")) {
-    const std::string other = config::CommandOfOtherTools(words[0]);
+  if (!named && !first.empty()) {
+    const std::string other = config::CommandOfOtherTools(first);
     if (!other.empty())
-      return format("unknown command '{}'; did you mean `mxtrain {}`?", words[0], other);
-    return Unknown("command", words[0], names, "mxtrain --help");
+      return format("unknown command '{}'; did you mean `mxtrain {}`?", first, other);
+    return Unknown("command", first, names, "mxtrain --help");
   }
   if (named) {
     for (std::string& name : FlagNames(*named)) flags.push_back(std::move(name));
@@ -95,6 +107,7 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
       return format("unknown flag '{}'{}", flag, key);
     return Unknown("flag", flag, flags, help);
   }
+  if (!named) return "no command given; `mxtrain --help` lists them";
   return format("{}; see `{}`", error.what(), help);
 }
 

@@ -408,11 +408,12 @@ class Train final : public Command {
               report::Console& console) {
     std::vector<std::string> warnings;
     if (NothingSaved(folder)) {
-      if (extend_)
+      if (extend_ && !or_begin_) {
         Throw(ErrorKind::kUsage,
               "{} was stopped before its first save, so there is nothing to extend; --resume "
               "starts it again",
               folder.path());
+      }
       console.Message(
           LogLevel::kWarning,
           format("{} was stopped before its first save; starting it again", folder.path()));

@@ -9,6 +9,7 @@
 #include "app/report/console.h"
 #include "app/report/metrics_table.h"
 #include "app/report/plot/drawing.h"
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/json.h"
@@ -110,6 +111,12 @@ void AddCurves(Page* page, const fs::path& folder) {
   page->EndImages();
 }
 
+Json ReadObject(const std::string& file) {
+  Json value = Json::parse(ReadFile(file), nullptr, /*allow_exceptions=*/false);
+  if (!value.is_object()) Throw(ErrorKind::kData, "{} is damaged: not a JSON object", file);
+  return value;
+}
+
 // A row of the results table, with units, which result.json omits.
 Cells ResultRow(const std::string& key, const Json& value) {
   if (key == "best" && value.is_object()) {
@@ -127,7 +134,7 @@ Cells ResultRow(const std::string& key, const Json& value) {
 void AddResult(Page* page, const fs::path& file) {
   if (!fs::exists(file)) return;
   std::vector<Cells> rows;
-  const Json result = Json::parse(ReadFile(file));
+  const Json result = ReadObject(file);
   const bool timed = result.value("images_per_second", 0.0) > 0;  // a run of a few batches is not
   for (const auto& [key, value] : result.items()) {
     // No best epoch; "stopped", which "end" covers.
@@ -167,7 +174,7 @@ void AddMetrics(Page* page, const MetricsTable& table) {
 void AddEvaluation(Page* page, const fs::path& folder) {
   const fs::path report = folder / "report.json";
   if (!fs::exists(report)) return;
-  const Json result = Json::parse(ReadFile(report));
+  const Json result = ReadObject(report);
   page->Heading(format("evaluation: {} on {} examples of {}", TextOf(result.at("model")),
                        result.at("examples").get<int64_t>(),
                        TextOf(result.value("data", Json("the run's data")))));

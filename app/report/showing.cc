@@ -13,7 +13,7 @@ bool TryToShow(Console& console, const std::string& what, const std::function<vo
     show();
     return true;
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kFileSystem) throw;
+    if (e.kind() != ErrorKind::kFileSystem && e.kind() != ErrorKind::kData) throw;
     reason = e.what();
   } catch (const std::filesystem::filesystem_error& e) {
     reason = e.what();

@@ -10,8 +10,8 @@
 
 namespace mxtrain::report {
 
-// Calls `show`; turns a file system error into a warning: "cannot write WHAT; ...". False on such
-// an error. Other errors propagate.
+// Calls `show`; turns an error of the file system, or a damaged file that is shown, into a warning:
+// "cannot write WHAT; ...". False on such an error. Other errors propagate.
 bool TryToShow(Console& console, const std::string& what, const std::function<void()>& show);
 
 // Forwards events to a reporting listener until its first failure. Does not own it.

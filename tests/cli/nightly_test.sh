@@ -34,6 +34,13 @@ for epochs in 2 4; do
   expect 0 train points.yaml --name nightly --extend --or-begin --json
   prints "\"epochs\":$epochs"
 done
+# A run that was killed before its first save does not stop the nights that follow.
+expect 0 train points.yaml --name cut train.epochs=1
+rm -r runs/cut-0001/checkpoints
+expect 2 train points.yaml --name cut --extend
+says "was stopped before its first save, so there is nothing to extend"
+expect 0 train points.yaml --name cut --extend --or-begin
+says "warning: runs/cut-0001 was stopped before its first save; starting it again"
 expect 0 train points.yaml --out elsewhere --resume --or-begin
 expect 2 train points.yaml --or-begin
 says "--or-begin needs --resume or --extend"

@@ -162,6 +162,15 @@ expect 8 train points.yaml --out traced --profile nowhere/trace.json
 says "nowhere/trace.json"
 holds "a run that cannot begin left its folder" test ! -e traced
 
+# --- a damaged result is named, and does not end a run that is resumed
+expect 0 train points.yaml --out harmed
+for text in broken '[]' ''; do
+  printf '%s' "$text" >harmed/result.json
+  expect 0 train harmed --resume
+  says "warning: cannot write the report; the run continues without it: "
+  says "harmed/result.json is damaged: not a JSON object"
+done
+
 # --- a disk that is full
 # full_at FILE COMMAND...: writing this file finds no room.
 full_at() {

@@ -109,4 +109,20 @@ expect 0 help augmentation
 prints "data.train.transforms (list"
 expect 0 help random_zoom
 prints "scale: enlarges"
+# --- flags of all commands stand before the command, too
+for flags in -q --json "--threads 1" --threads=1 "--color never -q"; do
+  # shellcheck disable=SC2086 # several words
+  expect 2 $flags infer model images --top-k 0
+  says "--top-k: expected a number greater than 0, got '0'; see \`mxtrain infer --help\`"
+  # shellcheck disable=SC2086
+  expect 2 $flags infer model images --topk 3
+  says "unknown flag '--topk'; did you mean '--top-k'?"
+  # shellcheck disable=SC2086
+  expect 2 $flags trian points.yaml
+  says "unknown command 'trian'; did you mean 'train'?"
+  # shellcheck disable=SC2086
+  expect 2 $flags
+  says "no command given; \`mxtrain --help\` lists them"
+done
+
 finish
