@@ -21,7 +21,7 @@ namespace mxtrain::commands {
 struct ArgumentInfo {
   std::vector<std::string> names;  // "-q", "--quiet"; of a positional argument one, without dashes
   std::string help;
-  std::string takes;  // placeholder of the value in help: FILE; empty for a flag
+  std::string takes;  // what help calls the value: FILE; empty for a flag
   std::vector<std::string> choices;
   std::string default_text;  // if help shows it
   bool required = false, repeats = false;
@@ -40,7 +40,7 @@ class Argument {
   Argument& Required();
   Argument& Repeats();                       // may be repeated, with one value each
   Argument& ShowsDefault();                  // help shows the current value of the target
-  Argument& Takes(const std::string& what);  // placeholder of the value in help: FILE
+  Argument& Takes(const std::string& what);  // what help calls the value: FILE
   Argument& OneOf(const std::vector<std::string>& words);
   template <typename Number>  // int, int64_t, double
   Argument& Within(Number least, Number most);

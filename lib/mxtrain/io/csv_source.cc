@@ -61,7 +61,7 @@ std::vector<double> NumbersOf(const std::vector<std::string>& items, const char*
         numbers.size(), columns, name);
 }
 
-// The placeholder for a missing number.
+// Whether a cell stands for a missing number.
 bool IsMissing(std::string_view cell) {
   static constexpr std::array<std::string_view, 5> kWords = {"", "nan", "na", "n/a", "null"};
   if (cell.size() > 4) return false;
