@@ -6,6 +6,13 @@
 #include "mxtrain/base/thread.h"
 
 namespace mxtrain::engine {
+namespace {
+
+bool IsCopy(FnProperty property) {
+  return property == FnProperty::kCopyFromDevice || property == FnProperty::kCopyToDevice;
+}
+
+}  // namespace
 
 void DeviceMarks::Add(DeviceMark mark) {
   if (!mark.lane || mark.lane->Done(mark.ticket)) return;
@@ -66,6 +73,7 @@ DeviceMark DeviceLane::Issue(const char* name, uint64_t order) {
     std::strncpy(issued.name.data(), name, issued.name.size() - 1);
   }
   issued_.store(ticket, std::memory_order_release);
+  if (IsCopy(property_)) SetEventBehind(ticket);
   return {this, ticket};
 }
 

@@ -142,6 +142,27 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a copy is known to be done while a later one in its stream waits for a computation") {
+  for (const FnProperty property : {FnProperty::kCopyToDevice, FnProperty::kCopyFromDevice}) {
+    auto engine = Make();
+    const VarHandle copied = engine->NewVar(), computed = engine->NewVar();
+    Gate gate;
+    Flag issued;
+    engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()); }, {}, Vars{computed},
+                     {.ctx = kGpu});
+    const PushOptions copy = {.ctx = kGpu, .property = property};
+    engine->PushSync([](RunContext ctx) { test::Do(ctx, [] {}); }, Vars{copied}, {}, copy);
+    engine->PushSync([&](RunContext ctx) { test::Do(ctx, [] {}), issued.Set(); }, {},
+                     Vars{computed}, copy);
+    issued.Await();
+    auto wait = std::async(std::launch::async, [&] { engine->WaitForVar(copied); });
+    CHECK(wait.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+    gate.Open();
+    wait.get();
+    engine->WaitForAll();
+  }
+}
+
 TEST_CASE("a sequence mixes the host and devices, and its runs do not overlap") {
   for (const char* type : {"naive", "threaded"}) {
     auto engine = Make(type);

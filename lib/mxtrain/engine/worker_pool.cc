@@ -15,7 +15,8 @@ WorkerPool::WorkerPool(WorkRunner& runner, const EngineOptions& options, LaneKin
       options_(options),
       kind_(kind),
       num_workers_(num_workers),
-      lane_(kind.ctx.type == DeviceType::kGPU ? std::make_unique<DeviceLane>(runner) : nullptr) {}
+      lane_(kind.ctx.type == DeviceType::kGPU ? std::make_unique<DeviceLane>(runner, kind.property)
+                                              : nullptr) {}
 
 void WorkerPool::Start() {
   std::call_once(started_, [this] {

@@ -4,10 +4,11 @@
 // and who waits.
 //
 // The worker issues; every function gets a ticket, counted from 1. An event is recorded behind a
-// ticket only on request: by another lane, whose stream then waits on the device, or by a host
-// claim, which the lane's completer thread (started with the first claim) makes ready once the
-// event has completed. Whoever makes a dependant ready requests the event at once, so it closely
-// follows the work it stands for.
+// ticket on request: by another lane, whose stream then waits on the device, or by a host claim,
+// which the lane's completer thread (started with the first claim) makes ready once the event has
+// completed. Whoever makes a dependant ready requests the event at once, so it closely follows the
+// work it stands for. A lane of copies records one behind every ticket: the host reuses a copied
+// buffer later, when the stream may already have been given a copy that waits for a step.
 //
 // A lane fails permanently when its stream fails. The failure goes to the claims that wait for its
 // work and to every function it would run.
@@ -22,6 +23,7 @@
 
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/device/context.h"
+#include "mxtrain/engine/engine.h"
 #include "mxtrain/engine/internal/device_marks.h"
 #include "mxtrain/engine/internal/spin_lock.h"
 #include "mxtrain/engine/internal/work.h"
@@ -42,7 +44,7 @@ class LaneOwner {
 
 class DeviceLane {
  public:
-  explicit DeviceLane(LaneOwner& owner) : owner_(owner) {}
+  DeviceLane(LaneOwner& owner, FnProperty property) : owner_(owner), property_(property) {}
   ~DeviceLane() { Stop(); }
 
   // On the worker's thread, before anything is issued. Null: functions are synchronous.
@@ -91,6 +93,7 @@ class DeviceLane {
   void Complete();
 
   LaneOwner& owner_;
+  const FnProperty property_;
   Stream* stream_ = nullptr;        // published through issued_
   std::vector<DeviceMark> waited_;  // the worker's: what its stream already waits for
   std::atomic<uint64_t> issued_{0};
