@@ -4,12 +4,20 @@
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain::dot {
+namespace {
 
 MatrixView BatchView(const TShape& shape, bool transpose) {
   const int n = shape.ndim();
   const int64_t rows = shape[n - 2], columns = shape[n - 1];
   const MatrixView view{rows, columns, columns, 1, shape.Product(0, n - 2), rows * columns};
   return transpose ? view.Transposed() : view;
+}
+
+}  // namespace
+
+ProductViews BatchDotProperty::Views(const TShape& lhs, const TShape& rhs) const {
+  const MatrixView a = BatchView(lhs, param_.transpose_a), b = BatchView(rhs, param_.transpose_b);
+  return {a, b, {a.rows, b.columns, b.columns, 1, a.batch, a.rows * b.columns}};
 }
 
 bool BatchDotProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,

@@ -4,7 +4,7 @@
 // [B.., m, n]; with transpose_a the left matrices are [k, m], with transpose_b the right ones [n,
 // k].
 #include "mxtrain/operator/property.h"
-#include "mxtrain/operators/dot/matrix_product.h"
+#include "mxtrain/operators/dot/products.h"
 
 namespace mxtrain::dot {
 
@@ -21,9 +21,6 @@ struct BatchDotParam : Parameter<BatchDotParam> {
   }
 };
 
-// The last two axes as the matrix, the others as the batch.
-MXTRAIN_API MatrixView BatchView(const TShape& shape, bool transpose);
-
 class BatchDotProperty final : public PropertyWithParam<BatchDotParam> {
  public:
   std::string TypeString() const override { return "batch_dot"; }
@@ -39,6 +36,9 @@ class BatchDotProperty final : public PropertyWithParam<BatchDotParam> {
     return {out_grad[0], in_data[0], in_data[1]};
   }
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
+
+  // The last two axes are the matrix, the others the batch.
+  MXTRAIN_API ProductViews Views(const TShape& lhs, const TShape& rhs) const;
 };
 
 }  // namespace mxtrain::dot

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operators/batch_dot/batch_dot_products.h"
+#include "mxtrain/operators/batch_dot/batch_dot.h"
 #include "mxtrain/operators/dot/matrix_product.cuh"
 
 MXTRAIN_OPERATOR(batch_dot_cuda, registry) {
   using namespace mxtrain;
-  registry.AddKernel({"batch_dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanBatchDot<OnGpu>});
+  registry.AddKernel({"batch_dot", DeviceType::kGPU, "cublas", kRefRank,
+                      dot::PlanProducts<dot::BatchDotProperty, OnGpu>});
 }

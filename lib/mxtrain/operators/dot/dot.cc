@@ -4,6 +4,7 @@
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain::dot {
+namespace {
 
 MatrixView LeftView(const TShape& shape, bool transpose) {
   const int n = shape.ndim();
@@ -17,6 +18,13 @@ MatrixView RightView(const TShape& shape, bool transpose) {
   if (transpose)
     return MatrixView{shape.Product(0, n - 1), shape[n - 1], shape[n - 1], 1}.Transposed();
   return {shape[0], shape.Product(1, n), shape.Product(1, n), 1};
+}
+
+}  // namespace
+
+ProductViews DotProperty::Views(const TShape& lhs, const TShape& rhs) const {
+  const MatrixView a = LeftView(lhs, param_.transpose_a), b = RightView(rhs, param_.transpose_b);
+  return {a, b, {a.rows, b.columns, b.columns, 1}};
 }
 
 bool DotProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,

@@ -5,7 +5,7 @@
 // of b). Every case is one matrix product, C [m, n] = A [m, k] B [k, n], with strided rows and
 // columns.
 #include "mxtrain/operator/property.h"
-#include "mxtrain/operators/dot/matrix_product.h"
+#include "mxtrain/operators/dot/products.h"
 
 namespace mxtrain::dot {
 
@@ -22,10 +22,6 @@ struct DotParam : Parameter<DotParam> {
   }
 };
 
-// The axes of `shape` before (or after) the summed one become rows (columns).
-MXTRAIN_API MatrixView LeftView(const TShape& shape, bool transpose);
-MXTRAIN_API MatrixView RightView(const TShape& shape, bool transpose);
-
 class DotProperty final : public PropertyWithParam<DotParam> {
  public:
   std::string TypeString() const override { return "dot"; }
@@ -41,6 +37,9 @@ class DotProperty final : public PropertyWithParam<DotParam> {
     return {out_grad[0], in_data[0], in_data[1]};
   }
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
+
+  // The axes before (or after) the summed one are rows (columns).
+  MXTRAIN_API ProductViews Views(const TShape& lhs, const TShape& rhs) const;
 };
 
 }  // namespace mxtrain::dot

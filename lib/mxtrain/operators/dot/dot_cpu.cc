@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operators/dot/dot_products.h"
+#include "mxtrain/operators/dot/dot.h"
 
 MXTRAIN_OPERATOR(dot_cpu, registry) {
   using namespace mxtrain;
-  registry.AddKernel(LastKernel<OnCpu>("dot", dot::PlanDot<OnCpu>));
+  registry.AddKernel(LastKernel<OnCpu>("dot", dot::PlanProducts<dot::DotProperty, OnCpu>));
 }

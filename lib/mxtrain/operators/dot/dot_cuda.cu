@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operators/dot/dot_products.h"
+#include "mxtrain/operators/dot/dot.h"
 #include "mxtrain/operators/dot/matrix_product.cuh"
 
 MXTRAIN_OPERATOR(dot_cuda, registry) {
   using namespace mxtrain;
-  registry.AddKernel({"dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanDot<OnGpu>});
+  registry.AddKernel(
+      {"dot", DeviceType::kGPU, "cublas", kRefRank, dot::PlanProducts<dot::DotProperty, OnGpu>});
 }

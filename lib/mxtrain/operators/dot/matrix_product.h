@@ -2,19 +2,10 @@
 #pragma once
 // C [m, n] = A [m, k] B [k, n] over plain arrays with strided rows and columns; also for batches of
 // consecutive products.
+#include "mxtrain/device/matrix_view.h"
 #include "mxtrain/operator/kernel.h"
 
 namespace mxtrain::dot {
-
-// An array as matrices: element (row, column) of matrix i is at i * batch_stride + row * row_stride
-// + column * column_stride.
-struct MatrixView {
-  int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
-  int64_t batch = 1, batch_stride = 0;
-  MatrixView Transposed() const {
-    return {columns, rows, column_stride, row_stride, batch, batch_stride};
-  }
-};
 
 // c = a b, or += a b, honouring the request; sums in double, whatever `math`. The shapes of the
 // views match. matrix_product.cuh has the same for OnGpu.

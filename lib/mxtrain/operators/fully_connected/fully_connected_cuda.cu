@@ -13,7 +13,6 @@ namespace mxtrain {
 namespace {
 
 using P = FullyConnectedProperty;
-using dot::MatrixView;
 
 MatrixView Rows(int64_t rows, int64_t columns) {
   return {rows, columns, columns, 1};

@@ -98,11 +98,11 @@ library::Dims StridesOf(const std::vector<int>& order, int64_t innermost,
   return strides;
 }
 
+}  // namespace
+
 dnnl::memory::data_type TypeOf(DType type) {
   return type == DType::kBfloat16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
-
-}  // namespace
 
 dnnl::memory::dims DimsOf(const TShape& shape) {
   return {shape.begin(), shape.end()};

@@ -22,6 +22,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/expected.h"
 #include "mxtrain/device/backend.h"
+#include "mxtrain/device/matrix_view.h"
 
 namespace mxtrain::onednn {
 
@@ -127,6 +128,15 @@ struct InnerProduct {
 MXTRAIN_API Result InnerProductForward(Backend& backend, const InnerProduct& p);
 MXTRAIN_API Result InnerProductBackwardData(Backend& backend, const InnerProduct& p);
 MXTRAIN_API Result InnerProductBackwardWeights(Backend& backend, const InnerProduct& p);
+
+// dst = src weights, or += : one product for each matrix of the batch. The rows or the columns of
+// every matrix are contiguous, the rows of dst are.
+struct MatrixProduct {
+  MatrixView src, weights, dst;
+  DType type = DType::kFloat32;
+  bool accumulate = false;
+};
+MXTRAIN_API Result Multiply(Backend& backend, const MatrixProduct& p);  // kSrc kWeights -> kDst
 
 // Averages over windows.
 struct Pooling {

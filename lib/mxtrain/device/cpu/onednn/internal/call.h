@@ -16,6 +16,7 @@ namespace mxtrain::onednn {
 inline constexpr int64_t kNoGroups = 0;
 
 dnnl::memory::dims DimsOf(const TShape& shape);
+dnnl::memory::data_type TypeOf(DType type);
 // Shape and layout as a oneDNN description; "any" without a layout. With groups, [O, I/groups, ...]
 // becomes [groups, O/groups, I/groups, ...]. Throws kBug for a layout that is not a BlockedLayout,
 // dnnl::error for one that the library cannot describe.

@@ -56,6 +56,9 @@ PrimitiveDesc BackwardData(const InnerProduct& p, const dnnl::primitive_attr& at
 PrimitiveDesc BackwardWeights(const InnerProduct& p, const dnnl::primitive_attr& attributes,
                               const dnnl::engine& engine);
 
+PrimitiveDesc MatrixProduct(const Memory& src, const Memory& weights, const Memory& dst,
+                            const dnnl::primitive_attr& attributes, const dnnl::engine& engine);
+
 struct Pooling {
   dnnl::algorithm algorithm;
   Memory src, dst;

@@ -94,6 +94,11 @@ PrimitiveDesc BackwardWeights(const InnerProduct& p, const primitive_attr& attri
                 attributes, engine);
 }
 
+PrimitiveDesc MatrixProduct(const Memory& src, const Memory& weights, const Memory& dst,
+                            const primitive_attr& attributes, const engine& engine) {
+  return Create(dnnl::matmul::desc(src, weights, dst), attributes, engine);
+}
+
 PrimitiveDesc Forward(const Pooling& p, prop_kind kind, const primitive_attr& attributes,
                       const engine& engine) {
   return Create(dnnl::pooling_forward::desc(kind, p.algorithm, p.src, p.dst, p.stride, p.kernel,

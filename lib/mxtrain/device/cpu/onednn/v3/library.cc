@@ -155,6 +155,12 @@ PrimitiveDesc BackwardWeights(const InnerProduct& p, const primitive_attr& attri
                 p.weights.get(), p.bias.get(), p.dst.get(), nullptr, attributes.get());
 }
 
+PrimitiveDesc MatrixProduct(const Memory& src, const Memory& weights, const Memory& dst,
+                            const primitive_attr& attributes, const engine& engine) {
+  return Create(dnnl_matmul_primitive_desc_create, engine, src.get(), weights.get(), nullptr,
+                dst.get(), attributes.get());
+}
+
 PrimitiveDesc Forward(const Pooling& p, prop_kind kind, const primitive_attr& attributes,
                       const engine& engine) {
   return Create(dnnl_pooling_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind),
