@@ -7,7 +7,7 @@
 #include <random>
 
 #include "mxtrain/executor/executor.h"
-#include "mxtrain/operator/imperative.h"
+#include "mxtrain/operator/arithmetic.h"
 
 using namespace mxtrain;
 

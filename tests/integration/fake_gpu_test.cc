@@ -9,6 +9,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/operator/arithmetic.h"
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"

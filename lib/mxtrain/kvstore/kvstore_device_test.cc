@@ -10,6 +10,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/kvstore.h"
+#include "mxtrain/operator/arithmetic.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
 

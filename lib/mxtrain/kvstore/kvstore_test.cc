@@ -7,7 +7,7 @@
 #include <future>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/operator/imperative.h"
+#include "mxtrain/operator/arithmetic.h"
 
 namespace mxtrain {
 namespace {

@@ -2,13 +2,14 @@
 #pragma once
 // An asynchronous n-dimensional array: bytes, an engine variable and a layout, shared by all copies
 // of the handle. Calls push work and return; WaitToRead and the host copies wait. Arithmetic is in
-// operator/imperative.h and is found by argument-dependent lookup.
+// operator/arithmetic.h and is found by argument-dependent lookup.
 //
 // Copies of a handle may be used from any thread; one handle must not be assigned and read
 // concurrently. The Runtime must outlive every array.
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "mxtrain/ndarray/resource.h"
@@ -72,7 +73,14 @@ class MXTRAIN_API NDArray {
   void CopyFromHost(const void* elements, int64_t bytes);
   void CopyToHost(void* elements, int64_t bytes) const;
   std::vector<float> ToVector() const;  // plain, converted to float; waits
-  void Fill(double value);              // elements; padding stays zero
+  // All elements; padding stays zero. Throws kConfig for a value that the type cannot hold.
+  void Fill(double value);
+  // The same. A template, so that `array = {}` still makes a handle empty.
+  template <typename Number>
+  NDArray& operator=(Number value) requires std::is_arithmetic_v<Number> {
+    Fill(static_cast<double>(value));
+    return *this;
+  }
 
   void WaitToRead() const;   // pending writes
   void WaitToWrite() const;  // pending reads and writes
@@ -98,6 +106,7 @@ class MXTRAIN_API NDArray {
   void PushZeros();                                         // every byte, padding included
   void PushReorder(const NDArray& from, int priority = 0);  // both on one backend
   void PushTransfer(const NDArray& from, int priority = 0);  // both plain, any devices
+  void PushRepeated(const NDArray& piece);  // this on a GPU, `piece` on the host and not larger
   std::shared_ptr<Chunk> chunk_;
   int64_t offset_ = 0;  // bytes
   TensorSpec spec_;

@@ -18,6 +18,8 @@ namespace mxtrain {
 namespace {
 
 constexpr int64_t kFillGrain = 16384;
+// Elements that a GPU array gets from the host before it is filled from itself.
+constexpr int64_t kFillPiece = 4096;
 
 template <typename T>
 T FromDouble(double value) {
@@ -72,22 +74,47 @@ void NDArray::PushZeros() {
 }
 
 void NDArray::Fill(double value) {
+  chunk();
   if (value == 0 && !std::signbit(value)) return PushZeros();
+  if (layout().Padded(shape())) {
+    NDArray plain(runtime(), shape(), dtype(), ctx(), {}, who());
+    plain.Fill(value);
+    return PushReorder(plain);
+  }
+  if (OnGpu(ctx())) {
+    NDArray piece(runtime(), {std::min(shape().Size(), kFillPiece)}, dtype(),
+                  Context::cpu_pinned(ctx().id), {}, who());
+    piece.Fill(value);
+    return PushRepeated(piece);
+  }
   WithType(dtype(), [&](auto tag) {
     using T = decltype(tag);
-    const T element = FromDouble<T>(value);
-    if (OnGpu(ctx()) || layout().Padded(shape())) {
-      const std::vector<T> host(static_cast<size_t>(shape().Size()), element);
-      CopyFromHost(host.data(), PlainBytes());
-      return;
-    }
     const engine::VarHandle writes[] = {var()};
     runtime().engine().PushSync(
-        [place = place(), n = shape().Size(), element](RunContext) {
+        [place = place(), n = shape().Size(), element = FromDouble<T>(value)](RunContext) {
           FillElements<T>(place.Take(), n, element);
         },
         {}, writes, {.ctx = ctx(), .name = "NDArray::Fill", .renews = RenewedBy(*this, writes)});
   });
+}
+
+void NDArray::PushRepeated(const NDArray& piece) {
+  Backend* backend = &runtime().backend(ctx());
+  const engine::VarHandle reads[] = {piece.var()}, writes[] = {var()};
+  runtime().engine().PushSync(
+      [backend, source = piece.place(), target = place(), piece_bytes = piece.PlainBytes(),
+       bytes = PlainBytes()](RunContext ctx) {
+        const Context host = source.memory->ctx, gpu = target.memory->ctx;
+        char* to = static_cast<char*>(target.Take());
+        backend->CopyBytes(ctx, host, source.Take(), gpu, to, piece_bytes);
+        for (int64_t filled = piece_bytes; filled < bytes; filled *= 2)
+          backend->CopyBytes(ctx, gpu, to, gpu, to + filled, std::min(filled, bytes - filled));
+      },
+      reads, writes,
+      {.ctx = ctx(),
+       .property = engine::FnProperty::kCopyToDevice,
+       .name = "NDArray::Fill",
+       .renews = RenewedBy(*this, writes)});
 }
 
 void NDArray::PushReorder(const NDArray& from, int priority) {

@@ -11,6 +11,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/math.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain {
 namespace {
@@ -179,13 +180,10 @@ std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) 
 
 // JSON text is UTF-8.
 void RequireText(const std::string& name) {
-  try {
-    Json(name).dump();
-  } catch (const Json::exception&) {
-    Throw(ErrorKind::kData,
-          "array '{}' cannot be written to a safetensors file: its name is not UTF-8",
-          EscapedBytes(name));
-  }
+  if (IsUtf8(name)) return;
+  Throw(ErrorKind::kData,
+        "array '{}' cannot be written to a safetensors file: its name is not UTF-8",
+        EscapedBytes(name));
 }
 
 const char* WordOf(DType type) {

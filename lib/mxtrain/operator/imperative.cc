@@ -224,15 +224,6 @@ std::vector<NDArray> Start(const Call& call, int priority) {
   return out;
 }
 
-NDArray Binary(std::string_view op, const NDArray& a, const NDArray& b) {
-  const NDArray in[] = {a, b};
-  return Invoke(op, in)[0];
-}
-
-NDArray WithScalar(std::string_view op, const NDArray& a, double b) {
-  return Invoke(op, {&a, 1}, {{"scalar", params::Print(b)}})[0];
-}
-
 }  // namespace
 
 std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in, const Kwargs& kwargs,
@@ -306,46 +297,6 @@ void PreparedCall::Push(int priority) const {
 bool PreparedCall::Takes(std::span<const NDArray> in) const {
   return std::equal(in.begin(), in.end(), impl_->in.begin(), impl_->in.end(),
                     [](const NDArray& a, const NDArray& b) { return a.SameView(b); });
-}
-
-NDArray operator+(const NDArray& a, const NDArray& b) {
-  return Binary("_plus", a, b);
-}
-NDArray operator-(const NDArray& a, const NDArray& b) {
-  return Binary("_minus", a, b);
-}
-NDArray operator*(const NDArray& a, const NDArray& b) {
-  return Binary("_mul", a, b);
-}
-NDArray operator/(const NDArray& a, const NDArray& b) {
-  return Binary("_div", a, b);
-}
-NDArray operator+(const NDArray& a, double b) {
-  return WithScalar("_plus_scalar", a, b);
-}
-NDArray operator-(const NDArray& a, double b) {
-  return WithScalar("_minus_scalar", a, b);
-}
-NDArray operator*(const NDArray& a, double b) {
-  return WithScalar("_mul_scalar", a, b);
-}
-NDArray operator/(const NDArray& a, double b) {
-  return WithScalar("_div_scalar", a, b);
-}
-NDArray& operator+=(NDArray& a, const NDArray& b) {
-  const NDArray in[] = {a, b};
-  InvokeInto("_plus", in, {&a, 1}, OpReqType::kWriteInplace);
-  return a;
-}
-NDArray& operator-=(NDArray& a, const NDArray& b) {
-  const NDArray in[] = {a, b};
-  InvokeInto("_minus", in, {&a, 1}, OpReqType::kWriteInplace);
-  return a;
-}
-NDArray& operator*=(NDArray& a, double b) {
-  InvokeInto("_mul_scalar", {&a, 1}, {&a, 1}, OpReqType::kWriteInplace,
-             {{"scalar", params::Print(b)}});
-  return a;
 }
 
 }  // namespace mxtrain

@@ -41,16 +41,4 @@ class MXTRAIN_API PreparedCall {
   std::shared_ptr<Impl> impl_;  // shared with pushed work
 };
 
-MXTRAIN_API NDArray operator+(const NDArray& a, const NDArray& b);
-MXTRAIN_API NDArray operator-(const NDArray& a, const NDArray& b);
-MXTRAIN_API NDArray operator*(const NDArray& a, const NDArray& b);
-MXTRAIN_API NDArray operator/(const NDArray& a, const NDArray& b);
-MXTRAIN_API NDArray operator+(const NDArray& a, double b);
-MXTRAIN_API NDArray operator-(const NDArray& a, double b);
-MXTRAIN_API NDArray operator*(const NDArray& a, double b);
-MXTRAIN_API NDArray operator/(const NDArray& a, double b);
-MXTRAIN_API NDArray& operator+=(NDArray& a, const NDArray& b);
-MXTRAIN_API NDArray& operator-=(NDArray& a, const NDArray& b);
-MXTRAIN_API NDArray& operator*=(NDArray& a, double b);
-
 }  // namespace mxtrain

@@ -39,8 +39,8 @@ void CheckCount(const char* op, const char* what, size_t given,
                 const std::vector<std::string>& wanted) {
   if (given == wanted.size()) return;
   const std::string names = wanted.empty() ? "" : format(" ({})", join(wanted, ", "));
-  Throw(ErrorKind::kConfig, "{} takes {} {}{}{}, but got {}", op, wanted.size(), what,
-        wanted.size() == 1 ? "" : "s", names, given);
+  Throw(ErrorKind::kConfig, "{} takes {}{}, but got {}", op, Counted(wanted.size(), what), names,
+        given);
 }
 
 std::vector<TShape> ShapesOf(std::span<const NDArray> arrays) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/operator/arithmetic.h"
 #include "mxtrain/operator/internal/run_ahead.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/simple_op.h"
@@ -69,31 +70,6 @@ std::unique_ptr<Runtime> MakeRuntime(const std::string& engine, uint64_t seed = 
 
 Vector InvokeOne(std::string_view op, const NDArray& x, const Kwargs& kwargs = {}) {
   return Invoke(op, {&x, 1}, kwargs)[0].ToVector();
-}
-
-TEST_CASE("arithmetic of arrays, under both engines") {
-  for (const char* engine : {"naive", "threaded"}) {
-    const auto runtime = MakeRuntime(engine);
-    NDArray a = NDArray::FromVector(*runtime, {3}, {1, 2, 3});
-    const NDArray b = NDArray::FromVector(*runtime, {3}, {4, 8, -6});
-    CHECK((a + b).ToVector() == Vector{5, 10, -3});
-    CHECK((a - b).ToVector() == Vector{-3, -6, 9});
-    CHECK((a * b).ToVector() == Vector{4, 16, -18});
-    CHECK((b / a).ToVector() == Vector{4, 4, -2});
-    CHECK((a + 0.5).ToVector() == Vector{1.5, 2.5, 3.5});
-    CHECK((a - 0.5).ToVector() == Vector{0.5, 1.5, 2.5});
-    CHECK((a * 4.0).ToVector() == Vector{4, 8, 12});
-    CHECK((a / 2.0).ToVector() == Vector{0.5, 1, 1.5});
-    a += b;
-    CHECK(a.ToVector() == Vector{5, 10, -3});
-    a -= b;
-    a *= 2;
-    CHECK(a.ToVector() == Vector{2, 4, 6});
-    a += a;
-    CHECK(a.ToVector() == Vector{4, 8, 12});
-    a -= a;
-    CHECK(a.ToVector() == Vector{0, 0, 0});
-  }
 }
 
 TEST_CASE("a chain of calls keeps its order") {

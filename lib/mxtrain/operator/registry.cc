@@ -19,9 +19,11 @@ struct CloseLibrary {
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
 
-std::string LastLoaderError() {
-  const char* text = dlerror();
-  return text ? text : "unknown error";
+// Without the path, with which the loader begins.
+std::string LastLoaderError(const std::string& path) {
+  const char* error = dlerror();
+  const std::string text = error ? error : "unknown error";
+  return text.starts_with(path + ": ") ? text.substr(path.size() + 2) : text;
 }
 
 template <typename F>
@@ -185,7 +187,7 @@ void OperatorRegistry::LoadPlugin(const std::string& path) {
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   Library library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library)
-    Throw(ErrorKind::kConfig, "cannot load the plug-in {}: {}", path, LastLoaderError());
+    Throw(ErrorKind::kConfig, "cannot load the plug-in {}: {}", path, LastLoaderError(file));
   const PluginInfo* info = FindSymbol<const PluginInfo*()>(library, "mxtrain_plugin_info", path)();
   if (info->abi != kPluginAbi) {
     Throw(ErrorKind::kConfig,
@@ -198,7 +200,7 @@ void OperatorRegistry::LoadPlugin(const std::string& path) {
   if (std::find(impl_->plugins.begin(), impl_->plugins.end(), library) != impl_->plugins.end())
     return;
   if (!Library(dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))) {
-    Throw(ErrorKind::kConfig, "cannot keep the plug-in {}: {}", path, LastLoaderError());
+    Throw(ErrorKind::kConfig, "cannot keep the plug-in {}: {}", path, LastLoaderError(file));
   }
   const Impl::Tables before = impl_->tables;
   const size_t entries = impl_->entries.size();

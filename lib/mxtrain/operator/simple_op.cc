@@ -2,6 +2,7 @@
 #include "mxtrain/operator/simple_op.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <variant>
@@ -77,7 +78,10 @@ struct ScalarParam {
   double scalar = 0;
   static std::vector<params::Field> Schema(double default_value) {
     Fields<ScalarParam> fields;
-    fields.Add("scalar", &ScalarParam::scalar).Default(default_value).Help("scalar operand");
+    fields.Add("scalar", &ScalarParam::scalar)
+        .Default(default_value)
+        .AnyNumber()
+        .Help("scalar operand");
     return fields.Take();
   }
 };
@@ -105,7 +109,12 @@ class SimpleOpProperty final : public OperatorProperty {
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
                                              const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
-  Elementwise elementwise() const override { return entry_->elementwise; }
+  // With a scalar that is infinite or NaN, zero need not map to zero.
+  Elementwise elementwise() const override {
+    const bool loses_zeros =
+        entry_->elementwise == Elementwise::kZeroToZero && !std::isfinite(env_.scalar);
+    return loses_zeros ? Elementwise::kYes : entry_->elementwise;
+  }
   std::vector<InplacePair> ForwardInplaceOption() const override {
     return PairsOf(entry_->forward_inplace);
   }
@@ -292,15 +301,15 @@ class SimpleOperator final : public Operator {
 
 // The layout of all arrays: the first opaque one offered, if the functions may run over it as a
 // flat array.
-Layout CommonLayout(const SimpleOp::Entry& entry, const PlanRequest& request) {
-  if (entry.elementwise == Elementwise::kNo) return {};
+Layout CommonLayout(Elementwise elementwise, const PlanRequest& request) {
+  if (elementwise == Elementwise::kNo) return {};
   const TShape& shape = request.out[0].shape;
   for (const TensorSpec& spec : request.in) {
     if (spec.shape != shape) return {};
   }
   for (const std::optional<Layout>& offered : request.in_layout) {
     if (!offered || offered->plain()) continue;
-    if (entry.elementwise == Elementwise::kZeroToZero || !offered->Padded(shape)) return *offered;
+    if (elementwise == Elementwise::kZeroToZero || !offered->Padded(shape)) return *offered;
   }
   return {};
 }
@@ -339,7 +348,7 @@ Expected<Plan, Refusal> PlanSimple(const OperatorProperty& base, const PlanReque
   }
 
   Plan plan;
-  const Layout layout = CommonLayout(entry, request);
+  const Layout layout = CommonLayout(property.elementwise(), request);
   plan.in.assign(request.in.size(), layout);
   plan.out.assign(1, layout);
   plan.forward_inplace = Grant(entry.forward_inplace, request);

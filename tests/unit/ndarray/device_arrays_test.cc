@@ -3,10 +3,12 @@
 // copies and of memory.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <future>
 #include <numeric>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/ndarray/ndarray.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
@@ -82,6 +84,7 @@ TEST_CASE(
           c = MebibyteOn(*runtime, kGpu);
   NDArray d(*runtime, {kMiB / 4}, DType::kFloat32, kGpu, Layout(), "the fourth");
   a.Fill(1), b.Fill(2), c.Fill(3);
+  runtime->engine().WaitForAll();  // each has its memory
   d.CopyFrom(a);
   CHECK_THROWS_WITH_AS(d.WaitToRead(),
                        doctest::Contains("no room for 1 MiB ('the fourth'): 3 MiB in use"), Error);
@@ -142,6 +145,99 @@ TEST_CASE("parts of one array that overlap are copied as if all were read first,
       }
     }
   }
+}
+
+// The layouts and devices of an array of this shape.
+std::vector<NDArray> EveryPlace(Runtime& runtime, const TShape& shape, DType type) {
+  std::vector<NDArray> arrays;
+  for (const Context ctx : {Context::cpu(), Context::cpu_pinned(), kGpu}) {
+    for (const char* layout : {"", "aBcd8b"}) {
+      if (*layout && shape.ndim() != 4) continue;
+      arrays.emplace_back(
+          runtime, shape, type, ctx,
+          *layout ? runtime.backend(ctx).Intern(BlockedLayout::FromName(layout)) : Layout());
+    }
+  }
+  return arrays;
+}
+
+TEST_CASE("a fill gives every size, layout and type its value, on every device") {
+  const auto runtime = NewFakeGpuRuntime();
+  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kUint8, DType::kInt64}) {
+    for (const TShape& shape :
+         {TShape::Parse("()"), TShape{0}, TShape{1}, TShape{4095}, TShape{4096}, TShape{4097},
+          TShape{100003}, TShape{1, 8, 3, 5}, TShape{2, 11, 20, 31}}) {
+      for (NDArray& array : EveryPlace(*runtime, shape, type)) {
+        CAPTURE(NameOf(type));
+        CAPTURE(shape.ToString());
+        CAPTURE(array.ctx().ToString());
+        CAPTURE(array.layout().Name());
+        array = 7;
+        CHECK(array.ToVector() == std::vector<float>(static_cast<size_t>(shape.Size()), 7.0f));
+        array.Fill(0);
+        CHECK(array.ToVector() == std::vector<float>(static_cast<size_t>(shape.Size())));
+      }
+    }
+  }
+}
+
+TEST_CASE("a fill of a view leaves the rest of the array alone, on every device") {
+  const auto runtime = NewFakeGpuRuntime();
+  for (const Context ctx : {Context::cpu(), kGpu}) {
+    NDArray array(*runtime, {30000}, DType::kFloat32, ctx);
+    array = 1;
+    array.Slice(10000, 20000).Reshape({100, 100}) = 2.5;
+    std::vector<float> wanted(30000, 1.0f);
+    std::fill(wanted.begin() + 10000, wanted.begin() + 20000, 2.5f);
+    CHECK(array.ToVector() == wanted);
+  }
+}
+
+TEST_CASE("a fill does not wait for the array, on every device and in every layout") {
+  const auto runtime = NewFakeGpuRuntime();
+  for (NDArray& array : EveryPlace(*runtime, {2, 11, 3, 5}, DType::kFloat32)) {
+    CAPTURE(array.ctx().ToString());
+    CAPTURE(array.layout().Name());
+    Gate gate;
+    const engine::VarHandle writes[] = {array.var()};
+    runtime->engine().PushSync([work = gate.Work()](RunContext) { work(); }, {}, writes,
+                               {.ctx = array.ctx(), .property = engine::FnProperty::kIO});
+    auto caller = std::async(std::launch::async, [&] { array.Fill(2.5); });
+    CHECK(caller.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+    gate.Open();
+    caller.get();
+    CHECK(array.ToVector() == std::vector<float>(330, 2.5f));
+  }
+}
+
+TEST_CASE("a fill with a value that the type cannot hold is refused at once, on every device") {
+  const auto runtime = NewFakeGpuRuntime();
+  for (NDArray& array : EveryPlace(*runtime, {2, 11, 3, 5}, DType::kUint8)) {
+    array = 3;
+    CHECK_THROWS_WITH_AS(array = 256, "256 is not a value of uint8", Error);
+    CHECK(array.ToVector() == std::vector<float>(330, 3.0f));
+  }
+}
+
+TEST_CASE("an array may be filled inside an engine function, on every device") {
+  const auto runtime = NewFakeGpuRuntime();
+  for (NDArray& array : EveryPlace(*runtime, {2, 11, 3, 5}, DType::kFloat32)) {
+    runtime->engine().PushSync([&](RunContext) { array = 4; }, {}, {}, {.name = "inside"});
+    runtime->engine().WaitForAll();
+    CHECK(array.ToVector() == std::vector<float>(330, 4.0f));
+  }
+}
+
+TEST_CASE("an assignment of a number fills, an empty initializer makes a handle empty") {
+  const auto runtime = NewFakeGpuRuntime();
+  NDArray array(*runtime, {2});
+  const NDArray other = array;
+  array = true;
+  CHECK(other.ToVector() == std::vector<float>{1, 1});
+  array = {};
+  CHECK(array.empty());
+  CHECK(other.ToVector() == std::vector<float>{1, 1});
+  CHECK_THROWS_WITH_AS(array = 1, "an empty NDArray was used; give it a shape first", Error);
 }
 
 }  // namespace
