@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds libstb-dev and defines Stb::Stb.
-find_path(Stb_INCLUDE_DIR NAMES stb_image.h PATH_SUFFIXES stb)
+find_path(Stb_INCLUDE_DIR NAMES stb_truetype.h PATH_SUFFIXES stb)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Stb REQUIRED_VARS Stb_INCLUDE_DIR
   REASON_FAILURE_MESSAGE "install libstb-dev (scripts/install_deps.sh does)")

@@ -29,6 +29,12 @@ TEST_CASE("sizes are human-readable") {
   CHECK(FormatBytes(-2048) == "-2 KiB");
 }
 
+TEST_CASE("a count has a noun in the right number") {
+  CHECK(Counted(0, "row") == "0 rows");
+  CHECK(Counted(1, "row") == "1 row");
+  CHECK(Counted(2, "row") == "2 rows");
+}
+
 TEST_CASE("a long list is truncated and says how many are missing") {
   CHECK(FirstOf({}, 2).empty());
   CHECK(FirstOf({"a", "b"}, 2) == "a, b");

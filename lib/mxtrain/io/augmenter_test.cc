@@ -77,6 +77,16 @@ TEST_CASE(
 TEST_CASE("center_crop by a fraction of the shorter edge, before and after a resize") {
   CHECK(Size(Run({{"center_crop", {{"fraction", "0.875"}}}}, Coordinates(40, 61))) ==
         std::pair{35, 35});
+  const auto crop = [](const char* rounding) {
+    return Run({{"center_crop", {{"fraction", "0.875"}, {"rounding", rounding}}}},
+               Coordinates(61, 44));
+  };
+  const Image rounded_down = crop("torchvision");
+  CHECK(Size(rounded_down) == std::pair{38, 38});  // of 38.5
+  CHECK(rounded_down.row(0)[0] == 11);             // of 11.5
+  CHECK(rounded_down.row(0)[1] == 3);
+  CHECK(Size(crop("earlier")) == std::pair{39, 39});
+  CHECK(Size(Run({{"center_crop", {{"fraction", "0.1"}}}}, Coordinates(4, 9))) == std::pair{1, 1});
   const std::vector<TransformSpec> crop_first = {{"center_crop", {{"fraction", "0.5"}}},
                                                  {"resize", {{"", "8"}}}};
   CHECK(Size(Run(crop_first, Coordinates(40, 61))) == std::pair{8, 8});

@@ -193,9 +193,10 @@ constexpr size_t kSpare = 4 * kMostLanes;  // that vectors may access beyond an 
 // The input pixels of each result pixel in a line, with their weights.
 struct Axis {
   int taps = 1;
-  std::vector<int> first;      // [n], counted from the first decoded pixel
-  std::vector<float> weights;  // [n, taps]
-  std::vector<double> sample;  // of the current one
+  std::vector<int> first;       // [n], counted from the first decoded pixel
+  std::vector<float> weights;   // [n, taps]
+  std::vector<double> centers;  // [n]: of the result's pixels, in the box
+  std::vector<double> sample;   // weights of the current one
 };
 
 // One axis of a crop-resize over decoded pixels.
@@ -247,9 +248,24 @@ int SampleWeights(int how, double at, double step, int* begin, double* weights) 
   return 2;
 }
 
+// `begin`: where the box begins. For nearest, steps are added up as in Pillow: where a center falls
+// on the edge of two pixels, the rounding of that sum decides between them.
+void FindCenters(const Side& side, int how, double begin, double step,
+                 std::vector<double>* centers) {
+  double sum = begin + 0.5 * step;
+  for (int i = 0; i < side.window_begin; ++i) sum += step;
+  centers->resize(static_cast<size_t>(side.window_size));
+  for (int i = 0; i < side.window_size; ++i, sum += step) {
+    const double product = begin + (side.window_begin + i + 0.5) * step;
+    const int to = side.reversed ? side.window_size - 1 - i : i;
+    (*centers)[static_cast<size_t>(to)] = how == kNearest ? sum : product;
+  }
+}
+
 void MakeAxis(const Side& side, int how, Axis* axis) {
   const double begin = side.box_begin * side.scale, size = side.box_size * side.scale,
                step = size / side.grid;
+  const int origin = Floor(begin);  // centers are counted from it, so a box alone has the same
   // The edges of the box in decoded pixels.
   const int low = std::max(side.begin, static_cast<int>(std::floor(begin + 1e-6)));
   const int high =
@@ -263,14 +279,14 @@ void MakeAxis(const Side& side, int how, Axis* axis) {
   axis->first.resize(static_cast<size_t>(side.window_size));
   axis->weights.assign(static_cast<size_t>(side.window_size) * static_cast<size_t>(taps), 0.0f);
   axis->sample.resize(static_cast<size_t>(std::max(kMostWeights, widest + 1)));
+  FindCenters(side, how, begin - origin, step, &axis->centers);
   float* to = axis->weights.data();
-  for (int i = 0; i < side.window_size; ++i, to += taps) {
-    const int grid = side.window_begin + (side.reversed ? side.window_size - 1 - i : i);
+  for (size_t i = 0; i < axis->centers.size(); ++i, to += taps) {
     int at = 0;
-    const int count =
-        SampleWeights(how, begin + (grid + 0.5) * step, step, &at, axis->sample.data());
+    const int count = SampleWeights(how, axis->centers[i], step, &at, axis->sample.data());
+    at += origin;
     const int first = std::clamp(at, low, high - taps);
-    axis->first[static_cast<size_t>(i)] = first - side.begin;
+    axis->first[i] = first - side.begin;
     for (int t = 0; t < count; ++t) {
       const int tap = std::clamp(at + t, low, high - 1) - first;
       to[std::clamp(tap, 0, taps - 1)] += static_cast<float>(axis->sample[static_cast<size_t>(t)]);

@@ -53,9 +53,10 @@ struct MXTRAIN_API CropResize {
 
 // `frame`: the part of the whole image that `from` contains; must cover what the crop needs.
 // Samples are at pixel centers; taps outside the box use its edge. nearest takes the pixel that
-// contains the center; bilinear uses two taps and cubic four (a = -0.75), at the original distance
-// even when shrinking unless antialiased; area takes the mean over a new pixel, and is bilinear
-// along an axis that grows. Results are rounded to 8 bits.
+// contains the center, or Pillow's choice if the center is on the edge of two; bilinear uses two
+// taps and cubic four (a = -0.75), at the original distance even when shrinking unless antialiased;
+// area takes the mean over a new pixel, and is bilinear along an axis that grows. Results are
+// rounded to 8 bits.
 MXTRAIN_API void Apply(const CropResize& crop, const Image& from, const Frame& frame, Image* to);
 // The same, to pixels [height, width, C] in a given buffer.
 MXTRAIN_API void ApplyToPixels(const CropResize& crop, const Image& from, const Frame& frame,

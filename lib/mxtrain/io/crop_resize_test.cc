@@ -143,24 +143,48 @@ std::vector<double> PillowLine(const std::vector<double>& from, int count, int h
   return to;
 }
 
+using Plane = std::vector<std::vector<double>>;
+
+Plane PillowPass(const Plane& from, int count, int how) {
+  Plane to;
+  for (const auto& line : from) to.push_back(PillowLine(line, count, how));
+  return to;
+}
+
+Plane Transposed(const Plane& from) {
+  Plane to(from[0].size(), std::vector<double>(from.size()));
+  for (size_t y = 0; y < from.size(); ++y) {
+    for (size_t x = 0; x < to.size(); ++x) to[x][y] = from[y][x];
+  }
+  return to;
+}
+
+// Along rows first, unless the height loses more than twice as many pixels as the width.
+Plane PillowPasses(const Plane& from, int height, int width, int how) {
+  const int lost_rows = static_cast<int>(from.size()) - height,
+            lost_columns = static_cast<int>(from[0].size()) - width;
+  if (lost_rows > 0 && lost_rows > 2 * lost_columns) {
+    const Plane lower = Transposed(PillowPass(Transposed(from), height, how));
+    return PillowPass(lower, width, how);
+  }
+  return Transposed(PillowPass(Transposed(PillowPass(from, width, how)), height, how));
+}
+
 Image PillowResize(const Image& image, const Box& box, int height, int width, int how) {
   Image result;
   result.Resize(height, width, image.channels);
   for (int c = 0; c < image.channels; ++c) {
-    std::vector<std::vector<double>> rows;
+    Plane plane;
     for (int y = 0; y < box.height; ++y) {
-      std::vector<double> line;
+      plane.emplace_back();
       for (int x = 0; x < box.width; ++x)
-        line.push_back(image.row(box.y + y)[(box.x + x) * image.channels + c]);
-      rows.push_back(PillowLine(line, width, how));
+        plane.back().push_back(image.row(box.y + y)[(box.x + x) * image.channels + c]);
     }
-    for (int x = 0; x < width; ++x) {
-      std::vector<double> column;
-      for (const auto& row : rows) column.push_back(row[static_cast<size_t>(x)]);
-      const std::vector<double> resized = PillowLine(column, height, how);
-      for (int y = 0; y < height; ++y)
+    const Plane resized = PillowPasses(plane, height, width, how);
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x)
         result.row(y)[x * image.channels + c] =
-            static_cast<uint8_t>(resized[static_cast<size_t>(y)]);
+            static_cast<uint8_t>(resized[static_cast<size_t>(y)][static_cast<size_t>(x)]);
     }
   }
   return result;
@@ -248,6 +272,9 @@ TEST_CASE("antialiased resizing gives Pillow's pixels, by its definition in doub
     for (const int how : {kBilinear, kCubic}) {
       for (const auto& [box, height, width] : {std::tuple<Box, int, int>{{0, 0, 37, 153}, 37, 20},
                                                {{0, 0, 37, 153}, 12, 50},
+                                               {{0, 0, 37, 15}, 12, 8},    // columns first
+                                               {{5, 7, 30, 141}, 3, 140},  // columns first
+                                               {{5, 7, 30, 14}, 9, 30},    // columns first
                                                {{5, 7, 30, 141}, 16, 16},
                                                {{5, 7, 11, 13}, 29, 40},
                                                {{36, 152, 1, 1}, 3, 5},
@@ -269,6 +296,51 @@ TEST_CASE("antialiased resizing gives Pillow's pixels, by its definition in doub
       }
     }
   }
+}
+
+// Computed by Pillow 13.0.
+TEST_CASE("nearest takes Pillow's pixels where a center falls on the edge of two") {
+  struct Case {
+    int count;
+    std::vector<int> expected;
+  };
+  for (const auto& [count, expected] :
+       {Case{6, {0, 1, 1, 2, 2, 3}}, Case{14, {0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3}}}) {
+    for (const bool mirrored : {false, true}) {
+      for (const bool upright : {false, true}) {
+        Image image;
+        image.Resize(upright ? 1009 : 1, upright ? 1 : 1009, 1);
+        for (size_t i = 0; i < 1009; ++i) image.pixels[i] = static_cast<uint8_t>(i - 1003);
+        CropResize crop = CropResize::Whole(image.height, image.width);
+        crop.Crop(upright ? Box{1003, 0, 4, 1} : Box{0, 1003, 1, 4});
+        REQUIRE(crop.Resize(upright ? count : 1, upright ? 1 : count, kNearest));
+        const int left_out = 2;
+        crop.Crop(upright ? Box{left_out, 0, count - left_out, 1}
+                          : Box{0, left_out, 1, count - left_out});
+        (upright ? crop.upside_down : crop.mirrored) = mirrored;
+        Image result;
+        Apply(crop, image, WholeOf(image), &result);
+        std::vector<int> taken(result.pixels.begin(), result.pixels.end());
+        if (mirrored) std::reverse(taken.begin(), taken.end());
+        CHECK(taken == std::vector<int>(expected.begin() + left_out, expected.end()));
+      }
+    }
+  }
+}
+
+TEST_CASE("a tall image is resized along its columns first, as Pillow 13 does") {
+  Image image;
+  image.Resize(11, 3, 1);
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(97 * i);
+  const auto resized = [&image](int how) {
+    CropResize crop = CropResize::Whole(11, 3);
+    REQUIRE(crop.Resize(4, 2, {how, true}));
+    Image result;
+    Apply(crop, image, WholeOf(image), &result);
+    return result.pixels;
+  };
+  CHECK(resized(kBilinear) == std::vector<uint8_t>{76, 145, 142, 106, 141, 129, 105, 167});
+  CHECK(resized(kCubic) == std::vector<uint8_t>{69, 150, 149, 100, 141, 128, 99, 172});
 }
 
 TEST_CASE("a crop-resize gives the pixels of its steps one by one, and the numbers of its pixels") {

@@ -15,6 +15,7 @@
 #include "mxtrain/io/internal/image_files.h"
 #include "mxtrain/io/internal/table_text.h"
 #include "mxtrain/io/internal/text_columns.h"
+#include "mxtrain/io/list_line.h"
 
 namespace mxtrain::io {
 namespace {
@@ -76,7 +77,7 @@ struct Sheet {
   std::vector<int64_t> lines, numbers;  // of each row: in the file, and among the rows, from 1
 
   std::string ColumnName(size_t column) const {
-    return column < header.size() ? format("column '{}'", header[column])
+    return column < header.size() ? format("column '{}'", Shortened(header[column]))
                                   : format("column {} (counted from 0)", column);
   }
   std::string Place(int64_t line, size_t column) const {
@@ -88,10 +89,17 @@ struct Sheet {
       const bool small =
           cell.find("e-") != std::string_view::npos || cell.find("E-") != std::string_view::npos;
       Throw(ErrorKind::kData, "{}: '{}' is too {} for float32; {}", Place(line, column),
-            cell.substr(0, 40), small ? "small" : "large", small ? "write 0" : "scale the column");
+            Shortened(cell), small ? "small" : "large", small ? "write 0" : "scale the column");
     }
-    Throw(ErrorKind::kData, "{}: '{}' is not a number{}", Place(line, column), cell.substr(0, 40),
+    Throw(ErrorKind::kData, "{}: '{}' is not a number{}", Place(line, column), Shortened(cell),
           comma ? "; decimals are written with a point" : "");
+  }
+  // The header, for a message.
+  std::string Names() const {
+    constexpr size_t kMost = 50;
+    std::vector<std::string> names;
+    for (const std::string& name : header) names.push_back(Shortened(name));
+    return FirstOf(std::move(names), kMost);
   }
   size_t Find(const std::string& wanted) const {
     const auto named = std::find(header.begin(), header.end(), wanted);
@@ -112,10 +120,9 @@ struct Sheet {
       return number;
     const std::string one =
         columns == 1 ? format("; its cells are taken to be separated by {}", delimiter) : "";
-    Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {} columns, {}{}{}", file, wanted,
-          columns,
-          header.empty() ? "without names: give their numbers, from 0"
-                         : format("named {}", join(header, ", ")),
+    Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {}, {}{}{}", file, wanted,
+          Counted(columns, "column"),
+          header.empty() ? "without names: give their numbers, from 0" : "named " + Names(),
           DidYouMean(wanted, header), one);
   }
 };
@@ -170,6 +177,11 @@ class CsvSource final : public Source {
     if (!keys_.empty()) return keys_[row];
     return param_.key == "#" ? std::to_string(sheet_.numbers[row])
                              : format("{}:{}", sheet_.file, sheet_.lines[row]);
+  }
+  std::string FileOf(int64_t index) const override {
+    const auto images = [](const Field& field) { return !field.paths.empty(); };
+    if (std::count_if(fields_.begin(), fields_.end(), images) != 1) return "";
+    return std::find_if(fields_.begin(), fields_.end(), images)->paths[static_cast<size_t>(index)];
   }
   std::optional<int> ClassOf(int64_t index) const override {
     const auto named = std::find_if(fields_.begin(), fields_.end(),
@@ -239,8 +251,8 @@ class CsvSource final : public Source {
         if (header) return;
       }
       if (cells.size() != sheet->columns) {
-        Throw(ErrorKind::kData, "{}:{}: {} columns, but the lines before have {}", sheet->file,
-              line, cells.size(), sheet->columns);
+        Throw(ErrorKind::kData, "{}:{}: {}, but the lines before have {}", sheet->file, line,
+              Counted(cells.size(), "column"), sheet->columns);
       }
       sheet->lines.push_back(line);
       sheet->numbers.push_back(static_cast<int64_t>(sheet->lines.size()));
@@ -299,6 +311,7 @@ class CsvSource final : public Source {
       if (names[i] == names[i - 1] && !names[i].empty() && !known) repeated.push_back(names[i]);
     }
     if (repeated.empty()) return;
+    for (std::string& name : repeated) name = Shortened(name);
     warnings_.push_back(
         format("{}: several columns have the same name: {}", sheet_.file, FirstOf(repeated, 8)));
   }
@@ -331,8 +344,8 @@ class CsvSource final : public Source {
     if (!wanted.has_rank())
       shape = field.label && columns == 1 ? TShape(std::span<const int64_t>{}) : TShape{columns};
     if (!shape.known() || shape.Size() != columns) {
-      Throw(ErrorKind::kData, "csv: {} = {} needs {} columns, {} has {}", parameter,
-            wanted.ToString(), wanted.known() ? wanted.Size() : -1, sheet_.file, columns);
+      Throw(ErrorKind::kData, "csv: {} = {} needs {}, {} has {}", parameter, wanted.ToString(),
+            Counted(wanted.known() ? wanted.Size() : -1, "column"), sheet_.file, columns);
     }
     (field.label ? label_fields_ : data_fields_).push_back({field.name, FieldKind::kValues, shape});
   }
@@ -383,7 +396,7 @@ class CsvSource final : public Source {
     if (!ParseNumber(cell, &value)) sheet.ThrowNoNumber(sheet.lines[row], column, cell);
     if (!std::isfinite(value))
       Throw(ErrorKind::kData, "{}: '{}' is not a finite number",
-            sheet.Place(sheet.lines[row], column), cell.substr(0, 40));
+            sheet.Place(sheet.lines[row], column), Shortened(cell));
     return value;
   }
 
@@ -429,6 +442,8 @@ class CsvSource final : public Source {
       if (field->cells[row].empty())
         Throw(ErrorKind::kData, "{}: the path is empty",
               sheet_.Place(sheet_.lines[row], field->columns[0]));
+      CheckPath(field->cells[row],
+                [&] { return sheet_.Place(sheet_.lines[row], field->columns[0]); });
       field->paths.push_back((root / field->cells[row]).string());
     }
   }
@@ -499,8 +514,8 @@ class CsvSource final : public Source {
       fields_.push_back(label);
     });
     if (sheet.lines.size() != rows) {
-      Throw(ErrorKind::kData, "{} holds {} lines, but {} holds {} labels", sheet_.file, rows,
-            sheet.file, sheet.lines.size());
+      Throw(ErrorKind::kData, "{} holds {}, but {} holds {}", sheet_.file, Counted(rows, "line"),
+            sheet.file, Counted(sheet.lines.size(), "label"));
     }
   }
 
@@ -577,8 +592,8 @@ class CsvSource final : public Source {
       cells += count;
     }
     if (cells > 0)
-      warnings_.push_back(format("{}: {} empty cells are replaced by the mean of their column: {}",
-                                 sheet_.file, cells, FirstOf(parts, 8)));
+      warnings_.push_back(format("{}: {} replaced by the column's mean: {}", sheet_.file,
+                                 Counted(cells, "empty cell"), FirstOf(parts, 8)));
     if (!dropped_.empty()) {
       warnings_.push_back(format("{}: {} of {} rows have an empty cell and are skipped (first: {})",
                                  sheet_.file, dropped_.size(),

@@ -39,15 +39,33 @@ void CopyPixels(const FieldSpec& spec, std::span<const uint8_t> pixels, Image* i
   std::copy(pixels.begin(), pixels.end(), image->pixels.begin());
 }
 
-Expected<ImageInfo, Refusal> HeaderOf(const Source& source, int64_t index, size_t data_field,
-                                      Sample* sample) {
+// The result of `load`, or its reason if it throws because of this example: a file that cannot be
+// read, or an image that a transform would make too large (kConfig: transforms that are wrong for
+// every image are refused when they are made).
+template <typename F>
+auto OrRefusal(F&& load) -> decltype(load()) {
   try {
-    source.Read(index, sample);
+    return load();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
+    if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem &&
+        error.kind() != ErrorKind::kConfig)
+      throw;
     return Refusal{error.what()};
   }
-  return ProbeImage(sample->data[data_field].encoded);
+}
+
+// Releases what a very large image needed: every decode thread would keep as much.
+void ReleaseLarge(LoaderScratch* scratch) {
+  constexpr size_t kKept = size_t{32} << 20;
+  const auto release = [](Image* image) {
+    if (image->pixels.capacity() > kKept) *image = Image();
+  };
+  release(&scratch->image);
+  release(&scratch->spare);
+  for (Image& image : scratch->example.images) release(&image);
+  for (FieldValue& value : scratch->sample.data) {
+    if (value.encoded.capacity() > kKept) std::string().swap(value.encoded);
+  }
 }
 
 }  // namespace
@@ -99,23 +117,30 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
   std::string first, unreadable;
   ImageSize size, stored;
   for (int64_t index = 0; index < source_->size(); index += step) {
-    const auto info = HeaderOf(*source_, index, data_field, &sample);
-    if (!info) {
+    using Sizes = std::pair<ImageSize, ImageSize>;  // stored, and after the transforms
+    const auto sizes = OrRefusal([&]() -> Expected<Sizes, Refusal> {
+      source_->Read(index, &sample);
+      const auto info = ProbeImage(sample.data[data_field].encoded);
+      if (!info) return info.error();
+      const ImageSize as_stored{info->height, info->width};
+      return Sizes{as_stored, augmenter_->OutputSize(as_stored)};
+    });
+    if (!sizes) {
       if (unreadable.empty())
-        unreadable = format("{}: {}", source_->Name(index), info.error().reason);
+        unreadable = format("{}: {}", source_->Name(index), sizes.error().reason);
       continue;
     }
-    const ImageSize out = augmenter_->OutputSize({info->height, info->width});
+    const auto& [own, out] = *sizes;
     if (first.empty()) {
       first = source_->Name(index);
       size = out;
-      stored = {info->height, info->width};
+      stored = own;
     } else if (out.height != size.height || out.width != size.width) {
       Throw(ErrorKind::kConfig,
             "the transforms produce images of different sizes: {} has {}x{} pixels, {} has {}x{}; "
             "end the transforms with a fixed one: "
             "resize: [height, width], center_crop, random_crop or random_resized_crop",
-            first, stored.width, stored.height, source_->Name(index), info->width, info->height);
+            first, stored.width, stored.height, source_->Name(index), own.width, own.height);
     }
   }
   if (first.empty()) Throw(ErrorKind::kData, "no image could be read; the first: {}", unreadable);
@@ -150,16 +175,19 @@ ExampleLoader::Place ExampleLoader::LabelPlace(size_t label_field, int64_t row,
 
 std::optional<Refusal> ExampleLoader::Load(int64_t index, int64_t epoch, int64_t row,
                                            const BatchPointers& to, LoaderScratch* scratch) const {
+  auto refusal = OrRefusal([&] { return LoadOrThrow(index, epoch, row, to, scratch); });
+  ReleaseLarge(scratch);
+  return refusal;
+}
+
+std::optional<Refusal> ExampleLoader::LoadOrThrow(int64_t index, int64_t epoch, int64_t row,
+                                                  const BatchPointers& to,
+                                                  LoaderScratch* scratch) const {
   if (cache_) {
     if (const CachedExample* example = cache_->Find(index))
       return LoadCached(*example, index, epoch, row, to, scratch);
   }
-  try {
-    source_->Read(index, &scratch->sample);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
-    return Refusal{error.what()};
-  }
+  source_->Read(index, &scratch->sample);
   if (cache_) {
     // The same path if the cache is full: a JPEG decoded for all transforms may be reduced further
     // than for the fixed ones.

@@ -77,6 +77,13 @@ bool CoverAtLeast(int height, int width, const char* owner, CropResize* crop) {
 
 void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from,
           Image* to) {
+  constexpr int kLongest = SHRT_MAX - 1;  // of OpenCV's remap
+  if (std::max(from.height, from.width) > kLongest) {
+    Throw(ErrorKind::kConfig,
+          "an image of {}x{} pixels cannot be rotated, scaled or sheared: edges up to {} are "
+          "supported",
+          from.width, from.height, kLongest);
+  }
   KeepOpenCvToOneThread();
   to->Resize(from.height, from.width, from.channels);
   const double cx = (from.width - 1) / 2.0, cy = (from.height - 1) / 2.0;

@@ -65,6 +65,7 @@ class Subset final : public Source {
   const std::vector<FieldSpec>& label_fields() const override { return source_->label_fields(); }
   void Read(int64_t index, Sample* sample) const override { source_->Read(At(index), sample); }
   std::string Name(int64_t index) const override { return source_->Name(At(index)); }
+  std::string FileOf(int64_t index) const override { return source_->FileOf(At(index)); }
   std::optional<int> ClassOf(int64_t index) const override { return source_->ClassOf(At(index)); }
   const std::vector<std::string>& class_names() const override { return source_->class_names(); }
 

@@ -45,7 +45,8 @@ class ImageFiles final : public Source {
     if (!label_fields_.empty()) sample->labels[0].values = Labels(index);
     sample->data[0].encoded = ReadImageFile(table_.paths[static_cast<size_t>(index)]);
   }
-  std::string Name(int64_t index) const override {
+  std::string Name(int64_t index) const override { return FileOf(index); }
+  std::string FileOf(int64_t index) const override {
     return table_.paths[static_cast<size_t>(index)];
   }
   std::optional<int> ClassOf(int64_t index) const override {
@@ -130,7 +131,7 @@ ClassLabels NumberClasses(const std::vector<std::string>& words,
       Throw(ErrorKind::kData,
             "{}: the label '{}' and the others make {} classes for {} labels; are these class "
             "names? If they are, list them as classes",
-            place(0), words[0], count, words.size());
+            place(0), Shortened(words[0]), count, words.size());
     }
   }
   std::map<std::string, float> number_of;
@@ -140,7 +141,8 @@ ClassLabels NumberClasses(const std::vector<std::string>& words,
     const auto found = number_of.find(words[i]);
     if (found == number_of.end()) {
       Throw(ErrorKind::kData, "{}: the label '{}' is not one of the {} classes ({}){}", place(i),
-            words[i], given.size(), FirstOf(given, 20), DidYouMean(words[i], given));
+            Shortened(words[i]), given.size(), Shortened(FirstOf(given, 20), 500),
+            DidYouMean(words[i], given));
     }
     result.labels.push_back(found->second);
   }

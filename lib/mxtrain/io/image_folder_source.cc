@@ -90,13 +90,12 @@ void Tell(const Found& found, ImageTable* table) {
   const auto& [count, first] = found.others;
   if (unread_count > 0) {
     table->losses.push_back(
-        format("{} image{} of an unsupported format skipped: convert to JPEG or PNG (first: {})",
-               unread_count, unread_count == 1 ? "" : "s", first_unread));
+        format("{} of an unsupported format skipped: convert to JPEG or PNG (first: {})",
+               Counted(unread_count, "image"), first_unread));
   }
   if (count > 0) {
-    table->warnings.push_back(
-        format("{} file{} skipped, not named like a JPEG, PNG or BMP (first: {})", count,
-               count == 1 ? "" : "s", first));
+    table->warnings.push_back(format("{} skipped, not named like a JPEG, PNG or BMP (first: {})",
+                                     Counted(count, "file"), first));
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // libpng's push reader: it receives the file, delivers row after row and holds two besides the
 // image; data that would unpack to more than the header says costs nothing. It checks every chunk's
-// CRC, the compressed data's Adler-32 and the header. Like libjpeg, it reports errors through a
-// function that must not return: it jumps back to Guarded, over code without destructors.
+// CRC, the compressed data's Adler-32 and the header. The writer holds as little. Like libjpeg,
+// libpng reports errors through a function that must not return: it jumps back to Guarded, over
+// code without destructors.
 #include <png.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <new>
+#include <utility>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/internal/big_endian.h"
@@ -26,18 +29,14 @@ Refusal Damaged(std::string_view reason) {
   return Refusal{format("damaged or unsupported PNG: {}", reason)};
 }
 
-class PngReader {
+// What reading and writing share: libpng's errors and memory.
+class PngCodec {
  public:
-  PngReader() = default;
-  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
-  PngReader(const PngReader&) = delete;
-  PngReader& operator=(const PngReader&) = delete;
+  PngCodec() = default;
+  PngCodec(const PngCodec&) = delete;
+  PngCodec& operator=(const PngCodec&) = delete;
 
-  // Before alpha is composed: 1 to 4 channels.
-  std::optional<Refusal> Read(std::string_view bytes, Image* image);
-
- private:
-  static PngReader* Of(png_structp png) { return static_cast<PngReader*>(png_get_error_ptr(png)); }
+ protected:
   static void OnError(png_structp png, png_const_charp text) {
     Of(png)->Keep(text);
     std::longjmp(Of(png)->jump_, 1);
@@ -47,40 +46,65 @@ class PngReader {
   }
   static png_voidp Allocate(png_structp png, png_alloc_size_t bytes) {
     void* const memory = std::malloc(bytes);
-    if (!memory) static_cast<PngReader*>(png_get_mem_ptr(png))->no_memory_ = true;
+    if (!memory) static_cast<PngCodec*>(png_get_mem_ptr(png))->no_memory_ = true;
     return memory;
   }
   static void Free(png_structp, png_voidp memory) { std::free(memory); }
+  template <typename F>
+  bool Guarded(F&& work);
+  PngCodec* self() { return this; }  // what libpng gives back to the functions above
+
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  char text_[128] = "";  // of the first error or warning; empty: none
+  bool no_memory_ = false;
+
+ private:
+  static PngCodec* Of(png_structp png) { return static_cast<PngCodec*>(png_get_error_ptr(png)); }
+  void Keep(const char* text);
+
+  std::jmp_buf jump_;
+};
+
+void PngCodec::Keep(const char* text) {
+  if (text_[0] != '\0') return;
+  // Some messages name their chunk twice: "IDAT: IDAT: ...".
+  constexpr size_t kPrefix = 6;
+  const std::string_view all = text, prefix = all.substr(0, kPrefix);
+  if (prefix.ends_with(": ") && all.substr(prefix.size()).starts_with(prefix)) text += kPrefix;
+  std::strncpy(text_, text, sizeof text_ - 1);
+}
+
+// False if libpng failed in `work`, which must own nothing.
+template <typename F>
+bool PngCodec::Guarded(F&& work) {
+  if (setjmp(jump_) != 0) return false;
+  work();
+  return true;
+}
+
+class PngReader : public PngCodec {
+ public:
+  PngReader() = default;
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+
+  // Before alpha is composed: 1 to 4 channels.
+  std::optional<Refusal> Read(std::string_view bytes, Image* image);
+
+ private:
   static void OnHeader(png_structp png, png_infop);
   static void OnRow(png_structp png, png_bytep row, png_uint_32 y, int pass);
   static void OnEnd(png_structp png, png_infop) {
     static_cast<PngReader*>(png_get_progressive_ptr(png))->ended_ = true;
   }
 
-  void Keep(const char* text) {
-    if (text_[0] == '\0') std::strncpy(text_, text, sizeof text_ - 1);
-  }
-  template <typename F>
-  bool Guarded(F&& work);
   std::optional<Refusal> Give(std::string_view bytes);
   bool HasAllRows() const;
 
-  png_structp png_ = nullptr;
-  png_infop info_ = nullptr;
-  std::jmp_buf jump_;
-  char text_[128] = "";  // of the first error or warning; empty: none
-  bool no_memory_ = false, ended_ = false;
+  bool ended_ = false;
   size_t left_ = 0;         // bytes after the header
   Image* image_ = nullptr;  // has its size once the header is read
 };
-
-// False if libpng failed in `work`, which must own nothing.
-template <typename F>
-bool PngReader::Guarded(F&& work) {
-  if (setjmp(jump_) != 0) return false;
-  work();
-  return true;
-}
 
 // All chunks before the pixels have been read: requests 8 bits without palette, and pauses so the
 // image can be allocated.
@@ -117,8 +141,8 @@ bool PngReader::HasAllRows() const {
 
 std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
   const bool good = Guarded([&] {
-    png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, OnError, OnWarning, this, Allocate,
-                                    Free);
+    png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, self(), OnError, OnWarning, self(),
+                                    Allocate, Free);
     info_ = png_ ? png_create_info_struct(png_) : nullptr;
     if (!info_) return;
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
@@ -142,6 +166,62 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
   return std::nullopt;
 }
 
+// The last of two or four channels is alpha.
+int ColorTypeOf(int channels) {
+  constexpr int kTypes[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+                            PNG_COLOR_TYPE_RGB_ALPHA};
+  MXTRAIN_ASSERT(channels >= 1 && channels <= 4);
+  return kTypes[channels - 1];
+}
+
+class PngWriter : public PngCodec {
+ public:
+  PngWriter() = default;
+  ~PngWriter() { png_destroy_write_struct(&png_, &info_); }
+  // Throws kMemory.
+  std::string Write(const Image& image);
+
+ private:
+  static void Append(png_structp png, png_bytep bytes, size_t size) {
+    if (static_cast<PngWriter*>(png_get_io_ptr(png))->Grow(bytes, size)) return;
+    png_error(png, "no memory");
+  }
+  bool Grow(const png_byte* bytes, size_t size) noexcept;
+  static void Flush(png_structp) {}
+
+  std::string file_;
+};
+
+bool PngWriter::Grow(const png_byte* bytes, size_t size) noexcept {
+  try {
+    file_.append(reinterpret_cast<const char*>(bytes), size);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+std::string PngWriter::Write(const Image& image) {
+  const bool good = Guarded([&] {
+    png_ = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, self(), OnError, OnWarning, self(),
+                                     Allocate, Free);
+    info_ = png_ ? png_create_info_struct(png_) : nullptr;
+    if (!info_) return;
+    png_set_write_fn(png_, this, Append, Flush);
+    png_set_IHDR(png_, info_, static_cast<png_uint_32>(image.width),
+                 static_cast<png_uint_32>(image.height), 8, ColorTypeOf(image.channels),
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png_, info_);
+    for (int y = 0; y < image.height; ++y) png_write_row(png_, image.row(y));
+    png_write_end(png_, nullptr);
+  });
+  if (!good || !info_) {
+    Throw(ErrorKind::kMemory, "cannot write an image of {}x{} pixels as PNG: {}", image.width,
+          image.height, text_);
+  }
+  return std::move(file_);
+}
+
 }  // namespace
 
 // Parsed here, so an image over the limits is rejected with its size.
@@ -160,6 +240,13 @@ std::optional<Refusal> DecodePng(std::string_view bytes, Image* image) {
   if (auto refusal = PngReader().Read(bytes, image)) return refusal;
   ComposeOverWhite(image);
   return std::nullopt;
+}
+
+std::string EncodePng(const Image& image) {
+  if (image.pixels.empty())
+    Throw(ErrorKind::kData, "cannot write an empty image of {}x{} pixels as PNG", image.width,
+          image.height);
+  return PngWriter().Write(image);
 }
 
 }  // namespace mxtrain::io

@@ -137,7 +137,8 @@ TEST_CASE(
   std::string packed = Packed(rows);
   CHECK(DecodeImage(png(packed)).has_value());
   packed.back() ^= 1;
-  CHECK(Has(WhyNot(png(packed)), "damaged or unsupported PNG: "));
+  CHECK(Has(WhyNot(png(packed)), "damaged or unsupported PNG: IDAT: "));
+  CHECK_FALSE(Has(WhyNot(png(packed)), "IDAT: IDAT: "));
   packed.resize(packed.size() - 4);
   CHECK(Has(WhyNot(png(packed)), "damaged or unsupported PNG: "));
   CHECK(WhyNot(png(Packed(rows.substr(52)))) == "damaged or unsupported PNG: rows are missing");
@@ -145,10 +146,10 @@ TEST_CASE(
 
 TEST_CASE("a PNG of an impossible colour type or depth is rejected") {
   const std::string rows(3 * 64, '\0');
-  for (const auto& [bits, type] :
+  for (const std::pair<int, int> wrong :
        {std::pair{3, 0}, {16, 3}, {4, 2}, {2, 4}, {1, 6}, {8, 1}, {8, 7}}) {
-    CAPTURE(bits);
-    CHECK(Has(WhyNot(Png(3, 3, bits, type, rows)), "damaged or unsupported PNG"));
+    CAPTURE(wrong.first);
+    CHECK(Has(WhyNot(Png(3, 3, wrong.first, wrong.second, rows)), "damaged or unsupported PNG"));
   }
 }
 
@@ -286,6 +287,22 @@ TEST_CASE("PNG and BMP round-trip bit for bit") {
         CHECK(DecodeImage(Bmp(image))->pixels == image.pixels);
         CHECK(DecodeImage(Bmp(image, true))->pixels == image.pixels);
       }
+    }
+  }
+}
+
+TEST_CASE("the last of two or four channels is written as alpha") {
+  for (const int channels : {2, 4}) {
+    Image image = Pattern(2, 3, channels);
+    const auto step = static_cast<size_t>(channels);
+    for (size_t i = step - 1; i < image.pixels.size(); i += step)
+      image.pixels[i] = i < image.pixels.size() / 2 ? 255 : 0;  // opaque, then transparent
+    const auto decoded = DecodeImage(EncodePng(image));
+    REQUIRE(decoded.has_value());
+    CHECK(decoded->channels == channels - 1);
+    for (int c = 0; c < channels - 1; ++c) {
+      CHECK(decoded->row(0)[c] == image.row(0)[c]);
+      CHECK(decoded->row(1)[2 * (channels - 1) + c] == 255);  // on white
     }
   }
 }

@@ -239,6 +239,31 @@ TEST_CASE("list: words that differ on almost every line are not class names") {
   CHECK(MakeSource("list", {{"path", folder.path("list.txt")}})->num_classes() == 20'000);
 }
 
+TEST_CASE("a class name that is not UTF-8 is refused: no model could store it") {
+  const TempDir folder;
+  const std::string whole = "a,y,z\n1,red,x\n2,caf\xc3\xa9,x\n",
+                    broken = "a,y,z\n1,red,x\n2,caf\xe9,x\n";
+  for (const char* label : {"l=y", "(k=z, l=y)"}) {
+    CAPTURE(label);
+    const Kwargs kwargs{
+        {"path", folder.path("t.csv")}, {"data_fields", "x=a"}, {"label_fields", label}};
+    folder.Write("t.csv", whole);
+    CHECK(WhyNot("csv", kwargs) == "no error");
+    folder.Write("t.csv", broken);
+    CheckHas(WhyNot("csv", kwargs), "caf\\xe9");
+    CheckHas(WhyNot("csv", kwargs), "' is not UTF-8, so a model of it could not be used");
+  }
+  folder.Write("list.txt", "1.png\tcaf\xe9\n2.png\tred\n");
+  CheckHas(WhyNot("list", {{"path", folder.path("list.txt")}}),
+           "list.txt: the class name 'caf\\xe9' is not UTF-8");
+  Image image;
+  image.Resize(1, 1, 1);
+  for (const char* name : {"photos/red/1.png", "photos/caf\xe9/1.png"})
+    folder.Write(name, EncodePng(image));
+  CheckHas(WhyNot("image_folder", {{"path", folder.path("photos")}}),
+           "photos: the class name 'caf\\xe9' is not UTF-8");
+}
+
 TEST_CASE("list says what is wrong and where") {
   const TempDir folder;
   const auto why = [&](const std::string& text, const Kwargs& more = {}) {
@@ -252,6 +277,14 @@ TEST_CASE("list says what is wrong and where") {
   CheckHas(why("a.png 1 x\nb.png 1 2\n"),
            "list.txt:1: 'x' is not a number; several labels per line are numbers");
   CheckHas(why("# nothing\n"), "names no images");
+  // A text that is no list is not repeated in the message.
+  const std::string word(1 << 20, 'x');
+  CheckHas(why(word), "list.txt:1: expected PATH LABEL, got 'xxx");
+  CheckHas(why(word + " 1"), "list.txt:1: expected the path of an image, got 1048576 bytes: 'xxx");
+  for (const std::string& text :
+       {word, word + " 1", "a.png 1 " + word + "\n", "a.png " + word + "\n"}) {
+    CHECK(why(text, {{"classes", "(cat, dog)"}}).size() < 500);
+  }
   CheckHas(why("a.png 0\nb.png 7\n", {{"classes", "(x, y)"}}),
            "list.txt:2: the label 7 is outside the 2 classes (0 .. 1)");
   CheckHas(why("a.png -1\n"), "list.txt:1: the label -1 is outside");

@@ -2,15 +2,16 @@
 #include "mxtrain/io/internal/list_source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <iterator>
 #include <set>
 
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/internal/image_files.h"
 #include "mxtrain/io/internal/text_columns.h"
+#include "mxtrain/io/list_line.h"
 
 namespace mxtrain::io {
 namespace {
@@ -23,15 +24,6 @@ struct Line {
   std::vector<std::string> labels;
 };
 
-// "17<tab>3.000000<tab>cats/a.jpg": MXNet's order.
-bool IsNumberedLine(const std::vector<std::string_view>& cells) {
-  float ignored = 0;
-  return cells.size() >= 3 &&
-         std::all_of(cells.begin(), cells.end() - 1,
-                     [&](std::string_view c) { return ParseNumber(c, &ignored); }) &&
-         !ParseNumber(cells.back(), &ignored);
-}
-
 // "3.000000" is class 3.
 std::string WholeNumber(std::string_view text) {
   const size_t point = text.find('.');
@@ -42,19 +34,12 @@ std::string WholeNumber(std::string_view text) {
 
 // `sets`: a label may be missing, and is kept as text.
 Line Parse(std::string_view text, int64_t number, const std::string& file, bool sets) {
-  const char separator = text.find('\t') != std::string_view::npos  ? '\t'
-                         : text.find(',') != std::string_view::npos ? ','
-                                                                    : ' ';
-  std::vector<std::string_view> cells = SplitCells(text, separator);
-  std::erase(cells, std::string_view());
+  std::vector<std::string_view> cells = SplitListLine(text);
   if (sets && cells.size() == 1) cells.emplace_back();
-  if (cells.size() < 2)
-    Throw(ErrorKind::kData, "{}:{}: expected PATH LABEL, got '{}'", file, number,
-          text.substr(0, 60));
-  if (separator == '\t' && IsNumberedLine(cells)) {
-    std::rotate(cells.begin(), cells.end() - 1, cells.end());
-    cells.erase(cells.begin() + 1);
+  if (cells.size() < 2) {
+    Throw(ErrorKind::kData, "{}:{}: expected PATH LABEL, got '{}'", file, number, Shortened(text));
   }
+  CheckPath(cells[0], [&] { return format("{}:{}", file, number); });
   Line line{number, std::string(cells[0]), {}};
   for (size_t i = 1; i < cells.size(); ++i)
     line.labels.push_back(sets ? std::string(cells[i]) : WholeNumber(cells[i]));
@@ -70,8 +55,8 @@ std::vector<Line> ReadLines(const std::string& file, bool sets) {
     const size_t wanted = lines[0].labels.size();
     if (lines.back().labels.size() == wanted) return;
     Throw(ErrorKind::kData,
-          "{}:{}: {} labels, but the lines before have {}; a path with spaces needs tabs or commas",
-          file, number, lines.back().labels.size(), wanted);
+          "{}:{}: {}, but the lines before have {}; a path with spaces needs tabs or commas", file,
+          number, Counted(lines.back().labels.size(), "label"), wanted);
   });
   if (lines.empty()) Throw(ErrorKind::kData, "list: {} names no images", file);
   return lines;
@@ -94,7 +79,7 @@ void RefuseValues(const std::vector<std::string>& words,
         "{}: the label {} is a value, but a list names classes; for values use a table with a "
         "header line: source: csv, columns: "
         "{{data: FILE, LABEL: VALUE}}",
-        place(first), words[first]);
+        place(first), Shortened(words[first]));
 }
 
 }  // namespace
@@ -139,7 +124,7 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
     for (const std::string& label : lines[i].labels) {
       if (!ParseNumber(label, &table.labels.emplace_back()))
         Throw(ErrorKind::kData, "{}: '{}' is not a number; several labels per line are numbers",
-              place(i), label);
+              place(i), Shortened(label));
     }
   }
   return NewImageFiles(std::move(table));

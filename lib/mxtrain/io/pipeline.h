@@ -20,6 +20,8 @@
 
 namespace mxtrain::io {
 
+inline constexpr int kMostBatch = 1 << 20;  // examples
+
 struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   // Training drops the remainder of an epoch; an unreadable example is replaced by the next good
   // one in the epoch's order, and too many of them are an error. Evaluation (and inference) skips
@@ -44,7 +46,7 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
 
   static void Declare(Fields<PipelineParam>& f) {
     using P = PipelineParam;
-    f.Add("batch_size", &P::batch_size).Required().Range(1, 1 << 20).Help("examples per batch");
+    f.Add("batch_size", &P::batch_size).Required().Range(1, kMostBatch).Help("examples per batch");
     f.Add("mode", &P::mode)
         .Enum({{"training", kTraining}, {"evaluation", kEvaluation}})
         .Default(kTraining)

@@ -685,3 +685,51 @@ TEST_CASE("files of one size need no resize; of two, both are named with their s
             ->provide_data()[0]
             .shape == TShape{1, 3, 6, 6});
 }
+
+TEST_CASE("an image that a transform would make too large is a bad example, in every mode") {
+  const TempDir dir;
+  Runtime runtime = MakeRuntime();
+  WriteImages(dir, 8);
+  Image thread;
+  thread.Resize(1, 20000, 3);
+  dir.Write("odd/thread.png", EncodePng(thread));
+  const std::string reason = "resize would make an image of 160000x8 pixels";
+  const std::vector<TransformSpec> transforms = {{"resize", {{"", "8"}}},
+                                                 {"center_crop", {{"", "8"}}}};
+  for (const char* cache : {"none", "ram"}) {
+    const auto evaluated =
+        NewPipeline(runtime, Folder(dir), transforms,
+                    Param({{"batch_size", "3"}, {"mode", "evaluation"}, {"cache", cache}}));
+    RunOut(*evaluated);
+    REQUIRE(evaluated->stats().bad.size() == 1);
+    CHECK(evaluated->stats().bad[0].first == dir.path("odd/thread.png"));
+    CHECK(evaluated->stats().bad[0].second.starts_with(reason));
+    CHECK(evaluated->stats().examples == 8);
+
+    const auto trained =
+        NewPipeline(runtime, Folder(dir), transforms,
+                    Param({{"batch_size", "3"}, {"max_bad", "0.2"}, {"cache", cache}}));
+    RunOut(*trained);
+    CHECK(trained->stats().bad.size() == 1);
+  }
+  const auto strict =
+      NewPipeline(runtime, Folder(dir), transforms, Param({{"batch_size", "3"}, {"max_bad", "0"}}));
+  const std::string why = WhyNot([&] { RunOut(*strict); });
+  CHECK(why.find("1 of 9 examples are unreadable") == 0);
+  CHECK(why.find("odd/thread.png: " + reason) != std::string::npos);
+  // The same for one that cannot be rotated.
+  thread.Resize(1, 40000, 3);
+  dir.Write("odd/thread.png", EncodePng(thread));
+  const auto rotated =
+      NewPipeline(runtime, Folder(dir), {{"rotate", {{"", "10"}}}, {"resize", {{"", "(8, 8)"}}}},
+                  Param({{"batch_size", "3"}, {"max_bad", "0.2"}}));
+  RunOut(*rotated);
+  REQUIRE(rotated->stats().bad.size() == 1);
+  CHECK(rotated->stats().bad[0].second.starts_with("an image of 40000x1 pixels cannot be rotated"));
+  // Where the size is that of the first readable image.
+  CHECK(NewPipeline(runtime, Folder(dir),
+                    {{"resize", {{"", "8"}}}, {"center_crop", {{"fraction", "1"}}}},
+                    Param({{"batch_size", "1"}}))
+            ->provide_data()[0]
+            .shape == TShape{1, 3, 8, 8});
+}

@@ -17,36 +17,40 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kFraction = 22;  // fractional bits of a weight
 
-// Sums taps * weights and rounds; the taps' pixels are `stride` bytes apart. Reads a vector of
-// bytes at each.
+// A vector of bytes from the sums of taps * weights, rounded; the taps' pixels are `stride` bytes
+// apart.
 template <typename D>
-hn::Vec<hn::Rebind<uint8_t, D>> SumTaps(D d, const uint8_t* from, size_t stride,
-                                        const int32_t* weights, int taps) {
+HWY_INLINE void SumTaps(D d, const uint8_t* from, size_t stride, const int32_t* weights, int taps,
+                        uint8_t* to) {
   const hn::Rebind<uint8_t, D> d8;
   auto sum = hn::Set(d, 1 << (kFraction - 1));
   for (int t = 0; t < taps; ++t, from += stride)
     sum = hn::Add(sum, hn::Mul(hn::PromoteTo(d, hn::LoadU(d8, from)), hn::Set(d, weights[t])));
-  return hn::DemoteTo(d8, hn::ShiftRight<kFraction>(sum));
+  hn::StoreU(hn::DemoteTo(d8, hn::ShiftRight<kFraction>(sum)), d8, to);
 }
 
-// A line of n bytes from the `taps` lines starting at `from`, `stride` bytes apart. May access one
-// vector beyond the end of each.
+// A line of n bytes from the `taps` lines starting at `from`, `stride` bytes apart.
 void SumLines(const uint8_t* from, size_t stride, const int32_t* weights, int taps, size_t n,
               uint8_t* to) {
   const hn::ScalableTag<int32_t> d;
-  const hn::Rebind<uint8_t, decltype(d)> d8;
-  for (size_t i = 0; i < n; i += hn::Lanes(d))
-    hn::StoreU(SumTaps(d, from + i, stride, weights, taps), d8, to + i);
+  const hn::CappedTag<int32_t, 1> single;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) SumTaps(d, from + i, stride, weights, taps, to + i);
+  if (i < n && n >= lanes) {  // the last whole vector overlaps the one before
+    SumTaps(d, from + n - lanes, stride, weights, taps, to + n - lanes);
+    return;
+  }
+  for (; i < n; ++i) SumTaps(single, from + i, stride, weights, taps, to + i);
 }
 
 // `width` pixels of three channels from a line; may access one byte beyond the end of each.
 void SumPixelsRgb(const uint8_t* from, const int* first, const int32_t* weights, int taps,
                   int width, uint8_t* to) {
   const hn::CappedTag<int32_t, 4> d;
-  const hn::Rebind<uint8_t, decltype(d)> d8;
   for (int x = 0; x < width; ++x, weights += taps, to += 3) {
     for (size_t c = 0; c < 3; c += hn::Lanes(d))
-      hn::StoreU(SumTaps(d, from + 3 * first[x] + c, 3, weights, taps), d8, to + c);
+      SumTaps(d, from + 3 * first[x] + c, 3, weights, taps, to + c);
   }
 }
 
@@ -114,14 +118,14 @@ struct Side {
 void Weigh(const Side& side, const Filter& filter, int at, int* begin,
            std::vector<double>* weights) {
   const double step = side.size / side.grid, reduction = std::max(1.0, step),
-               support = filter.support * reduction;
+               inverse = 1 / reduction, support = filter.support * reduction;
   const double centre = side.begin - side.least + (at + 0.5) * step;
   *begin = std::max(0, static_cast<int>(centre - support + 0.5));
   const int end = std::min(side.most - side.least, static_cast<int>(centre + support + 0.5));
   weights->clear();
   double sum = 0;
   for (int i = *begin; i < end; ++i)
-    sum += weights->emplace_back(filter.weight((i - centre + 0.5) / reduction));
+    sum += weights->emplace_back(filter.weight((i - centre + 0.5) * inverse));
   for (double& weight : *weights) weight /= sum;
 }
 
@@ -141,7 +145,7 @@ void MakeTaps(const Side& side, const Filter& filter, Taps* taps) {
     taps->first[static_cast<size_t>(i)] = first;
     int32_t* const to = taps->weights.data() + i * taps->count + begin - first;
     std::transform(weights.begin(), weights.end(), to, [](double w) {
-      return static_cast<int32_t>(std::lround(w * (1 << kFraction)));
+      return static_cast<int32_t>(w * (1 << kFraction) + (w < 0 ? -0.5 : 0.5));
     });
   }
   const int low = std::min(taps->first.front(), taps->first.back()),
@@ -164,9 +168,9 @@ Side SideOf(int box_begin, int box_size, int grid, int window_begin, int window_
 // Reusable memory of a thread.
 struct Workspace {
   Taps rows, columns;
-  // The required rows, of the result's width, with room behind the last.
-  std::vector<uint8_t> narrow;
-  std::vector<uint8_t> line;  // a row with room behind it
+  // With room behind the last byte.
+  std::vector<uint8_t> narrow;  // rows of the result's width
+  std::vector<uint8_t> line;    // a row of the image, or of sums of its rows
 };
 
 void SumPixels(const uint8_t* from, int channels, const Taps& taps, uint8_t* to) {
@@ -183,6 +187,57 @@ void SumPixels(const uint8_t* from, int channels, const Taps& taps, uint8_t* to)
   }
 }
 
+// The required columns of an image's rows.
+struct Strip {
+  const Image& image;
+  int y, x;      // of the first decoded pixel that is required
+  size_t bytes;  // of a row
+
+  const uint8_t* row(int i) const { return image.row(y + i) + x * image.channels; }
+  size_t stride() const { return image.pixels.size() / static_cast<size_t>(image.height); }
+};
+
+void RowsFirst(const Strip& from, Workspace& work, size_t width, uint8_t* pixels) {
+  const int count = work.rows.high - work.rows.low;
+  work.narrow.resize(width * static_cast<size_t>(count) + kSpare);
+  work.line.resize(from.bytes + kSpare);
+  const uint8_t* const end = from.image.pixels.data() + from.image.pixels.size();
+  uint8_t* narrow = work.narrow.data();
+  for (int y = 0; y < count; ++y, narrow += width) {
+    const uint8_t* row = from.row(y);
+    if (static_cast<size_t>(end - row) < from.bytes + kSpare)
+      row = static_cast<const uint8_t*>(std::memcpy(work.line.data(), row, from.bytes));
+    SumPixels(row, from.image.channels, work.columns, narrow);
+  }
+  const int32_t* weights = work.rows.weights.data();
+  for (const int first : work.rows.first) {
+    HWY_DYNAMIC_DISPATCH(SumLines)
+    (work.narrow.data() + width * static_cast<size_t>(first), width, weights, work.rows.count,
+     width, pixels);
+    weights += work.rows.count, pixels += width;
+  }
+}
+
+void ColumnsFirst(const Strip& from, Workspace& work, size_t width, uint8_t* pixels) {
+  work.line.resize(from.bytes + kSpare);
+  work.narrow.resize(width + kSpare);
+  const int32_t* weights = work.rows.weights.data();
+  for (const int first : work.rows.first) {
+    HWY_DYNAMIC_DISPATCH(SumLines)
+    (from.row(first), from.stride(), weights, work.rows.count, from.bytes, work.line.data());
+    SumPixels(work.line.data(), from.image.channels, work.columns, work.narrow.data());
+    std::memcpy(pixels, work.narrow.data(), width);
+    weights += work.rows.count, pixels += width;
+  }
+}
+
+// If Pillow 13 resizes the columns first; earlier versions always begin with the rows.
+bool BeginsWithColumns(const CropResize& crop) {
+  const int64_t lower = crop.box.height - crop.grid_height,
+                narrower = crop.box.width - crop.grid_width;
+  return lower > 0 && lower > 2 * narrower;
+}
+
 }  // namespace
 
 void Resample(const CropResize& crop, const Image& from, const Frame& frame, uint8_t* pixels) {
@@ -196,26 +251,11 @@ void Resample(const CropResize& crop, const Image& from, const Frame& frame, uin
                   frame.scale, covers.x + covers.width),
            filter, &work.columns);
 
-  const auto channels = static_cast<size_t>(from.channels),
-             width = channels * static_cast<size_t>(window.width);
-  const size_t n = channels * static_cast<size_t>(work.columns.high - work.columns.low);
-  work.narrow.resize(width * static_cast<size_t>(work.rows.high - work.rows.low) + kSpare);
-  work.line.resize(std::max(n, width) + kSpare);
-  const uint8_t* const end = from.pixels.data() + from.pixels.size();
-  uint8_t* narrow = work.narrow.data();
-  for (int y = work.rows.low; y < work.rows.high; ++y, narrow += width) {
-    const uint8_t* row = from.row(y - covers.y) + (work.columns.low - covers.x) * from.channels;
-    if (static_cast<size_t>(end - row) < n + kSpare)
-      row = static_cast<const uint8_t*>(std::memcpy(work.line.data(), row, n));
-    SumPixels(row, from.channels, work.columns, narrow);
-  }
-  const int32_t* weights = work.rows.weights.data();
-  for (int y = 0; y < window.height; ++y, weights += work.rows.count) {
-    const uint8_t* first =
-        work.narrow.data() + width * static_cast<size_t>(work.rows.first[static_cast<size_t>(y)]);
-    HWY_DYNAMIC_DISPATCH(SumLines)(first, width, weights, work.rows.count, width, work.line.data());
-    std::memcpy(pixels + width * static_cast<size_t>(y), work.line.data(), width);
-  }
+  const auto channels = static_cast<size_t>(from.channels);
+  const Strip strip{from, work.rows.low - covers.y, work.columns.low - covers.x,
+                    channels * static_cast<size_t>(work.columns.high - work.columns.low)};
+  const auto resize = BeginsWithColumns(crop) ? ColumnsFirst : RowsFirst;
+  resize(strip, work, channels * static_cast<size_t>(window.width), pixels);
 }
 
 }  // namespace mxtrain::io

@@ -54,6 +54,8 @@ class MXTRAIN_API Source {
   virtual void Read(int64_t index, Sample* sample) const = 0;
   // For messages and results: a path, "train-images[17]", "data.csv:18".
   virtual std::string Name(int64_t index) const = 0;
+  // The file of an example's image; empty unless it has exactly one.
+  virtual std::string FileOf(int64_t /*index*/) const { return ""; }
   // The class of an example, if there are classes.
   virtual std::optional<int> ClassOf(int64_t index) const = 0;
   // In the order of the label's values; empty without classes.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/format.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/image_folder_source.h"
 #include "mxtrain/io/internal/cifar_source.h"
 #include "mxtrain/io/internal/csv_source.h"
@@ -17,13 +19,15 @@ namespace {
 struct Entry {
   const char* name;
   const char* help;
+  int64_t num_classes;  // if the format fixes it, else 0
   std::vector<FieldInfo> (*describe)();
   std::unique_ptr<Source> (*make)(const Kwargs& kwargs, std::string_view kind);
 };
 
 template <typename Param, std::unique_ptr<Source> (*New)(const Param&)>
-Entry MakeEntry(const char* name, const char* help) {
-  return {name, help, &Param::Describe, [](const Kwargs& kwargs, std::string_view kind) {
+Entry MakeEntry(const char* name, const char* help, int64_t num_classes = 0) {
+  return {name, help, num_classes, &Param::Describe,
+          [](const Kwargs& kwargs, std::string_view kind) {
             Param param;
             param.Init(kwargs, kind);
             return New(param);
@@ -33,9 +37,9 @@ Entry MakeEntry(const char* name, const char* help) {
 const std::vector<Entry>& Entries() {
   static const std::vector<Entry> entries = {
       MakeEntry<MnistParam, NewMnistSource>("mnist", "IDX files of MNIST and its relatives"),
-      MakeEntry<CifarParam, NewCifar10Source>("cifar10", "binary files of CIFAR-10"),
-      MakeEntry<CifarParam, NewCifar100Source>("cifar100",
-                                               "binary files of CIFAR-100, fine labels"),
+      MakeEntry<CifarParam, NewCifar10Source>("cifar10", "binary files of CIFAR-10", 10),
+      MakeEntry<CifarParam, NewCifar100Source>("cifar100", "binary files of CIFAR-100, fine labels",
+                                               100),
       MakeEntry<CsvParam, NewCsvSource>("csv", "numbers and image paths in text files"),
       MakeEntry<ImageFolderParam, NewImageFolderSource>("image_folder",
                                                         "images, one folder per class"),
@@ -56,11 +60,27 @@ HoldoutParam TakeHoldout(Kwargs* kwargs) {
   return param;
 }
 
+// A model stores the names of its classes as text.
+void RequireText(const Source& source, const Kwargs& kwargs) {
+  std::vector<std::string> names = source.class_names();
+  for (const auto& [key, value] : source.found()) names.push_back(value);
+  const auto bad =
+      std::find_if_not(names.begin(), names.end(), [](const auto& name) { return IsUtf8(name); });
+  if (bad == names.end()) return;
+  const auto path = std::find_if(kwargs.begin(), kwargs.end(),
+                                 [](const auto& item) { return item.first == "path"; });
+  Throw(ErrorKind::kData,
+        "{}: the class name '{}' is not UTF-8, so a model of it could not be used; rename the "
+        "folder, or save the file as UTF-8",
+        path == kwargs.end() ? "data" : path->second, Shortened(EscapedBytes(*bad)));
+}
+
 }  // namespace
 
 std::vector<SourceInfo> ListSources() {
   std::vector<SourceInfo> infos;
-  for (const Entry& entry : Entries()) infos.push_back({entry.name, entry.help, entry.describe()});
+  for (const Entry& entry : Entries())
+    infos.push_back({entry.name, entry.help, entry.num_classes, entry.describe()});
   return infos;
 }
 
@@ -72,6 +92,7 @@ std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) 
     Kwargs own = kwargs;
     const HoldoutParam holdout = TakeHoldout(&own);
     std::unique_ptr<Source> whole = entry.make(own, kind);
+    RequireText(*whole, own);
     if (holdout.holdout == 0 && holdout.holdout_folds == 0) return whole;
     std::vector<int64_t> indices = HoldoutIndices(*whole, holdout);
     return NewSubset(std::move(whole), std::move(indices));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sources by name.
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/source.h"
@@ -11,6 +14,7 @@ namespace mxtrain::io {
 
 struct SourceInfo {
   std::string name, help;
+  int64_t num_classes = 0;  // if the format of the files fixes it, else 0
   std::vector<FieldInfo> parameters;
 };
 

@@ -301,7 +301,7 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
   filled->Read(2, &sample);
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
   Has(filled->warnings().at(0),
-      "2 empty cells are replaced by the mean of their column: 1 of column 'a', 1 of column 'b'");
+      "2 empty cells replaced by the column's mean: 1 of column 'a', 1 of column 'b'");
 
   const auto scaled = open({{"missing", "drop"},
                             {"field_means", "(x=3, x=20, y=1)"},
@@ -362,12 +362,23 @@ TEST_CASE("csv says what is wrong and where") {
   Has(with("1,2\n", {{"delimiter", "xy"}}),
       "delimiter = 'xy': expected one character, tab or auto");
   Has(with("1,\n", {{"missing", "drop"}}), "every row has an empty cell");
-  Has(with("1,2\n\n3\n"), "b.csv:3: 1 columns, but the lines before have 2");
+  Has(with("1,2\n\n3\n"), "b.csv:3: 1 column, but the lines before have 2");
   Has(with(""), "holds no line of numbers");
   Has(with("a,b\n"), "holds no line of numbers");
   Has(with("left,right\n1,2\n", {{"label_columns", "rigth"}}),
       "has no column 'rigth'; it has 2 columns, named left, right; did you mean 'right'?");
   Has(with("1,2\n", {{"label_columns", "2"}}), "without names");
+  Has(with("left\n1\n", {{"label_columns", "rigth"}}), "it has 1 column, named left; its cells");
+  // A text that is no table is not repeated in the message.
+  const std::string word(1 << 20, 'x');
+  CHECK(with("1,2\n3," + word + "\n").size() < 500);
+  CHECK(with(word + "\n", {{"label_columns", "y"}}).size() < 500);
+  CHECK(with(word + "\n", {{"data_fields", "data=y"}}).size() < 500);
+  CHECK(with("a\n" + word + "\n", {{"data_fields", "data=a"}, {"picture_fields", "data"}}).size() <
+        500);
+  std::string many = "a";
+  for (int i = 0; i < 1000; ++i) many += format(",column{}", i);
+  Has(with(many + "\n", {{"label_columns", "y"}}), "column48, and 951 more");
   Has(with("1,2\n", {{"label_columns", "1,1"}}), "twice");
   Has(with("1,2\n", {{"label_columns", "0,1"}}), "only label columns");
   Has(with("1,2\n", {{"data_shape", "(3,)"}}), "data_shape = [3] needs 3 columns");
@@ -376,7 +387,7 @@ TEST_CASE("csv says what is wrong and where") {
   dir.Write("l.csv", "1\n2\n");
   dir.Write("d.csv", "1\n");
   Has(WhyNot("csv", {{"data_csv", dir.path("d.csv")}, {"label_csv", dir.path("l.csv")}}),
-      "holds 1 lines, but");
+      "holds 1 line, but");
   Has(WhyNot("csv", {{"path", dir.path("none.csv")}}), "none.csv");
 }
 

@@ -30,7 +30,8 @@ class Transform {
   // drawing nothing, if Apply must be called instead.
   virtual bool Fold(CropResize* /*crop*/, RandomStream* /*random*/) const { return false; }
   // Replaces *image; *scratch is reusable memory that may be swapped with it. Throws kConfig, as
-  // Fold and OutputSize, if the result would exceed the limits of decoded images (image.h).
+  // Fold and OutputSize, if the result would exceed the limits of decoded images (image.h): to the
+  // pipeline such an image is a bad example.
   virtual void Apply(Image* image, Image* scratch, RandomStream* random) const = 0;
   virtual ImageSize OutputSize(ImageSize input) const = 0;
 };

@@ -75,13 +75,15 @@ struct CenterCropParam : Parameter<CenterCropParam> {
     f.Add("fraction", &CenterCropParam::fraction)
         .Default(0)
         .Range(0, 1)
-        .Help("instead of size: a square of this fraction of the shorter edge");
+        .Help(
+            "instead of size: a square of this fraction of the shorter edge; its size and position "
+            "are rounded down");
     f.Add("rounding", &CenterCropParam::rounding)
         .Enum({{"torchvision", kTorchvision}, {"earlier", kEarlier}})
         .Default(kTorchvision)
         .Help(
-            "rounding of a position at half a pixel: to even; earlier: down, as in older "
-            "checkpoints");
+            "rounding of a position at half a pixel: to even; earlier: down, and the size of a "
+            "fraction to the nearest, as in older checkpoints");
   }
 };
 
@@ -114,13 +116,14 @@ class CenterCrop final : public detail::CropResizeTransform {
  private:
   SizePair SizeFor(int height, int width) const {
     if (fraction_ == 0) return size_;
+    const double exact = std::max(1.0, fraction_ * std::min(height, width));
     const int edge =
-        std::max(1, static_cast<int>(std::lround(fraction_ * std::min(height, width))));
+        static_cast<int>(rounding_ == kTorchvision ? std::floor(exact) : std::round(exact));
     return {edge, edge, true};
   }
   int Begin(int spare) const {
-    // nearbyint rounds half to even.
-    return rounding_ == kTorchvision ? static_cast<int>(std::nearbyint(spare / 2.0)) : spare / 2;
+    if (fraction_ > 0 || rounding_ == kEarlier) return spare / 2;
+    return static_cast<int>(std::nearbyint(spare / 2.0));  // half to even
   }
 
   SizePair size_;

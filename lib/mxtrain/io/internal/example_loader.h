@@ -84,6 +84,8 @@ class ExampleLoader {
   int64_t RowBytes(size_t data_field) const;
   Place DataPlace(size_t data_field, int64_t row, const BatchPointers& to) const;
   Place LabelPlace(size_t label_field, int64_t row, const BatchPointers& to) const;
+  std::optional<Refusal> LoadOrThrow(int64_t index, int64_t epoch, int64_t row,
+                                     const BatchPointers& to, LoaderScratch* scratch) const;
   std::optional<Refusal> LoadCached(const CachedExample& example, int64_t index, int64_t epoch,
                                     int64_t row, const BatchPointers& to,
                                     LoaderScratch* scratch) const;

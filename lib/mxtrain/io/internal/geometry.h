@@ -31,8 +31,9 @@ void DeclareResampling(Fields<P>& f) {
              {"cubic", kCubic}})
       .Default(kAuto)
       .Help(
-          "auto: bilinear with antialias; else area if the image shrinks to half or less, bilinear "
-          "otherwise. cubic: same as bicubic");
+          "how a new pixel is made of old ones; auto: area (their mean) if the image shrinks to "
+          "half or less, else bilinear, and always bilinear with antialias: true; cubic is another "
+          "name of bicubic");
   f.Add("antialias", &P::antialias)
       .Default(false)
       .Help(
@@ -61,7 +62,7 @@ struct Outside {
   Mode mode = kConstant;
   uint8_t value = 0;
 };
-// Bilinear, or nearest.
+// Bilinear, or nearest. Throws kConfig for an image with an edge above 32766.
 void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from, Image* to);
 // Copies a box that may extend beyond the image; pixels outside are `fill`.
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to);

@@ -27,7 +27,7 @@ class JpegCodec {
   std::unique_ptr<State> state_;
 };
 
-// libpng and stb_image. *image becomes gray or RGB, as the file is, alpha composed over white.
+// *image becomes gray or RGB, as the file is, alpha composed over white.
 Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes);
 std::optional<Refusal> DecodePng(std::string_view bytes, Image* image);
 Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A text file that lists images: one per line, the path followed by one or more labels. Columns are
-// separated by tabs, else by commas, else by spaces (a path with spaces requires tabs or commas).
-// Empty lines and lines starting with '#' are ignored. MXNet's list files (number, labels, path,
-// separated by tabs) are also read.
+// A text file that lists images: one per line, the path followed by one or more labels
+// (list_line.h). Empty lines and lines starting with '#' are ignored.
 #include <memory>
 
 #include "mxtrain/base/params.h"
