@@ -29,10 +29,10 @@
 #endif
 
 // A loop compiled for AVX-512, AVX2 and plain x86-64; the variant is chosen once at program start.
-// Callees must be inlined into it. The choice runs before a sanitizer is initialized, so sanitized
-// builds have only the plain variant.
+// Callees must be inlined into it. Only the plain variant: sanitized builds, since the choice runs
+// before a sanitizer is initialized, and clang, which has no variants of templates.
 #if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
+    !defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #define MXTRAIN_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define MXTRAIN_SIMD

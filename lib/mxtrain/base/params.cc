@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
@@ -18,7 +19,7 @@ namespace params {
 namespace {
 
 [[noreturn]] void Expect(const char* what, std::string_view text) {
-  Throw(ErrorKind::kConfig, "expected {}, got '{}'", what, text);
+  Throw(ErrorKind::kConfig, "expected {}, got '{}'", what, Shortened(text));
 }
 
 template <typename T>
@@ -26,6 +27,15 @@ void ParseNumber(std::string_view text, T* value, const char* what) {
   std::string_view t = Trim(text);
   if (t.size() > 1 && t.front() == '+') t.remove_prefix(1);
   const auto [end, status] = std::from_chars(t.data(), t.data() + t.size(), *value);
+  if constexpr (std::is_same_v<T, float>) {
+    if (status == std::errc::result_out_of_range) {
+      double wide = 0;
+      ParseNumber(text, &wide, what);
+      if (!FitsFloat32(wide)) ThrowTooLarge(text);
+      *value = static_cast<float>(wide);  // 0
+      return;
+    }
+  }
   if (status != std::errc() || end != t.data() + t.size()) Expect(what, text);
 }
 
@@ -170,16 +180,33 @@ std::string Print(const std::vector<std::string>& value) {
   return format("({})", join(parts, ", "));
 }
 
-std::string RangeText(double low, double high, bool integer) {
+bool Hold(const Bounds& bounds, double value) {
+  const bool above = bounds.above ? static_cast<double>(static_cast<float>(value)) > bounds.low
+                                  : value >= bounds.low;
+  return above && (bounds.below ? value < bounds.high : value <= bounds.high);
+}
+
+std::string RangeText(const Bounds& bounds, bool integer) {
+  const auto& [low, high, above, below] = bounds;
   auto number = [integer](double v) {
     return integer ? PrintNumber(static_cast<int64_t>(v)) : PrintNumber(v);
   };
   const bool open_low = std::isinf(low),
              open_high = std::isinf(high) || (integer && high >= 2147483647.0);
-  if (open_low && open_high) return "";
-  if (open_high) return ">= " + number(low);
-  if (open_low) return "<= " + number(high);
-  return number(low) + " .. " + number(high);
+  if (!open_low && !open_high && !above && !below) return number(low) + " .. " + number(high);
+  std::vector<std::string> parts;
+  if (!open_low) parts.push_back((above ? "> " : ">= ") + number(low));
+  if (!open_high) parts.push_back((below ? "< " : "<= ") + number(high));
+  return format("{}", join(parts, ", "));
+}
+
+bool FitsFloat32(double value) {
+  return std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max());
+}
+
+void ThrowTooLarge(std::string_view text) {
+  Throw(ErrorKind::kConfig, "expected a finite number of at most {:.2g} (float32), got '{}'",
+        std::numeric_limits<float>::max(), Shortened(text));
 }
 
 void ThrowOutOfRange(const std::string& value, const std::string& range) {
@@ -187,7 +214,7 @@ void ThrowOutOfRange(const std::string& value, const std::string& range) {
 }
 
 void ThrowNoChoice(std::string_view text, const std::vector<std::string>& choices) {
-  Throw(ErrorKind::kConfig, "'{}' is not one of {}{}", text, join(choices, ", "),
+  Throw(ErrorKind::kConfig, "'{}' is not one of {}{}", Shortened(text), join(choices, ", "),
         DidYouMean(text, choices));
 }
 
@@ -212,7 +239,7 @@ void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs,
     try {
       found->parse(object, text);
     } catch (const Error& error) {
-      Throw(ErrorKind::kConfig, "{}: {} = '{}': {}", owner, key, text, error.what());
+      Throw(ErrorKind::kConfig, "{}: {} = '{}': {}", owner, key, Shortened(text), error.what());
     }
   }
   for (size_t i = 0; i < fields.size(); ++i) {

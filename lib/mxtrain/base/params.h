@@ -19,7 +19,8 @@
 //
 // Field types: bool, int, int64_t, float, double, std::string, TShape (as a tuple; a single number
 // is a tuple of one), DType, std::vector<double>, std::vector<std::string>, std::optional<T> of
-// scalars ("None" = unset), int with Enum. The text syntax is MXNet's (reference for users:
+// scalars ("None" = unset), int with Enum. Numbers are finite and within float32, in which kernels
+// compute, unless a field takes AnyNumber. The text syntax is MXNet's (reference for users:
 // `mxtrain ops NAME`). Attributes (IsHiddenKey) are skipped.
 #include <functional>
 #include <limits>
@@ -153,10 +154,31 @@ MXTRAIN_API Kwargs ToKwargs(std::span<const Field> fields, const void* object);
 // Keys of `kwargs` that are accepted without effect.
 MXTRAIN_API std::vector<std::string> IgnoredKeys(std::span<const Field> fields,
                                                  const Kwargs& kwargs);
-MXTRAIN_API std::string RangeText(double low, double high, bool integer);
+// Bounds of a number, inclusive unless one is excluded. What is 0 in float32 is not above 0.
+struct Bounds {
+  double low, high;
+  bool above = false, below = false;  // whether low, high is excluded
+};
+MXTRAIN_API bool Hold(const Bounds& bounds, double value);
+MXTRAIN_API std::string RangeText(const Bounds& bounds, bool integer);
+// Whether the number is finite and not too large for float32.
+MXTRAIN_API bool FitsFloat32(double value);
+[[noreturn]] MXTRAIN_API void ThrowTooLarge(std::string_view text);
 [[noreturn]] MXTRAIN_API void ThrowOutOfRange(const std::string& value, const std::string& range);
 [[noreturn]] MXTRAIN_API void ThrowNoChoice(std::string_view text,
                                             const std::vector<std::string>& choices);
+
+// Calls `visit` with each number of a field's value; an unset one has none.
+template <typename V, typename F>
+void ForNumbers(const V& value, const F& visit) {
+  if constexpr (std::is_arithmetic_v<V>) {
+    visit(static_cast<double>(value));
+  } else if constexpr (std::is_same_v<V, std::vector<double>>) {
+    for (const double number : value) visit(number);
+  } else if constexpr (requires { value.has_value(); }) {
+    if (value) ForNumbers(*value, visit);
+  }
+}
 }  // namespace params
 
 template <typename P>
@@ -181,14 +203,18 @@ class Fields {
       field_->info.help = std::move(text);
       return *this;
     }
-    // Inclusive bounds, for numbers.
-    Builder& Range(double low, double high = std::numeric_limits<double>::infinity()) {
-      field_->info.range = params::RangeText(low, high, std::is_integral_v<T>);
-      field_->parse = [inner = field_->parse, m = member_, low, high, range = field_->info.range](
-                          void* object, std::string_view text) {
-        inner(object, text);
-        const double v = Number(static_cast<P*>(object)->*m, low);
-        if (!(v >= low && v <= high)) params::ThrowOutOfRange(std::string(text), range);
+    // Inclusive bounds, for numbers; for lists, of each.
+    Builder& Range(double low, double high = kInfinity) { return Within({low, high}); }
+    Builder& RangeAbove(double low, double high = kInfinity) {
+      return Within({low, high, /*above=*/true});
+    }
+    Builder& RangeBelow(double low, double high) {
+      return Within({low, high, /*above=*/false, /*below=*/true});
+    }
+    // Infinity and NaN too: an operand of arithmetic.
+    Builder& AnyNumber() {
+      field_->parse = [m = member_](void* object, std::string_view text) {
+        params::Parse(text, &(static_cast<P*>(object)->*m));
       };
       return *this;
     }
@@ -224,6 +250,18 @@ class Fields {
 
    private:
     using Names = std::vector<std::pair<std::string, int>>;
+    static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    Builder& Within(const params::Bounds& bounds) {
+      field_->info.range = params::RangeText(bounds, std::is_integral_v<T>);
+      field_->parse = [inner = field_->parse, m = member_, bounds, range = field_->info.range](
+                          void* object, std::string_view text) {
+        inner(object, text);
+        params::ForNumbers(static_cast<P*>(object)->*m, [&](double number) {
+          if (!params::Hold(bounds, number)) params::ThrowOutOfRange(std::string(text), range);
+        });
+      };
+      return *this;
+    }
     template <typename V>
     static std::string NameOfChoice(const Names& names, const V& value) {
       if constexpr (std::is_same_v<V, int>) {
@@ -235,14 +273,6 @@ class Fields {
         return value ? NameOfChoice(names, *value) : "None";
       } else {
         return "";
-      }
-    }
-    template <typename V>
-    static double Number(const V& value, double unset) {
-      if constexpr (std::is_arithmetic_v<V>) {
-        return static_cast<double>(value);
-      } else {
-        return value ? static_cast<double>(*value) : unset;
       }
     }
     params::Field* field_;
@@ -259,6 +289,9 @@ class Fields {
     field.info.type = params::TypeName<T>::text;
     field.parse = [member](void* object, std::string_view text) {
       params::Parse(text, &(static_cast<P*>(object)->*member));
+      params::ForNumbers(static_cast<P*>(object)->*member, [text](double number) {
+        if (!params::FitsFloat32(number)) params::ThrowTooLarge(text);
+      });
     };
     field.print = [member](const void* object) {
       return params::Print(static_cast<const P*>(object)->*member);

@@ -22,6 +22,7 @@ struct LayerParam : Parameter<LayerParam> {
   std::vector<double> ratios;
   std::vector<std::string> names;
   std::string mode;
+  double decay, divisor, operand;
   static void Declare(Fields<LayerParam>& f) {
     f.Add("kernel", &LayerParam::kernel).Default(TShape{1, 1}).Help("window, (h, w)");
     f.Add("num_filter", &LayerParam::num_filter)
@@ -34,9 +35,12 @@ struct LayerParam : Parameter<LayerParam> {
     f.Add("clip", &LayerParam::clip).Default(std::nullopt).Range(0);
     f.Add("axis", &LayerParam::axis).Default(std::nullopt);
     f.Add("dtype", &LayerParam::dtype).Default(DType::kFloat32);
-    f.Add("ratios", &LayerParam::ratios).Default({1, 0.5});
+    f.Add("ratios", &LayerParam::ratios).Default({1, 0.5}).Range(0, 10);
     f.Add("names", &LayerParam::names).Default({});
     f.Add("mode", &LayerParam::mode).Default("fast");
+    f.Add("decay", &LayerParam::decay).Default(0.9).RangeBelow(0, 1);
+    f.Add("divisor", &LayerParam::divisor).Default(1).RangeAbove(0);
+    f.Add("operand", &LayerParam::operand).Default(1).AnyNumber();
     f.Ignored("workspace", "scratch size of MXNet");
   }
 };
@@ -85,8 +89,6 @@ TEST_CASE("errors name the owner, the key, the value and what was expected") {
                        "Layer: num_filter = '0': 0 is out of range (>= 1)", Error);
   CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"eps", "2"}}),
                        "Layer: eps = '2': 2 is out of range (0 .. 1)", Error);
-  CHECK_THROWS_WITH_AS(Read({{"num_filter", "1"}, {"eps", "nan"}}),
-                       "Layer: eps = 'nan': nan is out of range (0 .. 1)", Error);
   CHECK_THROWS_WITH_AS(
       Read({{"num_filter", "1"}, {"pool_type", "avrg"}}),
       "Layer: pool_type = 'avrg': 'avrg' is not one of max, avg; did you mean 'avg'?", Error);
@@ -101,6 +103,38 @@ TEST_CASE("errors name the owner, the key, the value and what was expected") {
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kConfig);
   }
+}
+
+TEST_CASE("numbers are finite, within float32 and within their bounds") {
+  const auto refusal = [](const std::string& key, const std::string& text) -> std::string {
+    try {
+      Read({{"num_filter", "1"}, {key, text}});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::pair<std::string, std::vector<std::string>> refused[] = {
+      {"eps", {"nan", "inf", "1e300", "1e39", "-1e-9"}},
+      {"clip", {"inf", "1e39", "nan"}},
+      {"ratios", {"(1, inf)", "(nan,)", "(1, 10.5)", "(1e300, 1)", "(-1,)"}},
+      {"decay", {"1", "-0.1", "inf", "nan"}},
+      {"divisor", {"0", "-1", "1e-60", "inf", "1e300"}}};
+  for (const auto& [key, texts] : refused) {
+    for (const std::string& text : texts) {
+      CAPTURE(text);
+      CHECK(refusal(key, text).starts_with("Layer: " + key + " = '" + text + "': "));
+    }
+  }
+  CHECK(refusal("eps", "1e39") ==
+        "Layer: eps = '1e39': expected a finite number of at most 3.4e+38 (float32), got '1e39'");
+  CHECK(refusal("decay", "1") == "Layer: decay = '1': 1 is out of range (>= 0, < 1)");
+  CHECK(refusal("divisor", "0") == "Layer: divisor = '0': 0 is out of range (> 0)");
+  CHECK(Read({{"num_filter", "1"}, {"eps", "1e-60"}}).eps == 0);
+  CHECK(Read({{"num_filter", "1"}, {"decay", "0.999999999"}}).decay == 0.999999999);
+  CHECK(Read({{"num_filter", "1"}, {"divisor", "1e-37"}}).divisor == 1e-37);
+  CHECK(Read({{"num_filter", "1"}, {"clip", "3.4e38"}}).clip == 3.4e38);
+  CHECK(Read({{"num_filter", "1"}, {"operand", "-inf"}}).operand < -3.5e38);
 }
 
 TEST_CASE("attributes are skipped, ignored keys are accepted and reported") {
@@ -142,19 +176,24 @@ TEST_CASE("parameters print in MXNet's syntax and parse back") {
                        {"dtype", "float32"},
                        {"ratios", "(1, 0.5)"},
                        {"names", "()"},
-                       {"mode", "fast"}});
+                       {"mode", "fast"},
+                       {"decay", "0.9"},
+                       {"divisor", "1"},
+                       {"operand", "1"}});
   CHECK(Read(text).ToKwargs() == text);
 }
 
 TEST_CASE("the description is complete") {
   const std::vector<FieldInfo> infos = LayerParam::Describe();
-  REQUIRE(infos.size() == 12);
+  REQUIRE(infos.size() == 15);
   CHECK(infos[1].required);
   CHECK(infos[1].range == ">= 1");
   CHECK(infos[2].type == "max | avg");
   CHECK(infos[2].default_text == "max");
   CHECK(infos[3].range == "0 .. 1");
-  CHECK(infos[11].ignored);
+  CHECK(infos[11].range == ">= 0, < 1");
+  CHECK(infos[12].range == "> 0");
+  CHECK(infos[14].ignored);
 }
 
 }  // namespace

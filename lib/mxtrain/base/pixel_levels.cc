@@ -11,8 +11,8 @@ std::vector<double> PerChannel(std::vector<double> values, const char* name, int
                                std::string_view who) {
   if (values.size() == 1) values.resize(static_cast<size_t>(channels), values[0]);
   if (values.size() != static_cast<size_t>(channels)) {
-    Throw(ErrorKind::kConfig, "{}: {} has {} numbers, but the images have {} channel{}", who, name,
-          values.size(), channels, channels == 1 ? "" : "s");
+    Throw(ErrorKind::kConfig, "{}: {} has {} numbers, but the images have {}", who, name,
+          values.size(), Counted(channels, "channel"));
   }
   return values;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain {
 
@@ -73,7 +74,7 @@ TShape TShape::Parse(std::string_view text) {
     while (!rest.empty() && (rest.front() == ' ' || rest.front() == '\t')) rest.remove_prefix(1);
   };
   auto fail = [&](const char* why) {
-    Throw(ErrorKind::kConfig, "'{}' is not a shape: {}; write it as (2, 3)", text, why);
+    Throw(ErrorKind::kConfig, "'{}' is not a shape: {}; write it as (2, 3)", Shortened(text), why);
   };
   skip();
   char close = 0;

@@ -28,15 +28,16 @@ enum class GradReq { kNull, kWrite, kAdd };
 
 // Upper limit on the bytes of an arena, met by recomputation.
 struct MemoryBudget {
-  int64_t bytes = 0;  // 0: no limit
-  double share = 0;   // above 0: instead of `bytes`, this fraction of the unlimited arena
+  int64_t bytes = 0;   // 0: no limit
+  double share = 0;    // above 0: instead of `bytes`, this fraction of the unlimited arena
+  int64_t arenas = 1;  // of equal size, among which a larger budget was divided
 
   bool limits() const { return bytes > 0 || share > 0; }
   int64_t Of(int64_t plain) const {
     return share > 0 ? static_cast<int64_t>(share * static_cast<double>(plain)) : bytes;
   }
   // The budget of each of several arenas that share it.
-  MemoryBudget Among(int64_t arenas) const { return {bytes / arenas, share}; }
+  MemoryBudget Among(int64_t several) const { return {bytes / several, share, several}; }
 };
 
 struct BindRequest {

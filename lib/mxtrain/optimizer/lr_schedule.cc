@@ -15,6 +15,9 @@ namespace {
 
 enum Unit { kEpochs, kSteps };
 
+// Epochs or steps beyond which nothing can be scheduled.
+constexpr double kLongest = 1e9;
+
 // Parameters of every schedule.
 struct WarmupParam {
   double warmup_epochs = 0, warmup_from = 0;
@@ -24,11 +27,11 @@ struct WarmupParam {
   static void DeclareWarmup(Fields<P>& f) {
     f.Add("warmup_epochs", &P::warmup_epochs)
         .Default(0)
-        .Range(0)
+        .Range(0, kLongest)
         .Help("epochs of linear warm-up to the base rate");
     f.Add("warmup_steps", &P::warmup_steps)
         .Default(0)
-        .Range(0)
+        .Range(0, kLongest)
         .Help("the same in steps; at most one of the two");
     f.Add("warmup_from", &P::warmup_from)
         .Default(0)
@@ -45,7 +48,7 @@ struct StepParam : WarmupParam, Parameter<StepParam> {
   static void Declare(Fields<StepParam>& f) {
     f.Add("every", &StepParam::every)
         .Required()
-        .Range(1e-9)
+        .Range(1e-9, kLongest)
         .Help("interval between reductions, in `unit`");
     f.Add("factor", &StepParam::factor).Default(0.1).Range(0, 1).Help("factor of each reduction");
     f.Add("unit", &StepParam::unit)
@@ -61,6 +64,7 @@ struct MultistepParam : WarmupParam, Parameter<MultistepParam> {
   static void Declare(Fields<MultistepParam>& f) {
     f.Add("milestones", &MultistepParam::milestones)
         .Required()
+        .Range(0, kLongest)
         .Help("where the rate is reduced, ascending, in `unit`");
     f.Add("factor", &MultistepParam::factor)
         .Default(0.1)
@@ -82,7 +86,7 @@ struct ExponentialParam : WarmupParam, Parameter<ExponentialParam> {
         .Help("factor per `every`; above 1 the rate rises");
     f.Add("every", &ExponentialParam::every)
         .Default(1)
-        .Range(1e-9)
+        .Range(1e-9, kLongest)
         .Help("interval of one factor, in `unit`");
     f.Add("unit", &ExponentialParam::unit)
         .Enum({{"epochs", kEpochs}, {"steps", kSteps}})
@@ -101,7 +105,7 @@ struct PlateauParam : WarmupParam, Parameter<PlateauParam> {
         .Help("factor of each reduction");
     f.Add("patience", &PlateauParam::patience)
         .Default(10)
-        .Range(1)
+        .Range(1, kLongest)
         .Help("epochs without improvement of the `best` metric before a reduction");
     f.Add("min_delta", &PlateauParam::min_delta)
         .Default(1e-4)
@@ -109,7 +113,7 @@ struct PlateauParam : WarmupParam, Parameter<PlateauParam> {
         .Help("least change that counts as an improvement");
     f.Add("cooldown", &PlateauParam::cooldown)
         .Default(0)
-        .Range(0)
+        .Range(0, kLongest)
         .Help("epochs after a reduction that do not count");
     f.Add("min", &PlateauParam::min)
         .Default(0)

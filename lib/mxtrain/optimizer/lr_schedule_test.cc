@@ -174,5 +174,20 @@ TEST_CASE("unknown schedules and parameters are rejected with the nearest name")
     CHECK_FALSE(LrSchedule::Describe(name).empty());
 }
 
+TEST_CASE("times are finite, not negative, and no longer than any run") {
+  for (const char* time : {"inf", "nan", "1e300", "1e19", "-1"}) {
+    CAPTURE(time);
+    CHECK_THROWS_WITH(Make("step", {{"every", time}}), doctest::Contains("every = '"));
+    CHECK_THROWS_WITH(Make("exponential", {{"every", time}}), doctest::Contains("every = '"));
+    CHECK_THROWS_WITH(Make("multistep", {{"milestones", format("(1, {})", time)}}),
+                      doctest::Contains("milestones = '"));
+    CHECK_THROWS_WITH(Make("constant", {{"warmup_epochs", time}}),
+                      doctest::Contains("warmup_epochs = '"));
+  }
+  CHECK_THROWS_AS(Make("constant", {{"warmup_steps", "9223372036854775807"}}), Error);
+  CHECK(Make("step", {{"every", "1e9"}})->Factor(1000) == 1);
+  CHECK(Make("multistep", {{"milestones", "(0, 1e9)"}})->Factor(0) == doctest::Approx(0.1));
+}
+
 }  // namespace
 }  // namespace mxtrain

@@ -10,15 +10,20 @@
 namespace mxtrain {
 namespace {
 
+// The largest rate: its product with a gradient of 1e8 is still a number of float32.
+constexpr double kMostRate = 1e30;
+
 // Parameters of every optimizer.
 struct BaseParam {
+  static constexpr bool kDividesByRate = false;
   double lr = 0, weight_decay = 0, clip_gradient = 0;
   template <typename P>
   static void DeclareBase(Fields<P>& f, double default_lr) {
-    f.Add("lr", &P::lr).Default(default_lr).Range(0).Help("learning rate, before the schedule");
+    auto lr = f.Add("lr", &P::lr).Default(default_lr).Help("learning rate, before the schedule");
+    P::kDividesByRate ? lr.RangeAbove(0, kMostRate) : lr.Range(0, kMostRate);
     f.Add("weight_decay", &P::weight_decay)
         .Default(0)
-        .Range(0)
+        .Range(0, kMostRate)
         .Help("for parameters whose names end in _weight or _gamma");
     f.Add("clip_gradient", &P::clip_gradient)
         .Default(-1)
@@ -32,7 +37,7 @@ struct SgdParam : BaseParam, Parameter<SgdParam> {
     DeclareBase(f, 0.01);
     f.Add("momentum", &SgdParam::momentum)
         .Default(0)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("fraction of the previous update that is kept");
   }
 };
@@ -42,14 +47,14 @@ struct MomentsParam : BaseParam {
   template <typename P>
   static void DeclareMoments(Fields<P>& f, double default_epsilon) {
     P::DeclareBase(f, 0.001);
-    f.Add("beta1", &P::beta1).Default(0.9).Range(0, 1).Help("decay of the mean of gradients");
+    f.Add("beta1", &P::beta1).Default(0.9).RangeBelow(0, 1).Help("decay of the mean of gradients");
     f.Add("beta2", &P::beta2)
         .Default(0.999)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("decay of the mean of squared gradients");
     f.Add("epsilon", &P::epsilon)
         .Default(default_epsilon)
-        .Range(0)
+        .RangeAbove(0)
         .Help("added to the root of the mean square");
   }
 };
@@ -67,18 +72,18 @@ struct RmsPropParam : BaseParam, Parameter<RmsPropParam> {
     DeclareBase(f, 0.001);
     f.Add("rho", &RmsPropParam::rho)
         .Default(0.9)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("decay of the mean of squared gradients");
     f.Add("momentum", &RmsPropParam::momentum)
         .Default(0)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("fraction of the previous update that is kept");
     f.Add("centered", &RmsPropParam::centered)
         .Default(false)
         .Help("divide by the variance of gradients instead of their mean square");
     f.Add("epsilon", &RmsPropParam::epsilon)
         .Default(1e-8)
-        .Range(0)
+        .RangeAbove(0)
         .Help("added to the mean square, under the root");
   }
 };
@@ -89,7 +94,7 @@ struct AdagradParam : BaseParam, Parameter<AdagradParam> {
     DeclareBase(f, 0.01);
     f.Add("epsilon", &AdagradParam::epsilon)
         .Default(1e-7)
-        .Range(0)
+        .RangeAbove(0)
         .Help("added to the sum of squared gradients, under the root");
   }
 };
@@ -100,16 +105,17 @@ struct AdadeltaParam : BaseParam, Parameter<AdadeltaParam> {
     DeclareBase(f, 1);
     f.Add("rho", &AdadeltaParam::rho)
         .Default(0.9)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("decay of the means of squared gradients and updates");
     f.Add("epsilon", &AdadeltaParam::epsilon)
         .Default(1e-5)
-        .Range(0)
+        .RangeAbove(0)
         .Help("added to both means, under the roots");
   }
 };
 
 struct FtrlParam : BaseParam, Parameter<FtrlParam> {
+  static constexpr bool kDividesByRate = true;
   double lambda1 = 0, beta = 0;
   static void Declare(Fields<FtrlParam>& f) {
     DeclareBase(f, 0.1);
@@ -130,7 +136,7 @@ struct LarsParam : BaseParam, Parameter<LarsParam> {
     DeclareBase(f, 0.1);
     f.Add("momentum", &LarsParam::momentum)
         .Default(0)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("fraction of the previous update that is kept");
     f.Add("eta", &LarsParam::eta)
         .Default(0.001)
@@ -308,7 +314,9 @@ double ReadMultiplier(const std::string& variable, const std::map<std::string, s
       Throw(ErrorKind::kConfig, "parameter '{}': {} = '{}': {}", variable, key, found->second,
             e.what());
     }
-    return value;
+    if (std::abs(value) <= kMostMultiplier) return value;
+    Throw(ErrorKind::kConfig, "parameter '{}': {} = '{}': expected a number up to {}", variable,
+          key, found->second, kMostMultiplier);
   }
   return otherwise;
 }

@@ -64,6 +64,9 @@ class MXTRAIN_API Optimizer {
   double lr_ = 0.01, weight_decay_ = 0;
 };
 
+// Largest multiplier of a learning rate or weight decay.
+inline constexpr double kMostMultiplier = 1e6;
+
 // Multipliers by MXNet's rule: the `lr_mult` and `wd_mult` attributes of the variable, else 1.
 // Weight decay is off for names that end in neither _weight nor _gamma.
 struct Multipliers {

@@ -57,6 +57,10 @@ TEST_CASE("weight decay is for weights and scales; attributes decide otherwise")
   CHECK(DefaultMultipliers("fc1_weight", {}).lr == 1);
   CHECK_THROWS_WITH(DefaultMultipliers("fc1_weight", {{"lr_mult", "much"}}),
                     doctest::Contains("parameter 'fc1_weight': lr_mult = 'much'"));
+  for (const char* text : {"inf", "nan", "-1e7"}) {
+    CHECK_THROWS_WITH(DefaultMultipliers("fc1_weight", {{"lr_mult", text}}),
+                      doctest::Contains("expected a number up to 1000000"));
+  }
 }
 
 TEST_CASE("unknown optimizers and parameters are rejected with the nearest name") {
@@ -64,6 +68,38 @@ TEST_CASE("unknown optimizers and parameters are rejected with the nearest name"
   CHECK_THROWS_WITH(Optimizer::Create("sgd", {{"momentun", "0.9"}}),
                     doctest::Contains("'momentum'"));
   CHECK_THROWS_AS(Optimizer::Create("sgd", {{"lr", "-1"}}), Error);
+}
+
+// Outside of these ranges an update is NaN, infinite, or never comes to an end.
+TEST_CASE("parameters are finite and within the ranges of their formulas") {
+  const auto creates = [](const std::string& name, const std::string& key,
+                          const std::string& value) {
+    try {
+      Optimizer::Create(name, {{key, value}});
+      return true;
+    } catch (const Error& e) {
+      CHECK(std::string(e.what()).starts_with("optimizer " + name + ": " + key + " = '"));
+      return false;
+    }
+  };
+  for (const std::string& name : Optimizer::Names()) {
+    for (const FieldInfo& field : Optimizer::Describe(name)) {
+      if (field.type != "number") continue;
+      CAPTURE(name);
+      CAPTURE(field.name);
+      CHECK(creates(name, field.name, field.default_text));
+      for (const char* value : {"inf", "nan", "1e300"})
+        CHECK_FALSE(creates(name, field.name, value));
+      const bool fraction = field.name == "momentum" || field.name == "beta1" ||
+                            field.name == "beta2" || field.name == "rho";
+      const bool divisor = field.name == "epsilon" && name != "lars";
+      CHECK(creates(name, field.name, "1") == !fraction);
+      CHECK(creates(name, field.name, "0") == !(divisor || (name == "ftrl" && field.name == "lr")));
+      CHECK(creates(name, field.name, "-1") == (field.name == "clip_gradient"));
+    }
+    CHECK_FALSE(creates(name, "lr", "1e38"));
+    CHECK_FALSE(creates(name, "weight_decay", "1e38"));
+  }
 }
 
 }  // namespace

@@ -96,18 +96,39 @@ class BudgetSearch {
   BudgetSearch(const ExecGraph& graph, const MemoryPlan& plain, int64_t budget)
       : graph_(graph), plain_(plain.lower_bound), budget_(budget), choice_(graph, plain) {}
 
-  // Bisects between estimates that exceed the budget and those that fit, starting with the budget
-  // itself.
-  void Bisect() {
-    int64_t fits = 0, too_much = plain_;
-    for (int step = 0; step < kSteps; ++step) {
-      const int64_t aim = step == 0 ? budget_ : fits + (too_much - fits) / 2;
-      const int64_t peak = Try(aim);
-      (peak == kNone || peak <= budget_ ? fits : too_much) = aim;
+  void Bisect() { Bisect(budget_); }
+
+  // The least budget that can be met. A function of the graph, so that this budget is met and one
+  // byte less is not: the last bisection has not found it. Stops early once the budget is met.
+  int64_t Least() {
+    int64_t least = Sweep();
+    while (!found()) {
+      const int64_t smaller = Bisect(least - 1);
+      if (smaller >= least) break;
+      least = smaller;
     }
+    return least;
   }
-  // Tries upwards from the smallest feasible estimate, the same for every budget. Returns the
-  // smallest peak.
+  bool found() const { return !best_.nodes.empty(); }
+  ExecGraph Take() { return std::move(best_); }
+
+ private:
+  static constexpr int64_t kNone = -1;
+
+  // Bisects between estimates whose peaks exceed the target and those that do not, starting with
+  // the target itself. Returns the smallest peak.
+  int64_t Bisect(int64_t target) {
+    int64_t fits = 0, too_much = plain_, least = plain_;
+    for (int step = 0; step < kSteps; ++step) {
+      const int64_t aim = step == 0 ? target : fits + (too_much - fits) / 2;
+      const int64_t peak = Try(aim);
+      if (peak != kNone) least = std::min(least, peak);
+      (peak == kNone || peak <= target ? fits : too_much) = aim;
+    }
+    return least;
+  }
+
+  // Tries upwards from the smallest feasible estimate. Returns the smallest peak.
   int64_t Sweep() {
     int64_t none = 0, some = plain_;
     for (int step = 0; step < kSteps; ++step) {
@@ -121,11 +142,6 @@ class BudgetSearch {
     }
     return least;
   }
-  bool found() const { return !best_.nodes.empty(); }
-  ExecGraph Take() { return std::move(best_); }
-
- private:
-  static constexpr int64_t kNone = -1;
 
   // The peak of the graph for the choice with this estimate; kNone if there is no choice.
   int64_t Try(int64_t aim) {
@@ -174,14 +190,15 @@ ExecGraph Recompute(ExecGraph graph, const BindRequest& request) {
   if (graph.first_backward >= 0) {
     BudgetSearch search(graph, plain, budget);
     search.Bisect();
-    if (!search.found()) least = search.Sweep();
+    if (!search.found()) least = search.Least();
     if (search.found()) return search.Take();
   }
+  const int64_t arenas = request.memory_budget.arenas;
   Throw(ErrorKind::kConfig,
-        "a memory budget of {} cannot be met: the net needs at least {} with recomputation ({} "
-        "without); raise memory_budget or lower the "
-        "batch size",
-        FormatBytes(budget), FormatBytes(least), FormatBytes(plain.lower_bound));
+        "a memory budget of {} cannot be met: the net needs at least {} bytes ({}) with "
+        "recomputation, {} without; raise memory_budget or lower the batch size",
+        FormatBytes(arenas * budget), arenas * least, FormatBytes(arenas * least),
+        FormatBytes(arenas * plain.lower_bound));
 }
 
 }  // namespace mxtrain::executor

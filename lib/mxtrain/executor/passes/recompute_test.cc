@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <random>
 
 #include "mxtrain/base/error.h"
@@ -174,7 +176,36 @@ BindRequest AllGradients(const SmallNet& net, const Symbol& symbol) {
   return request;
 }
 
-TEST_CASE("every budget is met or rejected") {
+// The least budget in bytes that the error of an impossible one names.
+int64_t LeastNamed(const ExecGraph& graph, BindRequest request) {
+  request.memory_budget = {.bytes = 1};
+  try {
+    executor::Recompute(graph, request);
+  } catch (const Error& e) {
+    int64_t least = 0;
+    const std::string text = e.what();
+    REQUIRE(std::sscanf(text.substr(text.find("needs at least")).c_str(),
+                        "needs at least %" SCNd64 " bytes", &least) == 1);
+    return least;
+  }
+  return 1;
+}
+
+// The budget that the error names is met, and one byte less is not.
+void CheckLeast(const ExecGraph& graph, BindRequest request) {
+  const int64_t least = LeastNamed(graph, request);
+  request.memory_budget = {.bytes = least};
+  CHECK(executor::PlanLifetimes(executor::Recompute(graph, request)).lower_bound <= least);
+  if (least == 1) return;
+  for (const int64_t workers : {1, 3}) {
+    request.memory_budget = executor::MemoryBudget{.bytes = workers * least - 1}.Among(workers);
+    CHECK_THROWS_WITH_AS(executor::Recompute(graph, request),
+                         doctest::Contains(format("at least {} bytes", workers * least).c_str()),
+                         Error);
+  }
+}
+
+TEST_CASE("every budget is met or rejected with the least that can be met") {
   const auto runtime = NewRuntime("threaded", 1);
   std::vector<SmallNet> nets = NetsOfViews();
   for (SmallNet& net : SmallNets(TestRegistry())) nets.push_back(std::move(net));
@@ -194,6 +225,7 @@ TEST_CASE("every budget is met or rejected") {
         const std::vector<bool> again = choice.Within(bytes);
         if (!again.empty()) CHECK(again.size() == graph.nodes.size());
       }
+      CheckLeast(graph, request);
       for (int percent = 1; percent <= 100; percent += 9) {
         CAPTURE(percent);
         request.memory_budget.share = percent / 100.0;

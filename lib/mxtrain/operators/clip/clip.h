@@ -10,8 +10,8 @@ namespace mxtrain::clip {
 struct ClipParam : Parameter<ClipParam> {
   double a_min = 0, a_max = 0;
   static void Declare(Fields<ClipParam>& f) {
-    f.Add("a_min", &ClipParam::a_min).Required().Help("lower bound");
-    f.Add("a_max", &ClipParam::a_max).Required().Help("upper bound");
+    f.Add("a_min", &ClipParam::a_min).Required().AnyNumber().Help("lower bound");
+    f.Add("a_max", &ClipParam::a_max).Required().AnyNumber().Help("upper bound");
   }
 };
 

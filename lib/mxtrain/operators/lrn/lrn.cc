@@ -8,9 +8,12 @@ namespace mxtrain {
 void LRNParam::Declare(Fields<LRNParam>& f) {
   using P = LRNParam;
   f.Add("nsize", &P::nsize).Required().Range(1).Help("channels in the window (odd)");
-  f.Add("alpha", &P::alpha).Default(1e-4f).Help("weight of the sum of squares; divided by nsize");
+  f.Add("alpha", &P::alpha)
+      .Default(1e-4f)
+      .Range(0)
+      .Help("weight of the sum of squares; divided by nsize");
   f.Add("beta", &P::beta).Default(0.75f).Help("exponent");
-  f.Add("knorm", &P::knorm).Default(2.0f).Help("constant added to the sum");
+  f.Add("knorm", &P::knorm).Default(2.0f).RangeAbove(0).Help("constant added to the sum");
 }
 
 void LRNProperty::Check() {

@@ -79,6 +79,7 @@ struct MomentumParam : CommonParam, Parameter<MomentumParam> {
   static void Declare(Fields<MomentumParam>& f) {
     f.Add("momentum", &MomentumParam::momentum)
         .Default(0)
+        .RangeBelow(0, 1)
         .Help("fraction of the previous update that is kept");
     DeclareCommon(f);
   }
@@ -89,15 +90,15 @@ struct AdamParam : CommonParam, Parameter<AdamParam> {
   static void Declare(Fields<AdamParam>& f) {
     f.Add("beta1", &AdamParam::beta1)
         .Default(0.9)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("decay of the mean of gradients");
     f.Add("beta2", &AdamParam::beta2)
         .Default(0.999)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("decay of the mean of squared gradients");
     f.Add("epsilon", &AdamParam::epsilon)
         .Default(1e-8)
-        .Range(0)
+        .RangeAbove(0)
         .Help("added to the root of the mean square");
     DeclareCommon(f);
   }
@@ -108,14 +109,15 @@ struct RmsPropParam : CommonParam, Parameter<RmsPropParam> {
   static void Declare(Fields<RmsPropParam>& f) {
     f.Add("rho", &RmsPropParam::rho)
         .Default(0.9)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("decay of the mean of squared gradients");
     f.Add("momentum", &RmsPropParam::momentum)
         .Default(0)
+        .RangeBelow(0, 1)
         .Help("fraction of the previous update that is kept");
     f.Add("epsilon", &RmsPropParam::epsilon)
         .Default(1e-8)
-        .Range(0)
+        .RangeAbove(0)
         .Help("added to the mean square, under the root");
     DeclareCommon(f);
   }
@@ -126,7 +128,7 @@ struct AdagradParam : CommonParam, Parameter<AdagradParam> {
   static void Declare(Fields<AdagradParam>& f) {
     f.Add("epsilon", &AdagradParam::epsilon)
         .Default(1e-7)
-        .Range(0)
+        .RangeAbove(0)
         .Help("added to the sum of squares, under the root");
     DeclareCommon(f);
   }
@@ -137,11 +139,11 @@ struct AdadeltaParam : CommonParam, Parameter<AdadeltaParam> {
   static void Declare(Fields<AdadeltaParam>& f) {
     f.Add("rho", &AdadeltaParam::rho)
         .Default(0.9)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Help("decay of the means of squares");
     f.Add("epsilon", &AdadeltaParam::epsilon)
         .Default(1e-5)
-        .Range(0)
+        .RangeAbove(0)
         .Help("added to both means, under the roots");
     DeclareCommon(f);
   }
@@ -167,6 +169,7 @@ struct LarsParam : CommonParam, Parameter<LarsParam> {
   static void Declare(Fields<LarsParam>& f) {
     f.Add("momentum", &LarsParam::momentum)
         .Default(0)
+        .RangeBelow(0, 1)
         .Help("fraction of the previous update that is kept");
     f.Add("eta", &LarsParam::eta)
         .Default(0.001)

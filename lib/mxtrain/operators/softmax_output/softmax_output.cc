@@ -2,7 +2,6 @@
 #include "mxtrain/operators/softmax_output/softmax_output.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "mxtrain/operator/registry.h"
 
@@ -53,7 +52,7 @@ void SoftmaxOutputProperty::Check() {
           "them");
   }
   for (const double weight : param_.class_weights) {
-    if (weight >= 0 && std::isfinite(weight)) continue;
+    if (weight >= 0) continue;
     Throw(ErrorKind::kConfig, "SoftmaxOutput: class_weights = '{}': expected numbers of 0 or more",
           params::Print(param_.class_weights));
   }
