@@ -9,8 +9,8 @@ void CheckDevice(const Backend& backend, Context ctx) {
   if (const std::string why = backend.WhyAbsent(); !why.empty())
     Throw(ErrorKind::kDevice, "{} is not available: {}", ctx.ToString(), why);
   if (ctx.id >= backend.DeviceCount()) {
-    Throw(ErrorKind::kDevice, "{} is not available: this machine has {} such device{}",
-          ctx.ToString(), backend.DeviceCount(), backend.DeviceCount() == 1 ? "" : "s");
+    Throw(ErrorKind::kDevice, "{} is not available: this machine has {}", ctx.ToString(),
+          Counted(backend.DeviceCount(), "such device"));
   }
 }
 

@@ -23,8 +23,8 @@ std::exception_ptr WithCount(const std::exception_ptr& error, size_t more) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& e) {
-    return std::make_exception_ptr(Error(
-        e.kind(), fmt::format("{} (and {} more error{})", e.what(), more, more == 1 ? "" : "s")));
+    return std::make_exception_ptr(
+        Error(e.kind(), format("{} (and {})", e.what(), Counted(more, "more error"))));
   }
 }
 

@@ -348,6 +348,11 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
   return c;
 }
 
+bool IsCheckpoint(const std::string& path) {
+  return std::filesystem::is_regular_file(path) &&
+         ReadBeginMaybeGzip(path, kMagic.size()) == kMagic;
+}
+
 ModelInfo PeekModel(const std::string& path) {
   const CheckpointReader file(path);
   return FromHeader(path, file.header(),

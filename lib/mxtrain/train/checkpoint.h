@@ -68,6 +68,9 @@ struct TrainState {
   int64_t average_updates = 0;               // contained in Checkpoint::averages
   std::optional<LossScaleState> loss_scale;  // when training in float16
   std::vector<BestValue> best;               // the first belongs to the checkpoint `best`
+
+  // Of the plan that it was saved with.
+  bool all_steps_made() const { return step >= total_steps || ended_early; }
 };
 
 struct Checkpoint {
@@ -83,6 +86,8 @@ struct Checkpoint {
 MXTRAIN_API void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws kFileSystem if the file cannot be read, kData with the reason if it is damaged.
 MXTRAIN_API Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path);
+// Whether this is a file that begins as one.
+MXTRAIN_API bool IsCheckpoint(const std::string& path);
 // The model without its arrays. Reads only the header; beyond it, only a wrong length is detected.
 MXTRAIN_API ModelInfo PeekModel(const std::string& path);
 // The state only. Reads and checks the whole file, piece by piece.

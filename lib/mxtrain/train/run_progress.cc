@@ -92,11 +92,11 @@ void RunProgress::Resume(const Checkpoint& checkpoint) {
     early_stop_->RestoreState(state_.early_stop_state);
 }
 
-void RunProgress::Extend(int64_t planned_steps) {
-  if (state_.step < planned_steps && !state_.ended_early) {
+void RunProgress::Extend(const TrainState& saved) {
+  if (!saved.all_steps_made()) {
     Throw(ErrorKind::kUsage,
           "the run is not finished: it has made {} of {} steps; resume it without extending",
-          state_.step, planned_steps);
+          saved.step, saved.total_steps);
   }
   // It may have been stopped between the last step and the end of the epoch.
   state_.first_epoch = state_.epoch + (epoch_complete() ? 1 : 0);

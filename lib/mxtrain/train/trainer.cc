@@ -139,7 +139,7 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   updates.RestoreLossScale(state.loss_scale);
   progress.Resume(checkpoint);
   if (!extend) return;
-  progress.Extend(state.total_steps);
+  progress.Extend(state);
   const int64_t steps = progress.steps_left();
   runtime.log("train").Info(
       "extended by {} steps; the schedule '{}' restarts at a learning rate of {:.3g} and ends at "

@@ -90,9 +90,12 @@ struct TrainResult {
   std::vector<BestValue> best;  // of each of best_metrics
   bool higher_is_better = false;  // of the first
   NamedValues last;  // values of the last epoch: validation, or training without validation data
-  double images_per_second = 0;  // training only, excluding the process's first 20 batches
-  // Fraction of that time without a batch to compute: the next was not ready.
-  double wait_share = 0;
+  // Of the time in training: without the process's first 20 batches; of all of a brief run, which
+  // has fewer than 50.
+  double images_per_second = 0;
+  double wait_share = 0;  // fraction of it without a batch to compute: the next was not ready
+  int64_t timed_batches = 0;
+  bool is_brief = false;
   RunEnd end = RunEnd::kComplete;
 };
 

@@ -132,8 +132,10 @@ void Trainer::Impl::Loop::Summarize(RunEnd end) {
   result.last_lr = t_.LearningRate(std::max<int64_t>(position + t_.progress.steps_left() - 1, 0));
   result.best = t_.best.values();
   result.higher_is_better = t_.best.HigherIsBetter();
-  result.images_per_second = clock_.ImagesPerSecond();
-  result.wait_share = clock_.WaitShare();
+  result.images_per_second = clock_.PaceOfRun().ImagesPerSecond();
+  result.wait_share = clock_.PaceOfRun().WaitShare();
+  result.timed_batches = clock_.PaceOfRun().batches;
+  result.is_brief = clock_.is_brief();
 }
 
 bool Trainer::Impl::Loop::StepFollows() const {
@@ -183,8 +185,8 @@ void Trainer::Impl::Loop::ReportStep() {
   e.recent_loss = t_.scores.loss().TotalSince(reported_);
   reported_ = t_.scores.loss().sums();
   clock_.Pause(t_.batches.data_wait().seconds());
-  e.images_per_second = static_cast<double>(clock_.report_images) / clock_.report_seconds;
-  e.wait_share = std::clamp(clock_.report_wait / clock_.report_seconds, 0.0, 1.0);
+  e.images_per_second = clock_.report.ImagesPerSecond();
+  e.wait_share = clock_.report.WaitShare();
   e.seconds = RunClock::SecondsSince(clock_.start);
   if (e.images_per_second > 0)
     e.seconds_left = static_cast<double>(progress.steps_left() * progress.examples_per_step()) /
@@ -193,7 +195,7 @@ void Trainer::Impl::Loop::ReportStep() {
     e.seconds_left = std::min(e.seconds_left, t_.options.time_limit_seconds - e.seconds);
   listener_.OnStep(e);
   if (clock_.warmed_up()) {
-    WarnOfTimeLimit(e.seconds, static_cast<double>(clock_.batches) /
+    WarnOfTimeLimit(e.seconds, static_cast<double>(clock_.batches()) /
                                    static_cast<double>(t_.options.grad_accum) / e.seconds);
   }
   clock_.BeginReport();
@@ -252,11 +254,9 @@ void Trainer::Impl::Loop::EndEpoch() {
   e.step = state().step;
   e.lr = t_.LearningRate(std::max<int64_t>(t_.progress.Position() - 1, 0));
   e.rates = RatesOfEpoch();
-  e.seconds = clock_.epoch_seconds;
-  e.images_per_second = clock_.epoch_seconds > 0
-                            ? static_cast<double>(clock_.epoch_images) / clock_.epoch_seconds
-                            : 0;
-  clock_.BeginEpoch();
+  e.seconds = clock_.epoch.seconds;
+  e.images_per_second = clock_.epoch.ImagesPerSecond();
+  clock_.epoch = {};
   e.train = t_.scores.Values();
   if (evaluation) {
     const WeightAverage::InUse averages(t_.updates.average());

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <thread>
 
+#include "mxtrain/base/format.h"
+
 namespace mxtrain {
 namespace {
 
@@ -82,7 +84,8 @@ int CgroupCpuQuota(const std::string& self, const std::string& root) {
     if (controllers.empty()) tightest = Tighter(tightest, TightestUpwards(root, path, QuotaV2));
     if (HasController(controllers, "cpu")) {
       tightest = Tighter(tightest, TightestUpwards(root + "/cpu", path, QuotaV1));
-      tightest = Tighter(tightest, TightestUpwards(root + "/" + controllers, path, QuotaV1));
+      tightest =
+          Tighter(tightest, TightestUpwards(format("{}/{}", root, controllers), path, QuotaV1));
     }
   }
   return tightest;

@@ -8,75 +8,75 @@
 
 namespace mxtrain {
 
+// Training time, and what was done in it.
+struct Pace {
+  double seconds = 0, waited = 0;  // waited: for data (data_wait.h)
+  int64_t images = 0, batches = 0;
+
+  Pace& operator+=(const Pace& other) {
+    seconds += other.seconds;
+    waited += other.waited;
+    images += other.images;
+    batches += other.batches;
+    return *this;
+  }
+  double ImagesPerSecond() const { return seconds > 0 ? static_cast<double>(images) / seconds : 0; }
+  double WaitShare() const { return seconds > 0 ? std::clamp(waited / seconds, 0.0, 1.0) : 0; }
+};
+
 struct RunClock {
   using Time = std::chrono::steady_clock;
-  static constexpr int64_t kWarmupBatches = 20;  // excluded from the images per second of a run
+  // The first batches are slower (memory, threads, pipelines that are empty), and the next ones may
+  // have been prefetched during those.
+  static constexpr int64_t kWarmupBatches = 20, kLeastAfterWarmup = 30;
 
   static double SecondsSince(Time::time_point from) {
     return std::chrono::duration<double>(Time::now() - from).count();
   }
 
   Time::time_point start = Time::now(), last_report = start, last_save = start;
-  // Training time since the last report, across ends of epochs and saves.
-  double report_seconds = 0, report_wait = 0;
-  int64_t report_images = 0;
-  // Training time since the last end of an epoch.
-  double epoch_seconds = 0;
-  int64_t epoch_images = 0;
-  int64_t batches = 0;  // of the run
+  Pace report;  // since the last report, across ends of epochs and saves
+  Pace epoch;   // since the last end of an epoch
 
-  // `waited`: for data, so far (data_wait.h).
+  // `waited`: for data, so far.
   void Resume(double waited) {
-    segment_ = Time::now();
-    segment_wait_ = waited;
+    segment_begin_ = Time::now();
+    waited_before_ = waited;
   }
   // Adds the segment that ends now; call after waiting for the engine.
   void Pause(double waited) {
-    const double seconds = SecondsSince(segment_), wait = waited - segment_wait_;
-    epoch_seconds += seconds;
-    epoch_images += segment_images_;
-    report_seconds += seconds;
-    report_wait += wait;
-    report_images += segment_images_;
-    if (warmed_up()) {
-      counted_seconds_ += seconds;
-      counted_wait_ += wait;
-      counted_images_ += segment_images_;
-    }
-    segment_images_ = 0;
+    segment_.seconds = SecondsSince(segment_begin_);
+    segment_.waited = waited - waited_before_;
+    const bool steady = warmed_up();
+    for (Pace* sum : {&report, &epoch, &run_}) *sum += segment_;
+    if (steady) steady_ += segment_;
+    segment_ = {};
     Resume(waited);
   }
-  // Returns whether the batch is the last one of the warm-up.
+  // Returns whether the batch is the last one of the warm-up: pause then.
   bool AddBatch(int64_t images) {
-    segment_images_ += images;
-    return ++batches == kWarmupBatches;
+    segment_.images += images;
+    ++segment_.batches;
+    return batches() == kWarmupBatches;
   }
   void BeginReport() {
     last_report = Time::now();
-    report_seconds = report_wait = 0;
-    report_images = 0;
-  }
-  void BeginEpoch() {
-    epoch_seconds = 0;
-    epoch_images = 0;
+    report = {};
   }
 
-  bool warmed_up() const { return batches > kWarmupBatches; }
-  double ImagesPerSecond() const {
-    return counted_seconds_ > 0 ? static_cast<double>(counted_images_) / counted_seconds_ : 0;
-  }
-  double WaitShare() const {
-    return counted_seconds_ > 0 ? std::clamp(counted_wait_ / counted_seconds_, 0.0, 1.0) : 0;
-  }
+  int64_t batches() const { return run_.batches + segment_.batches; }  // of the run
+  bool warmed_up() const { return batches() > kWarmupBatches; }
+  // Whether the run is too short to leave its warm-up out of its pace.
+  bool is_brief() const { return steady_.batches < kLeastAfterWarmup; }
+  // Of the run: after the warm-up; of all of a brief run.
+  const Pace& PaceOfRun() const { return is_brief() ? run_ : steady_; }
 
  private:
   // The running segment of training time.
-  Time::time_point segment_ = start;
-  double segment_wait_ = 0;
-  int64_t segment_images_ = 0;
-  // After the warm-up.
-  double counted_seconds_ = 0, counted_wait_ = 0;
-  int64_t counted_images_ = 0;
+  Time::time_point segment_begin_ = start;
+  double waited_before_ = 0;
+  Pace segment_;
+  Pace run_, steady_;  // steady: after the warm-up
 };
 
 }  // namespace mxtrain

@@ -48,9 +48,9 @@ class RunProgress {
   // Continues from a checkpoint; it may have been made with batches of another size. Throws kConfig
   // if no step of this size starts there.
   void Resume(const Checkpoint& checkpoint);
-  // After Resume of a finished run of `planned_steps` steps: continues for as many epochs and steps
+  // After Resume of a finished run, whose state was `saved`: continues for as many epochs and steps
   // again, with a new schedule. Throws kUsage if the run was not finished.
-  void Extend(int64_t planned_steps);
+  void Extend(const TrainState& saved);
   // The state for a checkpoint, as far as it is this class's.
   TrainState Save() const;
 
