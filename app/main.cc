@@ -4,6 +4,7 @@
 #include <execinfo.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -33,7 +34,8 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
       .Option("--device", &flags->device,
               "auto (the first GPU, else the CPU), cpu, gpu, gpu:N, or gpu:0,1 to train on several")
       .ShowsDefault();
-  arguments.Option("--seed", &flags->seed, "random seed; overrides the configuration's");
+  arguments.Option("--seed", &flags->seed, "random seed; overrides the configuration's")
+      .Within(int64_t{0}, config::kMostInteger);
   arguments
       .Option("--threads", &flags->threads, "compute threads; 0: all CPUs available to the process")
       .Within(0, kMaxThreads);
@@ -136,6 +138,13 @@ void BoundBarrierSpin(char** argv) {
   execv(program.c_str(), argv);  // if it fails, the run is only slower
 }
 
+// At once: other threads may be running.
+[[noreturn]] void ExitForMemory(std::string_view text) {
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) {
+  }
+  _exit(static_cast<int>(ErrorKind::kMemory));
+}
+
 const std::terminate_handler kDefaultTerminate = std::get_terminate();
 
 // The last resort where no handler is on the stack: memory that ran out at the edge of a thread.
@@ -144,13 +153,22 @@ void Terminate() {
     if (const std::exception_ptr current = std::current_exception())
       std::rethrow_exception(current);
   } catch (const std::bad_alloc&) {
-    constexpr std::string_view kText = "error: out of memory; lower data.batch_size\n";
-    if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) {
-    }
-    _exit(static_cast<int>(ErrorKind::kMemory));
+    ExitForMemory("error: out of memory; lower data.batch_size\n");
   } catch (...) {
   }
   kDefaultTerminate();
+}
+
+std::atomic<bool> main_returned{false};
+
+// Before that, only a library can have called exit(): OpenMP's runtime does, with the code of a
+// bug, after saying that it gets no thread or no memory.
+void OnExit() {
+  if (main_returned) return;
+  ExitForMemory(
+      "error: a library ended the program, as OpenMP does without threads or memory; raise the "
+      "limit (ulimit -u, ulimit -v, or that of the container), or use fewer threads (--threads, "
+      "data.workers)\n");
 }
 
 // Loads what the C library would otherwise load when the first thread is cancelled or ends by an
@@ -160,11 +178,7 @@ void LoadUnwinder() {
   backtrace(&frame, 1);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::set_terminate(Terminate);
-  LoadUnwinder();
+int Main(int argc, char** argv) {
   // Exit quietly when stdout is closed (`| head`).
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails with an error
@@ -180,23 +194,25 @@ int main(int argc, char** argv) {
   DeclareCommonFlags(line.common(), &flags);
 
   std::vector<std::unique_ptr<commands::Command>> all;
+  // As they are listed: from a folder of images to a model in use, the choices before and between,
+  // runs and what they may leave, and the reference.
   all.push_back(commands::MakeInit());
+  all.push_back(commands::MakeCheck());
   all.push_back(commands::MakeTrain(command_line));
   all.push_back(commands::MakeEval());
   all.push_back(commands::MakeInfer());
-  all.push_back(commands::MakeRuns());
-  all.push_back(commands::MakeDiff());
-  all.push_back(commands::MakeSweep());
-  all.push_back(commands::MakeLrFind());
-  all.push_back(commands::MakeCheck());
+  all.push_back(commands::MakeExport());
   all.push_back(commands::MakePlan());
   all.push_back(commands::MakeBench());
+  all.push_back(commands::MakeLrFind());
+  all.push_back(commands::MakeSweep());
+  all.push_back(commands::MakeRuns());
+  all.push_back(commands::MakeDiff());
+  all.push_back(commands::MakeVerifyResume());
+  all.push_back(commands::MakeReplay());
   all.push_back(commands::MakeOps());
   all.push_back(commands::MakeDevices());
   all.push_back(commands::MakeSynth());
-  all.push_back(commands::MakeExport());
-  all.push_back(commands::MakeVerifyResume());
-  all.push_back(commands::MakeReplay());
   all.push_back(commands::MakeHelp(line));
   all.push_back(commands::MakeCompletion(line));
   for (auto& command : all) command->Declare(line);
@@ -219,4 +235,15 @@ int main(int argc, char** argv) {
   } catch (...) {
     return ReportError(flags, console, std::current_exception());
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::set_terminate(Terminate);
+  std::atexit(OnExit);
+  LoadUnwinder();
+  const int code = Main(argc, argv);
+  main_returned = true;
+  return code;
 }

@@ -4,9 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <concepts>
 #include <iostream>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "app/config/other_tools.h"
 #include "app/config/printable.h"
@@ -119,6 +122,28 @@ double NumberOf(const std::string& text) {
                                                  : std::numeric_limits<double>::quiet_NaN();
 }
 
+template <typename T>
+struct NumberIn {
+  using type = T;
+};
+template <typename T>
+struct NumberIn<std::optional<T>> {
+  using type = T;
+};
+
+// "" if the text is a whole number in the argument's range, else what was expected.
+template <std::integral Number>
+std::string CheckWhole(const ArgumentInfo& info, const std::string& text) {
+  Number number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool fits = status == std::errc() && end == text.data() + text.size() &&
+                    std::cmp_greater_equal(number, info.least) &&
+                    std::cmp_less_equal(number, info.most);
+  return fits ? ""
+              : format("expected a whole number from {} to {}, got '{}'", info.least, info.most,
+                       text);
+}
+
 }  // namespace
 
 Argument& Argument::Required() {
@@ -148,19 +173,37 @@ Argument& Argument::OneOf(const std::vector<std::string>& words) {
 }
 template <typename Number>
 Argument& Argument::Within(Number least, Number most) {
-  option_->check(CLI::Range(least, most));
+  if constexpr (std::integral<Number>) {
+    info_->least = least;
+    info_->most = static_cast<uint64_t>(most);
+  } else {
+    option_->check([=](const std::string& text) {
+      const double number = NumberOf(text);
+      return number >= least && number <= most
+                 ? ""
+                 : format("expected a number from {} to {}, got '{}'", least, most, text);
+    });
+  }
   return *this;
 }
 template Argument& Argument::Within(int, int);
 template Argument& Argument::Within(int64_t, int64_t);
 template Argument& Argument::Within(double, double);
 Argument& Argument::Positive() {
+  if (info_->whole_number()) {
+    info_->least = 1;
+    return *this;
+  }
   option_->check([](const std::string& text) {
     return NumberOf(text) > 0 ? "" : format("expected a number greater than 0, got '{}'", text);
   });
   return *this;
 }
 Argument& Argument::NotNegative() {
+  if (info_->whole_number()) {
+    info_->least = 0;
+    return *this;
+  }
   option_->check([](const std::string& text) {
     return NumberOf(text) >= 0 ? ""
                                : format("expected a number that is at least 0, got '{}'", text);
@@ -188,7 +231,14 @@ Argument Arguments::Flag(const std::string& names, bool* target, const std::stri
 template <typename T>
 Argument Arguments::Option(const std::string& names, T* target, const std::string& help) {
   CLI::Option* option = app_->add_option(names, *target, help);
-  return {option, Note(names, help, option->get_type_name())};
+  ArgumentInfo* info = Note(names, help, option->get_type_name());
+  using Number = typename NumberIn<T>::type;
+  if constexpr (std::integral<Number>) {
+    info->least = std::numeric_limits<Number>::min();
+    info->most = static_cast<uint64_t>(std::numeric_limits<Number>::max());
+    option->check([info](const std::string& text) { return CheckWhole<Number>(*info, text); });
+  }
+  return {option, info};
 }
 template Argument Arguments::Option(const std::string&, std::string*, const std::string&);
 template Argument Arguments::Option(const std::string&, int*, const std::string&);

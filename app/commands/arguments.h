@@ -24,7 +24,11 @@ struct ArgumentInfo {
   std::string takes;  // what help calls the value: FILE; empty for a flag
   std::vector<std::string> choices;
   std::string default_text;  // if help shows it
+  // The range of a whole number, at first that of the target; both 0 for anything else.
+  int64_t least = 0;
+  uint64_t most = 0;
   bool required = false, repeats = false;
+  bool whole_number() const { return most > 0; }
   bool positional() const { return !names[0].starts_with("-"); }
 };
 

@@ -3,6 +3,7 @@
 // limits, and where the time goes.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -23,6 +24,8 @@
 
 namespace mxtrain::commands {
 namespace {
+
+constexpr size_t kRoundsForQuartiles = 5;
 
 using Time = std::chrono::steady_clock;
 double SecondsSince(Time::time_point from) {
@@ -98,7 +101,11 @@ class Bench final : public Command {
           {"batch", batch},
           {"train", !infer_},
           {"images_per_second", made},
-          {"quartiles", {Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)}},
+          {"range", {Quantile(synthetic_rates_, 0), Quantile(synthetic_rates_, 1)}},
+          {"quartiles",
+           synthetic_rates_.size() >= kRoundsForQuartiles
+               ? Json::array({Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)})
+               : Json()},
           {"host_seconds_per_step", infer_ ? Json() : Json(Quantile(host_seconds_, 0.5))},
           {"real_images_per_second", real > 0 ? Json(real) : Json()},
           {"data_images_per_second", real > 0 ? Json(data) : Json()},
@@ -115,10 +122,9 @@ class Bench final : public Command {
       std::cout << report::JsonText(result) << std::endl;
       return 0;
     }
-    std::cout << format("{}, batch {}\n  synthetic data: {} images/s (quartiles {}, {})\n",
+    std::cout << format("{}, batch {}\n  synthetic data: {} images/s{}\n",
                         infer_ ? "inference" : "training", batch, report::FormatNumber(made),
-                        report::FormatNumber(Quantile(synthetic_rates_, 0.25)),
-                        report::FormatNumber(Quantile(synthetic_rates_, 0.75)));
+                        SpreadOf(synthetic_rates_));
     if (!infer_)
       std::cout << format("  host time:      {:.0f} us per step, to push its work\n",
                           1e6 * Quantile(host_seconds_, 0.5));
@@ -143,9 +149,21 @@ class Bench final : public Command {
   }
 
  private:
+  // Linear between the values around it.
   static double Quantile(std::vector<double> values, double q) {
     std::sort(values.begin(), values.end());
-    return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+    const double at = q * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<size_t>(at);
+    const double next = values[std::min(below + 1, values.size() - 1)];
+    return std::lerp(values[below], next, at - static_cast<double>(below));
+  }
+
+  // How far the rounds differ. Quartiles of a few rounds would look more certain than they are.
+  static std::string SpreadOf(const std::vector<double>& rates) {
+    if (rates.size() < 2) return "";
+    const auto at = [&rates](double q) { return report::FormatNumber(Quantile(rates, q)); };
+    return rates.size() < kRoundsForQuartiles ? format(" (lowest {}, highest {})", at(0), at(1))
+                                              : format(" (quartiles {}, {})", at(0.25), at(0.75));
   }
 
   static Work ForwardWork(Session& session) {

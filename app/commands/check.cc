@@ -9,6 +9,7 @@
 
 #include "app/commands/check_data.h"
 #include "app/commands/device_flag.h"
+#include "app/commands/open_runtime.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/progress.h"
 #include "app/commands/session.h"
@@ -148,7 +149,7 @@ class Check final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (schema_) {
-      std::cout << config::JsonSchema() << "\n";
+      std::cout << config::JsonSchema(*MakeRegistry(flags.plugins)) << "\n";
       return 0;
     }
     if (config_.file.empty()) Throw(ErrorKind::kUsage, "CONFIG is required: mxtrain check CONFIG");
@@ -173,8 +174,7 @@ class Check final : public Command {
             result["steps"].get<int64_t>());
       }
       std::cout << (findings.list().empty() ? "no findings\n"
-                                            : format("{} finding{}\n", findings.list().size(),
-                                                     findings.list().size() == 1 ? "" : "s"));
+                                            : Counted(findings.list().size(), "finding") + "\n");
     }
     return findings.ExitCode();
   }
@@ -252,8 +252,7 @@ class Check final : public Command {
     options.measure_kernels = false;
     rehearsal.trainer = std::make_unique<Trainer>(session.runtime(), options, *rehearsal.train,
                                                   rehearsal.val.get());
-    TakePretrained(session.config().train.weights, session.runtime(), rehearsal.trainer.get(),
-                   console);
+    TakePretrained(session, rehearsal.trainer.get(), console);
     (*result)["train_examples"] = rehearsal.train->examples();
     (*result)["val_examples"] = rehearsal.val ? rehearsal.val->examples() : 0;
     (*result)["steps"] = rehearsal.trainer->total_steps();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "app/commands/finite_check.h"
 #include "app/report/output.h"
 #include "mxtrain/base/format.h"
 
@@ -43,16 +44,18 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
     const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]),
                   guess = std::max_element(row, row + classes) - row;
     if (truth < 0 || truth >= classes) continue;
+    const bool finite = IsFinite({row, static_cast<size_t>(classes)});
+    if (each_) {
+      const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
+      const std::string head = each_with_head_ ? QuoteCsv(head_.name) + "," : "";
+      each_->Write(format("{}{},{},{}\n", head, QuoteCsv(name), QuoteCsv(Name(truth)),
+                          finite ? format("{},{}", QuoteCsv(Name(guess)), row[guess]) : ",nan"));
+    }
+    if (!finite) continue;
     ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
     own_confidence_[static_cast<size_t>(truth)] += row[truth];
     verdicts_.push_back({row[guess], guess == truth});
     if (classes == 2) scored_.push_back({row[1], truth == 1});
-    if (each_) {
-      const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
-      const std::string head = each_with_head_ ? QuoteCsv(head_.name) + "," : "";
-      each_->Write(format("{}{},{},{},{}\n", head, QuoteCsv(name), QuoteCsv(Name(truth)),
-                          QuoteCsv(Name(guess)), row[guess]));
-    }
     if (guess != truth)
       AddMistake({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess},
                  batch, i, iter, &pixels);

@@ -38,10 +38,10 @@ class ClassReport {
       : head_(std::move(head)), names_(std::move(classes)) {}
 
   // Adds a batch; ignored if the head does not predict one class per example, or the batch has no
-  // label for it.
+  // label for it. Examples whose scores are not finite are not counted.
   void Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter);
   // From now on, writes every added example there, as CSV: [head,] name, true class, predicted
-  // class, score.
+  // class, score; no class and nan if the scores are not finite.
   void WriteEach(report::ResultFile* out, bool with_head) {
     each_ = out, each_with_head_ = with_head;
   }

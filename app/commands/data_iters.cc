@@ -60,6 +60,7 @@ std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
     Throw(ErrorKind::kConfig, "{}: {}", session_.diagnostics.sources().Where(place), e.what());
   }
   CheckShapes(*iter, c, pass == Pass::kTraining, session_);
+  CheckMetrics(*iter, session_);
   return iter;
 }
 
@@ -86,7 +87,7 @@ Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig&
     kwargs.emplace_back("channels", params::Print(*channels));
   kwargs.emplace_back("exact_decode", params::Print(data.exact_decode || whole));
   kwargs.emplace_back("cache", whole ? "none" : data.cache);
-  kwargs.emplace_back("cache_bytes", params::Print(data.cache_bytes));
+  kwargs.emplace_back("cache_bytes", params::Print(data.cache_bytes.bytes));
   if (pass == Pass::kTraining) {
     kwargs.emplace_back("balanced", params::Print(c.balanced));
     AddMixing(&kwargs);
@@ -103,8 +104,12 @@ void DataIters::AddMixing(Kwargs* pipeline) const {
   try {
     labels = FindSoftLabels(session_.net.symbol,
                             config::BatchShapes(session_.net, config().data.batch_size));
-  } catch (const Error&) {
-    RethrowWithPrefix(std::current_exception(), "train.mixup, train.cutmix");
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    const std::string key = train.mixup.alpha > 0 ? "train.mixup" : "train.cutmix";
+    session_.diagnostics.Error(session_.loaded.PlaceOf(key + ".alpha"),
+                               format("{}: {}", key, e.what()));
+    session_.diagnostics.ThrowIfErrors();
   }
   pipeline->emplace_back("soft_labels", params::Print(labels.classes));
   pipeline->emplace_back("label_smoothing", params::Print(labels.smoothing));
@@ -120,7 +125,14 @@ void DataIters::AddMixing(Kwargs* pipeline) const {
 
 // Training uses only full batches.
 void DataIters::CheckBatch(const io::Source& source, const config::SourceConfig& c) const {
-  const int64_t batch = config().data.batch_size;
+  const int64_t batch = config().data.batch_size, workers = config().train.kvstore.workers;
+  if (batch % workers != 0) {
+    session_.diagnostics.Error(
+        session_.loaded.PlaceOf("train.kvstore.workers"),
+        format("a batch of {} cannot be divided among {} workers", batch, workers),
+        format("data.batch_size: {} can", (batch / workers + 1) * workers));
+    session_.diagnostics.ThrowIfErrors();
+  }
   if (batch <= source.size()) return;
   const config::Place place = session_.loaded.PlaceOf("data.batch_size");
   session_.diagnostics.Error(

@@ -29,6 +29,14 @@ std::vector<std::string> Targets(const Symbol& net) {
   return targets;
 }
 
+// 0: the data say how many.
+int64_t ClassesOfFormat(std::string_view source) {
+  for (const io::SourceInfo& info : io::ListSources()) {
+    if (info.name == source) return info.num_classes;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
@@ -37,7 +45,7 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
   if (source || c.source.empty()) return source;
   RequirePath(c);
   CheckColumns(c);
-  source = io::MakeSource(c.source, ParamsOf(validation));
+  source = Make(c, ParamsOf(validation));
   if (!validation) class_names_ = source->class_names();
   if (!validation && c.source == "csv") CompleteTable();
   if (validation && HoldsOut()) return source;  // the training set has reported the warnings
@@ -52,7 +60,9 @@ std::optional<int64_t> DataSets::CountClasses() {
   if (c.source == "csv") {
     RequirePath(c);
     if (const auto labels = LabelParams(c, config().net.inputs))
-      classes = io::MakeSource("csv", *labels)->num_classes();
+      classes = Make(c, *labels)->num_classes();
+  } else if (!std::filesystem::exists(c.path) && ClassesOfFormat(c.source) > 0) {
+    classes = ClassesOfFormat(c.source);  // `plan` needs no data
   } else {
     Open(false);
     classes = static_cast<int64_t>(class_names_.size());
@@ -83,6 +93,34 @@ Kwargs DataSets::ParamsOf(bool validation) const {
                           {"holdout_stratified", params::Print(val.stratified)}};
   kwargs.insert(kwargs.end(), holdout.begin(), holdout.end());
   return kwargs;
+}
+
+// What the source refuses is reported at the key, or the name of a column, that it is about.
+std::shared_ptr<const io::Source> DataSets::Make(const config::SourceConfig& c,
+                                                 const Kwargs& params) const {
+  try {
+    return io::MakeSource(c.source, params);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    session_.diagnostics.Error(PlaceOfError(c, e.what()), e.what());
+    session_.diagnostics.ThrowIfErrors();
+    throw;
+  }
+}
+
+config::Place DataSets::PlaceOfError(const config::SourceConfig& c, const std::string& what) const {
+  for (const config::Column& column : c.columns) {
+    for (size_t i = 0; i < column.columns.size(); ++i) {
+      if (what.find(format("column '{}'", column.columns[i])) != std::string::npos)
+        return column.places[i];
+    }
+  }
+  const std::string set = &c == &config().data.val ? "data.val." : "data.train.";
+  for (const char* key : {"delimiter", "label_delim"}) {
+    if (what.find(format("{} = '", key)) != std::string::npos)
+      return session_.loaded.PlaceOf(set + key);
+  }
+  return c.place;
 }
 
 void DataSets::RequirePath(const config::SourceConfig& c) const {

@@ -17,7 +17,8 @@ class DataSets {
   explicit DataSets(const SessionView& session) : session_(session) {}
 
   // The records, opened at the first call; null if the configuration names none. Throws kData for a
-  // missing path, kConfig for labels that do not fit the loss, DiagnosticError for missing columns.
+  // missing path, kConfig for labels that do not fit the loss, DiagnosticError for columns that are
+  // missing, here or in the file, and for keys that the source refuses.
   std::shared_ptr<const io::Source> Open(bool validation);
   // Those that have been opened; else null.
   const std::shared_ptr<const io::Source>& opened(bool validation) const {
@@ -37,6 +38,8 @@ class DataSets {
 
  private:
   const config::Config& config() const { return session_.config(); }
+  std::shared_ptr<const io::Source> Make(const config::SourceConfig& c, const Kwargs& params) const;
+  config::Place PlaceOfError(const config::SourceConfig& c, const std::string& what) const;
   void RequirePath(const config::SourceConfig& c) const;
   void CheckColumns(const config::SourceConfig& c) const;
   void WarnOfUnreadColumns(const config::SourceConfig& c) const;

@@ -8,6 +8,7 @@
 #include "app/commands/class_report.h"
 #include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
+#include "app/commands/finite_check.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
@@ -19,6 +20,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/fingerprint.h"
+#include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -95,11 +97,14 @@ class Eval final : public Command {
     std::optional<report::ResultFile> predictions;
     if (!predictions_.empty())
       OpenPredictions(&predictions.emplace(predictions_), &reports, &value_reports);
+    const LossReport losses(model.symbol);
+    FiniteCheck check;
     CatchSignals();
     int64_t examples = 0;
     const NamedValues values = evaluation.Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
           examples += batch.count;
+          CheckFinite(losses, batch, outputs, *iter, &check);
           for (ClassReport& report : reports) report.Add(batch, outputs, *iter);
           for (ValueReport& report : value_reports) report.Add(batch, outputs, *iter);
         },
@@ -117,10 +122,30 @@ class Eval final : public Command {
     if (format_ == "table")
       std::for_each(value_reports.begin(), value_reports.end(),
                     [](const ValueReport& report) { report.Print(); });
-    return ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console);
+    const int bad = ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console);
+    const int diverged = check.ExitCode("the results are meaningless", console);
+    return diverged != 0 ? diverged : bad;
   }
 
  private:
+  // Looks at the outputs of each example that a loss compares with a label.
+  static void CheckFinite(const LossReport& losses, const DataBatch& batch,
+                          const std::vector<NDArray>& outputs, const DataIter& iter,
+                          FiniteCheck* check) {
+    const auto rows = static_cast<size_t>(iter.batch_size());
+    std::vector<std::vector<float>> heads;
+    for (const LossReport::Head& head : losses.heads()) {
+      if (!head.label.empty())
+        heads.push_back(outputs[static_cast<size_t>(head.output)].ToVector());
+    }
+    for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
+      for (const std::vector<float>& values : heads) {
+        const size_t width = values.size() / rows;
+        check->Look(batch.index[i], {values.data() + i * width, width}, iter);
+      }
+    }
+  }
+
   static bool IsConfiguration(const std::string& data) {
     const std::string ending = fs::path(data).extension().string();
     return ending == ".yaml" || ending == ".yml";
@@ -154,7 +179,7 @@ class Eval final : public Command {
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model,
                                          const PipelineSpec& spec, report::Console& console) const {
     if (data_.empty()) {
-      if (spec.source.empty())
+      if (!spec.NamesData())
         Throw(ErrorKind::kUsage, "{} does not name any data; give it: mxtrain eval MODEL DATA",
               model.file);
       std::shared_ptr<const io::Source> source = OwnSource(spec);
@@ -174,10 +199,11 @@ class Eval final : public Command {
       Throw(ErrorKind::kData, "there is no file or folder {}", data_);
     if (IsConfiguration(data_))
       return Session({data_, overrides_, {}}, WithoutAutoGpu(flags), console).EvaluationSource();
-    const bool list = data_ == "-" || fs::is_regular_file(data_);
-    if (list && spec.source == "csv") return TableLike(spec);
+    const bool list = data_ == "-" || !fs::is_directory(data_);
+    if (list && spec.source == "csv")
+      return io::MakeSource(spec.source, spec.TableParams(data_, /*with_labels=*/true));
     Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
-    if (data_ == "-") kwargs.emplace_back("root", ".");
+    if (list && !fs::is_regular_file(data_)) kwargs.emplace_back("root", ".");
     if (!model.info.class_names.empty())
       kwargs.emplace_back("classes", params::Print(model.info.class_names));
     for (const auto& [key, value] : spec.source_params) {
@@ -196,15 +222,6 @@ class Eval final : public Command {
             "{}; if the run's data has moved, give its new location: mxtrain eval {} DATA",
             e.what(), report::QuoteShell(model_));
     }
-  }
-
-  // A table with the columns of the one in the model's run.
-  std::shared_ptr<const io::Source> TableLike(const PipelineSpec& spec) const {
-    Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
-    for (const auto& [key, value] : spec.source_params) {
-      if (key != "path" && !key.starts_with("holdout")) kwargs.emplace_back(key, value);
-    }
-    return io::MakeSource(spec.source, kwargs);
   }
 
   // As the user gave it; else where the model's run found it.

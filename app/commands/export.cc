@@ -44,6 +44,9 @@ class Export final : public Command {
     }
     if (!safetensors) CheckNumber();
     auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
+    if (!model.info.pipeline.empty()) {
+      model.info.pipeline = PipelineSpec::FromJson(model.info.pipeline).WithoutPaths().ToJson();
+    }
     std::vector<std::string> files;
     const std::string folder = std::filesystem::path(output_).parent_path().string();
     if (!folder.empty()) MakeFolders(folder);

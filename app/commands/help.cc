@@ -2,6 +2,7 @@
 // mxtrain help [TOPIC]: explains exit codes, commands, configuration keys, nets and data files;
 // writes man pages.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iostream>
 
@@ -9,6 +10,8 @@
 #include "app/commands/exit_codes.h"
 #include "app/commands/help_topics.h"
 #include "app/commands/man_page.h"
+#include "app/commands/open_runtime.h"
+#include "app/commands/ops.h"
 #include "app/config/key_help.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -56,10 +59,9 @@ class Help final : public Command {
     arguments
         .Option("topic", &topic_,
                 "an exit code (3) or its name (configuration), a command, a configuration key or "
-                "one of its choices "
-                "(train.optimizer, transforms, adam), `keys` for all keys, or a topic (net, "
-                "blocks, repeat, expressions, list, csv); "
-                "default: list the exit codes and topics")
+                "one of its choices (train.optimizer, transforms, adam), `keys` for all keys, an "
+                "operator (Convolution), or a topic (net, blocks, repeat, expressions, list, csv); "
+                "default: list the commands, topics and exit codes")
         .Takes("TOPIC");
     arguments.Flag("--man", &man_,
                    "print the man page of the command, or of the program, for `man -l -`");
@@ -93,25 +95,29 @@ class Help final : public Command {
         std::cout << "\n";
         Explain(*code);
       }
+    } else if (const ExitCode* code = FindExitCode(topic_)) {
+      flags.json ? static_cast<void>(std::cout << report::JsonText(ToJson(*code)) << "\n")
+                 : Explain(*code);
     } else {
-      const ExitCode& code = Find();
-      flags.json ? static_cast<void>(std::cout << report::JsonText(ToJson(code)) << "\n")
-                 : Explain(code);
+      ShowOperator(flags);
     }
     return 0;
   }
 
  private:
-  static void List() {
-    std::cout << "Exit codes; `mxtrain help CODE` explains one:\n";
-    for (const ExitCode& code : ExitCodes())
-      std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
-    std::cout << "\n`mxtrain help COMMAND` explains a command, `mxtrain --help` lists them.\n"
-                 "`mxtrain help KEY` explains a configuration key, `mxtrain help keys` lists them; "
-                 "`mxtrain ops` is the operator reference.\n\n"
-                 "Topics:\n";
+  void List() const {
+    std::cout << "Commands; `mxtrain help COMMAND` explains one:\n";
+    for (const CommandInfo& command : line_.commands())
+      std::cout << format("  {:<13}  {}\n", command.name, command.description);
+    std::cout << "\nTopics:\n";
     for (const HelpTopic& topic : HelpTopics())
       std::cout << format("  {:<24}  {}\n", "mxtrain help " + topic.names[0], topic.title);
+    std::cout << "\nExit codes; `mxtrain help CODE` explains one:\n";
+    for (const ExitCode& code : ExitCodes())
+      std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
+    std::cout
+        << "\n`mxtrain help KEY` explains a configuration key, `mxtrain help keys` lists them; "
+           "`mxtrain ops` is the operator reference.\n";
   }
 
   // With the keys of that name.
@@ -144,9 +150,20 @@ class Help final : public Command {
                        [this](const CommandInfo& command) { return command.name == topic_; });
   }
 
-  const ExitCode& Find() const {
-    if (const ExitCode* code = FindExitCode(topic_)) return *code;
-    std::vector<std::string> known;
+  // As `mxtrain ops` does. Throws if there is none of this name.
+  void ShowOperator(const CommonFlags& flags) const {
+    const auto registry = MakeRegistry(flags.plugins, DeviceType::kGPU);
+    if (!registry->Has(topic_)) ThrowUnknown(*registry);
+    std::cout << (flags.json ? report::JsonText(JsonOfOperator(*registry, topic_), 2) + "\n"
+                             : TextOfOperator(*registry, topic_));
+  }
+
+  [[noreturn]] void ThrowUnknown(const OperatorRegistry& registry) const {
+    std::vector<std::string> known = PublicOperators(registry);
+    // Layers only: short names of functions resemble too much.
+    std::erase_if(known, [](const std::string& name) {
+      return !std::isupper(static_cast<unsigned char>(name[0]));
+    });
     for (const ExitCode& code : ExitCodes()) known.emplace_back(code.name);
     for (const CommandInfo& command : line_.commands()) known.push_back(command.name);
     for (const HelpTopic& topic : HelpTopics())
@@ -155,10 +172,10 @@ class Help final : public Command {
     // No number resembles another code.
     const bool number = topic_.find_first_not_of("0123456789") == std::string::npos;
     const std::string guess = number ? "" : DidYouMean(topic_, known);
-    Throw(ErrorKind::kUsage, "unknown command, key or exit code '{}'{}", topic_,
-          guess.empty()
-              ? "; `mxtrain help` lists the codes and topics, `mxtrain help keys` the keys"
-              : guess);
+    Throw(ErrorKind::kUsage, "unknown command, key, operator or exit code '{}'{}", topic_,
+          guess.empty() ? "; `mxtrain help` lists the codes and topics, `mxtrain help keys` the "
+                          "keys, `mxtrain ops` the operators"
+                        : guess);
   }
 
   void WriteManPages() const {

@@ -120,15 +120,15 @@ Its value is a number all the same; quotes around a plain 32 make it text.
        "text files that list images and their labels",
        R"(data.train: {source: list, path: photos.txt}. Each line holds a path and a label:
 
-    cats/001.jpg  cat
-    dogs/an image.jpg<TAB>dog
+    cats/001.jpg,cat
+    dogs/an image.jpg,dog
 
 Columns are separated by tabs; in lines without tabs by commas, else by spaces. A path with spaces needs tabs
-or commas. Empty lines and lines starting with '#' are skipped. Paths are relative to the list, or to
-data.train.root. A label is a class: its number from 0, or its name; the classes are then the names found,
-sorted. Several numeric columns are regression targets. With label_delim: ';' the label cat;dog names any
+or commas, a path with commas tabs. Empty lines and lines starting with '#' are skipped. Paths are relative to
+the list, or to data.train.root. A label is a class: its number from 0, or its name; the classes are then the
+names found, sorted. Several numeric columns are regression targets. With label_delim: ';' the label cat;dog names any
 number of classes. MXNet's lists (number, labels, path) are accepted. `eval` and `infer` take lists too;
-`infer` reads the first column.
+`infer` reads the paths, and needs no labels.
 )"},
       {{"csv", "table", "tables"},
        "tables of numbers, words, images and labels",
@@ -155,7 +155,9 @@ quoted.
                       rows without a label are skipped; drop: skip such rows; error: the default
 
 `mxtrain check` reports the first line that cannot be read. `mxtrain infer RUN new.csv --key id` predicts the
-rows of another table with the same input columns; labels are not needed.
+rows of another table with the same input columns; labels are not needed. A run on a column of images also
+takes images, folders and lists: there a file is read as a table unless its first line begins with the path of
+a file, and with --key.
 )"}};
   return topics;
 }

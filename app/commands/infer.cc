@@ -13,6 +13,7 @@
 #include "app/commands/batch_fit.h"
 #include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
+#include "app/commands/finite_check.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
@@ -37,14 +38,14 @@ class Infer final : public Command {
     arguments
         .Option("inputs", &inputs_,
                 "folders, image files, lists of files (.txt .lst .tsv .csv), or - for a list on "
-                "stdin; for a model trained on a table: a "
-                "table with its input columns, or -")
+                "stdin; for a model trained on a table: a table with its input columns, or - (for "
+                "one trained on a column of images, - is a list, unless --key is given)")
         .Required()
         .Takes("INPUT");
     arguments
         .Option("--key", &key_,
-                "for tables: the column that identifies rows in the output; default: row numbers, "
-                "from 1")
+                "for tables: the column that identifies rows in the output; default: the column of "
+                "images, else row numbers, from 1")
         .Takes("COLUMN");
     arguments.Option("--top-k", &top_k_, "classes per image or row").Positive().ShowsDefault();
     arguments
@@ -71,7 +72,8 @@ class Infer final : public Command {
         .Takes("DIR");
     arguments
         .Option("--probabilities", &probabilities_,
-                "write the scores of all classes as .npy, one row per image in input order")
+                "write the scores of all classes, or all values, as .npy, one row per input in "
+                "their order; of several heads into FILE-HEAD.npy each")
         .Takes("FILE");
     arguments
         .Option(
@@ -116,42 +118,43 @@ class Infer final : public Command {
               model.file, input.name);
     }
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
-    const bool table = spec.IsTable();
-    CheckKind(table);
+    const bool table = IsTable(spec);
+    CheckKind(table, spec.NeedsTable());
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
-    std::vector<std::string> names =
-        table ? std::vector<std::string>() : CollectImages(inputs_, console);
     Net net;
+    net.source = table ? OpenTable(spec, console) : OpenImages(console);
+    const std::vector<std::string> names = NamesOf(net.source.get(), spec);
     const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), console);
-    if (table) {
-      net.iter = OpenTable(*runtime, model, spec, DeviceOf(flags), modes, &names, console);
-    } else if (!names.empty()) {
-      net.iter = OpenImages(*runtime, model, names, DeviceOf(flags), modes, console);
-    }
+    if (net.source)
+      net.iter = NewIter(*runtime, model, net.source, DeviceOf(flags), modes, console);
     if (net.iter) {
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr,
                              DeviceOf(flags), modes);
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
     }
     const bool finite = !net.iter || TellNonFinite(model, console);
+    FiniteCheck check;
     CatchSignals();
     if (output_layer_.empty()) {
-      Predictions(model, spec, names, &net, console);
+      Predictions(model, spec, names, &net, &check, console);
     } else {
-      Features(flags, model, names, &net, console);
+      Features(flags, model, names, &net, &check, console);
     }
     if (StopFlag() == 1) return Stopped(console);
     const int bad = net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(names.size()),
                                          skip_bad_, console)
                              : 0;
-    return finite ? bad : static_cast<int>(ErrorKind::kDiverged);
+    if (!finite) return static_cast<int>(ErrorKind::kDiverged);
+    const int diverged = check.ExitCode("it is shown as nan", console);
+    return diverged != 0 ? diverged : bad;
   }
 
  private:
   // The outputs of one example.
   using OnRow = std::function<void(int64_t index, const std::vector<const float*>& outputs)>;
-  // The examples and the net that processes them; both empty if there are no examples.
+  // The examples and the net that processes them; all empty if there are no examples.
   struct Net {
+    std::shared_ptr<const io::Source> source;
     std::unique_ptr<DataIter> iter;
     std::optional<Evaluation> evaluation;
   };
@@ -229,12 +232,20 @@ class Infer final : public Command {
     }
   }
 
-  // Flags for images and for tables.
-  void CheckKind(bool table) const {
+  // Whether the input is a table. A model that was trained on a column of images takes both: there
+  // a text file is a table unless it begins with the path of an image.
+  bool IsTable(const PipelineSpec& spec) const {
+    if (spec.NeedsTable()) return true;
+    return spec.source == "csv" &&
+           (!key_.empty() || std::any_of(inputs_.begin(), inputs_.end(), LooksLikeTable));
+  }
+
+  // Flags for images and for tables; `needed`: the model reads nothing else.
+  void CheckKind(bool table, bool needed) const {
     if (!table && !key_.empty())
       Throw(ErrorKind::kUsage, "--key names a column of a table; this model reads images");
     if (!table) return;
-    if (!copy_to_.empty() || !annotate_.empty() || !tta_.empty()) {
+    if (needed && (!copy_to_.empty() || !annotate_.empty() || !tta_.empty())) {
       Throw(ErrorKind::kUsage,
             "--copy-to, --annotate and --tta are for images; this model reads the rows of tables");
     }
@@ -243,53 +254,51 @@ class Infer final : public Command {
             inputs_.size());
     if (inputs_[0] != "-" && std::filesystem::is_directory(inputs_[0])) {
       Throw(ErrorKind::kUsage,
-            "this model reads tables, but {} is a folder; give a file with the columns that the "
-            "model was trained on",
-            inputs_[0]);
+            "{}, but {} is a folder; give a file with the columns that the model was trained on",
+            needed ? "this model reads tables" : "--key names a column of a table", inputs_[0]);
     }
   }
 
-  // The rows of a table with the columns of the run's inputs; other columns are ignored. `names`:
-  // of the rows.
-  std::unique_ptr<DataIter> OpenTable(Runtime& runtime, const Model& model,
-                                      const PipelineSpec& spec, Context device,
-                                      const ComputeModes& modes, std::vector<std::string>* names,
-                                      report::Console& console) const {
-    Kwargs kwargs{{"path", inputs_[0] == "-" ? "/dev/stdin" : inputs_[0]},
-                  {"key", key_.empty() ? "#" : key_}};
-    for (const auto& [key, value] : spec.source_params) {
-      static constexpr std::string_view kOfLabels[] = {"label_fields", "label_delim", "classes",
-                                                       "field_classes"};
-      const bool of_run =
-          key == "path" || key.starts_with("holdout") ||
-          std::find(std::begin(kOfLabels), std::end(kOfLabels), key) != std::end(kOfLabels);
-      if (!of_run) kwargs.emplace_back(key, value);
-    }
+  // The rows of a table with the columns of the run's inputs; other columns are ignored.
+  std::shared_ptr<const io::Source> OpenTable(const PipelineSpec& spec,
+                                              report::Console& console) const {
+    Kwargs kwargs = spec.TableParams(inputs_[0], /*with_labels=*/false);
+    kwargs.emplace_back("key", key_.empty() && spec.NeedsTable() ? "#" : key_);
     std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, kwargs);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
-    for (int64_t i = 0; i < source->size(); ++i) names->push_back(source->Name(i));
-    const int64_t batch =
-        std::min(batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console),
-                 source->size());
-    return NewModelIter(runtime, std::move(source), spec, model.info, batch, device);
+    return source;
   }
 
-  // Batches of the images, one per view if there are several views.
-  std::unique_ptr<DataIter> OpenImages(Runtime& runtime, const Model& model,
-                                       const std::vector<std::string>& files, Context device,
-                                       const ComputeModes& modes, report::Console& console) {
+  // Null if there are none.
+  std::shared_ptr<const io::Source> OpenImages(report::Console& console) const {
+    io::ImageListParam list;
+    list.Init({}, "image_list");
+    list.files = CollectImages(inputs_, console);  // not as text: file names may contain commas
+    return list.files.empty() ? nullptr : io::NewImageListSource(list);
+  }
+
+  // Of the examples, in the output: files unless the rows of a table have other names.
+  std::vector<std::string> NamesOf(const io::Source* source, const PipelineSpec& spec) const {
+    std::vector<std::string> names;
+    const bool files = key_.empty() && !spec.NeedsTable();
+    for (int64_t i = 0; source && i < source->size(); ++i)
+      names.push_back(files ? source->FileOf(i) : source->Name(i));
+    return names;
+  }
+
+  // Batches of the examples, one per view if there are several views.
+  std::unique_ptr<DataIter> NewIter(Runtime& runtime, const Model& model,
+                                    std::shared_ptr<const io::Source> source, Context device,
+                                    const ComputeModes& modes, report::Console& console) {
     PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     ModelInfo info = model.info;
     if (tta_ == "crops") WidenForCrops(&spec, &info);
-    io::ImageListParam list;
-    list.Init({}, "image_list");
-    list.files = files;  // not as text: file names may contain commas
     const int64_t wanted =
         batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console);
-    const int64_t batch = std::min(wanted, static_cast<int64_t>(files.size()));
+    const int64_t batch = std::min(wanted, source->size());
     // Views are created on the host.
     const Context batches_for = tta_.empty() ? device : Context::cpu();
-    auto iter = NewModelIter(runtime, io::NewImageListSource(list), spec, info, batch, batches_for);
+    auto iter = NewModelIter(runtime, std::move(source), spec, info, batch, batches_for);
     if (tta_.empty()) return iter;
     auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape,
                                              tta_ == "crops");
@@ -358,12 +367,13 @@ class Infer final : public Command {
   }
 
   void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files,
-                Net* net, report::Console& console) const {
+                Net* net, FiniteCheck* check, report::Console& console) const {
     const TShape row = RowShape(model);
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
     ForEach(net, rows, "examples", console,
             [&](int64_t index, const std::vector<const float*>& outputs) {
+              check->Look(index, {outputs[0], static_cast<size_t>(row.Size())}, *net->iter);
               writer.Write(index, outputs[0]);
             });
     if (StopFlag() == 1) return;
@@ -378,16 +388,17 @@ class Infer final : public Command {
   }
 
   void Predictions(const Model& model, const PipelineSpec& spec,
-                   const std::vector<std::string>& names, Net* net,
+                   const std::vector<std::string>& names, Net* net, FiniteCheck* check,
                    report::Console& console) const {
     const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
     CheckAnswers(heads);
-    const char* what = spec.IsTable() ? "rows" : "images";
-    const auto sinks = MakeSinks(heads, spec.IsTable(), names, console);
+    const bool rows = spec.NeedsTable();
+    const auto sinks = MakeSinks(heads, rows, names, console);
     std::vector<std::vector<float>> in_units(heads.size());
-    ForEach(net, static_cast<int64_t>(names.size()), what, console,
+    ForEach(net, static_cast<int64_t>(names.size()), rows ? "rows" : "images", console,
             [&](int64_t index, const std::vector<const float*>& outputs) {
-              Prediction prediction{index, net->iter->ExampleName(index), {}};
+              Prediction prediction{
+                  index, names[static_cast<size_t>(index)], net->source->FileOf(index), {}};
               for (size_t h = 0; h < heads.size(); ++h) {
                 const float* scores = outputs[static_cast<size_t>(heads[h].output)];
                 if (heads[h].units) {
@@ -395,7 +406,11 @@ class Infer final : public Command {
                   heads[h].units->Restore(&in_units[h]);
                   scores = in_units[h].data();
                 }
-                prediction.heads.push_back({scores, Best(heads[h].answer, scores, heads[h].width)});
+                const auto width = static_cast<size_t>(heads[h].width);
+                const bool finite = check->Look(index, {scores, width}, *net->iter);
+                prediction.heads.push_back({scores, finite, {}});
+                if (finite || heads[h].answer == Answer::kValues)
+                  prediction.heads[h].best = Best(heads[h].answer, scores, heads[h].width);
               }
               for (const auto& sink : sinks) sink->Take(prediction);
             });
@@ -427,19 +442,19 @@ class Infer final : public Command {
   }
 
   std::vector<std::unique_ptr<PredictionSink>> MakeSinks(const std::vector<AnswerHead>& heads,
-                                                         bool table,
+                                                         bool rows,
                                                          const std::vector<std::string>& names,
                                                          report::Console& console) const {
     std::vector<std::unique_ptr<PredictionSink>> sinks;
-    const std::string what = !table ? "file" : key_.empty() ? "row" : key_;
+    const std::string what = !key_.empty() ? key_ : rows ? "row" : "file";
     sinks.push_back(NewListing(output_, format_, heads, what, names, top_k_));
     if (!copy_to_.empty())
       sinks.push_back(
           NewSorter(copy_to_, heads, ClassHead(heads), min_score_.value_or(0), console));
     if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, heads));
     if (!probabilities_.empty())
-      sinks.push_back(NewScoreFile(probabilities_, heads, ClassHead(heads),
-                                   static_cast<int64_t>(names.size())));
+      sinks.push_back(
+          NewScoreFiles(probabilities_, heads, static_cast<int64_t>(names.size()), console));
     return sinks;
   }
 

@@ -11,7 +11,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/image.h"
-#include "mxtrain/io/image_folder_source.h"
+#include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -41,10 +41,9 @@ std::string SubFolder(const fs::path& folder, std::initializer_list<const char*>
 
 std::unique_ptr<io::Source> OpenFolder(const std::string& path,
                                        const std::vector<std::string>& classes) {
-  io::ImageFolderParam param;
-  param.Init({{"path", path}}, "image_folder");
-  param.classes = classes;
-  return io::NewImageFolderSource(param);
+  Kwargs kwargs{{"path", path}};
+  if (!classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
+  return io::MakeSource("image_folder", kwargs);
 }
 
 // Sizes and channels, from the headers of images spread over the folder; reports unreadable ones.

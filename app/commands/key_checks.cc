@@ -28,11 +28,19 @@ const char* MetricOf(LossReport::Head::Kind kind) {
   }
 }
 
-bool HasSoftmax(const Symbol& net) {
-  const LossReport losses(net);
-  return std::any_of(losses.heads().begin(), losses.heads().end(), [](const LossReport::Head& h) {
-    return h.kind == LossReport::Head::Kind::kSoftmax;
-  });
+// The label that label_delim makes a set of classes: the one of a list, the first of one column of
+// a table; "" if there is none.
+std::string LabelOfSets(const SessionView& session) {
+  const config::SourceConfig& c = session.config().data.train;
+  const config::Net& net = session.net;
+  if (c.source != "csv") return net.labels.size() == 1 ? net.labels[0].name : "";
+  for (const config::Column& column : c.columns) {
+    const bool input =
+        std::any_of(net.inputs.begin(), net.inputs.end(),
+                    [&](const config::NetInput& i) { return i.name == column.input; });
+    if (!input && column.columns.size() == 1) return column.input;
+  }
+  return "";
 }
 
 }  // namespace
@@ -92,13 +100,26 @@ void CheckPatterns(const SessionView& session) {
 }
 
 void CheckLabelSets(const SessionView& session) {
-  if (session.config().data.train.label_delim.empty() || session.net.labels.size() != 1 ||
-      !HasSoftmax(session.net.symbol))
-    return;
-  session.diagnostics.Error(
-      session.loaded.PlaceOf("data.train.label_delim"),
-      "label_delim allows any number of classes, but SoftmaxOutput takes exactly one",
-      "end the net with LogisticRegressionOutput");
+  using Kind = LossReport::Head::Kind;
+  if (session.config().data.train.label_delim.empty()) return;
+  const std::string label = LabelOfSets(session);
+  const config::Place place = session.loaded.PlaceOf("data.train.label_delim");
+  const LossReport losses(session.net.symbol);
+  for (const LossReport::Head& head : losses.heads()) {
+    if (head.label.empty() || head.label != label || head.kind == Kind::kLogistic) continue;
+    if (head.kind == Kind::kSoftmax) {
+      session.diagnostics.Error(
+          place, "label_delim allows any number of classes, but SoftmaxOutput takes exactly one",
+          "end the net with LogisticRegressionOutput");
+    } else {
+      session.diagnostics.Error(
+          place,
+          format(
+              "label_delim makes the label '{}' a set of classes, but the loss '{}' takes numbers",
+              label, head.name),
+          "remove label_delim, or end the net with LogisticRegressionOutput");
+    }
+  }
 }
 
 void ChooseMetrics(const SessionView& session, config::LoadedConfig* loaded) {

@@ -11,7 +11,7 @@ void CheckInputOrder(const SessionView& session);
 void CheckNetShapes(const SessionView& session);
 // Checks parameter name patterns against the parameters of the net.
 void CheckPatterns(const SessionView& session);
-// Labels of several classes need another loss than SoftmaxOutput.
+// A label that label_delim makes a set of classes needs LogisticRegressionOutput.
 void CheckLabelSets(const SessionView& session);
 // If train.metrics is not given, uses the defaults of the first loss; the resolved configuration
 // names them. `loaded` is that of the session.

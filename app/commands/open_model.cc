@@ -3,20 +3,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 
 #include "app/commands/device_flag.h"
 #include "app/commands/open_runtime.h"
 #include "app/commands/plugin_trust.h"
-#include "app/config/document.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/params.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/io/image_folder_source.h"
+#include "mxtrain/io/list_line.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -24,46 +26,44 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostListBytes = size_t{4} << 30;
-
-// The entry `plugins` of a resolved configuration.
-std::vector<std::string> PluginsOf(const std::string& config_text) {
-  const config::Value root = config::ParseResolved("the model's configuration", config_text);
-  std::vector<std::string> plugins;
-  if (const config::Value* list = root.Get("plugins"); list && list->is_list()) {
-    for (const config::Value& item : list->list) plugins.push_back(item.text);
-  }
-  return plugins;
-}
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool IsList(const fs::path& path) {
   const std::string ending = path.extension().string();
   return ending == ".txt" || ending == ".lst" || ending == ".tsv" || ending == ".csv";
 }
 
-bool IsWholeNumber(const std::string& text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
+bool Exists(const fs::path& path) {
+  std::error_code ignored;  // a text that cannot be a path
+  return fs::exists(path, ignored);
 }
 
 // The path in a line of a list; "" for none. A line that is the name of a file is used whole, even
-// with commas.
-std::string PathInLine(std::string line, const fs::path& root) {
-  if (line.ends_with('\r')) line.pop_back();
-  if (line.empty() || line[0] == '#') return "";
-  if (line.find('\t') != std::string::npos) {
-    const std::string first = line.substr(0, line.find('\t'));
-    return IsWholeNumber(first) ? line.substr(line.rfind('\t') + 1) : first;
-  }
-  return fs::exists(root / line) ? line : line.substr(0, line.find(','));
+// with commas or spaces.
+std::string PathInLine(std::string_view line, const fs::path& root) {
+  const std::string_view text = Trim(line, " \t\r");
+  if (text.empty() || text[0] == '#') return "";
+  const char separator = io::ListSeparator(text);
+  if (separator != '\t' && Exists(root / line)) return std::string(line);
+  if (separator != '\t' && Exists(root / text)) return std::string(text);
+  const std::vector<std::string_view> cells = io::SplitListLine(text);
+  if (cells.empty()) return "";
+  // Without labels: a missing file with spaces in its name.
+  return std::string(separator == ' ' && !Exists(root / cells[0]) ? text : cells[0]);
 }
 
 // Lines, or the zero-terminated paths of `find -print0`.
-void ReadList(std::istream& in, const fs::path& root, std::vector<std::string>* files) {
+void ReadList(std::istream& in, const std::string& name, const fs::path& root,
+              std::vector<std::string>* files) {
+  int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
+    if (++number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     std::istringstream parts(line);
     for (std::string part; std::getline(parts, part, '\0');) {
       const std::string path = PathInLine(part, root);
-      if (!path.empty()) files->push_back(root.empty() ? path : (root / path).string());
+      if (path.empty()) continue;
+      io::CheckPath(path, [&] { return format("{}:{}", name, number); });
+      files->push_back(root.empty() ? path : (root / path).string());
     }
   }
 }
@@ -144,7 +144,7 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
   std::vector<std::string> files, missing;
   for (const std::string& input : inputs) {
     if (input == "-") {
-      ReadList(std::cin, "", &files);
+      ReadList(std::cin, "stdin", "", &files);
     } else if (fs::is_directory(input)) {
       if (!IsEmpty(input)) AddFolder(input, &files, console);
     } else if (!fs::exists(input)) {
@@ -152,7 +152,7 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
       files.push_back(input);
     } else if (IsList(input)) {
       std::istringstream list(ReadFile(input, kMostListBytes, Readable::kFileOrPipe));
-      ReadList(list, fs::path(input).parent_path(), &files);
+      ReadList(list, input, fs::path(input).parent_path(), &files);
     } else {
       files.push_back(input);
     }
@@ -161,6 +161,25 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
     Throw(ErrorKind::kFileSystem, "there is no file or folder {}", FirstOf(missing, 3));
   if (files.empty()) console.Message(LogLevel::kInfo, "no images found: nothing to predict");
   return files;
+}
+
+bool LooksLikeTable(const std::string& path) {
+  std::error_code none;
+  if (fs::is_directory(path, none) || !fs::exists(path, none)) return false;
+  if (!fs::is_regular_file(path, none)) return true;  // a pipe, which can be read only once
+  if (!IsList(path)) return path.ends_with(".gz");
+  std::string beginning(size_t{1} << 16, '\0');  // longer than any path
+  std::ifstream file(path, std::ios::binary);
+  file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  beginning.resize(static_cast<size_t>(file.gcount()));
+  if (beginning.starts_with(kByteOrderMark)) beginning.erase(0, kByteOrderMark.size());
+  std::istringstream lines(beginning);
+  const fs::path root = fs::path(path).parent_path();
+  for (std::string line; std::getline(lines, line);) {
+    const std::string first = PathInLine(line, root);
+    if (!first.empty()) return !fs::is_regular_file(root / first, none);
+  }
+  return false;
 }
 
 int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip,

@@ -30,14 +30,18 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
 // argument is not.
 void CheckOrder(const std::string& model, const std::string& data, const std::string& command);
 
-// The images of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv: a
-// path per line, the first column, or the last of MXNet's list files; relative to the list) and "-"
-// (such a list on stdin, relative to the working folder); a zero byte ends a path like a line end.
-// A missing input is kept and reported with the unreadable images; throws kFileSystem if all are
-// missing. Reports if there are no images (empty folders and lists); throws kData for a folder that
-// contains only other files.
+// The images of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv:
+// the lines of list_line.h, labels optional; relative to the list) and "-" (such a list on stdin,
+// relative to the working folder); a zero byte ends a path like a line end. A line that is the name
+// of a file is used whole. A missing input is kept and reported with the unreadable images; throws
+// kFileSystem if all are missing, and kData for a line that cannot be a path. Reports if there are
+// no images (empty folders and lists); throws kData for a folder that contains only other files.
 std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
                                        report::Console& console);
+
+// Whether a file that CollectImages would take for a list is more likely a table: its first line
+// does not begin with the path of a file.
+bool LooksLikeTable(const std::string& path);
 
 // Reports the examples that could not be read. Returns the exit code: 0 if there are none, or with
 // `skip`.

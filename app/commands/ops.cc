@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain ops [NAME]: the operator reference, from the registry.
+#include "app/commands/ops.h"
+
 #include <algorithm>
 #include <cctype>
 #include <iostream>
@@ -34,6 +36,13 @@ const char* GroupOf(const std::string& name, const OperatorProperty& property) {
   return kArrays;
 }
 
+std::vector<std::string> Kernels(const OperatorRegistry& registry, const std::string& name,
+                                 DeviceType device) {
+  std::vector<std::string> names;
+  for (const KernelEntry* row : registry.Kernels(name, device)) names.push_back(row->name);
+  return names;
+}
+
 class Ops final : public Command {
  public:
   void Declare(CommandLine& line) override {
@@ -48,11 +57,9 @@ class Ops final : public Command {
     const auto registry = MakeRegistry(flags.plugins, DeviceType::kGPU);
     if (name_.empty()) return flags.json ? ListJson(*registry) : List(*registry);
     CheckName(*registry);
-    return flags.json ? (std::cout << report::JsonText(
-                                          ToJson(*registry, registry->CanonicalName(name_)), 2)
-                                   << "\n",
-                         0)
-                      : Describe(*registry);
+    std::cout << (flags.json ? report::JsonText(JsonOfOperator(*registry, name_), 2) + "\n"
+                             : TextOfOperator(*registry, name_));
+    return 0;
   }
 
  private:
@@ -94,66 +101,11 @@ class Ops final : public Command {
     return 0;
   }
 
-  static std::vector<std::string> Kernels(const OperatorRegistry& registry, const std::string& name,
-                                          DeviceType device) {
-    std::vector<std::string> names;
-    for (const KernelEntry* row : registry.Kernels(name, device)) names.push_back(row->name);
-    return names;
-  }
-
-  static Json ToJson(const OperatorRegistry& registry, const std::string& name) {
-    const auto property = registry.CreateUninitialized(name);
-    Json fields = Json::array();
-    for (const FieldInfo& f : property->DescribeParams()) {
-      fields.push_back({{"name", f.name},
-                        {"type", f.type},
-                        {"default", f.required ? Json() : Json(f.default_text)},
-                        {"range", f.range},
-                        {"help", f.help},
-                        {"required", f.required},
-                        {"ignored", f.ignored}});
-    }
-    return {{"name", name},
-            {"group", GroupOf(name, *property)},
-            {"aliases", registry.Aliases(name)},
-            {"description", property->Description()},
-            {"parameters", fields},
-            {"cpu_kernels", Kernels(registry, name, DeviceType::kCPU)},
-            {"gpu_kernels", Kernels(registry, name, DeviceType::kGPU)}};
-  }
-
   static int ListJson(const OperatorRegistry& registry) {
     Json all = Json::array();
-    for (const std::string& name : PublicOperators(registry)) all.push_back(ToJson(registry, name));
+    for (const std::string& name : PublicOperators(registry))
+      all.push_back(JsonOfOperator(registry, name));
     std::cout << report::JsonText(all, 2) << "\n";
-    return 0;
-  }
-
-  int Describe(const OperatorRegistry& registry) const {
-    const std::string name = registry.CanonicalName(name_);
-    const auto property = registry.CreateUninitialized(name);
-    std::cout << name;
-    const auto aliases = registry.Aliases(name);
-    if (!aliases.empty()) std::cout << format("  (also {})", join(aliases, ", "));
-    std::cout << "\n" << property->Description() << "\n";
-    const auto fields = property->DescribeParams();
-    if (!fields.empty()) std::cout << "\nParameters:\n";
-    for (const FieldInfo& f : fields) {
-      if (f.ignored) {
-        std::cout << format("  {}\n      {} (accepted for MXNet's files; no effect here)\n", f.name,
-                            f.help);
-        continue;
-      }
-      std::cout << format(
-          "  {} ({}{}{})\n      {}\n", f.name, f.type, f.range.empty() ? "" : " " + f.range,
-          f.required ? ", required"
-                     : ", default " + (f.default_text.empty() ? "\"\"" : f.default_text),
-          f.help);
-    }
-    std::cout << format("\nCPU kernels, best first: {}\n",
-                        join(Kernels(registry, name, DeviceType::kCPU), ", "));
-    const auto on_gpu = Kernels(registry, name, DeviceType::kGPU);
-    if (!on_gpu.empty()) std::cout << format("GPU kernels, best first: {}\n", join(on_gpu, ", "));
     return 0;
   }
 
@@ -161,6 +113,56 @@ class Ops final : public Command {
 };
 
 }  // namespace
+
+Json JsonOfOperator(const OperatorRegistry& registry, const std::string& wanted) {
+  const std::string name = registry.CanonicalName(wanted);
+  const auto property = registry.CreateUninitialized(name);
+  Json fields = Json::array();
+  for (const FieldInfo& f : property->DescribeParams()) {
+    fields.push_back({{"name", f.name},
+                      {"type", f.type},
+                      {"default", f.required ? Json() : Json(f.default_text)},
+                      {"range", f.range},
+                      {"help", f.help},
+                      {"required", f.required},
+                      {"ignored", f.ignored}});
+  }
+  return {{"name", name},
+          {"group", GroupOf(name, *property)},
+          {"aliases", registry.Aliases(name)},
+          {"description", property->Description()},
+          {"parameters", fields},
+          {"cpu_kernels", Kernels(registry, name, DeviceType::kCPU)},
+          {"gpu_kernels", Kernels(registry, name, DeviceType::kGPU)}};
+}
+
+std::string TextOfOperator(const OperatorRegistry& registry, const std::string& wanted) {
+  const std::string name = registry.CanonicalName(wanted);
+  const auto property = registry.CreateUninitialized(name);
+  std::string text = name;
+  const auto aliases = registry.Aliases(name);
+  if (!aliases.empty()) text += format("  (also {})", join(aliases, ", "));
+  text += "\n" + property->Description() + "\n";
+  const auto fields = property->DescribeParams();
+  if (!fields.empty()) text += "\nParameters:\n";
+  for (const FieldInfo& f : fields) {
+    if (f.ignored) {
+      text +=
+          format("  {}\n      {} (accepted for MXNet's files; no effect here)\n", f.name, f.help);
+      continue;
+    }
+    text +=
+        format("  {} ({}{}{})\n      {}\n", f.name, f.type, f.range.empty() ? "" : " " + f.range,
+               f.required ? ", required"
+                          : ", default " + (f.default_text.empty() ? "\"\"" : f.default_text),
+               f.help);
+  }
+  text += format("\nCPU kernels, best first: {}\n",
+                 join(Kernels(registry, name, DeviceType::kCPU), ", "));
+  const auto on_gpu = Kernels(registry, name, DeviceType::kGPU);
+  if (!on_gpu.empty()) text += format("GPU kernels, best first: {}\n", join(on_gpu, ", "));
+  return text;
+}
 
 std::unique_ptr<Command> MakeOps() {
   return std::make_unique<Ops>();

@@ -2,6 +2,7 @@
 #include "app/commands/pipeline_spec.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
@@ -72,14 +73,43 @@ std::optional<Standardization> PipelineSpec::UnitsOf(const std::string& label) c
   return units;
 }
 
-bool PipelineSpec::IsTable() const {
+bool PipelineSpec::NeedsTable() const {
   if (source != "csv") return false;
-  std::vector<std::string> fields, images;
+  std::vector<std::string> columns, images;
   for (const auto& [key, text] : source_params) {
-    if (key == "data_fields") params::Parse(text, &fields);
+    if (key == "data_fields") params::Parse(text, &columns);
     if (key == "picture_fields") params::Parse(text, &images);
   }
-  return fields.size() != images.size();
+  return images.size() != 1 || columns.size() != 1;
+}
+
+Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) const {
+  static constexpr std::string_view kOfLabels[] = {"label_fields", "label_delim", "classes",
+                                                   "field_classes"};
+  Kwargs kwargs{{"path", file == "-" ? "/dev/stdin" : file}};
+  bool root = false, images = false;
+  for (const auto& [key, value] : source_params) {
+    const bool label =
+        std::find(std::begin(kOfLabels), std::end(kOfLabels), key) != std::end(kOfLabels);
+    if (key == "path" || key.starts_with("holdout") || (label && !with_labels)) continue;
+    kwargs.emplace_back(key, value);
+    root = root || key == "root";
+    images = images || key == "picture_fields";
+  }
+  if (!std::filesystem::is_regular_file(file) && images && !root) kwargs.emplace_back("root", ".");
+  return kwargs;
+}
+
+bool PipelineSpec::NamesData() const {
+  return !source.empty() && std::any_of(source_params.begin(), source_params.end(),
+                                        [](const auto& param) { return param.first == "path"; });
+}
+
+PipelineSpec PipelineSpec::WithoutPaths() const {
+  PipelineSpec spec = *this;
+  std::erase_if(spec.source_params,
+                [](const auto& param) { return param.first == "path" || param.first == "root"; });
+  return spec;
 }
 
 std::string PipelineSpec::ToJson() const {

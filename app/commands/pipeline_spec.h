@@ -29,8 +29,16 @@ struct PipelineSpec {
   std::vector<std::string> ClassesOf(const std::string& label) const;
   // How a numeric label was standardized; none if it was not.
   std::optional<Standardization> UnitsOf(const std::string& label) const;
-  // Whether the examples are rows of a table, even if they also name images.
-  bool IsTable() const;
+  // Whether an example is more than an image: a row of a table, even if it also names images.
+  bool NeedsTable() const;
+  // For io::MakeSource: another table in the form of the run's; "-" is stdin. Images named by a
+  // pipe are relative to the working folder.
+  Kwargs TableParams(const std::string& file, bool with_labels) const;
+
+  // Whether it tells where its data is.
+  bool NamesData() const;
+  // For other machines: does not tell where files are on this one.
+  PipelineSpec WithoutPaths() const;
 
   std::string ToJson() const;
   static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData

@@ -15,6 +15,7 @@
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/executor/memory_plan.h"
+#include "mxtrain/io/pipeline.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -109,31 +110,34 @@ class Plan final : public Command {
   // The largest batch within some bytes of memory.
   struct Fit {
     int64_t memory = 0;
-    int64_t batch = 0;  // 0: not even one example
-    int64_t total = 0;  // bytes of that batch; of one example if the batch is 0
+    int64_t batch = 0;     // 0: not even one example for each worker
+    int64_t total = 0;     // bytes of that batch; of such examples if the batch is 0
+    bool is_most = false;  // no larger one is possible
   };
 
   Fit LargestBatch(Session& session) const {
-    constexpr int64_t kMost = 1 << 20;
     const std::optional<config::ByteCount> memory = config::ParseByteCount(memory_);
     if (!memory)
       Throw(ErrorKind::kUsage, "--memory: expected a size such as 8GiB or 512MiB, got '{}'",
             memory_);
-    Fit fit{memory->bytes, 0, session.BytesOfTraining(1)};
+    // From here on for each worker.
+    const auto workers = static_cast<int64_t>(session.MakeTrainOptions().workers.size());
+    const int64_t most = io::kMostBatch / workers;
+    Fit fit{memory->bytes, 0, session.BytesOfTraining(workers)};
     if (fit.total > fit.memory) return fit;
-    fit.batch = 1;
-    // The largest batch that fits, and the smallest known not to.
-    int64_t too_many = kMost + 1;
-    for (int64_t batch = 2; fit.batch + 1 < too_many;
-         batch = too_many > kMost ? std::min(2 * fit.batch, kMost) : (fit.batch + too_many) / 2) {
-      const int64_t total = session.BytesOfTraining(batch);
+    int64_t fits = 1, too_many = most + 1;
+    for (int64_t part = 2; fits + 1 < too_many;
+         part = too_many > most ? std::min(2 * fits, most) : (fits + too_many) / 2) {
+      const int64_t total = session.BytesOfTraining(part * workers);
       if (total > fit.memory) {
-        too_many = batch;
+        too_many = part;
       } else {
-        fit.batch = batch;
+        fits = part;
         fit.total = total;
       }
     }
+    fit.batch = fits * workers;
+    fit.is_most = fits == most;
     return fit;
   }
 
@@ -169,8 +173,9 @@ class Plan final : public Command {
       std::cout << format("not even one example fits into {}: it takes {}\n",
                           FormatBytes(fit.memory), FormatBytes(fit.total));
     } else {
-      std::cout << format("the largest batch within {}: {} ({})\n", FormatBytes(fit.memory),
-                          fit.batch, FormatBytes(fit.total));
+      std::cout << format("the largest batch within {}: {}{} ({})\n", FormatBytes(fit.memory),
+                          fit.batch, fit.is_most ? ", the most that batch_size may be" : "",
+                          FormatBytes(fit.total));
     }
   }
 
@@ -324,9 +329,11 @@ class Plan final : public Command {
                         "both/bound");
     row("training", training);
     row("inference", inference);
-    std::cout << "  of activations, their gradients and workspaces: one buffer per array (none), "
-                 "in place, memory shared over time, or both, which\n"
-                 "  training uses; the lower bound is the peak of live bytes\n";
+    std::cout << "  of activations, their gradients and workspaces: in place, sharing memory over "
+                 "time, or both, which training uses; the lower bound is\n"
+                 "  the peak of live bytes. none: a buffer for each array of the net as it is "
+                 "written, but no workspace of kernels; a small net may need\n"
+                 "  more workspace than that\n";
     const size_t workers = session.MakeTrainOptions().workers.size();
     if (workers > 1)
       std::cout << format("  training: for each of {} workers, on its part of the batch\n",

@@ -13,4 +13,12 @@ namespace mxtrain::commands {
 void RequirePluginsNamed(const std::vector<std::string>& wanted,
                          const std::vector<std::string>& named, const std::string& file);
 
+// Those of the flags, by their absolute paths, and those of the configuration; of two with the same
+// file name that of the flags.
+std::vector<std::string> MergePlugins(const std::vector<std::string>& flags,
+                                      const std::vector<std::string>& configured);
+
+// The entry `plugins` of a resolved configuration.
+std::vector<std::string> PluginsOf(const std::string& config_text);
+
 }  // namespace mxtrain::commands

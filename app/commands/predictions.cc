@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -23,10 +24,17 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUnsure = "unsure";
 
+// Of a score or value that is not finite, and of a prediction from such scores.
+constexpr const char* kNotFinite = "nan";
+
+std::string TextOf(float value) {
+  return std::isnan(value) ? kNotFinite : mxtrain::format("{}", value);  // without a sign
+}
+
 // "cat 0.9312"; "x 31.25" of a value.
 std::string TextOf(const AnswerHead& head, const std::pair<int64_t, float>& scored) {
   return head.answer == Answer::kValues
-             ? mxtrain::format("{} {}", head.names[scored.first], scored.second)
+             ? mxtrain::format("{} {}", head.names[scored.first], TextOf(scored.second))
              : mxtrain::format("{} {:.4f}", head.names[scored.first], scored.second);
 }
 
@@ -39,10 +47,11 @@ class Listing final : public PredictionSink {
         format_(std::move(format)),
         what_(what),
         heads_(heads),
+        top_k_(top_k),
         width_(what.size()) {
     for (const std::string& name : names) width_ = std::max(width_, report::Printable(name).size());
     if (format_ == "table") out_.Write(mxtrain::format("{:<{}}  prediction\n", what_, width_));
-    if (format_ == "csv") out_.Write(CsvHead(top_k));
+    if (format_ == "csv") out_.Write(CsvHead());
   }
 
   void Take(const Prediction& p) override {
@@ -58,7 +67,7 @@ class Listing final : public PredictionSink {
         if (heads_.size() > 1) line += mxtrain::format("  {}:", report::Printable(heads_[h].name));
         for (const auto& scored : p.heads[h].best)
           line += "  " + report::Printable(TextOf(heads_[h], scored));
-        if (p.heads[h].best.empty()) line += "  -";
+        if (p.heads[h].best.empty()) line += p.heads[h].finite ? "  -" : "  nan";
       }
       out_.Write(line + "\n");
     }
@@ -78,7 +87,12 @@ class Listing final : public PredictionSink {
                   : line;
   }
 
-  std::string CsvHead(int top_k) const {
+  // Classes in a line.
+  int64_t Listed(const AnswerHead& head) const {
+    return head.answer == Answer::kOneClass ? std::min<int64_t>(top_k_, head.width) : 1;
+  }
+
+  std::string CsvHead() const {
     std::string line = Cell(what_);
     for (const AnswerHead& head : heads_) {
       const std::string prefix = heads_.size() > 1 ? head.name + "_" : "";
@@ -89,8 +103,7 @@ class Listing final : public PredictionSink {
       }
       add("predicted");
       add("score");
-      for (int k = 2; k <= std::min<int64_t>(top_k, head.width) && head.answer == Answer::kOneClass;
-           ++k) {
+      for (int64_t k = 2; k <= Listed(head); ++k) {
         add(mxtrain::format("predicted_{}", k));
         add(mxtrain::format("score_{}", k));
       }
@@ -99,6 +112,7 @@ class Listing final : public PredictionSink {
   }
 
   static Json ToJson(const AnswerHead& head, const HeadPrediction& p) {
+    if (!p.finite && head.answer != Answer::kValues) return {{"predictions", nullptr}};
     Json best = Json::array();
     for (const auto& [k, score] : p.best) {
       best.push_back(head.answer == Answer::kValues
@@ -119,6 +133,10 @@ class Listing final : public PredictionSink {
   // Multi-label classes share one cell, separated by semicolons; so do their scores.
   std::string CsvCells(const AnswerHead& head, const HeadPrediction& p) const {
     std::string cells;
+    if (!p.finite && head.answer != Answer::kValues) {
+      for (int64_t k = 0; k < Listed(head); ++k) cells += mxtrain::format(",,{}", kNotFinite);
+      return cells;
+    }
     if (head.answer == Answer::kAnyClasses) {
       std::vector<std::string> classes, scores;
       for (const auto& [k, score] : p.best) {
@@ -130,7 +148,7 @@ class Listing final : public PredictionSink {
     }
     for (const auto& [k, score] : p.best) {
       cells += head.answer == Answer::kValues
-                   ? mxtrain::format(",{}", score)
+                   ? "," + TextOf(score)
                    : mxtrain::format(",{},{}", Cell(head.names[k]), score);
     }
     return cells;
@@ -140,6 +158,7 @@ class Listing final : public PredictionSink {
   const bool on_terminal_;
   const std::string format_, what_;
   const std::vector<AnswerHead> heads_;
+  const int top_k_;
   size_t width_;
 };
 
@@ -163,9 +182,9 @@ class Shelf {
   fs::path folder_;
 };
 
-// A class name as a folder name. Names too long for the file system are truncated and made unique
-// by a checksum of the whole name.
-std::string FolderName(std::string name) {
+// The name of a class or a head as that of a folder or file. Names too long for the file system are
+// truncated and made unique by a checksum of the whole name.
+std::string FileName(std::string name) {
   constexpr size_t kLongest = 255;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '/' || c == '\0'; }, '_');
@@ -243,13 +262,13 @@ class Sorter final : public PredictionSink {
     std::vector<std::string> folders;
     for (const auto& [k, score] : p.heads[head_].best) {
       if (score >= least_score_ && (folders.empty() || answer_ == Answer::kAnyClasses))
-        folders.push_back(FolderName(names_[k]));
+        folders.push_back(FileName(names_[k]));
     }
     ++(folders.empty() ? unsure_ : sorted_);
     if (folders.empty()) folders.emplace_back(kUnsure);
-    const std::string bytes = ReadFile(p.name);
+    const std::string bytes = ReadFile(p.file);
     for (const std::string& folder : folders)
-      Shelf(folder_ / folder).Put(fs::path(p.name).filename(), bytes);
+      Shelf(folder_ / folder).Put(fs::path(p.file).filename(), bytes);
     for (std::string& other : before_.Holding(bytes, folders))
       elsewhere_.push_back(std::move(other));
   }
@@ -287,10 +306,10 @@ class Annotator final : public PredictionSink {
   void Take(const Prediction& p) override {
     io::Image image;
     // The net has seen the image; it may be gone by now.
-    if (auto refusal = decoder_.Decode(ReadFile(p.name), {}, &image))
-      Throw(ErrorKind::kData, "{}: {}", p.name, refusal->reason);
+    if (auto refusal = decoder_.Decode(ReadFile(p.file), {}, &image))
+      Throw(ErrorKind::kData, "{}: {}", p.file, refusal->reason);
     io::DrawLabel(Label(p), &image);
-    fs::path name = fs::path(p.name).filename();
+    fs::path name = fs::path(p.file).filename();
     const std::string ending = Lower(name.extension().string());
     const bool jpeg = ending == ".jpg" || ending == ".jpeg";
     shelf_.Put(jpeg ? name : name.replace_extension(".png"),
@@ -302,7 +321,9 @@ class Annotator final : public PredictionSink {
     std::vector<std::string> parts;
     for (size_t h = 0; h < heads_.size(); ++h) {
       const auto& best = p.heads[h].best;
-      if (heads_[h].answer == Answer::kOneClass) {
+      if (!p.heads[h].finite) {
+        parts.emplace_back(kNotFinite);
+      } else if (heads_[h].answer == Answer::kOneClass) {
         parts.push_back(
             mxtrain::format("{} {:.3f}", heads_[h].names[best[0].first], best[0].second));
       } else {
@@ -317,16 +338,35 @@ class Annotator final : public PredictionSink {
   io::ImageDecoder decoder_;
 };
 
-class ScoreFile final : public PredictionSink {
+class ScoreFiles final : public PredictionSink {
  public:
-  ScoreFile(const std::string& path, int64_t rows, int64_t classes, size_t head)
-      : writer_(path, rows, {classes}), head_(head) {}
-  void Take(const Prediction& p) override { writer_.Write(p.index, p.heads[head_].scores); }
-  void Finish() override { writer_.Finish(); }
+  ScoreFiles(const std::string& path, const std::vector<AnswerHead>& heads, int64_t rows,
+             report::Console& console)
+      : console_(console) {
+    for (const AnswerHead& head : heads) {
+      fs::path file = path;
+      if (heads.size() > 1) {
+        file.replace_filename(mxtrain::format("{}-{}{}", file.stem().string(), FileName(head.name),
+                                              file.extension().string()));
+      }
+      names_.push_back(file.string());
+      writers_.push_back(
+          std::make_unique<report::NpyWriter>(names_.back(), rows, TShape{head.width}));
+    }
+  }
+  void Take(const Prediction& p) override {
+    for (size_t h = 0; h < writers_.size(); ++h) writers_[h]->Write(p.index, p.heads[h].scores);
+  }
+  void Finish() override {
+    for (const auto& writer : writers_) writer->Finish();
+    if (names_.size() > 1)
+      console_.Message(LogLevel::kInfo, mxtrain::format("scores: {}", join(names_, ", ")));
+  }
 
  private:
-  report::NpyWriter writer_;
-  const size_t head_;
+  report::Console& console_;
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<report::NpyWriter>> writers_;  // of each head
 };
 
 }  // namespace
@@ -349,10 +389,10 @@ std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder,
   return std::make_unique<Annotator>(folder, heads);
 }
 
-std::unique_ptr<PredictionSink> NewScoreFile(const std::string& path,
-                                             const std::vector<AnswerHead>& heads, size_t head,
-                                             int64_t rows) {
-  return std::make_unique<ScoreFile>(path, rows, heads[head].width, head);
+std::unique_ptr<PredictionSink> NewScoreFiles(const std::string& path,
+                                              const std::vector<AnswerHead>& heads, int64_t rows,
+                                              report::Console& console) {
+  return std::make_unique<ScoreFiles>(path, heads, rows, console);
 }
 
 }  // namespace mxtrain::commands

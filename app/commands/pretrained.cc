@@ -39,22 +39,34 @@ std::vector<NameMap::Rule> ReadRules(const std::string& path) {
 
 NameMap ReadMap(const std::string& path) {
   if (path.empty()) return NameMap();
+  const std::vector<NameMap::Rule> rules = ReadRules(path);
   try {
-    return NameMap(ReadRules(path));
-  } catch (const config::DiagnosticError&) {
-    throw;  // the message names file and place
+    return NameMap(rules);
   } catch (const Error&) {
     RethrowWithPrefix(std::current_exception(), path);
   }
 }
 
+// Without training, the arrays that are not taken would be saved with their random values.
+void RequireWhole(const WeightsAccount& account, Session& session) {
+  if (account.reset.empty()) return;
+  session.diagnostics().Error(
+      session.loaded().PlaceOf("train.epochs"),
+      format("train.epochs = 0 saves the model of train.weights unchanged, but not all of the net "
+             "is in it: {}",
+             account.Text()),
+      "train at least one epoch, or map names in the file to names of the net with "
+      "train.weights.map");
+  session.diagnostics().ThrowIfErrors();
+}
+
 }  // namespace
 
-void TakePretrained(const config::WeightsConfig& weights, Runtime& runtime, Trainer* trainer,
-                    report::Console& console) {
+void TakePretrained(Session& session, Trainer* trainer, report::Console& console) {
+  const config::WeightsConfig& weights = session.config().train.weights;
   if (weights.file.empty()) return;
   const std::map<std::string, NDArray> arrays =
-      LoadWeights(runtime, weights.file, ReadMap(weights.map));
+      LoadWeights(session.runtime(), weights.file, ReadMap(weights.map));
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,
@@ -62,6 +74,7 @@ void TakePretrained(const config::WeightsConfig& weights, Runtime& runtime, Trai
           "names of the net",
           weights.file, account.Text());
   }
+  if (session.config().train.epochs == 0) RequireWhole(account, session);
   console.Message(LogLevel::kInfo, format("weights of {}: {}", weights.file, account.Text()));
 }
 

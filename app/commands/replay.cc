@@ -201,7 +201,7 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   if (resumes) {
     trainer.Resume(LoadCheckpoint(session.runtime(), checkpoint));
   } else {
-    TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
+    TakePretrained(session, &trainer, console);
   }
   WatchStep listener(&trainer, &watch, step);
   try {

@@ -21,7 +21,7 @@ class UnreadListener final : public TrainListener {
   void OnEpoch(const EpochEvent&) override {
     const size_t unread = validation_ ? validation_->stats().bad.size() : 0;
     if (unread > std::exchange(told_, unread))
-      TellUnread(*validation_, "validation examples, missing from the metrics,", console_);
+      TellUnread(*validation_, /*validation=*/true, console_);
   }
 
  private:

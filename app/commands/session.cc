@@ -11,6 +11,7 @@
 #include "app/commands/key_checks.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/plugin_trust.h"
+#include "app/config/schema.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/train/model.h"
@@ -29,6 +30,20 @@ void FollowWeights(config::LoadedConfig* loaded, report::Console& console) {
       config::Value::Scalar(run, {}, true);
 }
 
+// The plug-ins of the flags belong to the configuration that a run keeps.
+void AddPlugins(const std::vector<std::string>& flags, config::LoadedConfig* loaded,
+                config::Diagnostics* diagnostics) {
+  if (flags.empty()) return;
+  std::vector<std::string>& plugins = loaded->config.plugins;
+  plugins = MergePlugins(flags, plugins);
+  if (config::Member* written = loaded->resolved.Find("plugins"))
+    written->value = config::Write(plugins);
+  const int source = diagnostics->sources().AddCommandLine("--plugin", {});
+  for (config::KeyOrigin& origin : loaded->origins) {
+    if (origin.path == "plugins") origin.place = {source, 1, 1, 1};
+  }
+}
+
 config::LoadedConfig Load(const ConfigArguments& arguments, const CommonFlags& flags,
                           config::Diagnostics* diagnostics, report::Console& console) {
   config::LoadRequest request;
@@ -39,20 +54,18 @@ config::LoadedConfig Load(const ConfigArguments& arguments, const CommonFlags& f
   if (flags.seed) request.overrides.push_back(format("seed={}", *flags.seed));
   config::LoadedConfig loaded = config::LoadConfig(request, diagnostics);
   FollowWeights(&loaded, console);
+  if (arguments.trusts_plugins) AddPlugins(flags.plugins, &loaded, diagnostics);
   return loaded;
 }
 
-// With the plug-ins of the flags, and those of the configuration if its file may load them.
+// With the plug-ins of the configuration, if its file may load them, else those of the flags.
 std::unique_ptr<Runtime> OpenRuntime(const ConfigArguments& arguments, const CommonFlags& flags,
                                      const config::Config& config, Context ctx,
                                      report::Console& console) {
-  std::vector<std::string> plugins = flags.plugins;
-  if (arguments.trusts_plugins) {
-    plugins.insert(plugins.end(), config.plugins.begin(), config.plugins.end());
-  } else {
-    RequirePluginsNamed(config.plugins, plugins, arguments.file);
-  }
-  return MakeRuntime(flags, config.seed, MakeRegistry(plugins, ctx.type), console);
+  const bool own = arguments.trusts_plugins;
+  if (!own) RequirePluginsNamed(config.plugins, flags.plugins, arguments.file);
+  return MakeRuntime(flags, config.seed,
+                     MakeRegistry(own ? config.plugins : flags.plugins, ctx.type), console);
 }
 
 }  // namespace
@@ -98,28 +111,30 @@ void Session::BuildNet(int64_t resumed_batch) {
   CheckLabelSets(view());
   diagnostics_.ThrowIfErrors();
   net_.symbol = WithWeightsOfClasses(view(), runtime_->operators(), sets_);
-  for (const config::Diagnostic& d : diagnostics_.Sorted())
-    console_.Message(LogLevel::kWarning, config::Render(d, diagnostics_.sources()));
+  for (const config::Diagnostic& d : diagnostics_.TakeWarnings())
+    console_.Message(LogLevel::kWarning, config::RenderForLog(d, diagnostics_.sources()));
   if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
 }
 
 // data.batch_size: auto. Stores the number in the configuration and its resolved form.
 void Session::ChooseBatch(int64_t resumed_batch) {
   constexpr int64_t kMost = 256;  // larger ones need other learning rates and are not faster
-  const auto bytes_of = [this](int64_t batch) { return BytesOfTraining(batch); };
+  const auto workers = static_cast<int64_t>(WorkersOf(config().train, devices_).size());
+  const auto bytes_of = [&](int64_t part) { return BytesOfTraining(part * workers); };
   int64_t most = kMost;
   if (std::filesystem::exists(config().data.train.path))
     most = std::min(most, OpenSource(false)->size());
-  const int64_t batch = resumed_batch > 0
-                            ? resumed_batch
-                            : PowerOfTwoWithin(FreeBytes(*runtime_, ctx()) / 2, most, bytes_of);
+  const int64_t batch =
+      resumed_batch > 0
+          ? resumed_batch
+          : workers * PowerOfTwoWithin(FreeBytes(*runtime_, ctx()) / 2, most / workers, bytes_of);
   loaded_.config.data.batch_size = static_cast<int>(batch);
   config::Member* data = loaded_.resolved.Find("data");
   data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));
   console_.Message(LogLevel::kInfo,
                    resumed_batch > 0 ? format("batch_size: auto: {}, as in the resumed run", batch)
                                      : format("batch_size: auto: {}, which takes {}", batch,
-                                              FormatBytes(bytes_of(batch))));
+                                              FormatBytes(BytesOfTraining(batch))));
 }
 
 std::shared_ptr<const io::Source> Session::EvaluationSource() {
@@ -166,8 +181,10 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
 
 int64_t Session::BytesOfTraining(int64_t batch) const {
   executor::BindRequest request = MakeBindRequest(true);
-  request.shapes = config::BatchShapes(net_, batch);
-  return TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesOfTraining());
+  const std::vector<Context> workers = WorkersOf(config().train, devices_);
+  request.shapes = config::BatchShapes(net_, batch / static_cast<int64_t>(workers.size()));
+  return std::count(workers.begin(), workers.end(), ctx()) *
+         TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesOfTraining());
 }
 
 }  // namespace mxtrain::commands

@@ -62,7 +62,8 @@ class Session {
   // As `train` binds the net: one of its workers for training, or for evaluation; for a batch of
   // arrays as the net declares them.
   executor::BindRequest MakeBindRequest(bool training) const;
-  // Bytes of training on a batch of this size, without recomputation.
+  // Bytes of training on a batch of this size, without recomputation: of all workers on the first
+  // one's device.
   int64_t BytesOfTraining(int64_t batch) const;
 
  private:

@@ -5,8 +5,10 @@
 #include <map>
 #include <span>
 
+#include "app/commands/train_options.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/train/evaluation.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -63,6 +65,35 @@ void ReportShape(const config::NetInput& input, const TShape& given, const confi
                      input.shape.ToString()));
 }
 
+// Arrays of zeros.
+class Zeros {
+ public:
+  TBlob Add(const TShape& shape) {
+    std::vector<float>& values = values_.emplace_back(static_cast<size_t>(shape.Size()));
+    return {values.data(), shape, DType::kFloat32, {}, Context::cpu()};
+  }
+
+ private:
+  std::vector<std::vector<float>> values_;
+};
+
+// Shapes of the net's outputs on a batch of the data. Empty if they do not fit each other, which
+// the net's binding reports.
+std::vector<TShape> OutputShapes(const DataIter& iter, const config::Net& net) {
+  std::map<std::string, TShape> known = config::BatchShapes(net, iter.batch_size());
+  for (const DataDesc& label : iter.provide_label()) {
+    const bool read = std::any_of(net.labels.begin(), net.labels.end(),
+                                  [&](const config::NetInput& l) { return l.name == label.name; });
+    if (read) known[label.name] = label.shape;
+  }
+  try {
+    return net.symbol.InferShape(known).outputs;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    return {};
+  }
+}
+
 }  // namespace
 
 void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool training,
@@ -85,6 +116,36 @@ void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool train
         std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
     if (given == input.shape || (!training && TakesSize(session.net, input, given))) continue;
     ReportShape(input, given, c, session);
+  }
+  session.diagnostics.ThrowIfErrors();
+}
+
+void CheckMetrics(const DataIter& iter, const SessionView& session) {
+  const Symbol& net = session.net.symbol;
+  const LossReport losses(net);
+  const std::vector<DataDesc> descs = iter.provide_label();
+  Zeros zeros;
+  std::vector<TBlob> outputs;
+  for (const TShape& shape : OutputShapes(iter, session.net)) outputs.push_back(zeros.Add(shape));
+  std::map<std::string, TBlob> labels;
+  for (const DataDesc& label : descs) labels[label.name] = zeros.Add(label.shape);
+  const bool misses_label =
+      std::any_of(losses.heads().begin(), losses.heads().end(), [&](const LossReport::Head& head) {
+        return !head.label.empty() && !labels.contains(head.label);
+      });
+  if (outputs.empty() || misses_label) return;  // the trainer reports that
+  const std::vector<MetricSpec> specs = MetricsOf(session.config().train);
+  std::vector<MetricSpec> sound;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    sound.push_back(specs[i]);
+    try {
+      MetricSet(net, losses, sound, descs);
+      MetricSet(net, losses, {specs[i]}, descs).Update(outputs, labels, iter.batch_size());
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kConfig) throw;
+      session.diagnostics.Error((*session.config().train.metrics)[i].place, e.what());
+      sound.pop_back();
+    }
   }
   session.diagnostics.ThrowIfErrors();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether the arrays of the data have the shapes that the net declares.
+// Whether the arrays of the data have the shapes that the net declares and its metrics measure.
 #include "app/commands/session_view.h"
 #include "mxtrain/io/data_iter.h"
 
@@ -10,5 +10,8 @@ namespace mxtrain::commands {
 // larger or smaller if the net accepts them. Throws DiagnosticError with all mismatches.
 void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool training,
                  const SessionView& session);
+// Metrics of outputs that the net does not have, of labels that the data does not have, or of
+// outputs and labels that do not fit each other. Throws DiagnosticError with all of them.
+void CheckMetrics(const DataIter& iter, const SessionView& session);
 
 }  // namespace mxtrain::commands

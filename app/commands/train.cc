@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "app/commands/cpu_share.h"
+#include "app/commands/plugin_trust.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/replay.h"
 #include "app/commands/run_listeners.h"
@@ -61,8 +62,8 @@ class Train final : public Command {
                    "train a completed run for train.epochs more: the run that --resume would "
                    "continue, or --resume-from");
     arguments.Flag("--or-begin", &or_begin_,
-                   "with --resume or --extend: start a new run if there is none yet, for example "
-                   "for nightly jobs");
+                   "with --resume or --extend, for nightly jobs: start a new run if there is none "
+                   "yet; complete a run that was ended early instead of extending it");
     arguments.Flag("--dry-run", &dry_run_,
                    "do everything up to and including the first step; write nothing");
     arguments.Option("--out", &out_, "run folder; default: the next runs/NAME-0001").Takes("DIR");
@@ -113,6 +114,10 @@ class Train final : public Command {
       resume_ = extend_ = false;
     }
     const ModelInfo before = ResumedModel(session);
+    if (!before.config.empty()) {
+      RequirePluginsNamed(PluginsOf(before.config), session.config().plugins,
+                          resume_from_.empty() ? "the run" : resume_from_);
+    }
     if (resume_ && !extend_ && !before.config.empty()) CountEpochs(&session);
     session.BuildNet(before.batch_size);
     auto train = session.TrainIter();
@@ -169,7 +174,7 @@ class Train final : public Command {
       TellDifferences(session, checkpoint.model.config, console);
       trainer->Resume(checkpoint, extend_);
     } else if (!resume_) {
-      TakePretrained(session.config().train.weights, session.runtime(), trainer, console);
+      TakePretrained(session, trainer, console);
     }
   }
 
@@ -263,9 +268,9 @@ class Train final : public Command {
   void Describe(Session& session, report::Console& console) {
     const Backend& backend = session.runtime().backend(session.ctx());
     console.Message(LogLevel::kInfo,
-                    format("device {}, {} thread{}, seed {}, batch {}", session.DeviceNames(),
-                           backend.threads(), backend.threads() == 1 ? "" : "s",
-                           session.config().seed, session.config().data.batch_size));
+                    format("device {}, {}, seed {}, batch {}", session.DeviceNames(),
+                           Counted(backend.threads(), "thread"), session.config().seed,
+                           session.config().data.batch_size));
     if (!session.class_names().empty())
       console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
   }
@@ -285,8 +290,7 @@ class Train final : public Command {
 
   // Whether the run for --resume exists.
   bool HasRun(const std::string& name) const {
-    return out_.empty() ? report::RunFolder::Has("runs", name)
-                        : std::filesystem::exists(std::filesystem::path(out_) / "config.yaml");
+    return out_.empty() ? report::RunFolder::Has("runs", name) : report::IsRunFolder(out_);
   }
 
   // Reject an unreachable target before hours of training.
@@ -300,7 +304,7 @@ class Train final : public Command {
              report::Console& console) {
     report::RunFolder::RequireCreatable("runs", out_, overwrite_);
     Trainer trainer(session.runtime(), options, train, val);
-    TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
+    TakePretrained(session, &trainer, console);
     trainer.Rehearse();
     console.Message(LogLevel::kInfo,
                     format("dry run passed: training would take {} steps; nothing was written",
@@ -310,7 +314,8 @@ class Train final : public Command {
 
   // The run's own folder if it is resumed.
   report::RunFolder ResumedFolder(const std::string& name) const {
-    return out_.empty() ? report::RunFolder::Newest("runs", name) : report::RunFolder::Open(out_);
+    return out_.empty() ? report::RunFolder::Newest("runs", name)
+                        : report::RunFolder::OpenRun(out_);
   }
 
   // The state of the resumed run, for choices made once per run: the value of `data.batch_size:
@@ -417,7 +422,7 @@ class Train final : public Command {
       console.Message(
           LogLevel::kWarning,
           format("{} was stopped before its first save; starting it again", folder.path()));
-      TakePretrained(session.config().train.weights, session.runtime(), trainer, console);
+      TakePretrained(session, trainer, console);
       RemoveAbandonedFiles(folder.checkpoints());
       return;
     }
@@ -425,7 +430,14 @@ class Train final : public Command {
         CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
     TellDifferences(session, checkpoint.model.config, console);
-    trainer->Resume(checkpoint, extend_);
+    const TrainState& state = checkpoint.state;
+    const bool unfinished = extend_ && or_begin_ && !state.all_steps_made();
+    if (unfinished) {
+      console.Message(LogLevel::kInfo,
+                      format("{} has made {} of {} steps; continuing it before it is extended",
+                             folder.path(), state.step, state.total_steps));
+    }
+    trainer->Resume(checkpoint, extend_ && !unfinished);
     // If `last` is damaged, a temporary file may be the only checkpoint: keep it until the next
     // save.
     if (warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
@@ -433,7 +445,7 @@ class Train final : public Command {
 
   int Report(const Session& session, const report::RunFolder& folder, const DataIter& train,
              const TrainResult& r, int64_t peak_memory, report::Console& console) {
-    TellUnread(train, "examples", console);
+    TellUnread(train, /*validation=*/false, console);
     ReportRun(session.config(), folder, r, peak_memory, given_share_, console);
     console.RepeatWarnings();
     if (r.end == RunEnd::kStopped) return 128 + StopSignal();

@@ -10,20 +10,6 @@
 namespace mxtrain::commands {
 namespace {
 
-// Logical workers on one device, or several devices.
-std::vector<Context> WorkersOf(const config::TrainConfig& train,
-                               const std::vector<Context>& devices) {
-  const int shares = std::max(train.kvstore.workers, 1);
-  if (devices.size() == 1) return std::vector<Context>(static_cast<size_t>(shares), devices[0]);
-  if (shares > 1) {
-    Throw(ErrorKind::kConfig,
-          "train.kvstore.workers={} splits a batch on one device, but --device splits it over {}; "
-          "remove one of them",
-          shares, devices.size());
-  }
-  return devices;
-}
-
 // Frozen parameters come last and take precedence.
 LrPatterns LrPatternsOf(const config::TrainConfig& train) {
   LrPatterns patterns = train.lr_mult;
@@ -59,6 +45,19 @@ std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train) {
     specs.push_back(std::move(spec));
   }
   return specs;
+}
+
+std::vector<Context> WorkersOf(const config::TrainConfig& train,
+                               const std::vector<Context>& devices) {
+  const int shares = std::max(train.kvstore.workers, 1);
+  if (devices.size() == 1) return std::vector<Context>(static_cast<size_t>(shares), devices[0]);
+  if (shares > 1) {
+    Throw(ErrorKind::kConfig,
+          "train.kvstore.workers={} splits a batch on one device, but --device splits it over {}; "
+          "remove one of them",
+          shares, devices.size());
+  }
+  return devices;
 }
 
 BindOptions BindOptionsOf(const config::TrainConfig& train, const std::vector<Context>& devices,

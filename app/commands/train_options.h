@@ -13,12 +13,16 @@ namespace mxtrain::commands {
 // Those of train.metrics; none if that is not given.
 std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train);
 
-// How nets are bound. `devices`: those of --device. Throws kConfig for several of them together
-// with several workers on one.
+// The devices of the workers: logical workers on one device, or several devices. `devices`: those
+// of --device. Throws kConfig for several of them together with several workers on one.
+std::vector<Context> WorkersOf(const config::TrainConfig& train,
+                               const std::vector<Context>& devices);
+
+// How nets are bound. Throws as WorkersOf.
 BindOptions BindOptionsOf(const config::TrainConfig& train, const std::vector<Context>& devices,
                           bool deterministic);
 
-// Everything but TrainOptions::model. Throws as BindOptionsOf.
+// Everything but TrainOptions::model. Throws as WorkersOf.
 TrainOptions TrainOptionsOf(const config::TrainConfig& train, const Symbol& net,
                             const std::vector<Context>& devices, bool deterministic);
 

@@ -6,6 +6,8 @@
 namespace mxtrain::commands {
 namespace {
 
+constexpr double kShared = 0.8;  // of the processor time; less goes to other programs
+
 const char* EndName(RunEnd end) {
   static constexpr const char* kNames[] = {"complete",   "stopped", "no_improvement",
                                            "time_limit", "target",  "diverged"};
@@ -13,24 +15,30 @@ const char* EndName(RunEnd end) {
 }
 
 // What limits the speed, and what to change.
-std::string Bottleneck(double wait_share, double given_share, const config::DataConfig& data) {
-  constexpr double kShared = 0.8;
-  const std::string share =
-      format("training waited for data {:.0f} % of the time", 100 * wait_share);
-  if (given_share < kShared) {
-    return format(
-        "limit: other programs on this machine (training got {:.0f} % of the processor time it "
-        "could have used; {})",
-        100 * given_share, share);
+std::string DescribeLimit(double wait_share, double given_share, const config::DataConfig& data) {
+  const std::string waited =
+                        format("training waited for data {:.0f} % of the time", 100 * wait_share),
+                    given = format("got {:.0f} % of the processor time it could have used",
+                                   100 * given_share);
+  const SpeedLimit limit = LimitOf(wait_share, given_share);
+  switch (limit) {
+    case SpeedLimit::kOtherPrograms:
+      return format("limit: other programs on this machine (training {}; {})", given, waited);
+    case SpeedLimit::kComputation:
+      return format(
+          "limit: computation ({}); a smaller net or smaller images would be faster: mxtrain plan "
+          "shows the cost of each layer",
+          waited);
+    case SpeedLimit::kData:
+    case SpeedLimit::kComputationAndData:
+      break;
   }
-  if (wait_share < 0.05)
-    return format(
-        "limit: computation ({}); a smaller net or smaller images would be faster: mxtrain plan "
-        "shows the cost of each layer",
-        share);
-  const char* cache = data.cache == "none" ? "keep decoded images with data.cache=ram, " : "";
-  return format("limit: {} ({}); {}store smaller images, or use more reader threads (data.workers)",
-                wait_share < 0.3 ? "computation and reading data" : "reading data", share, cache);
+  const bool alone = limit == SpeedLimit::kData;
+  return format(
+      "limit: {} ({}{}); {}store smaller images, or use more reader threads (data.workers)",
+      alone ? "reading data" : "computation and reading data", waited,
+      alone && given_share < kShared ? format(", and {}", given) : "",
+      data.cache == "none" ? "keep decoded images with data.cache=ram, " : "");
 }
 
 // The progress of a schedule that the end of the run interrupted; "" if it reached its final
@@ -71,12 +79,22 @@ std::string Next(const config::Config& config, const report::RunFolder& folder,
 
 }  // namespace
 
-void TellUnread(const DataIter& data, const char* what, report::Console& console) {
+SpeedLimit LimitOf(double wait_share, double given_share) {
+  // Readers that get less processor time than they could use make training wait, too: cheaper
+  // reading helps in either case, and no other cause explains so long a wait.
+  if (wait_share >= 0.3) return SpeedLimit::kData;
+  if (given_share < kShared) return SpeedLimit::kOtherPrograms;
+  return wait_share < 0.05 ? SpeedLimit::kComputation : SpeedLimit::kComputationAndData;
+}
+
+void TellUnread(const DataIter& data, bool validation, report::Console& console) {
   const auto bad = data.stats().bad;
   if (bad.empty()) return;
   const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
   console.Message(LogLevel::kWarning,
-                  format("{} {} could not be read, the first: {}", bad.size(), what, first));
+                  format("{}{} could not be read, the first: {}",
+                         Counted(bad.size(), validation ? "validation example" : "example"),
+                         validation ? ", missing from the metrics," : "", first));
 }
 
 std::string ContinueCommand(const report::RunFolder& folder) {
@@ -101,6 +119,8 @@ Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t pe
           {"last", last},
           {"images_per_second", r.images_per_second},
           {"wait_share", r.wait_share},
+          {"timed_batches", r.timed_batches},
+          {"is_brief", r.is_brief},
           {"peak_memory_bytes", peak_memory},
           {"stopped", r.end == RunEnd::kStopped},
           {"end", EndName(r.end)}};
@@ -115,15 +135,18 @@ void ReportRun(const config::Config& config, const report::RunFolder& folder, co
     console.Message(LogLevel::kInfo, format("best: epoch {} by {}{} = {}", best.epoch, measured,
                                             best.metric, report::FormatNumber(*best.value)));
   }
-  // The speed of a run of a few steps is not meaningful.
+  const std::string few =
+      r.is_brief ? format(" (of {} batches with their start, too few to tell what limits it)",
+                          r.timed_batches)
+                 : "";
   const std::string speed =
       r.images_per_second > 0
-          ? format("{} images/s in training, ", report::FormatNumber(r.images_per_second))
+          ? format("{} images/s in training{}, ", report::FormatNumber(r.images_per_second), few)
           : "";
   console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, {}", speed,
                                           FormatBytes(peak_memory), folder.path()));
-  if (r.images_per_second > 0)
-    console.Message(LogLevel::kInfo, Bottleneck(r.wait_share, given_share, config.data));
+  if (!r.is_brief)
+    console.Message(LogLevel::kInfo, DescribeLimit(r.wait_share, given_share, config.data));
   console.Message(LogLevel::kInfo, Next(config, folder, r));
 }
 

@@ -14,8 +14,13 @@
 
 namespace mxtrain::commands {
 
-// Warns of the examples that could not be read; `what` they are.
-void TellUnread(const DataIter& data, const char* what, report::Console& console);
+enum class SpeedLimit { kComputation, kComputationAndData, kData, kOtherPrograms };
+// What limited the speed of a run. `wait_share`: of its time, waiting for data (TrainResult);
+// `given_share`: of the processor time that the training could have used (cpu_share.h).
+SpeedLimit LimitOf(double wait_share, double given_share);
+
+// Warns of the examples, or validation examples, that could not be read.
+void TellUnread(const DataIter& data, bool validation, report::Console& console);
 
 // The command that continues the run.
 std::string ContinueCommand(const report::RunFolder& folder);
@@ -23,8 +28,7 @@ std::string ContinueCommand(const report::RunFolder& folder);
 // The text of result.json. `peak_memory`: bytes of the process.
 Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory);
 
-// Messages at the end of a run. `given_share`: of the processor time that the training could have
-// used (cpu_share.h).
+// Messages at the end of a run. `given_share`: as for LimitOf.
 void ReportRun(const config::Config& config, const report::RunFolder& folder, const TrainResult& r,
                int64_t peak_memory, double given_share, report::Console& console);
 

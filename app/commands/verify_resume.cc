@@ -125,7 +125,7 @@ class VerifyResume final : public Command {
     if (!from.empty()) options.model.kernel_choices = PeekModel(from).kernel_choices;
     Trainer trainer(session.runtime(), options, *train, val.get());
     if (from.empty()) {
-      TakePretrained(session.config().train.weights, session.runtime(), &trainer, console);
+      TakePretrained(session, &trainer, console);
     } else {
       trainer.Resume(LoadCheckpoint(session.runtime(), from));
     }

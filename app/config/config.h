@@ -66,6 +66,7 @@ struct ClassWeights {
 struct Column {
   std::string input;
   std::vector<std::string> columns;
+  std::vector<Place> places;  // of their names
 };
 
 // The net as written; net.h makes a Symbol of it.
@@ -100,8 +101,8 @@ struct DataConfig {
   int workers = 0;   // 0: half of the cores
   int prefetch = 0;  // batches
   bool exact_decode = false;
-  std::string cache;        // "none" or "ram"
-  int64_t cache_bytes = 0;  // 0: half of what is free
+  std::string cache;      // "none" or "ram"
+  ByteCount cache_bytes;  // 0: half of what is free
   double max_bad = 0;
 };
 

@@ -2,10 +2,12 @@
 #include "app/config/diagnostic.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "app/config/printable.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain::config {
 namespace {
@@ -40,32 +42,69 @@ int ColumnInCharacters(const Place& place, const SourceMap& sources) {
          static_cast<int>(before - std::min(before, line.size()));
 }
 
-// `line`: as in the source; it is shown printable.
-std::string Underline(const Place& place, std::string_view line) {
-  const size_t start = std::min(line.size(), static_cast<size_t>(std::max(0, place.column - 1)));
-  const std::string marked =
-      PrintableLines(line.substr(start, static_cast<size_t>(std::max(0, place.length))));
-  return BlanksLike(PrintableLines(line.substr(0, start))) + "^" +
-         std::string(static_cast<size_t>(std::max(0, CountCharacters(marked) - 1)), '~');
+// Longest text of a diagnostic, and longest line of a source that is shown whole.
+constexpr size_t kLongestText = 1000, kLongestLine = 200;
+
+// The part of a line that is shown.
+struct Excerpt {
+  std::string_view before, marked, after;  // the place is `marked`
+  bool begins = true, ends = true;         // with the line
+
+  std::string Text() const {
+    return (begins ? "" : "...") + PrintableLines(before) + PrintableLines(marked) +
+           PrintableLines(after) + (ends ? "" : "...");
+  }
+  std::string Underline() const {
+    return (begins ? "" : "   ") + BlanksLike(PrintableLines(before)) + "^" +
+           std::string(
+               static_cast<size_t>(std::max(0, CountCharacters(PrintableLines(marked)) - 1)), '~');
+  }
+};
+
+// A long line is shown from a little before the place.
+Excerpt ExcerptOf(std::string_view line, const Place& place) {
+  constexpr size_t kBefore = 60;
+  const auto boundary = [line](size_t at) {  // of characters, at or before
+    while (at > 0 && at < line.size() && IsContinuation(line[at])) --at;
+    return std::min(at, line.size());
+  };
+  const size_t at = std::min(line.size(), static_cast<size_t>(std::max(0, place.column - 1)));
+  size_t end = std::min(line.size(), at + static_cast<size_t>(std::max(0, place.length)));
+  while (end > at && end < line.size() && IsContinuation(line[end])) ++end;
+  const bool whole = line.size() <= kLongestLine;
+  const size_t first = whole ? 0 : boundary(at - std::min(at, kBefore)),
+               last = whole ? line.size() : boundary(first + kLongestLine),
+               marked = std::min(end, last);
+  return {line.substr(first, at - first), line.substr(at, marked - at),
+          line.substr(marked, last - marked), first == 0, last == line.size()};
 }
 
-}  // namespace
-
-// The line breaks between the parts are the only ones.
-std::string Render(const Diagnostic& d, const SourceMap& sources) {
-  const std::string message = format("{}: {}\n", NameOf(d.severity), Printable(d.message));
+// `before`: what precedes the message. The line breaks between the parts are the only ones.
+std::string RenderAfter(const std::string& before, const Diagnostic& d, const SourceMap& sources) {
+  const std::string message = before + Printable(d.message) + "\n";
   std::string text;
   if (d.place) {
-    const std::string_view line = sources.Line(d.place.file, d.place.line);
+    const Excerpt line = ExcerptOf(sources.Line(d.place.file, d.place.line), d.place);
     text = format("{}:{}:{}: {}", Printable(sources.Name(d.place.file)), d.place.line,
                   ColumnInCharacters(d.place, sources), message);
-    text += format("{:>5} | {}\n      | {}\n", d.place.line, PrintableLines(line),
-                   Underline(d.place, line));
+    text += format("{:>5} | {}\n      | {}\n", d.place.line, line.Text(), line.Underline());
   } else {
     text = message;
   }
   for (const std::string& note : d.notes) text += format("      note: {}\n", Printable(note));
   if (!d.help.empty()) text += format("      help: {}\n", Printable(d.help));
+  return text;
+}
+
+}  // namespace
+
+std::string Render(const Diagnostic& d, const SourceMap& sources) {
+  return RenderAfter(format("{}: ", NameOf(d.severity)), d, sources);
+}
+
+std::string RenderForLog(const Diagnostic& d, const SourceMap& sources) {
+  std::string text = RenderAfter("", d, sources);
+  text.pop_back();
   return text;
 }
 
@@ -111,6 +150,8 @@ void Diagnostics::Warning(const Place& place, std::string message, std::string h
 void Diagnostics::Add(Diagnostic diagnostic) {
   int& count = diagnostic.severity == Severity::kError ? num_errors_ : num_warnings_;
   if (count == kMost) return;
+  diagnostic.message = Shortened(diagnostic.message, kLongestText);
+  diagnostic.help = Shortened(diagnostic.help, kLongestText);
   found_.push_back(std::move(diagnostic));
   if (++count < kMost || &count == &num_warnings_) return;
   found_.push_back(
@@ -129,6 +170,15 @@ std::vector<Diagnostic> Diagnostics::Sorted() const {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Diagnostic& a, const Diagnostic& b) { return a.place < b.place; });
   return sorted;
+}
+
+std::vector<Diagnostic> Diagnostics::TakeWarnings() {
+  std::vector<Diagnostic> warnings = Sorted();
+  const auto is_error = [](const Diagnostic& d) { return d.severity == Severity::kError; };
+  std::erase_if(warnings, is_error);
+  std::erase_if(found_, std::not_fn(is_error));
+  num_warnings_ = 0;
+  return warnings;
 }
 
 void Diagnostics::ThrowIfErrors() const {

@@ -32,6 +32,8 @@ struct Diagnostic {
 // characters, not bytes. Control characters of names, values and lines are escaped (printable.h).
 std::string Render(const Diagnostic& diagnostic, const SourceMap& sources);
 std::string Render(std::span<const Diagnostic> diagnostics, const SourceMap& sources);
+// For a log, which says the severity itself: without it and without the final line feed.
+std::string RenderForLog(const Diagnostic& diagnostic, const SourceMap& sources);
 // [{"severity", "file", "line", "column", "length", "message", "help", "notes"}]: the format of
 // --json.
 std::string RenderJson(std::span<const Diagnostic> diagnostics, const SourceMap& sources);
@@ -68,6 +70,9 @@ class Diagnostics {
   // In order of position; duplicates (same place and message) are dropped.
   std::vector<Diagnostic> Sorted() const;
   void ThrowIfErrors() const;  // DiagnosticError with all errors and warnings
+  // Removes the warnings and returns them in order of position: they are shown by the caller, not
+  // again with later errors.
+  std::vector<Diagnostic> TakeWarnings();
 
  private:
   std::shared_ptr<SourceMap> sources_;

@@ -9,6 +9,7 @@
 #include "app/config/expression.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/train/checkpoint.h"
 
 namespace mxtrain::config {
 namespace {
@@ -73,6 +74,14 @@ class DocumentLoader {
       Throw(ErrorKind::kConfig,
             "{} is a folder without config.yaml; give a configuration file (YAML) or a run folder",
             file);
+    if (IsCheckpoint(path.string())) {
+      const fs::path folder = fs::path(file).parent_path();
+      const bool of_run = folder.filename() == "checkpoints" && folder.has_parent_path();
+      Throw(ErrorKind::kConfig,
+            "{} is a checkpoint, not a configuration; give its run folder: mxtrain train {} "
+            "--resume",
+            file, of_run ? folder.parent_path().string() : "RUN");
+    }
     return ReadFile(path.string(), kMostBytes, Readable::kFileOrPipe);
   }
 
@@ -194,6 +203,18 @@ class DocumentLoader {
       ApplyOverride(item, {file, ++line, 1, static_cast<int>(item.size())}, root);
   }
 
+  // What may follow an override's key: null, too, unless the key is required or not in the table.
+  static std::string FormsOf(const std::string& path) {
+    std::string forms = format("write {}=VALUE", path);
+    const std::vector<KeyInfo> keys = DescribeKeys();
+    const auto key = std::find_if(keys.begin(), keys.end(),
+                                  [&](const KeyInfo& info) { return info.path == path; });
+    if (key != keys.end() && !key->required && key->type != "map")
+      forms += format(", or {}=null {}", path,
+                      key->default_text.empty() ? "to unset it" : "for the default");
+    return forms;
+  }
+
   void ApplyOverride(const std::string& item, const Place& place, Value* root) {
     const size_t equals = item.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -202,9 +223,8 @@ class DocumentLoader {
       return;
     }
     if (item.find_first_not_of(" \t", equals + 1) == std::string::npos) {
-      diagnostics_.Error(
-          place, format("'{}' gives no value", item),
-          format("write {0}VALUE, or {0}null for the default", item.substr(0, equals + 1)));
+      diagnostics_.Error(place, format("'{}' gives no value", item),
+                         FormsOf(item.substr(0, equals)));
       return;
     }
     Value value = ParseOverride(item, equals, place);

@@ -66,7 +66,7 @@ std::string HelpOn(const std::string& topic, bool also) {
         kinds += format("{}{}  for {}\n", kinds.empty() ? "" : "\n", text, path);
     }
   });
-  return keys.empty() ? kinds : keys;
+  return keys + (keys.empty() || kinds.empty() ? "" : "\n") + kinds;
 }
 
 // Parameters of the choices of keys: "lr" and "train.optimizer.lr". The same line is for several

@@ -179,7 +179,7 @@ class Loader {
         diagnostics_.Error(member.place,
                            path.empty() ? format("unknown key '{}'", member.key)
                                         : format("{} has no key '{}'", path, member.key),
-                           Suggest(keys, member.key, path));
+                           Suggest(keys, member, path));
         continue;
       }
       const bool used = std::any_of(keys.begin(), keys.end(), [&](const Key& k) {

@@ -34,11 +34,10 @@ bool CheckInputs(const Layer& layer, const OperatorProperty& op, size_t count,
   const Place place =
       layer.inputs.empty() || !layer.inputs[0].named ? layer.place : layer.inputs[0].named->place;
   if (count > arguments.size()) {
-    diagnostics->Error(
-        place,
-        format("{} takes {} input{} ({}), but {} are given", layer.written, arguments.size(),
-               arguments.size() == 1 ? "" : "s", join(arguments, ", "), count),
-        "", layer.notes);
+    diagnostics->Error(place,
+                       format("{} takes {} ({}), but {} are given", layer.written,
+                              Counted(arguments.size(), "input"), join(arguments, ", "), count),
+                       "", layer.notes);
     return false;
   }
   for (size_t k = 0; k < arguments.size(); ++k) {

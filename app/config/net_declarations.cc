@@ -71,7 +71,12 @@ void AddInput(const std::string& name, const Place& place, Value value, Expansio
 // An initializer as the attribute that Initializer reads: '["normal", {"sigma": 0.01}]'.
 bool ReadInit(const Value& value, Expansion* expansion, Attrs* attrs) {
   Named init;
-  if (value.AsNumber()) {
+  if (const std::optional<double> number = value.AsNumber()) {
+    if (!params::FitsFloat32(*number)) {
+      expansion->Error(value.place,
+                       format("init: expected a finite number, got {}", value.Describe()));
+      return false;
+    }
     init = {"constant", {{"value", value.text}}, value.place};
   } else {
     static const std::string kPath = "init";
@@ -90,12 +95,7 @@ bool ReadInit(const Value& value, Expansion* expansion, Attrs* attrs) {
 
 bool ReadVariableKey(const Member& m, Expansion* expansion, std::string* name, Attrs* attrs) {
   if (m.key == "name") return ReadName(m.value, expansion, name);
-  if (m.key == "lr_mult" || m.key == "wd_mult") {
-    if (m.value.AsNumber()) return (*attrs)[m.key] = m.value.text, true;
-    expansion->Error(m.value.place,
-                     format("{}: expected a number, got {}", m.key, m.value.Describe()));
-    return false;
-  }
+  if (m.key == "lr_mult" || m.key == "wd_mult") return ReadMultiplier(m, expansion, attrs);
   if (m.key == "shape") {
     TShape shape;
     if (!ReadShape(m.value, expansion, &shape)) return false;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::config {
 namespace {
@@ -27,6 +29,15 @@ bool ReadName(const Value& value, Expansion* expansion, std::string* name) {
   return false;
 }
 
+bool ReadMultiplier(const Member& member, Expansion* expansion, Attrs* attrs) {
+  const std::optional<double> number = member.value.AsNumber();
+  if (number && std::abs(*number) <= kMostMultiplier)
+    return (*attrs)[member.key] = member.value.text, true;
+  expansion->Error(member.value.place, format("{}: expected a number up to {}, got {}", member.key,
+                                              kMostMultiplier, member.value.Describe()));
+  return false;
+}
+
 bool ReadAttrs(const Value& value, Expansion* expansion, Attrs* attrs) {
   if (!value.is_map()) {
     expansion->Error(value.place, format("attrs: expected a map, got {}", value.Describe()),
@@ -38,7 +49,6 @@ bool ReadAttrs(const Value& value, Expansion* expansion, Attrs* attrs) {
     const bool known = std::any_of(kKnown.begin(), kKnown.end(), [&](const std::string& k) {
       return m.key == k || m.key.ends_with("_" + k);
     });
-    const bool number = m.key.ends_with("mult");
     if (!known) {
       const std::string nearest = Nearest(m.key, kKnown);
       expansion->Error(
@@ -48,9 +58,13 @@ bool ReadAttrs(const Value& value, Expansion* expansion, Attrs* attrs) {
               : format("did you mean '{}'?", nearest));
       return false;
     }
-    if (!m.value.is_scalar() || (number && !m.value.AsNumber())) {
-      expansion->Error(m.value.place, format("{}: expected {}, got {}", m.key,
-                                             number ? "a number" : "a text", m.value.Describe()));
+    if (m.key.ends_with("mult")) {
+      if (!ReadMultiplier(m, expansion, attrs)) return false;
+      continue;
+    }
+    if (!m.value.is_scalar()) {
+      expansion->Error(m.value.place,
+                       format("{}: expected a text, got {}", m.key, m.value.Describe()));
       return false;
     }
     (*attrs)[m.key] = m.value.text;

@@ -52,11 +52,8 @@ std::string HelpForValue(const Layer& layer, const Member& m, const FieldInfo& f
   if (m.key == "pad" && m.value.is_scalar()) {
     if (const std::string pixels = PadInPixels(layer, m.value); !pixels.empty()) return pixels;
   }
-  if (field.choices.empty() || !m.value.is_scalar()) return HintFor(m.value, field.help);
   const std::string other = m.key == "act_type" ? ActivationOfOtherTools(m.value.text) : "";
-  if (!other.empty()) return format("write - {}", other);
-  const std::string nearest = Nearest(m.value.text, field.choices);
-  return nearest.empty() ? HintFor(m.value, field.help) : format("did you mean '{}'?", nearest);
+  return other.empty() ? HintForField(m.value, field) : format("write - {}", other);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/operator/registry.h"
 
 namespace mxtrain::config {
 namespace {
@@ -27,10 +28,16 @@ Json AnyOf(const Json& one, const Json& other) {
   return {{"anyOf", Json::array({one, other})}};
 }
 
+// A part of the schema that stands in several places, or in itself.
+constexpr const char *kNoValue = "expression_or_null", *kLayers = "layers";
+
+Json Ref(const std::string& name) {
+  return {{"$ref", "#/$defs/" + name}};
+}
+
 // A value of this form, or what may replace any value: an expression, and null for none.
-Json ValueOf(Json form) {
-  const Json expression = {{"type", "string"}, {"pattern", "\\$\\{"}};
-  return {{"anyOf", Json::array({std::move(form), expression, OfType("null")})}};
+Json ValueOf(const Json& form) {
+  return AnyOf(form, Ref(kNoValue));
 }
 
 // Every scalar is a text too: `name: 5`.
@@ -44,6 +51,11 @@ bool IsPlain(const std::string& type) {
 
 Json FormOfParam(const FieldInfo& field) {
   const std::string& type = field.type;
+  if (field.default_text == "None") {
+    FieldInfo given = field;
+    given.default_text.clear();
+    return AnyOf(FormOfParam(given), {{"const", "None"}});
+  }
   if (IsPlain(type)) return OfType(type);
   if (type == "tuple") return OfTypes({"integer", "array"});
   if (type.starts_with("list")) return OfTypes({"number", "array", "string"});
@@ -148,6 +160,57 @@ Json SchemaOfSection(const std::vector<Key>& keys, const std::string& selector) 
   return selector.empty() ? section : AnyOf(section, properties[selector]);
 }
 
+// Parameters, and the keys of every layer. Any other key is an argument, whose value is a name.
+Json FormOfLayer(const OperatorProperty& op) {
+  Json properties = {{"name", ValueOf(Text())}};
+  for (const char* key : {"inputs", "attrs", "when"}) properties[key] = Json::object();
+  for (const FieldInfo& param : op.DescribeParams()) {
+    Json value = param.ignored ? Json::object() : ValueOf(FormOfParam(param));
+    value["description"] = param.help;
+    properties[param.name] = std::move(value);
+  }
+  Json layer = MapOf(properties);
+  layer["type"] = Json::array({"object", "null"});
+  layer["additionalProperties"] = OfType("string");
+  layer["description"] = op.Description();
+  return layer;
+}
+
+Json MapOfAny(const std::vector<std::string>& keys) {
+  Json properties = Json::object();
+  for (const std::string& key : keys) properties[key] = Json::object();
+  return MapOf(properties);
+}
+
+// Adds the list of layers, and an entry for each operator. Other names are those of blocks.
+void DefineLayers(const OperatorRegistry& operators, Json* definitions) {
+  Json named = Json::object();
+  for (const std::string& name : operators.Names()) {
+    if (name.starts_with('_')) continue;  // internal
+    (*definitions)[name] = FormOfLayer(*operators.CreateUninitialized(name));
+    named[name] = Ref(name);
+    for (const std::string& alias : operators.Aliases(name)) named[alias] = Ref(name);
+  }
+  named["Variable"] = MapOfAny({"name", "shape", "init", "lr_mult", "wd_mult", "when"});
+  named["repeat"] = MapOfAny({"count", "index", "layers", "when"});
+  named["repeat"]["properties"]["layers"] = Ref(kLayers);
+  const Json one = {{"type", "object"},
+                    {"minProperties", 1},
+                    {"maxProperties", 1},
+                    {"properties", named},
+                    {"additionalProperties", OfTypes({"object", "null"})}};
+  (*definitions)[kLayers] = {{"type", Json::array({"array", "null"})},
+                             {"items", AnyOf(OfType("string"), one)}};
+}
+
+// The sub-nets of `blocks`.
+Json FormOfBlocks() {
+  Json block = MapOfAny({"params", "inputs", "layers", "outputs"});
+  block["properties"]["layers"] = Ref(kLayers);
+  return {{"type", Json::array({"object", "null"})},
+          {"additionalProperties", AnyOf(block, OfType("null"))}};
+}
+
 }  // namespace
 
 std::string Key::Describe() const {
@@ -173,10 +236,16 @@ std::vector<KeyInfo> DescribeKeys() {
   return infos;
 }
 
-std::string JsonSchema() {
+std::string JsonSchema(const OperatorRegistry& operators) {
   Json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                {"title", "mxtrain configuration"}};
   root.update(SchemaOfSection(Schema(), ""));
+  root["properties"]["net"]["properties"]["layers"].update(Ref(kLayers));
+  root["properties"]["blocks"].update(FormOfBlocks());
+  Json& definitions = root["$defs"];
+  const Json expression = {{"type", "string"}, {"pattern", "\\$\\{"}};
+  definitions[kNoValue] = AnyOf(expression, OfType("null"));
+  DefineLayers(operators, &definitions);
   return root.dump(2);
 }
 

@@ -16,6 +16,10 @@
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
 
+namespace mxtrain {
+class OperatorRegistry;
+}
+
 namespace mxtrain::config {
 
 // Description of one key, for help and schemas. `path` is the full path; "[]" is an element of a
@@ -75,8 +79,10 @@ bool Read(const Value& value, const ReadContext& context, std::vector<Column>* o
 // A value as the text that a Parameter struct reads (base/params.h), by FieldInfo::type; nothing if
 // it has the wrong type.
 std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field);
-// "an integer", "max | avg | sum".
+// "an integer", "max, avg, sum".
 std::string PhraseOfField(const FieldInfo& field);
+// What to write instead of a value that TextOfField rejects: the nearest choice, else the help.
+std::string HintForField(const Value& value, const FieldInfo& field);
 // "(required, integer: number of output channels)".
 std::string DescribeField(const FieldInfo& field);
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out);
@@ -230,12 +236,15 @@ class Section {
       return *this;
     }
     Row& Range(double low, double high = std::numeric_limits<double>::infinity()) {
-      key_->info.range = params::RangeText(low, high, std::is_integral_v<T>);
-      key_->read = [inner = key_->read, m = member_, low, high](void* owner, const Value& value,
-                                                                const ReadContext& context) {
+      const params::Bounds bounds{low, high};
+      key_->info.range = params::RangeText(bounds, std::is_integral_v<T>);
+      key_->read = [inner = key_->read, m = member_, bounds](void* owner, const Value& value,
+                                                             const ReadContext& context) {
         if (!inner(owner, value, context)) return false;
-        const double number = Number(static_cast<Owner*>(owner)->*m, low);
-        if (number >= low && number <= high) return true;
+        bool within = true;
+        params::ForNumbers(static_cast<Owner*>(owner)->*m,
+                           [&](double number) { within = params::Hold(bounds, number); });
+        if (within) return true;
         context.diagnostics->Error(value.place,
                                    fmt::format("{} = {} is out of range", context.path, value.text),
                                    fmt::format("{}: {}", context.info->range, context.info->help));
@@ -300,14 +309,6 @@ class Section {
         good = ReadPath(item, context, &out->emplace_back()) && good;
       return good;
     }
-    template <typename V>
-    static double Number(const V& value, double unset) {
-      if constexpr (std::is_arithmetic_v<V>) {
-        return static_cast<double>(value);
-      } else {
-        return value ? static_cast<double>(*value) : unset;
-      }
-    }
     Key* key_;
     T Owner::*member_;
   };
@@ -368,7 +369,8 @@ std::string ShortFormOf(std::string_view path);
 
 // Every leaf and section with its full path, in table order.
 std::vector<KeyInfo> DescribeKeys();
-// JSON Schema (draft 2020-12) of a configuration file, for editors.
-std::string JsonSchema();
+// JSON Schema (draft 2020-12) of a configuration file, for editors, with the parameters of these
+// operators.
+std::string JsonSchema(const OperatorRegistry& operators);
 
 }  // namespace mxtrain::config

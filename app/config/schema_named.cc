@@ -2,6 +2,7 @@
 // Kinds with parameters: from values to a Named, whose kind is chosen by name and whose parameters
 // a factory describes, and back.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "app/config/other_tools.h"
@@ -14,7 +15,11 @@ namespace {
 std::optional<std::string> TextOfElement(const Value& value, const std::string& type) {
   if (type == "integer")
     return value.AsInteger() ? std::optional(std::to_string(*value.AsInteger())) : std::nullopt;
-  if (type == "number") return value.AsNumber() ? std::optional(value.text) : std::nullopt;
+  if (type == "number") {
+    const std::optional<double> number = value.AsNumber();
+    if (!number) return std::nullopt;
+    return std::isinf(*number) ? params::Print(*number) : value.text;  // .inf is inf there
+  }
   return value.is_scalar() ? std::optional(value.text) : std::nullopt;
 }
 
@@ -121,7 +126,7 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
       context.diagnostics->Error(member.value.place,
                                  format("{}.{}: expected {}, got {}", kind.name, param.name,
                                         PhraseOfField(param), member.value.Describe()),
-                                 HintFor(member.value, param.help));
+                                 HintForField(member.value, param));
       return false;
     }
     out->params.emplace_back(param.name, *text);
@@ -196,6 +201,12 @@ std::string PhraseOfField(const FieldInfo& field) {
   if (field.type == "list of numbers") return "a list of numbers";
   if (field.type == "string") return "a text";
   return field.choices.empty() ? field.type : format("{}", join(field.choices, ", "));
+}
+
+std::string HintForField(const Value& value, const FieldInfo& field) {
+  const std::string nearest =
+      value.is_scalar() && !field.choices.empty() ? Nearest(value.text, field.choices) : "";
+  return nearest.empty() ? HintFor(value, field.help) : format("did you mean '{}'?", nearest);
 }
 
 std::string DescribeField(const FieldInfo& field) {

@@ -2,6 +2,7 @@
 // The table of configuration keys. A key is listed only if the program acts on it.
 #include "app/config/schema.h"
 #include "app/config/schema_kinds.h"
+#include "mxtrain/io/pipeline.h"
 
 namespace mxtrain::config {
 namespace {
@@ -160,7 +161,7 @@ Section<DataConfig> DataSection() {
   Section<C> s;
   s.Add("batch_size", &C::batch_size)
       .Default(32)
-      .Range(1)
+      .Range(1, io::kMostBatch)
       .OrWord("auto", 0)
       .Help(
           "examples per step; auto: the largest power of two up to 256 that the data can fill and "
@@ -190,9 +191,8 @@ Section<DataConfig> DataSection() {
       .Choices({"none", "ram"})
       .Help("ram: keep decoded images in memory, after the transforms that are not random");
   s.Add("cache_bytes", &C::cache_bytes)
-      .Default(0)
-      .Range(0)
-      .Help("memory limit of the cache; 0: half of the memory free at the start")
+      .Default({})
+      .Help("memory limit of the cache, such as 2GiB; 0: half of the memory free at the start")
       .Also({"cache_size"});
   s.Add("max_bad", &C::max_bad)
       .Default(0.01)

@@ -5,26 +5,42 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "app/config/schema.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::config {
 namespace {
 
 template <typename T>
 bool ReadInteger(const Value& value, const ReadContext& context, T* out) {
-  const std::optional<int64_t> integer = value.AsInteger();
-  if (!integer) {
-    const std::string or_word =
-        context.info && !context.info->word.empty() ? " or " + context.info->word : "";
-    return Expected(("an integer" + or_word).c_str(), value, context);
+  if (const std::optional<int64_t> integer = value.AsInteger();
+      integer && std::in_range<T>(*integer)) {
+    *out = static_cast<T>(*integer);
+    return true;
   }
-  if (!std::in_range<T>(*integer))
-    return Expected(std::is_unsigned_v<T> ? "an integer that is not negative" : "a smaller integer",
-                    value, context);
-  *out = static_cast<T>(*integer);
+  const std::optional<double> number = value.AsNumber();
+  if (number && std::trunc(*number) == *number) {
+    constexpr auto kMost = std::min<uint64_t>(std::numeric_limits<T>::max(), kMostInteger);
+    return Expected(
+        format("an integer from {} to {}", std::numeric_limits<T>::min(), kMost).c_str(), value,
+        context);
+  }
+  const std::string or_word =
+      context.info && !context.info->word.empty() ? " or " + context.info->word : "";
+  return Expected(("an integer" + or_word).c_str(), value, context);
+}
+
+// Factors of rates and losses.
+bool ReadMultiplier(const Value& value, const ReadContext& context, double* out) {
+  const std::optional<double> number = value.AsNumber();
+  if (!number || *number < 0 || *number > kMostMultiplier) {
+    return Expected(format("a number from 0 to {}", kMostMultiplier).c_str(), value, context);
+  }
+  *out = *number;
   return true;
 }
 
@@ -99,6 +115,7 @@ bool Read(const Value& value, const ReadContext& context, uint64_t* out) {
 bool Read(const Value& value, const ReadContext& context, double* out) {
   const std::optional<double> number = value.AsNumber();
   if (!number) return Expected("a number", value, context);
+  if (!params::FitsFloat32(*number)) return Expected("a finite number", value, context);
   *out = *number;
   return true;
 }
@@ -153,12 +170,7 @@ bool Read(const Value& value, const ReadContext& context, PatternNumbers* out) {
   bool good = true;
   for (const Member& m : value.members) {
     if (m.value.is_null()) continue;  // removes a pattern of an included file
-    const std::optional<double> number = m.value.AsNumber();
-    if (number && *number >= 0) {
-      out->emplace_back(m.key, *number);
-    } else {
-      good = Expected("a number that is at least 0", m.value, context);
-    }
+    good = ReadMultiplier(m.value, context, &out->emplace_back(m.key, 0).second) && good;
   }
   return good;
 }
@@ -175,12 +187,7 @@ bool Read(const Value& value, const ReadContext& context, ClassWeights* out) {
   }
   bool good = true;
   for (const Value& item : value.list) {
-    const std::optional<double> number = item.AsNumber();
-    if (number && *number >= 0) {
-      out->numbers.push_back(*number);
-    } else {
-      good = Expected("a number that is at least 0", item, context);
-    }
+    good = ReadMultiplier(item, context, &out->numbers.emplace_back()) && good;
   }
   return good;
 }
@@ -217,11 +224,12 @@ bool Read(const Value& value, const ReadContext& context, std::vector<Column>* o
   if (!value.is_map()) return Expected(kForm, value, context);
   bool good = true;
   for (const Member& m : value.members) {
-    Column column{m.key, {}};
+    Column column{m.key, {}, {}};
     const std::vector<Value> names = m.value.is_list() ? m.value.list : std::vector<Value>{m.value};
     for (const Value& name : names) {
       if (!name.is_scalar()) good = Expected("the name of a column", name, context);
       column.columns.push_back(name.text);
+      column.places.push_back(name.place);
     }
     out->push_back(std::move(column));
   }
@@ -256,7 +264,7 @@ Value Write(uint64_t value) {
   return Value::Scalar(std::to_string(value));
 }
 Value Write(double value) {
-  return Value::Scalar(std::isinf(value) ? (value < 0 ? "-.inf" : ".inf") : params::Print(value));
+  return Value::Scalar(params::Print(value));
 }
 Value Write(const std::string& value) {
   return Value::Scalar(value, {}, true);

@@ -74,6 +74,34 @@ std::string FindElsewhere(std::string_view name) {
   return same > 0 ? "" : first->path;
 }
 
+// What follows the key in the path of an override: `epochs` after `trian` in trian.epochs=2. Null
+// at the end of the path, and in a file.
+const Member* NextInPath(const Member& member) {
+  if (!member.value.is_map() || member.value.members.size() != 1) return nullptr;
+  const Member& next = member.value.members[0];
+  const int column = member.place.column + static_cast<int>(member.key.size()) + 1;
+  const bool adjacent = next.place.file == member.place.file &&
+                        next.place.line == member.place.line && next.place.column == column;
+  return adjacent ? &next : nullptr;
+}
+
+const Key* Find(const std::vector<Key>& keys, const std::string& name) {
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.info.name == name; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+// "did you mean 'train.epochs'? (integer, ...)", for a key that was meant by the first of a path.
+std::string DidYouMeanKey(const Key& first, const Member& member) {
+  const Key* meant = &first;
+  std::string path = first.info.name;
+  for (const Member* next = NextInPath(member); next; next = NextInPath(*next)) {
+    path += "." + next->key;
+    if (const Key* below = Find(meant->keys, next->key)) meant = below;
+  }
+  return format("did you mean '{}'? {}", path, meant->Describe());
+}
+
 }  // namespace
 
 bool IsAlso(const KeyInfo& info, std::string_view name) {
@@ -89,8 +117,8 @@ std::string KeyList(const std::vector<Key>& keys) {
   return format("keys: {}", join(names, ", "));
 }
 
-std::string Suggest(const std::vector<Key>& keys, const std::string& written,
-                    const std::string& path) {
+std::string Suggest(const std::vector<Key>& keys, const Member& member, const std::string& path) {
+  const std::string& written = member.key;
   if (const size_t equals = written.find('='); equals != std::string::npos) {
     const std::string key = written.substr(0, written.find_last_not_of(' ', equals - 1) + 1);
     return format("did you mean '{}:{}'? a key ends in ':'", key, written.substr(equals + 1));
@@ -98,8 +126,7 @@ std::string Suggest(const std::vector<Key>& keys, const std::string& written,
   const std::string word = WithoutOrnament(written);
   std::vector<std::string> names;
   for (const Key& key : keys) {
-    if (IsAlso(key.info, word))
-      return format("did you mean '{}'? {}", key.info.name, key.Describe());
+    if (IsAlso(key.info, word)) return DidYouMeanKey(key, member);
     names.push_back(key.info.name);
   }
   if (const std::string advice = AdviceForOtherTools(word); !advice.empty()) return advice;
@@ -109,7 +136,7 @@ std::string Suggest(const std::vector<Key>& keys, const std::string& written,
     return format("did you mean '{}'{}?", elsewhere, at_top ? ", at the top level" : "");
   const std::string nearest = Nearest(word, names);
   for (const Key& key : keys) {
-    if (key.info.name == nearest) return format("did you mean '{}'? {}", nearest, key.Describe());
+    if (key.info.name == nearest) return DidYouMeanKey(key, member);
   }
   return (path.empty() ? "" : path + " ") + KeyList(keys);
 }

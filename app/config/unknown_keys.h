@@ -13,9 +13,9 @@ namespace mxtrain::config {
 bool IsAlso(const KeyInfo& info, std::string_view name);
 // "keys: epochs, max_steps, ...".
 std::string KeyList(const std::vector<Key>& keys);
-// The help for `written`, which is not among the keys of the section at `path`: the key meant, here
-// or elsewhere in the table, else the keys that there are.
-std::string Suggest(const std::vector<Key>& keys, const std::string& written,
-                    const std::string& path);
+// The help for a member that is not among the keys of the section at `path`: the key meant, here or
+// elsewhere in the table, else the keys that there are. For trian.epochs=2 on the command line that
+// is train.epochs.
+std::string Suggest(const std::vector<Key>& keys, const Member& member, const std::string& path);
 
 }  // namespace mxtrain::config

@@ -2,11 +2,13 @@
 #include "app/config/value.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain::config {
 namespace {
@@ -17,18 +19,47 @@ bool IsNullText(std::string_view text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
+// Whether a parser of YAML 1.1 or 1.2 takes what is a text to us for something else: `off`, `y`,
+// 0x10, 1_000, 1:30, 2024-01-31, .nan.
+bool LooksTypedElsewhere(const std::string& text) {
+  static constexpr std::string_view kWords[] = {"y", "n", "yes", "no", "on", "off", ".nan"};
+  if (std::find(std::begin(kWords), std::end(kWords), Lower(text)) != std::end(kWords)) return true;
+  const size_t first = text.find_first_not_of("+-.");
+  return first != std::string::npos && std::isdigit(static_cast<unsigned char>(text[first])) &&
+         text.find_first_not_of("0123456789abcdefABCDEFxo_:.+-TtZ ") == std::string::npos;
+}
+
 // Whether YAML needs quotes to read the text as a string.
 bool NeedsQuotes(const Value& scalar) {
   const std::string& text = scalar.text;
-  if (scalar.quoted && (IsNullText(text) || scalar.AsBool() || Value::Scalar(text).AsBool() ||
-                        Value::Scalar(text).AsNumber()))
-    return true;
+  const Value plain = Value::Scalar(text);
+  const bool typed = IsNullText(text) || plain.AsBool() || plain.AsNumber();
+  if (typed ? scalar.quoted : LooksTypedElsewhere(text)) return true;
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;
   if (std::string_view("!&*-?|>@`\"'%#{}[],:~=<").find(text.front()) != std::string_view::npos &&
-      !Value::Scalar(text).AsNumber())
+      !plain.AsNumber())
     return true;
   return text.find_first_of("{}[],\n\t\"\\") != std::string::npos ||
          text.find(": ") != std::string::npos || text.find(" #") != std::string::npos;
+}
+
+// A number as YAML 1.1 reads one too: with digits on both sides of the point, which an exponent
+// needs, a sign of the exponent, and without leading zeros. 1e-4 -> 1.0e-4, 010 -> 10.
+std::string NumberText(const std::string& text) {
+  const size_t begin = text.find_first_of("0123456789."), mantissa_end = text.find_first_of("eE");
+  if (text.ends_with("inf")) return text;
+  const std::string mantissa = text.substr(begin, mantissa_end - begin);
+  const size_t point = std::min(mantissa.find('.'), mantissa.size());
+  std::string whole = mantissa.substr(0, point),
+              fraction = point < mantissa.size() ? mantissa.substr(point + 1) : "";
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size()));
+  std::string number = (text.front() == '-' ? "-" : "") + (whole.empty() ? "0" : whole);
+  if (point < mantissa.size() || mantissa_end != std::string::npos)
+    number += "." + (fraction.empty() ? "0" : fraction);
+  if (mantissa_end == std::string::npos) return number;
+  const std::string exponent = text.substr(mantissa_end + 1);
+  return number + "e" + (std::isdigit(static_cast<unsigned char>(exponent[0])) ? "+" : "") +
+         exponent;
 }
 
 std::string Quote(std::string_view text) {
@@ -48,7 +79,8 @@ std::string Quote(std::string_view text) {
 
 std::string ScalarText(const Value& value) {
   if (value.is_null()) return "null";
-  return NeedsQuotes(value) ? Quote(value.text) : value.text;
+  if (NeedsQuotes(value)) return Quote(value.text);
+  return value.AsNumber() ? NumberText(value.text) : value.text;
 }
 
 std::string KeyText(const std::string& key) {
@@ -164,7 +196,8 @@ std::optional<bool> Value::AsBool() const {
 
 std::optional<int64_t> Value::AsInteger() const {
   const std::optional<double> number = AsNumber();
-  if (!number || std::trunc(*number) != *number || std::abs(*number) > 9e18) return std::nullopt;
+  if (!number || std::trunc(*number) != *number || std::abs(*number) > kMostInteger)
+    return std::nullopt;
   int64_t integer = 0;
   const char* end = text.data() + text.size();
   const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
@@ -192,9 +225,10 @@ std::string Value::Describe() const {
     case Kind::kNull:
       return "nothing";
     case Kind::kScalar:
-      return (quoted ? "the text '" : "'") + text + "'";
+      return (quoted ? "the text '" : "'") + Shortened(text) + "'";
     case Kind::kList:
-      return list.size() <= 4 ? "the list " + Flow(*this) : format("a list of {}", list.size());
+      return list.size() <= 4 ? "the list " + Shortened(Flow(*this))
+                              : format("a list of {}", list.size());
     case Kind::kMap:
       return "a map";
   }

@@ -15,6 +15,9 @@ namespace mxtrain::config {
 
 struct Member;
 
+// Largest absolute value of an integer; leaves room for sums in int64_t.
+inline constexpr int64_t kMostInteger = 9'000'000'000'000'000'000;
+
 struct Value {
   enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
 
@@ -70,8 +73,8 @@ class MemberIndex {
 // none.
 std::string HintFor(const Value& value, const std::string& otherwise);
 
-// The tree as YAML that reads back to the same tree. Short lists and maps of scalars are written on
-// one line.
+// The tree as YAML that reads back to the same values, here and by parsers of YAML 1.1 and 1.2:
+// 1e-4 becomes 1.0e-4, `off` is quoted. Short lists and maps of scalars are written on one line.
 std::string ToYaml(const Value& value);
 // The same on one line: [1, 2], {a: 1}.
 std::string ToFlow(const Value& value);

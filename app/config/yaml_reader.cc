@@ -54,20 +54,14 @@ class TreeBuilder : public YAML::EventHandler {
     std::abort();
   }
 
-  // Marks count characters; places count bytes.
-  Place PlaceOf(const YAML::Mark& mark, int length = 1) {
+  // Both count bytes.
+  Place PlaceOf(const YAML::Mark& mark, int length = 1) const {
     const size_t line =
         std::min(static_cast<size_t>(std::max(0, mark.line)), line_starts_.size() - 1);
-    // Marks come in text order: the next one on a line is after the last.
-    if (line != walk_.line || mark.column < walk_.column) walk_ = {line, 0, line_starts_[line]};
-    for (; walk_.column < mark.column && walk_.at < text_.size() && text_[walk_.at] != '\n';
-         ++walk_.column) {
-      do ++walk_.at;
-      while (walk_.at < text_.size() &&
-             (static_cast<unsigned char>(text_[walk_.at]) & 0xc0) == 0x80);
-    }
-    return {file_, static_cast<int>(line) + 1, static_cast<int>(walk_.at - line_starts_[line]) + 1,
-            length};
+    const size_t end = line + 1 < line_starts_.size() ? line_starts_[line + 1] - 1 : text_.size();
+    const size_t column =
+        std::min(static_cast<size_t>(std::max(0, mark.column)), end - line_starts_[line]);
+    return {file_, static_cast<int>(line) + 1, static_cast<int>(column) + 1, length};
   }
 
   // Where the innermost open bracket is, for "is never closed".
@@ -191,9 +185,13 @@ class TreeBuilder : public YAML::EventHandler {
 
   void Count(int nodes, const Place& place) {
     num_nodes_ += nodes;
-    if (num_nodes_ > kMaxNodes)
-      Fatal(place, format("more than {} values after expanding aliases", kMaxNodes),
-            "use fewer aliases");
+    if (num_nodes_ <= kMaxNodes) return;
+    if (anchors_.empty()) {
+      Fatal(place, format("more than {} values: is this a configuration?", kMaxNodes),
+            "repeated layers are shorter with `repeat` and blocks: mxtrain help repeat");
+    }
+    Fatal(place, format("more than {} values after expanding aliases", kMaxNodes),
+          "use fewer aliases");
   }
 
   // Anchors are kept as copies, and aliases are copies of those.
@@ -294,12 +292,6 @@ class TreeBuilder : public YAML::EventHandler {
   Diagnostics& diagnostics_;
   const std::string& text_;
   std::vector<size_t> line_starts_;
-  struct Walk {
-    size_t line = 0;
-    int column = 0;
-    size_t at = 0;
-  };
-  Walk walk_;                // how far PlaceOf came on its last line
   std::deque<Frame> stack_;  // references to elements stay valid
   std::map<YAML::anchor_t, Value> anchors_;
   Value root_;

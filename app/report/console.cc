@@ -67,7 +67,7 @@ constexpr size_t kEarlyMessages = 4096;
 Console::Console(const ConsoleOptions& options)
     : quiet_(options.quiet),
       log_bytes_(options.log_bytes),
-      log_(std::make_shared<Log>(LogOptions{options.levels, PrintableLines, kEarlyMessages})),
+      log_(std::make_shared<Log>(LogOptions{options.levels, MessageText, kEarlyMessages})),
       program_(log_->For("program")) {
   const bool terminal = IsTerminal();
   const bool wanted = IsSet("FORCE_COLOR") || (terminal && !IsSet("NO_COLOR"));
@@ -137,7 +137,7 @@ void Console::LogTo(const std::string& path) {
 void Console::RepeatWarnings() {
   const MutexLock lock(mutex_);
   if (warning_count_ == 0 || quiet_) return;
-  Write(format("{} warning{}:", warning_count_, warning_count_ == 1 ? "" : "s"));
+  Write(Counted(warning_count_, "warning") + ":");
   for (const std::string& text : warnings_) Write("  " + text);
 }
 

@@ -135,16 +135,22 @@ void AddResult(Page* page, const fs::path& file) {
   if (!fs::exists(file)) return;
   std::vector<Cells> rows;
   const Json result = ReadObject(file);
-  const bool timed = result.value("images_per_second", 0.0) > 0;  // a run of a few batches is not
+  const bool timed = result.value("images_per_second", 0.0) > 0;  // a run without steps is not
+  const bool brief = result.value("is_brief", false);
   for (const auto& [key, value] : result.items()) {
     // No best epoch; "stopped", which "end" covers.
     if (value.is_null() || value.is_boolean()) continue;
     if (!timed && (key == "images_per_second" || key == "wait_share")) continue;
+    if (key == "timed_batches") continue;  // with the speed
     if (key == "last") {
       for (const auto& [metric, last] : value.items())
         rows.push_back({"last " + Words(metric), TextOf(last)});
     } else {
       rows.push_back(ResultRow(key, value));
+    }
+    if (key == "images_per_second" && brief) {
+      rows.back()[1] += format(", of {} batches with their start",
+                               TextOf(result.value("timed_batches", Json(0))));
     }
   }
   page->Heading("result");

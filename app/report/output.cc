@@ -14,6 +14,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain::report {
 namespace {
@@ -30,6 +31,18 @@ bool LooksLikeFormula(const std::string& text) {
 
 std::string JsonText(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string MessageText(std::string_view text) {
+  constexpr size_t kLongestLine = 2000;
+  std::string message;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    message += PrintableLines(Shortened(text.substr(begin, end - begin), kLongestLine));
+    if (end < text.size()) message += '\n';
+    begin = end + 1;
+  }
+  return message;
 }
 
 std::string ListedName(const std::string& name) {

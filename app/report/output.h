@@ -16,6 +16,8 @@ namespace mxtrain::report {
 std::string JsonText(const Json& value, int indent = -1);  // below 0: in one line
 using config::Printable;
 using config::PrintableLines;
+// A message for people: PrintableLines, in lines of at most 2000 bytes.
+std::string MessageText(std::string_view text);
 // A name in a list on stdout: printable on a terminal, its bytes otherwise.
 std::string ListedName(const std::string& name);
 // A text field of CSV (RFC 4180). One that a spreadsheet would treat as a formula (it begins with =

@@ -44,6 +44,7 @@ constexpr const char* kFolders[] = {"checkpoints", "tb", "plots", "samples", "ev
 constexpr const char* kFiles[] = {"metrics.csv",   "events.jsonl",  "mxtrain.log", "mxtrain.1.log",
                                   "mxtrain.2.log", "mxtrain.3.log", "result.json", "report.html"};
 constexpr std::string_view kLock = ".lock";
+constexpr std::string_view kTemporary = ".tmp-";  // in names of incomplete files (base/file.h)
 
 std::vector<std::string> Parts() {
   std::vector<std::string> parts(std::begin(kFolders), std::end(kFolders));
@@ -60,6 +61,12 @@ bool HoldsSomething(const fs::path& path) {
 }
 
 }  // namespace
+
+bool IsRunFolder(const std::string& path) {
+  const fs::path folder(path);
+  return fs::exists(folder / "config.yaml") &&
+         (fs::is_directory(folder / "checkpoints") || fs::exists(folder / kLock));
+}
 
 class RunFolder::Lock {
  public:
@@ -97,21 +104,39 @@ RunFolder::RunFolder(std::string path)
 
 namespace {
 
+// The first entry of a folder without a run, by name; "" if there is none. Hidden files do not
+// count, nor does what a start that was killed has left: temporary files and empty folders.
+std::string ForeignEntry(const std::string& path) {
+  const std::vector<std::string> parts = Parts();
+  std::string first;
+  if (!fs::is_directory(path)) return first;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    const bool empty_part =
+        std::find(parts.begin(), parts.end(), name) != parts.end() && !HoldsSomething(entry.path());
+    if (name.starts_with('.') || name.find(kTemporary) != std::string::npos || empty_part) continue;
+    if (first.empty() || name < first) first = name;
+  }
+  return first;
+}
+
 // That `out` can become a run folder: it contains no run, unless that is overwritten, and nothing
 // that no run has written.
 void RequireFree(const std::string& out, bool overwrite) {
-  const bool run = fs::exists(fs::path(out) / "config.yaml");
-  if (run && !overwrite) {
+  if (!IsRunFolder(out)) {
+    std::vector<std::string> parts = Parts();
+    parts.insert(parts.begin(), "config.yaml");
+    for (const std::string& part : parts) {
+      // Do not replace anything that no run has written.
+      if (!HoldsSomething(fs::path(out) / part)) continue;
+      Throw(ErrorKind::kFileSystem,
+            "{} contains {}, which does not belong to a run; choose another --out", out, part);
+    }
+  } else if (!overwrite) {
     Throw(ErrorKind::kFileSystem,
           "{} already contains a run; use --overwrite to replace it, --resume to continue it, or "
           "choose another --out",
           out);
-  }
-  for (const std::string& part : Parts()) {
-    // Do not replace anything that no run has written.
-    if (run || !HoldsSomething(fs::path(out) / part)) continue;
-    Throw(ErrorKind::kFileSystem,
-          "{} contains {}, which does not belong to a run; choose another --out", out, part);
   }
 }
 
@@ -169,6 +194,14 @@ void RunFolder::Begin(const std::string& config) const {
   MakeOwnFolder(checkpoints());
 }
 
+RunFolder RunFolder::OpenRun(const std::string& path) {
+  const std::string entry = IsRunFolder(path) ? "" : ForeignEntry(path);
+  if (entry.empty()) return Open(path);
+  Throw(ErrorKind::kUsage,
+        "there is no run in {} to continue: it contains {}, which does not belong to a run", path,
+        entry);
+}
+
 RunFolder RunFolder::Open(const std::string& path) {
   if (!fs::is_directory(path)) Throw(ErrorKind::kFileSystem, "{} is not a run folder", path);
   RunFolder folder(path);
@@ -187,11 +220,7 @@ void RunFolder::RefuseLinks() const {
 }
 
 bool RunFolder::IsUnused(const std::string& path) {
-  const fs::directory_iterator entries(path);
-  return std::all_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
-    const std::string name = entry.path().filename().string();
-    return name == kLock || name.find(".tmp-") != std::string::npos;
-  });
+  return ForeignEntry(path).empty();
 }
 
 RunFolder RunFolder::Newest(const std::string& parent, const std::string& name) {
@@ -199,7 +228,7 @@ RunFolder RunFolder::Newest(const std::string& parent, const std::string& name) 
   if (number == 0)
     Throw(ErrorKind::kFileSystem,
           "{} contains no run of '{}' to continue; use --or-begin to start one", parent, name);
-  return Open((fs::path(parent) / format("{}-{:04}", name, number)).string());
+  return OpenRun((fs::path(parent) / format("{}-{:04}", name, number)).string());
 }
 
 void RunFolder::BecomeLatest() const {

@@ -9,22 +9,30 @@
 
 namespace mxtrain::report {
 
+// Whether there is a run in it: config.yaml, and beside it what a configuration of the user's does
+// not have, checkpoints/ or the lock.
+bool IsRunFolder(const std::string& path);
+
 class RunFolder {
  public:
   // A new folder under `parent` with the next number; or `out` if given, which must not contain a
-  // run unless `overwrite`. `config` is written as config.yaml before anything else: a folder
-  // without it is never a run, even if the process was killed. Throws kFileSystem.
+  // run unless `overwrite`, and no other file of a name that runs use. `config` is written as
+  // config.yaml before anything else: a folder without it is never a run, even if the process was
+  // killed. Throws kFileSystem.
   static RunFolder Create(const std::string& parent, const std::string& name,
                           const std::string& out, bool overwrite, const std::string& config);
   // Throws kFileSystem if Create would, as far as can be told without writing.
   static void RequireCreatable(const std::string& parent, const std::string& out, bool overwrite);
+  // That of a run, or what the start of one left that was killed. Throws kUsage for a folder with
+  // files of others, which is not touched; else as Open.
+  static RunFolder OpenRun(const std::string& path);
   // An existing one, or any folder for use by one process at a time. Throws kFileSystem; also if a
   // part of it is a link, since the run must not change its target.
   static RunFolder Open(const std::string& path);
   // The newest run of this name under `parent`; throws kFileSystem if there is none.
   static RunFolder Newest(const std::string& parent, const std::string& name);
 
-  // Whether it is empty except for files of Open and incomplete files of a killed process.
+  // Whether it is empty except for hidden files, files of Open, and what a killed process left.
   static bool IsUnused(const std::string& path);
 
   // Whether there is a run of this name under `parent`.

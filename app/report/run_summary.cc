@@ -38,8 +38,8 @@ RunSummary::State StateOfCheckpoint(const std::string& path) {
   try {
     const TrainState state = PeekState(path);
     if (state.total_steps == 0) return RunSummary::State::kUnknown;
-    const bool ended = (state.step >= state.total_steps || state.ended_early) && !state.open;
-    return ended ? RunSummary::State::kFinished : RunSummary::State::kBrokenOff;
+    return state.all_steps_made() && !state.open ? RunSummary::State::kFinished
+                                                 : RunSummary::State::kBrokenOff;
   } catch (const Error&) {  // damaged, or of an unsupported version
     return RunSummary::State::kUnknown;
   }
@@ -63,11 +63,6 @@ const char* NameOf(RunSummary::State state) {
       return "unknown";
   }
   return "";
-}
-
-bool IsRunFolder(const std::string& path) {
-  return fs::exists(fs::path(path) / "config.yaml") &&
-         fs::is_directory(fs::path(path) / "checkpoints");
 }
 
 RunSummary ReadRun(const std::string& path) {

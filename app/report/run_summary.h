@@ -33,7 +33,6 @@ struct RunSummary {
 };
 
 const char* NameOf(RunSummary::State state);
-bool IsRunFolder(const std::string& path);
 // Throws kFileSystem if it is not a run folder, kData for damaged files in it.
 RunSummary ReadRun(const std::string& path);
 // The run folders in a folder and in its sweeps, by name; adds an error text to `damaged` for each

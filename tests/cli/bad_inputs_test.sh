@@ -91,7 +91,7 @@ row 3 "command line:1:11: error: the input 'data' is [8, 8, 3]: 8 channels of 3x
 says "help: write [3, 8, 8]"
 row 3 "the order is channels, height, width" check photos.yaml 'net.input=[8, 8, 3]'
 row 3 "not supported yet" train photos.yaml 'net.layers=[Deconvolution, SoftmaxOutput]'
-row 3 "command line:1:20: error: optimizer sgd: lr = '-1': -1 is out of range (>= 0)" train photos.yaml train.optimizer.lr=-1
+row 3 "command line:1:20: error: optimizer sgd: lr = '-1': -1 is out of range (0 .. 1e+30)" train photos.yaml train.optimizer.lr=-1
 # data: 4
 row 4 "does not exist" train photos.yaml "$(on gone)"
 row 4 "/empty_class/none holds no images" train photos.yaml "$(on empty_class)"
@@ -109,7 +109,7 @@ for bad in cut huge huge_jpeg scans text; do
   row 4 "more than max_bad = 0.01 (data.max_bad) allows; the last is" train photos.yaml "$(on $bad)"
   says "$why"
   says "; \`mxtrain check\` lists them all: repair or remove them, or allow more"
-  row 0 "1 examples could not be read, the first: " train photos.yaml "$(on $bad)" data.max_bad=0.1 --out "run_$bad"
+  row 0 "1 example could not be read, the first: " train photos.yaml "$(on $bad)" data.max_bad=0.1 --out "run_$bad"
   says "$why"
   row 9 "$why" check photos.yaml "$(on $bad)" data.max_bad=0.1
   file=$(ls -d $bad/dark/000.*)
@@ -122,6 +122,29 @@ expect 0 infer model tiny/dark/000.jpg
 # labels within the classes are taken
 head -4 labels.txt >good.txt
 expect 0 train photos.yaml "$(list val good.txt)" --out run_list -q
+
+# a file of one huge line, as everything that can be a text: no message repeats it
+head -c 3000000 /dev/zero | tr '\0' x >huge.txt
+{ printf 'a: [' && yes 1, | head -n 150000 | tr -d '\n' && printf '1]\n'; } >huge.yaml
+cp huge.txt huge.csv
+table() { echo "data.train={source: csv, path: $1, columns: {data: file, softmax_label: label}}"; }
+brief() { # CODE ARGUMENT...
+  expect "$@"
+  holds "$last: $(stat -c %s stderr) bytes of messages" test "$(stat -c %s stderr)" -lt 2500
+}
+for file in huge.txt huge.csv; do
+  brief 4 infer model $file
+  says "$file:1: expected the path of an image, got 3000000 bytes: 'xxx"
+  brief 4 eval model $file
+  brief 4 train photos.yaml "$(list train $file)"
+  brief 3 train photos.yaml "$(table $file)"
+  says "has no column 'label'; it has 1 column, named xxx"
+  brief 3 train $file
+done
+brief 4 infer model - <huge.txt
+brief 3 check huge.yaml
+says "more than 100000 values: is this a configuration?"
+holds "$last: speaks of aliases" test "$(grep -c alias stderr)" -eq 0
 
 # file system: 8. A folder that cannot be written: a mount that is read-only where this user may make one, else the kernel's own.
 mkdir mounted

@@ -46,4 +46,5 @@ says "the data has shape [3] for input 'right', but the net declares [2]"
 sed 's/lft: \[a, b\]/left: [a, x]/' wrong.yaml >column.yaml
 expect 3 train column.yaml
 says "has no column 'x'; it has 5 columns, named a, b, c, d, y"
+says "column.yaml:9:59: error: csv: "
 finish

@@ -157,6 +157,23 @@ echo precious >project/checkpoints/mine
 expect 8 train points.yaml --out project
 says "project contains checkpoints, which does not belong to a run; choose another --out"
 holds "files of no run were touched" test "$(cat project/checkpoints/mine)" = precious
+mkdir -p own/plots
+echo mine >own/metrics.csv
+expect 2 train points.yaml --out own --resume
+says "there is no run in own to continue: it contains metrics.csv, which does not belong to a run"
+expect 8 train points.yaml --out own --resume --or-begin
+says "own contains metrics.csv, which does not belong to a run; choose another --out"
+echo mine >own/config.yaml
+expect 8 train points.yaml --out own --overwrite
+says "own contains config.yaml, which does not belong to a run; choose another --out"
+expect 8 train points.yaml --out own
+holds "a folder of the user's was changed" test "$(cd own && echo * .[!.]* && cat config.yaml metrics.csv)" = "config.yaml metrics.csv plots .[!.]*
+mine
+mine"
+mkdir void
+echo mine >void/notes.txt
+expect 0 train points.yaml --out void
+holds "a note beside a run was changed" test "$(cat void/notes.txt)" = mine
 expect 3 train points.yaml --out unmade 'train.metrics=[{name: accuracy, output: sofmax}]'
 holds "a run that cannot begin left its folder" test ! -e unmade
 expect 2 train points.yaml --resume --resume-from mine/checkpoints/last

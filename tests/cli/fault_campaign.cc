@@ -236,8 +236,7 @@ class Campaign {
     if (loss.empty()) loss = c.scenario->look();
     // A missing validation image is reported, and may change the choice of the best epoch.
     const bool other_data =
-        Contents("stderr").find(
-            "validation examples, missing from the metrics, could not be read") !=
+        Contents("stderr").find(", missing from the metrics, could not be read") !=
         std::string::npos;
     if (loss.empty() && other_data) return;
     if (loss.empty() && ending.code == 0 && ending.signal == 0) loss = WrongSuccess(*c.scenario);

@@ -6,6 +6,11 @@
 commands=$("$program" --help | sed -n '/^Subcommands:/,$p' | awk '/^  [a-z]/ {print $1}')
 holds "no commands found in --help" test "$(echo "$commands" | wc -w)" -ge 12
 
+# --- commands in the order of their use, before topics and codes
+holds "--help does not begin with the commands of every day" test "$(head -6 <<<"$commands" | xargs)" = "init check train eval infer export"
+expect 0 help
+holds "help lists other commands" test "$(sed -n '2,/^$/p' stdout | awk 'NF {print $1}')" = "$commands"
+
 # --- every code
 expect 0 help
 cp stdout codes
@@ -22,9 +27,9 @@ holds "a name explains another code than its number" cmp -s by_name stdout
 expect 0 help --json
 holds "--json says other than JSON" sh -c 'tr -d "\n" <stdout >line && "$0" json <line' "$helper"
 expect 2 help confguration
-says "unknown command, key or exit code 'confguration'; did you mean 'configuration'?"
+says "unknown command, key, operator or exit code 'confguration'; did you mean 'configuration'?"
 expect 2 help 77
-says "\`mxtrain help\` lists the codes and topics, \`mxtrain help keys\` the keys"
+says "\`mxtrain help\` lists the codes and topics, \`mxtrain help keys\` the keys, \`mxtrain ops\` the operators"
 expect 0 help check
 prints "Usage: "
 
@@ -48,9 +53,23 @@ expect 2 help repeet
 says "did you mean 'repeat'?"
 expect 0 help lr
 prints "train.optimizer.lr "
+# an operator, and a name that a key and a transform share
+for flag in "" --json; do
+  expect 0 ops Convolution ${flag:+"$flag"}
+  cp stdout by_ops
+  expect 0 help Convolution ${flag:+"$flag"}
+  holds "help Convolution $flag differs from ops" cmp -s by_ops stdout
+done
+expect 2 help Convolutoin
+says "did you mean 'Convolution'?"
+expect 0 help normalize
+prints "data.train.normalize ("
+prints "  for data.train.transforms"
+expect 0 help interpolation
+prints "(bilinear | bicubic | nearest | area | auto | cubic, default auto: how a new pixel is made of old ones; auto: area"
 for word in limits loop nix; do
   expect 2 help $word
-  says "unknown command, key or exit code '$word'; \`mxtrain help\` lists the codes and topics"
+  says "unknown command, key, operator or exit code '$word'; \`mxtrain help\` lists the codes and topics"
 done
 # the tables of the pages are read as they say
 expect 0 help csv

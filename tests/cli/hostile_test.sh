@@ -148,6 +148,15 @@ write_photos classes classes 4
 mv photos.yaml classes.yaml
 expect 0 train classes.yaml --out classes-run -q
 expect 0 infer classes-run classes --copy-to sorted
+# A class name that no model could store is refused at the start, also by check and init.
+cp -r classes unnamed && mv unnamed/a=b unnamed/$'caf\351'
+sed 's/path: classes/path: unnamed/' classes.yaml >unnamed.yaml
+for command in "train unnamed.yaml --out unmade" "check unnamed.yaml" "init unnamed --output unmade.yaml"; do
+  # shellcheck disable=SC2086 # words
+  expect 4 $command
+  says "unnamed: the class name 'caf\xe9' is not UTF-8"
+done
+holds "a run was made of it" test ! -e unmade -a ! -e unmade.yaml
 long=$(printf '%300s' | tr ' ' n)
 count=0
 for image in photos/*/*.png; do printf '%s\t%s\n' "$image" "$long$((++count % 2))"; done >long.lst
@@ -165,17 +174,27 @@ touch begun/.lock
 expect 0 train classes.yaml --out begun --resume --or-begin -q
 
 # --- thread creation fails from the first, second, ... thread on; files that may not grow
-for at in 1 2 3 4 5 6 7 8; do
-  FAULTS_BELOW=$work FAULTS_LOG=/dev/null FAULTS_ONLY=t FAULTS_AT=$at+ FAULTS_KIND=EAGAIN GOMP_SPINCOUNT=1000 LD_PRELOAD=$faults \
-    "$real" train classes.yaml --out "threads$at" -q --threads 2 data.workers=3 >stdout 2>stderr
+# without_thread AT COMMAND...: one (AT) or all from one on (AT+) of its threads cannot be created; sets code.
+without_thread() {
+  last="mxtrain ${*:2} without thread $1"
+  FAULTS_BELOW=$work FAULTS_LOG=/dev/null FAULTS_ONLY=t FAULTS_AT=$1 FAULTS_KIND=EAGAIN GOMP_SPINCOUNT=1000 LD_PRELOAD=$faults \
+    "$real" "${@:2}" -q --threads 2 data.workers=3 >stdout 2>stderr
   code=$?
-  last="train without thread $at"
-  [ $code -eq 0 ] && break
   checks=$((checks + 1))
+  [ $code -eq 0 ] && return
   [ $code -eq 6 ] || fail "$last: exit code $code, expected 6"
-  says "cannot create a thread: Resource temporarily unavailable; raise the limit"
+  says "Resource temporarily unavailable"
+  says "raise the limit"
+}
+for at in 1 2 3 4 5 6 7 8; do
+  without_thread $at+ train classes.yaml --out "threads$at"
+  [ $code -eq 0 ] && break
 done
 holds "a run needs no thread" test $at -gt 1
+# The second one is OpenMP's, whose runtime ends the process.
+without_thread 2 check classes.yaml
+holds "$last: exit code $code" test $code -eq 6
+holds "$last: OpenMP had its thread" grep -q "^libgomp: Thread creation failed" stderr
 (
   ulimit -f 1
   exec "$real" train classes.yaml --out limited -q >/dev/null 2>"$work/limited.txt"

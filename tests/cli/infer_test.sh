@@ -24,7 +24,13 @@ says "data.batch_size=2 overrides a configuration, but photos is not one: mxtrai
 expect 0 eval model model/config.yaml data.val.path=photos --json
 prints '"examples":16'
 expect 2 infer model photos --top-k 0
-says "error: --top-k: expected a number greater than 0, got '0'; see \`mxtrain infer --help\`"
+says "error: --top-k: expected a whole number from 1 to 2147483647, got '0'; see \`mxtrain infer --help\`"
+for number in 99999999999 -1 1.5 x; do
+  expect 2 infer model photos --top-k $number
+  says "error: --top-k: expected a whole number from 1 to 2147483647, got '$number'"
+done
+expect 2 infer model photos --copy-to x --min-score 2
+says "error: --min-score: expected a number from 0 to 1, got '2'"
 
 # --- copies sorted into class folders: names are kept, nothing is overwritten, a repetition changes nothing
 expect 0 infer model photos --copy-to sorted --format csv --batch 5
@@ -44,8 +50,53 @@ expect 0 infer model photos --copy-to doubtful --min-score 1
 holds "who is surely right?" test "$(find doubtful/unsure -type f | wc -l)" -eq 16
 expect 2 infer model photos --min-score 0.5
 says "--min-score needs --copy-to DIR"
-expect 2 infer model photos --copy-to x --min-score 2
 if [ "$(id -u)" -ne 0 ]; then expect 8 infer model photos --copy-to /proc/none; fi
+
+# --- a run on a column of images reads such tables, as eval does; and images and lists too
+{ echo id,label,file && for f in photos/*/*.png; do echo "$(basename "$f" .png)$(basename "$(dirname "$f")"),$(basename "$(dirname "$f")"),$f"; done; } >table.csv
+cut -d, -f1,3 table.csv >new.csv # without labels
+table='{source: csv, path: table.csv, columns: {data: file, softmax_label: label}, transforms: [{resize: [8, 8]}]}'
+expect 0 train photos.yaml "data.train=$table" "data.val=$table" --out tabled
+expect 0 infer tabled photos --format csv
+cp stdout wanted
+for file in table.csv new.csv; do
+  expect 0 infer tabled $file --format csv
+  holds "$file is read otherwise than its images" cmp -s wanted stdout
+done
+expect 0 infer tabled <(cat new.csv) --key id --format csv
+holds "the head with a key" test "$(head -1 stdout)" = id,predicted,score
+holds "the first row by its key" test "$(sed -n 2p stdout | cut -d, -f1)" = 000dark
+holds "a key changes the predictions" cmp -s <(cut -d, -f2- stdout) <(cut -d, -f2- wanted)
+expect 0 infer tabled - --key id --format csv <new.csv
+holds "a table on stdin is relative to the working folder" cmp -s <(cut -d, -f2- stdout) <(cut -d, -f2- wanted)
+expect 0 eval tabled - <table.csv
+tail -n +2 new.csv | cut -d, -f2 >list.txt
+expect 0 infer tabled list.txt --format csv
+holds "a list is read otherwise than its images" cmp -s wanted stdout
+expect 0 infer tabled - --format csv <list.txt
+holds "a list on stdin is read otherwise than its images" cmp -s wanted stdout
+expect 0 infer tabled new.csv --key id --copy-to by_table
+holds "the images of a table are copied" test "$(find by_table -type f | wc -l)" -eq 16
+expect 3 infer tabled <(sed 1s/file/image/ new.csv)
+says "has no column 'file'; it has 2 columns, named id, image"
+expect 2 infer tabled new.csv table.csv
+says "this model reads one table at a time; 2 were given"
+expect 2 infer tabled photos --key id
+says "--key names a column of a table, but photos is a folder"
+
+# --- the example of \`mxtrain help list\` can be copied; other separators are those of training
+mkdir -p cats dogs
+cp photos/dark/000.png cats/001.jpg
+cp photos/light/000.png "dogs/an image.jpg"
+"$program" help list | sed '/^Keys:/,$d' | grep '^    ' >example.txt
+printf '  cats/001.jpg  cat\r\n# none\ndogs/an image.jpg\n0\t1\tcats/001.jpg\n' >mixed.txt
+expect 0 infer model example.txt --format csv
+holds "the example of help is read otherwise" test "$(tail -n +2 stdout | cut -d, -f1 | xargs -d '\n' printf '%s;')" = "cats/001.jpg;dogs/an image.jpg;"
+expect 0 infer model mixed.txt --format csv
+holds "a list with spaces is read otherwise" test "$(tail -n +2 stdout | cut -d, -f1 | xargs -d '\n' printf '%s;')" = "cats/001.jpg;dogs/an image.jpg;cats/001.jpg;"
+list='{source: list, path: example.txt, transforms: [{resize: [8, 8]}]}'
+expect 0 train photos.yaml "data.train=$list" "data.val=$list" data.batch_size=1 --out exemplary
+says "classes: 0 cat, 1 dog"
 
 # --- a list with zero-terminated paths
 checks=$((checks + 1))
@@ -75,6 +126,14 @@ expect 0 eval measured photos
 cp stdout measures
 expect 0 eval zoo@1 photos
 holds "eval of the exported files differs" test "$(tail -n +2 measures)" = "$(tail -n +2 stdout)"
+# The exported files do not tell where the data was.
+expect 0 export measured zoo.safetensors
+for file in zoo-symbol.json zoo.safetensors; do
+  holds "$file holds a path of this machine" test "$(grep -c "$work" $file)" -eq 0
+  holds "$file lacks the transforms" grep -q center_crop $file
+done
+expect 2 eval zoo@1
+says "zoo-0001.params does not name any data; give it: mxtrain eval MODEL DATA"
 expect 0 export zoo@1 again@2
 for number in -1 x '' 1.5; do
   expect 2 export zoo@1 "odd@$number"
@@ -97,6 +156,23 @@ cp stdout rounded.csv
 expect 0 export rounded round@1
 expect 0 infer round@1 photos --format csv --top-k 2
 holds "the modes of computation do not travel" cmp -s rounded.csv stdout
+# An image that a transform would make too large is one that cannot be read, to every command.
+cp -r odd extreme
+{ printf 'BM\226\352\0\0\0\0\0\0\066\0\0\0\050\0\0\0\040\116\0\0\001\0\0\0\001\0\030\0' && head -c 60024 /dev/zero; } >extreme/dark/thread.bmp
+why="extreme/dark/thread.bmp: resize would make an image of 220000x11 pixels"
+expect 4 infer cropped extreme --format csv
+says "warning: $why"
+holds "the other images have no lines" test "$(wc -l <stdout)" -eq 17
+expect 0 infer cropped extreme --skip-bad
+expect 4 eval cropped extreme
+says "$why"
+chain='transforms=[{resize: 11}, {center_crop: 8}]'
+expect 9 check photos.yaml data.train.path=extreme "data.train.$chain"
+says "$why"
+expect 4 train photos.yaml data.train.path=extreme "data.train.$chain" --out strict
+says "$why"
+expect 0 train photos.yaml data.train.path=extreme "data.train.$chain" data.max_bad=0.1 --out tolerant
+says "1 example could not be read, the first: "
 # The arrays alone, in a run of no steps: the same model, the same predictions.
 expect 0 export cropped crop.safetensors
 expect 0 train photos.yaml train.epochs=0 train.weights.file=crop.safetensors --out taken 'data.val.transforms=[{resize: 11}, {center_crop: 8}]'
@@ -153,6 +229,21 @@ expect 0 infer model drawn
 holds "the letters have no room" test "$("$helper" size drawn/000.png)" = "130 130"
 holds "nothing was drawn" sh -c '! cmp -s drawn/000.png photos/light/000.png'
 
+python=$(command -v python3 || true)
+if [ -n "$python" ]; then
+  # Drawing takes no second decoded image: 6000x4000 pixels have 72 MB.
+  { printf 'BM\066\242\112\004\0\0\0\0\066\0\0\0\050\0\0\0\160\027\0\0\240\017\0\0\001\0\030\0' && head -c 72000024 /dev/zero; } >sky.bmp
+  cat >peak.py <<'PY'
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)
+PY
+  plain=$("$python" peak.py "$program" infer model sky.bmp)
+  with=$("$python" peak.py "$program" infer model sky.bmp --annotate skies)
+  holds "annotating takes $((with - plain)) MB more than $plain" test $((with - plain)) -lt 40
+  holds "the large image was not drawn" test "$("$helper" size skies/sky.png)" = "6000 4000"
+fi
+
 # --- probabilities: a row for each, NaN for one that cannot be read
 expect 0 infer model photos --probabilities plain.npy
 holds "the shape" grep -qaF "'shape': (16, 2,)" plain.npy
@@ -184,7 +275,6 @@ for place in "1 1" "0 0" "0 2" "2 0" "2 2"; do
   done
 done
 expect 0 infer model cut_0 --tta flip --probabilities flip.npy --batch 3
-python=$(command -v python3 || true)
 if [ -n "$python" ]; then
   cat >means.py <<'PY'
 import struct

@@ -62,7 +62,7 @@ expect 3 train tags.yaml 'net.layers=[Flatten, {FullyConnected: {num_hidden: 3}}
 says "label_delim allows any number of classes, but SoftmaxOutput takes exactly one"
 sed 's/dark;even/dark,even/' tags.csv >commas.csv
 expect 4 train tags.yaml data.train.path=commas.csv
-says "commas.csv:2: 1 labels, but the lines before have 2"
+says "commas.csv:2: 1 label, but the lines before have 2"
 
 # --- a table of values: several targets, with images and without
 { echo file,x,y; for file in images/*/*.png; do case $file in *dark*) echo "$file,0,2" ;; *) echo "$file,1,-1" ;; esac; done; } >targets.csv

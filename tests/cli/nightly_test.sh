@@ -42,6 +42,24 @@ says "was stopped before its first save, so there is nothing to extend"
 expect 0 train points.yaml --name cut --extend --or-begin
 says "warning: runs/cut-0001 was stopped before its first save; starting it again"
 expect 0 train points.yaml --out elsewhere --resume --or-begin
+# A night that was killed after one of its epochs is completed by the next one, which does not extend it.
+# killed_after EPOCH: as if the run of name half had been killed then.
+killed_after() {
+  rm runs/half-0001/result.json
+  ln -f runs/half-0001/checkpoints/epoch-000"$1" runs/half-0001/checkpoints/last
+}
+expect 0 train points.yaml --name half
+killed_after 1
+expect 2 train points.yaml --name half --extend
+says "the run is not finished: it has made 4 of 8 steps; resume it without extending"
+expect 0 train points.yaml --name half --extend --or-begin --json
+says "runs/half-0001 has made 4 of 8 steps; continuing it before it is extended"
+prints '"epochs":2,"steps":8'
+expect 0 train points.yaml --name half --extend --or-begin --json
+prints '"epochs":4,"steps":16'
+killed_after 3
+expect 0 train points.yaml --name half --extend --or-begin train.epochs=2 --json
+prints '"epochs":4,"steps":16'
 expect 2 train points.yaml --or-begin
 says "--or-begin needs --resume or --extend"
 

@@ -20,7 +20,7 @@ expect 0 init shapes --overwrite --json
 prints '"input_size":32'
 expect 0 check shapes.yaml
 prints "no findings"
-expect 0 train shapes.yaml train.epochs=4 --name shapes --json
+expect 0 train shapes.yaml train.epochs=6 --name shapes --json
 prints '"wait_share"'
 says "limit: "
 

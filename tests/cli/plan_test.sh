@@ -30,6 +30,10 @@ expect 0 plan "$net" data.batch_size=8 train.memory_budget=$((plain / 10 * 6)) -
 holds "the budget is kept" test "$(bytes_of full_bytes)" -le $((plain / 10 * 6))
 expect 3 plan "$net" data.batch_size=8 train.memory_budget=64KiB
 says "a memory budget of 64 KiB cannot be met: the net needs at least"
+least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' stderr)
+expect 0 plan "$net" data.batch_size=8 train.memory_budget="$least" --json
+expect 3 plan "$net" data.batch_size=8 train.memory_budget=$((least - 1))
+says "the net needs at least $least bytes"
 expect 3 plan "$net" train.memory_budget=lots
 says "expected a size such as 2GiB, 512MiB or 1000000, or a percentage such as 75%"
 expect 3 plan "$net" train.memory_budget=140%
@@ -69,6 +73,11 @@ holds "the losses under a budget are others" diff <(cut -d, -f1,2,6- plain/metri
 
 # --- forecasts: time, and the room that a checkpoint takes
 write_points
+expect 0 plan points.yaml --memory 100TiB
+prints "the largest batch within 100 TiB: 1048576, the most that batch_size may be ("
+expect 0 plan points.yaml --memory 1MiB train.kvstore.workers=3 data.batch_size=3
+holds "a batch that three workers cannot divide" sh -c 'test $(($(sed -n "s/^the largest batch within 1 MiB: \([0-9]*\) .*/\1/p" stdout) % 3)) -eq 0'
+prints "none: a buffer for each array of the net as it is written, but no workspace of kernels"
 expect 0 plan points.yaml --time
 prints " ms per step, from "
 prints "; 0:00 per epoch of 4 steps"
@@ -84,6 +93,8 @@ says "batch_size: auto: 16, which takes "
 holds "config.yaml does not hold the number" grep -q "batch_size: 16" chosen/config.yaml
 expect 0 train points.yaml data.batch_size=auto train.epochs=4 --out chosen --resume
 says "batch_size: auto: 16, as in the resumed run"
+expect 0 train points.yaml data.batch_size=auto train.kvstore.workers=3 --out divided
+holds "a batch that three workers cannot divide" grep -q "batch_size: 12" divided/config.yaml
 expect 3 train points.yaml data.batch_size=automatic
 says "data.batch_size: expected an integer or auto, got 'automatic'"
 expect 0 plan "$net" data.batch_size=auto

@@ -61,7 +61,7 @@ says "train.best.metric: 'mse' is not measured"
 expect 3 check points.yaml 'train.freeze=["fullyconected0*"]'
 says "train.freeze: 'fullyconected0*' matches no parameter; did you mean 'fullyconnected0*'?"
 expect 3 train points.yaml 'train.lr_mult={"*_bias": lots}'
-says "train.lr_mult: expected a number that is at least 0, got 'lots'"
+says "train.lr_mult: expected a number from 0 to 1000000, got 'lots'"
 expect 3 train points.yaml 'train.freeze=["*"]'
 says "every parameter is frozen: nothing would be trained"
 expect 0 train points.yaml --out patterns 'train.freeze=["*_bias"]' 'train.lr_mult={"*_weight": 0.5}'
@@ -90,6 +90,14 @@ expect 0 eval whole val
 expect 0 infer whole val
 expect 0 bench photos.yaml train.mixup=0.2 --seconds 0.05 --rounds 1
 prints "us per step, to push its work"
+holds "one measurement has a spread" grep -q "^  synthetic data: [0-9.e+]* images/s$" stdout
+# --- few measurements have a lowest and a highest value; quartiles begin at five
+expect 0 bench photos.yaml --synthetic --seconds 0.01 --rounds 3
+holds "three measurements: no lowest and highest" grep -q "^  synthetic data: .* (lowest [0-9.e+]*, highest [0-9.e+]*)$" stdout
+expect 0 bench photos.yaml --synthetic --seconds 0.01 --rounds 3 --json
+prints '"quartiles":null'
+expect 0 bench photos.yaml --synthetic --seconds 0.01 --rounds 5
+prints " (quartiles "
 expect 3 train photos.yaml 'net.layers=[Flatten, {FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax, normalization: batch}}]' train.mixup=1
-says "train.mixup, train.cutmix: 'softmax' has use_ignore or normalization"
+says "command line:2:13: error: train.mixup: 'softmax' has use_ignore or normalization"
 finish

@@ -30,6 +30,13 @@ holds "the rates of the epoch are $rates" grep -qE '^\[\[0(\.0)?,0\.0033.*\],\[0
 holds "losses of steps do not make up the mean over the epoch" awk -F'"loss":|,"recent_loss":|,"lr":' '
     /"event":"step"/ { sum += $3; ++n; if ((d = sum / n - $2) > 1e-6 || d < -1e-6) exit 1; differ = differ || $2 != $3 } END { exit !(n == 4 && differ) }' warm/events.jsonl
 
+# --- a run of a few steps tells its speed, and that these are few
+expect 0 train points.yaml --out brief train.max_steps=6
+says "images/s in training (of 6 batches with their start, too few to tell what limits it)"
+holds "the limit of a brief run is told" test "$(grep -c 'limit: ' stderr)" -eq 0
+holds "result.json lacks the speed of a brief run" grep -qE '"images_per_second": [1-9]' brief/result.json
+holds "result.json lacks the batches" grep -qF '"timed_batches": 6' brief/result.json
+
 # --- a resumed run continues its curves, and has one more file for TensorBoard
 expect 0 train photos.yaml --out run --extend train.epochs=1
 holds "the curve has not three epochs" test "$(wc -l <run/metrics.csv)" -eq 4
@@ -47,7 +54,7 @@ for file in report.json classes.csv confusion.csv calibration.csv thresholds.csv
 done
 json run/eval/report.json || fail "report.json is no JSON"
 holds "the report lacks the evaluation" grep -q "confusion matrix" run/report.html
-holds "the report tells a speed of a run that is too short for one" test "$(grep -c "images/s" run/report.html)" -eq 0
+holds "the report does not say that the speed of a brief run includes its start" grep -q "images/s.*, of 4 batches with their start<" run/report.html
 holds "the report reads from elsewhere" test "$(grep -cE '(src|href)="(http|//|/)' run/report.html)" -eq 0
 # The matrix counts every example once, and its diagonal is the accuracy.
 right=$(awk -F, 'NR > 1 { sum += $NR } END { print sum }' run/eval/confusion.csv)

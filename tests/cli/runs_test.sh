@@ -62,6 +62,14 @@ expect 0 train runs/latest --resume
 says "the run is complete after 8 steps"
 holds "another run was begun" test ! -e runs/points-0002
 expect 0 check mine
+for command in "train mine/checkpoints/last --resume" "train mine/checkpoints/best" "check mine/checkpoints/last"; do
+  # shellcheck disable=SC2086 # words
+  expect 3 $command
+  says " is a checkpoint, not a configuration; give its run folder: mxtrain train mine --resume"
+done
+cp mine/checkpoints/last stray
+expect 3 train stray --resume
+says "stray is a checkpoint, not a configuration; give its run folder: mxtrain train RUN --resume"
 mkdir empty
 expect 3 train empty
 says "empty is a folder without config.yaml; give a configuration file (YAML) or a run folder"
@@ -72,6 +80,28 @@ expect 0 train runs/nameless-0001/config.yaml --resume train.max_steps=4 --json
 prints '"run":"runs/nameless-0001","epochs":1,"steps":4'
 expect 0 train runs/nameless-0001 train.max_steps=2 --json
 prints '"run":"runs/nameless-0002"'
+
+# --- a plug-in of the command line belongs to the run: its configuration has it, its checkpoints only name it
+sed 's/  layers:/  layers:\n    - twice/' points.yaml >twice.yaml
+cp "$plugin" twice.so
+expect 3 train twice.yaml --out twice
+expect 0 train twice.yaml --out twice --plugin twice.so
+holds "config.yaml lacks the plug-in" grep -qF "plugins: [$work/twice.so]" twice/config.yaml
+holds "origin.txt does not say where it is from" grep -q "^plugins  *command line$" twice/origin.txt
+expect 0 train twice --resume train.epochs=3
+expect 3 train twice.yaml --out twice --resume
+says "the run was trained with the plug-in $work/twice.so; plug-ins run arbitrary code, so those of a checkpoint are loaded only if you name them: --plugin"
+expect 3 train twice.yaml --out again --resume-from twice/checkpoints/last --extend
+says "twice/checkpoints/last was trained with the plug-in $work/twice.so"
+expect 3 eval twice
+says "was trained with the plug-in $work/twice.so"
+# One that has moved is given again.
+mkdir moved && mv twice.so moved
+expect 3 train twice --resume train.epochs=4
+says "cannot load the plug-in $work/twice.so"
+expect 0 train twice --resume train.epochs=4 --plugin moved/twice.so
+holds "config.yaml names the old place" grep -qF "plugins: [$work/moved/twice.so]" twice/config.yaml
+expect 0 eval twice --plugin moved/twice.so
 
 # --- an override without a value is a slip
 expect 3 train points.yaml train.epochs= --out nothing

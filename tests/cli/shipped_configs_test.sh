@@ -37,6 +37,9 @@ train() { echo "data.train.path=$1"; }
 val() { echo "data.val.path=$1"; }
 for net in mlp lenet; do shipped mnist/$net.yaml "$(train mnist)" "$(val mnist)"; done
 shipped cifar/resnet20.yaml "$(train cifar10)" "$(val cifar10)"
+# Its number of classes is known without the files.
+expect 0 plan "$source_dir/configs/cifar/resnet20.yaml" data.train.path=absent data.val.path=absent
+prints ", 10]"
 shipped cifar/resnet20_folders.yaml "$(train folders/train)" "$(val folders/test)"
 shipped cifar/resnet1001.yaml "$(train cifar10)" "$(val cifar10)" data.batch_size=2
 shipped clothing/resnet18.yaml "$(train photos/train)" "$(val photos/validation)"

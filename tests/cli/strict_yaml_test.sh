@@ -33,7 +33,7 @@ for name in tiny many middle large sets "it's: {a} \"b\" #c, [d]" odd; do
     expect 0 plan init/$count.yaml
   done
 done
-expect 0 train init/1.yaml --out run train.max_steps=1 data.batch_size=2 -q
+expect 0 train init/1.yaml --out run train.max_steps=1 data.batch_size=2 train.optimizer.lr=4e-06 -q
 cp run/config.yaml init/resolved.yaml
 expect 0 plan init/resolved.yaml
 

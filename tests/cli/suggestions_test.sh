@@ -65,7 +65,7 @@ says "lines.yaml:6:10: error: scale: factor = "
 says "lines.yaml:7:10: error: rotate: degrees = "
 transform '{normalize: {mean: 0.5}}, flip' "normalize is not the last of the transforms"
 expect 0 train photos.yaml --dry-run 'data.train.transforms=[{random_resized_crop: 8}, {rotate: 0.1}]'
-says "0.1 is less than a degree"
+says "warning: command line:1:51: rotate: 0.1 is less than a degree"
 says "0.1 of a full turn, as in Keras, is 36"
 expect 0 train photos.yaml --dry-run 'data.train.transforms=[{random_resized_crop: 8}, {rotate: {degrees: 15, fill_mode: reflect}}]'
 cp -r photos wide && "$helper" jpeg wide/light/wide.jpg 48
@@ -113,7 +113,7 @@ prints "scale: enlarges"
 for flags in -q --json "--threads 1" --threads=1 "--color never -q"; do
   # shellcheck disable=SC2086 # several words
   expect 2 $flags infer model images --top-k 0
-  says "--top-k: expected a number greater than 0, got '0'; see \`mxtrain infer --help\`"
+  says "--top-k: expected a whole number from 1 to 2147483647, got '0'; see \`mxtrain infer --help\`"
   # shellcheck disable=SC2086
   expect 2 $flags infer model images --topk 3
   says "unknown flag '--topk'; did you mean '--top-k'?"

@@ -83,7 +83,7 @@ says "holes.csv:5: column 'age': the cell is empty; missing: mean replaces such 
 expect 0 train houses.yaml data.train.path=holes.csv data.train.missing=drop --out dropped
 says "holes.csv: 2 of 64 rows have an empty cell and are skipped (first: $work/holes.csv:5)"
 expect 0 train houses.yaml data.train.path=holes.csv data.train.missing=mean --out filled
-says "holes.csv: 1 empty cells are replaced by the mean of their column: 1 of column 'age'"
+says "holes.csv: 1 empty cell replaced by the column's mean: 1 of column 'age'"
 says "holes.csv: 1 of 64 rows have an empty cell and are skipped (first: $work/holes.csv:9)"
 expect 0 infer filled <(sed '3s/;[0-9]*$/;/' new.csv) --format csv
 holds "a row with an empty cell has no prediction" test "$(wc -l <stdout)" -eq 17
@@ -125,11 +125,47 @@ expect 0 infer things things.csv --format jsonl
 holds "no JSON" "$helper" json <stdout
 prints '"heads":{"colour":{"predictions":[{"class":"'
 prints '"weight":{"values":['
+expect 0 infer things things.csv --probabilities scores.npy
+says "scores: scores-colour.npy, scores-shape.npy, scores-weight.npy"
+for head in "colour 2" "shape 3" "weight 1"; do
+  holds "the scores of $head" grep -qaF "'shape': (60, ${head#* },)" "scores-${head% *}.npy"
+done
+holds "one head has the name of all" test ! -e scores.npy
 expect 0 eval things things.csv --json
 prints '"round"'
 prints '"blue"'
 expect 3 train things.yaml data.train.columns.weight_label=shape
 says "the column of 'weight_label' contains words (long, round, square), but its loss takes numbers"
+
+# --- outputs that are not finite, of finite parameters, are no predictions
+cat >squares.yaml <<'END'
+include: things.yaml
+net:
+  layers:
+    - square: {name: squared}
+    - FullyConnected: {num_hidden: 2}
+    - SoftmaxOutput: {name: colour}
+    - FullyConnected: {inputs: squared, num_hidden: 1}
+    - LinearRegressionOutput: {name: weight}
+data: {train: {normalize: null}}
+train: {epochs: 1, optimizer: {name: sgd, lr: 0.0001}, metrics: []}
+END
+expect 0 train squares.yaml --out squares
+printf 'a,b,colour,shape,weight\n1,2,red,long,1\n1e30,2,blue,long,1\n' >overflow.csv
+expect 7 infer squares overflow.csv --format csv --top-k 2
+says "error: the net's output is not finite (NaN or infinite) for 1 example: 2; it is shown as nan"
+holds "the row that is finite" grep -qE '^1,(red|blue),0\.[0-9]+,(red|blue),0\.[0-9]+,-?[0-9.]+$' stdout
+holds "the row that is not" grep -qE '^2,,nan,,nan,(nan|-?inf)$' stdout
+expect 7 infer squares overflow.csv
+holds "the table shows a class" grep -qE '^2 .*colour:  nan  weight:' stdout
+expect 7 infer squares overflow.csv --format jsonl
+prints '"colour":{"predictions":null}'
+expect 7 infer squares overflow.csv --output-layer colour --output overflow.npy
+expect 7 eval squares overflow.csv --predictions overflow_each.csv
+says "for 1 example: overflow.csv:3; the results are meaningless"
+holds "eval predicts a class" grep -q 'overflow.csv:3,blue,,nan$' overflow_each.csv
+expect 7 eval squares <(sed 2d overflow.csv) --json
+holds "no JSON" "$helper" json <stdout
 
 # --- a net that is not a classifier gives numbers or a suggestion; the value of a loss is not a prediction
 cat >images.yaml <<'END'

@@ -154,7 +154,7 @@ TEST_CASE("a loss that is not finite ends the run and names the step") {
   WriteTable(data);
   RunSpec spec;
   spec.symbol = QuietNet();
-  spec.optimizer = {"sgd", {{"lr", "3e38"}}};
+  spec.optimizer = {"sgd", {{"lr", "1e30"}, {"weight_decay", "1e30"}}};  // beyond float32
   Process process(data, spec);
   Log log;
   try {

@@ -199,6 +199,28 @@ TEST_CASE("the resolved configuration reads back to itself") {
   CHECK(second.loaded.config.data.train.path == first.loaded.config.data.train.path);
 }
 
+TEST_CASE("what is written means the same to parsers of YAML 1.1 and 1.2") {
+  const auto written = [](const std::string& text) { return config::ToFlow(Value::Scalar(text)); };
+  const auto number_of = [](const std::string& text) { return Value::Scalar(text).AsNumber(); };
+  const std::pair<std::string, std::string> numbers[] = {
+      {"4e-06", "4.0e-06"}, {"1E5", "1.0e+5"},     {"-2.5e7", "-2.5e+7"}, {"5.", "5.0"},
+      {"-.5", "-0.5"},      {"+.25e3", "0.25e+3"}, {"010", "10"},         {"-0", "-0"},
+      {"007.5", "7.5"},     {"0.125", "0.125"},    {"32", "32"},          {".inf", ".inf"},
+      {"0e0", "0.0e+0"}};
+  for (const auto& [text, wanted] : numbers) {
+    CAPTURE(text);
+    CHECK(written(text) == wanted);
+    CHECK(number_of(wanted) == number_of(text));
+  }
+  for (const std::string text : {"off", "No", "Y", "yes", ".NaN", "0x10", "0o17", "1_000", "1:30",
+                                 "2024-01-31", "1.2.3", "0b11"})
+    CHECK(written(text) == "\"" + text + "\"");
+  for (const std::string text : {"true", "none", "nearest", "10min", "75%", "3rd", "bf16"})
+    CHECK(written(text) == text);
+  CHECK(config::ToFlow(Value::Scalar("1e5", {}, true)) == "\"1e5\"");  // a text
+  CHECK(config::ToFlow(Value::Map({{"y", {}, Value::Scalar("1")}})) == "{\"y\": 1}");
+}
+
 TEST_CASE("environment, overrides typed as YAML, and unsetting") {
   Outcome o = LoadText(
       "train: {optimizer: {lr: \"${LEARNING_RATE}\", momentum: 0.9}, epochs: \"${EPOCHS:-4}\"}\n" +
@@ -291,6 +313,31 @@ TEST_CASE("an alias bomb is refused at once") {
         std::string::npos);
 }
 
+TEST_CASE("a huge line is not a huge message, and what is wrong in it can be seen") {
+  const std::string words(1 << 20, 'x');
+  std::string text = LoadText(words).text;
+  CHECK(text.find("error: a configuration is a map of keys, got 'xxx") != std::string::npos);
+  CHECK(text.size() < 1000);
+  std::string numbers = "{";
+  for (int i = 0; i < 200'000; ++i) numbers += format("k{}: 1, ", i);
+  text = LoadText(numbers + "}").text;
+  CHECK(text.find("error: more than 100000 values: is this a configuration?") != std::string::npos);
+  CHECK(text.find("alias") == std::string::npos);
+  CHECK(text.size() < 1000);
+  // The line is shown from a little before the error, which is marked.
+  const std::string keys = "{a: [" + std::string(300, '1') + "], \xc3\xa4: 2, b: 3, b: 4, c: [" +
+                           std::string(300, '1') + "]}";
+  text = LoadText(keys).text;
+  const size_t error = text.find("net.yaml:1:321: error: duplicate key 'b'");
+  REQUIRE(error != std::string::npos);
+  const size_t line = text.find("    1 | ...111", error), mark = text.find("^", line);
+  REQUIRE(mark != std::string::npos);
+  const std::string shown = text.substr(line, text.find('\n', line) - line);
+  const size_t column = mark - text.rfind('\n', mark) - 1;
+  CHECK(shown.ends_with("111..."));
+  CHECK(shown.substr(column + 1, 5) == "b: 4,");  // after a letter of two bytes
+}
+
 TEST_CASE("small texts with huge expansions are refused where they grow") {
   std::string doubling = "vars:\n  v0: a long text to begin with\n";
   for (int i = 1; i <= 40; ++i) doubling += format("  v{}: ${{v{}}}${{v{}}}\n", i, i - 1, i - 1);
@@ -379,11 +426,13 @@ TEST_CASE("deep nesting, odd bytes and random damage never crash") {
 }
 
 TEST_CASE("JSON schema and the list of keys come from the table") {
-  const Json schema = Json::parse(config::JsonSchema());
+  const Json schema = Json::parse(config::JsonSchema(*ShapeOperators()));
   CHECK(schema["properties"]["train"]["properties"]["epochs"]["default"] == 10);
   // A file that includes another one need not give everything itself.
   CHECK_FALSE(schema["properties"]["data"]["properties"]["train"].contains("required"));
   CHECK(schema["additionalProperties"] == false);
+  CHECK(schema["properties"]["net"]["properties"]["layers"]["$ref"] == "#/$defs/layers");
+  CHECK(schema["$defs"]["Convolution"]["properties"].contains("num_filter"));
   bool seen = false;
   for (const config::KeyInfo& key : config::DescribeKeys()) {
     CHECK_MESSAGE(!key.help.empty(), key.path);

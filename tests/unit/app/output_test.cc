@@ -24,6 +24,15 @@ TEST_CASE("names cannot control a terminal") {
   CHECK(PrintableLines("") == "");
 }
 
+TEST_CASE("no line of a message is huge") {
+  CHECK(MessageText("one\n\x1b two\n") == "one\n\\x1b two\n");
+  const std::string text =
+      MessageText("name " + std::string(1 << 20, 'x') + ": cannot open it\nsecond");
+  CHECK(text.size() < 2100);
+  CHECK(text.starts_with("name xxx"));
+  CHECK(text.ends_with("xxx: cannot open it\nsecond"));
+}
+
 TEST_CASE(
     "a diagnostic shows control characters of names and values escaped, and keeps its own lines") {
   config::SourceMap sources;

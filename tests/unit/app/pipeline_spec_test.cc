@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/temp_dir.h"
+
 namespace mxtrain::commands {
 namespace {
 
@@ -22,6 +24,38 @@ TEST_CASE("an older pipeline without rounding keeps the earlier rounding; a new 
   CHECK(again.transforms[0].kwargs == Kwargs{{"size", "36"}});
   CHECK(again.transforms[1].kwargs == Kwargs{{"", "32"}});
   CHECK(PipelineSpec::FromJson(spec.ToJson()).transforms[0].kwargs == spec.transforms[0].kwargs);
+}
+
+TEST_CASE("another table is read like the run's, with or without labels") {
+  PipelineSpec spec;
+  spec.source = "csv";
+  spec.source_params = {{"path", "/runs/old.csv"},
+                        {"picture_fields", "(data)"},
+                        {"data_fields", "(data=file)"},
+                        {"label_fields", "(softmax_label=y)"},
+                        {"delimiter", ";"},
+                        {"field_classes", "(softmax_label=a)"},
+                        {"holdout", "0.1"}};
+  CHECK_FALSE(spec.NeedsTable());
+  const test::TempDir folder;
+  folder.Write("new.csv", "file\n");
+  const std::string file = folder.path("new.csv");
+  CHECK(spec.TableParams(file, false) == Kwargs{{"path", file},
+                                                {"picture_fields", "(data)"},
+                                                {"data_fields", "(data=file)"},
+                                                {"delimiter", ";"}});
+  const Kwargs from_stdin = spec.TableParams("-", true);
+  CHECK(from_stdin.front() == Kwargs::value_type{"path", "/dev/stdin"});
+  CHECK(from_stdin.back() == Kwargs::value_type{"root", "."});
+  CHECK(from_stdin.size() == 7);
+  // Numbers beside the image, and two images.
+  spec.source_params[2].second = "(data=file, size=width)";
+  CHECK(spec.NeedsTable());
+  spec.source_params[1].second = "(left, right)";
+  spec.source_params[2].second = "(left=a, right=b)";
+  CHECK(spec.NeedsTable());
+  spec.source = "list";
+  CHECK_FALSE(spec.NeedsTable());
 }
 
 }  // namespace
