@@ -238,6 +238,7 @@ TEST_CASE("operands in an opaque layout, and of two layouts") {
         if (ctx == Context::cpu()) CHECK(stored_sum(a) == 15);
         // Zero times infinity is NaN, and would be so in the padding.
         if (ctx == Context::cpu()) CHECK(stored_sum((a + 1) * INFINITY) == INFINITY);
+        if (ctx == Context::cpu()) CHECK(stored_sum((a + 1) * 1e39) == INFINITY);
       }
     }
     CHECK(plain.ToVector() == numbers);

@@ -2,7 +2,6 @@
 #include "mxtrain/operator/simple_op.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <variant>
@@ -109,10 +108,10 @@ class SimpleOpProperty final : public OperatorProperty {
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
                                              const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
-  // With a scalar that is infinite or NaN, zero need not map to zero.
+  // Zero need not map to zero with a scalar that is infinite or NaN as float32, or whose square is.
   Elementwise elementwise() const override {
-    const bool loses_zeros =
-        entry_->elementwise == Elementwise::kZeroToZero && !std::isfinite(env_.scalar);
+    const bool loses_zeros = entry_->elementwise == Elementwise::kZeroToZero &&
+                             !params::FitsFloat32(env_.scalar * env_.scalar);
     return loses_zeros ? Elementwise::kYes : entry_->elementwise;
   }
   std::vector<InplacePair> ForwardInplaceOption() const override {

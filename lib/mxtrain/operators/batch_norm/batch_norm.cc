@@ -8,7 +8,7 @@ namespace {
 
 template <typename P>
 void DeclareSettings(Fields<P>& f) {
-  f.Add("eps", &P::eps).Default(1e-3f).RangeAbove(0).Help("added to the variance");
+  f.Add("eps", &P::eps).Default(1e-3f).Range(0).Help("added to the variance");
   f.Add("momentum", &P::momentum)
       .Default(0.9f)
       .Range(0, 1)

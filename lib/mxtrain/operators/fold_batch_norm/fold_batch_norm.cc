@@ -7,7 +7,7 @@ namespace mxtrain {
 
 void FoldBatchNormParam::Declare(Fields<FoldBatchNormParam>& f) {
   using P = FoldBatchNormParam;
-  f.Add("eps", &P::eps).Default(1e-3f).RangeAbove(0).Help("added to the variance");
+  f.Add("eps", &P::eps).Default(1e-3f).Range(0).Help("added to the variance");
   f.Add("fix_gamma", &P::fix_gamma).Default(true).Help("scale by 1; gamma is not read");
   f.Add("no_bias", &P::no_bias).Default(false).Help("the layer has no bias");
 }

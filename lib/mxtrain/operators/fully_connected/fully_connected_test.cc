@@ -32,14 +32,15 @@ void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hi
     for (size_t i = 0; bias && i < out.size(); ++i) out[i] += in[2][i % hidden];
     return Arrays{out};
   };
-  c.tolerance = {16 + static_cast<double>(inputs + data.Size() / std::max<int64_t>(inputs, 1)) / 2,
+  const int64_t examples = data.Size() / std::max<int64_t>(inputs, 1);
+  c.tolerance = {16 + static_cast<double>(inputs + examples) / 2,
                  "sums of as many products, in any order"};
   c.types = std::move(types);
   c.must_accept = std::move(must_accept);
   const bool narrow = c.types == std::vector{DType::kBfloat16};
   if (narrow && bias) c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
   const CaseReport report = RunCase(c);
-  if (narrow && OneDnnVersion() != "" && WhyNoBfloat16().empty())
+  if (narrow && !OneDnnVersion().empty() && WhyNoBfloat16().empty())
     CHECK(KernelRan(report, "onednn"));
 }
 

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "mxtrain/device/cpu/onednn/internal/call.h"
 
 namespace mxtrain::onednn {
 namespace {
 
-// The library rejects a stride shorter than what it would step over, also along an axis of length
-// one, where the stride does not matter.
+// The stride of an axis of length one does not matter, but the library reads the order of the axes
+// from it. A vector gets the one of a matrix with contiguous rows, or columns if it is strided.
 Memory MemoryOf(const MatrixView& m, DType type) {
-  const int64_t row =
-      m.rows == 1 ? std::max(m.row_stride, m.columns * m.column_stride) : m.row_stride;
-  const int64_t column =
-      m.columns == 1 ? std::max(m.column_stride, m.rows * m.row_stride) : m.column_stride;
+  const int64_t column = m.columns == 1 ? 1 : m.column_stride, row = m.rows > 1    ? m.row_stride
+                                                                     : column == 1 ? m.columns
+                                                                                   : 1;
   if (m.batch == 1) return Memory({m.rows, m.columns}, TypeOf(type), {row, column});
   return Memory({m.batch, m.rows, m.columns}, TypeOf(type), {m.batch_stride, row, column});
 }
