@@ -87,8 +87,8 @@ DeviceLane::LaneEvent* DeviceLane::FindEvent(uint64_t ticket) {
 
 DeviceLane::LaneEvent& DeviceLane::EventBehind(uint64_t ticket) {
   if (LaneEvent* event = FindEvent(ticket)) return *event;
-  while (events_.size() >= kKeptEvents && events_.front().claims.empty() && !completing_)
-    RetireFront();
+  const size_t kept = IsCopy(property_) ? kKeptEventsOfCopies : kKeptEvents;
+  while (events_.size() >= kept && events_.front().claims.empty() && !completing_) RetireFront();
   LaneEvent event;
   if (free_.empty()) {
     event.event = stream_->NewEvent();

@@ -121,10 +121,10 @@ TEST_CASE("a variable that appears twice in a push is rejected") {
     VarHandle var = engine->NewVar();
     const std::string expected =
         "'twice' names one variable twice in a push; make the lists distinct with DeduplicateVars";
-    for (const auto& [reads, writes] :
+    for (const auto& lists :
          {std::pair{Vars{var, var}, Vars{}}, {Vars{}, Vars{var, var}}, {Vars{var}, Vars{var}}}) {
       CHECK(MessageOf([&] {
-              engine->PushSync([](RunContext) {}, reads, writes, {.name = "twice"});
+              engine->PushSync([](RunContext) {}, lists.first, lists.second, {.name = "twice"});
             }) == expected);
     }
     CHECK(engine->Version(var) == 0);

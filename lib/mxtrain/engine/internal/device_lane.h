@@ -7,8 +7,9 @@
 // ticket on request: by another lane, whose stream then waits on the device, or by a host claim,
 // which the lane's completer thread (started with the first claim) makes ready once the event has
 // completed. Whoever makes a dependant ready requests the event at once, so it closely follows the
-// work it stands for. A lane of copies records one behind every ticket: the host reuses a copied
-// buffer later, when the stream may already have been given a copy that waits for a step.
+// work it stands for. A lane of copies records one behind every ticket, and keeps the last 64: the
+// host reuses a copied buffer later, when the stream may already have been given copies that wait
+// for a step.
 //
 // A lane fails permanently when its stream fails. The failure goes to the claims that wait for its
 // work and to every function it would run.
@@ -80,7 +81,7 @@ class DeviceLane {
     std::array<char, 48> name = {};
   };
   static constexpr size_t kRemembered = 256;  // functions that a failure can be attributed to
-  static constexpr size_t kKeptEvents = 8;
+  static constexpr size_t kKeptEvents = 8, kKeptEventsOfCopies = 64;
 
   LaneEvent* FindEvent(uint64_t ticket) MXTRAIN_REQUIRES(mutex_);
   LaneEvent& EventBehind(uint64_t ticket) MXTRAIN_REQUIRES(mutex_);
