@@ -13,7 +13,9 @@ packages=(
   zlib1g-dev libdeflate-dev libxxhash-dev fonts-dejavu-core
 )
 
-development=(git clang clang-format clang-tidy doxygen libomp-dev python3-yaml python3-jsonschema)
+# clang-tidy-16 knows, unlike Debian 12's default version, that lambdas may capture structured bindings; later systems have later ones.
+development=(git clang clang-format clang-tidy-16 doxygen libomp-dev python3-yaml python3-jsonschema)
+if ! grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then development=("${development[@]/#clang-tidy-16/clang-tidy}"); fi
 
 case ${1:-} in
   "") ;;

@@ -11,19 +11,20 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
 
-tool() { command -v "$1-14" || command -v "$1" || { echo "lint.sh: $1 not found; run scripts/install_deps.sh --development" >&2; exit 1; }; }
+# tool NAME VERSION: that version, else the default one.
+tool() { command -v "$1-$2" || command -v "$1" || { echo "lint.sh: $1 not found; run scripts/install_deps.sh --development" >&2; exit 1; }; }
 sources() { git ls-files "$@"; }
 
 lint_format() {
   local program
-  program=$(tool clang-format)
+  program=$(tool clang-format 14)
   sources '*.cc' '*.h' '*.cu' '*.cuh' | xargs -P "$jobs" -n 40 "$program" "$@"
 }
 
 lint_threads() { scripts/thread_safety.sh; }
 
 lint_docs() {
-  tool doxygen >/dev/null
+  tool doxygen "" >/dev/null
   mkdir -p build
   doxygen scripts/doxygen/Doxyfile
 }
@@ -34,7 +35,7 @@ lint_tidy() {
     echo "lint.sh: tidy: skipped: MXTRAIN_TIDY_BASE is not set"
     return
   fi
-  program=$(tool clang-tidy)
+  program=$(tool clang-tidy 16)
   [[ -f $build/compile_commands.json ]] || { echo "lint.sh: tidy: $build is not configured" >&2; exit 1; }
   if [[ $base == all ]]; then
     files=$(sources 'lib/mxtrain/*.cc' 'app/*.cc')

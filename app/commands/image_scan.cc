@@ -47,7 +47,8 @@ Thumbnail Shrink(const io::Image& gray) {
            Overlaps(x * width, std::min<double>(gray.width, (x + 1) * width))) {
         for (const auto& [v, part] : rows) sum += gray.row(v)[u] * share * part;
       }
-      thumbnail[static_cast<size_t>(y * kColumns + x)] = sum / (height * width);
+      thumbnail[static_cast<size_t>(y) * kColumns + static_cast<size_t>(x)] =
+          sum / (height * width);
     }
   }
   return thumbnail;

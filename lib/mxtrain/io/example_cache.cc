@@ -31,7 +31,7 @@ void ExampleCache::Add(int64_t index, CachedExample example) {
   const CachedExample* expected = nullptr;
   if (entries_[static_cast<size_t>(index)].compare_exchange_strong(expected, kept.get(),
                                                                    std::memory_order_acq_rel)) {
-    kept.release();
+    static_cast<void>(kept.release());  // the destructor deletes it
     count_.fetch_add(1, std::memory_order_relaxed);
   } else {
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);

@@ -196,7 +196,8 @@ TEST_CASE_FIXTURE(Fixture, "counts of no possible run are damage, and named") {
   std::vector<std::pair<std::string, std::string>> fields = {
       {"step", "7"}, {"batch_size", "32"}, {"batches_per_step", "2"}};
   for (const char* zero : zeros) fields.emplace_back(zero, "0");
-  for (const auto& [field, old] : fields) {
+  for (const auto& entry : fields) {
+    const std::string &field = entry.first, &old = entry.second;
     CAPTURE(field);
     CHECK(why(field, old, old) == "");
     for (const char* value : {"9223372036854775806", "18446744073709551615", "9007199254740993",
