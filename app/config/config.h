@@ -19,6 +19,7 @@ struct Named {
   std::string name;
   Kwargs params;
   Place place;
+  std::vector<std::string> texts = {};  // the parameters that are texts, whatever they look like
 };
 
 // "10min", "500steps", "1epoch"; a bare number counts epochs. count == 0: never.

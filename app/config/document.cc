@@ -75,12 +75,9 @@ class DocumentLoader {
             "{} is a folder without config.yaml; give a configuration file (YAML) or a run folder",
             file);
     if (IsCheckpoint(path.string())) {
-      const fs::path folder = fs::path(file).parent_path();
-      const bool of_run = folder.filename() == "checkpoints" && folder.has_parent_path();
-      Throw(ErrorKind::kConfig,
-            "{} is a checkpoint, not a configuration; give its run folder: mxtrain train {} "
-            "--resume",
-            file, of_run ? folder.parent_path().string() : "RUN");
+      const std::string run = RunOfCheckpoint(file);
+      Throw(ErrorKind::kConfig, "{} is a checkpoint, not a configuration; give its run folder{}",
+            file, run.empty() ? "" : format(": '{}'", run));
     }
     return ReadFile(path.string(), kMostBytes, Readable::kFileOrPipe);
   }
@@ -315,6 +312,11 @@ class DocumentLoader {
 };
 
 }  // namespace
+
+std::string RunOfCheckpoint(const std::string& file) {
+  const fs::path folder = fs::path(file).parent_path();
+  return folder.filename() == "checkpoints" ? folder.parent_path().string() : "";
+}
 
 Value LoadDocument(const LoadRequest& request, Diagnostics* diagnostics) {
   return DocumentLoader(request, diagnostics).Run();

@@ -34,6 +34,9 @@ struct LoadRequest {
 // be read; an unreadable included file is an error at its `include`.
 Value LoadDocument(const LoadRequest& request, Diagnostics* diagnostics);
 
+// The run folder of a file RUN/checkpoints/NAME, by its name; "" for others.
+std::string RunOfCheckpoint(const std::string& file);
+
 // One YAML text, already added to the source map as `file`. Throws DiagnosticError if it is
 // malformed. An empty text is an empty map.
 Value ParseYaml(int file, Diagnostics* diagnostics);

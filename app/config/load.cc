@@ -16,6 +16,43 @@ namespace {
 
 constexpr size_t kLongestPath = 200;  // "net.layers.0.Convolution.num_filter"
 
+// A name, or a list of them.
+void MarkNames(Value* value) {
+  if (value->is_scalar()) value->quoted = true;
+  for (Value& item : value->list) MarkNames(&item);
+}
+
+void MarkNamesOfLayers(Value* layers) {
+  for (Value& item : layers->list) {
+    MarkNames(&item);
+    for (Member& layer : item.members) {
+      for (Member& m : layer.value.members) {
+        if (m.key == "name" || m.key == "inputs") MarkNames(&m.value);
+        if (m.key == "layers") MarkNamesOfLayers(&m.value);  // of a repeat
+        if (m.key != "attrs") continue;
+        for (Member& attr : m.value.members) {
+          if (attr.key.ends_with("ctx_group")) MarkNames(&attr.value);
+        }
+      }
+    }
+  }
+}
+
+// The names in a raw value of the table become texts, so that a layer 010 is not written as 10. All
+// other scalars that look like numbers are numbers, also those of variables.
+Value WithNamesMarked(Value value, const std::string& path) {
+  if (path == "net.outputs") MarkNames(&value);
+  if (path == "net.layers") MarkNamesOfLayers(&value);
+  if (path != "blocks") return value;
+  for (Member& block : value.members) {
+    for (Member& m : block.value.members) {
+      if (m.key == "inputs" || m.key == "outputs") MarkNames(&m.value);
+      if (m.key == "layers") MarkNamesOfLayers(&m.value);
+    }
+  }
+  return value;
+}
+
 class Loader {
  public:
   Loader(Diagnostics* diagnostics, LoadedConfig* loaded)
@@ -113,7 +150,7 @@ class Loader {
     if (IsBroken(*value)) return Value{};
     RecordOrigins(*value, path, key.info.type == "any" || !key.kinds.empty());
     if (!key.read(owner, *value, {&diagnostics_, path, &key.info, key.kinds})) return Value{};
-    return WithParamDefaults(key, key.write(owner), path);
+    return WithParamDefaults(key, WithNamesMarked(key.write(owner), path), path);
   }
 
   // A Named with the defaults of its parameters written out.
@@ -176,10 +213,11 @@ class Loader {
       const auto known = std::find_if(keys.begin(), keys.end(),
                                       [&](const Key& k) { return k.info.name == member.key; });
       if (known == keys.end()) {
-        diagnostics_.Error(member.place,
-                           path.empty() ? format("unknown key '{}'", member.key)
-                                        : format("{} has no key '{}'", path, member.key),
-                           Suggest(keys, member, path));
+        diagnostics_.Error(
+            member.place,
+            path.empty() ? format("unknown key '{}'", member.key)
+                         : format("{} has no key '{}'", path, member.key),
+            Suggest(keys, member, path, diagnostics_.sources().IsCommandLine(member.place)));
         continue;
       }
       const bool used = std::any_of(keys.begin(), keys.end(), [&](const Key& k) {

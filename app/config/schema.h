@@ -32,6 +32,8 @@ struct KeyInfo {
   std::vector<std::string> also;  // names in other tools
   std::string selector;  // the sibling key that decides whether this one is allowed, "name"
   std::vector<std::string> only_for;  // for these values of the selector; empty: always
+  params::Bounds bounds = {-std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::infinity()};  // of numbers
 };
 
 // One choice of a Named and its parameters, as described by the factory that creates it.
@@ -237,6 +239,7 @@ class Section {
     }
     Row& Range(double low, double high = std::numeric_limits<double>::infinity()) {
       const params::Bounds bounds{low, high};
+      key_->info.bounds = bounds;
       key_->info.range = params::RangeText(bounds, std::is_integral_v<T>);
       key_->read = [inner = key_->read, m = member_, bounds](void* owner, const Value& value,
                                                              const ReadContext& context) {

@@ -130,6 +130,7 @@ bool AddParam(const Member& member, const NamedKind& kind, const ReadContext& co
       return false;
     }
     out->params.emplace_back(param.name, *text);
+    if (param.type == "string") out->texts.push_back(param.name);
     return true;
   }
   std::string nearest = Nearest(member.key, names);
@@ -268,6 +269,10 @@ Value Write(const Named& value) {
   if (value.params.empty()) return Value::Scalar(value.name);
   Value map = Value::Map({{"name", {}, Value::Scalar(value.name)}});
   for (const auto& [key, text] : value.params) {
+    if (std::find(value.texts.begin(), value.texts.end(), key) != value.texts.end()) {
+      map.members.push_back({key, {}, Write(text)});
+      continue;
+    }
     Value v = Value::Scalar(text == "True" ? "true" : text == "False" ? "false" : text);
     if (text.starts_with('(')) {
       std::vector<std::string> parts;

@@ -22,16 +22,21 @@ bool ReadInteger(const Value& value, const ReadContext& context, T* out) {
     *out = static_cast<T>(*integer);
     return true;
   }
+  std::string what = "an integer";
   const std::optional<double> number = value.AsNumber();
   if (number && std::trunc(*number) == *number) {
-    constexpr auto kMost = std::min<uint64_t>(std::numeric_limits<T>::max(), kMostInteger);
-    return Expected(
-        format("an integer from {} to {}", std::numeric_limits<T>::min(), kMost).c_str(), value,
-        context);
+    T low = std::in_range<T>(-kMostInteger) ? static_cast<T>(-kMostInteger)
+                                            : std::numeric_limits<T>::min();
+    T high = std::in_range<T>(kMostInteger) ? static_cast<T>(kMostInteger)
+                                            : std::numeric_limits<T>::max();
+    if (context.info && context.info->bounds.low > static_cast<double>(low))
+      low = static_cast<T>(context.info->bounds.low);
+    if (context.info && context.info->bounds.high < static_cast<double>(high))
+      high = static_cast<T>(context.info->bounds.high);
+    what += format(" from {} to {}", low, high);
   }
-  const std::string or_word =
-      context.info && !context.info->word.empty() ? " or " + context.info->word : "";
-  return Expected(("an integer" + or_word).c_str(), value, context);
+  if (context.info && !context.info->word.empty()) what += " or " + context.info->word;
+  return Expected(what.c_str(), value, context);
 }
 
 // Factors of rates and losses.

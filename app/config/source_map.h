@@ -33,6 +33,9 @@ class SourceMap {
   const std::filesystem::path& Folder(int file) const {
     return files_[static_cast<size_t>(file)].folder;
   }
+  bool IsCommandLine(const Place& place) const {
+    return place && files_[static_cast<size_t>(place.file)].command_line;
+  }
   std::string_view Line(int file, int line) const;  // without its end; "" past the last
   // "net.yaml:31" for errors of the library; "command line"; "" without a location.
   std::string Where(const Place& place) const;

@@ -91,13 +91,52 @@ const Key* Find(const std::vector<Key>& keys, const std::string& name) {
   return found == keys.end() ? nullptr : &*found;
 }
 
-// "did you mean 'train.epochs'? (integer, ...)", for a key that was meant by the first of a path.
-std::string DidYouMeanKey(const Key& first, const Member& member) {
+// The key that is meant by a name: its own, that in other tools, or a misspelling. Null if there is
+// none.
+const Key* FindClosest(const std::vector<Key>& keys, const std::string& name) {
+  if (const Key* key = Find(keys, name)) return key;
+  std::vector<std::string> names;
+  for (const Key& key : keys) {
+    if (IsAlso(key.info, name)) return &key;
+    names.push_back(key.info.name);
+  }
+  return Find(keys, Nearest(name, names));
+}
+
+// The same for the parameters of a key's kinds: a path, "" if there is none.
+std::string FindClosestParam(const Key& key, const std::string& name, const std::string& path) {
+  const std::string param = FindParam(key.kinds, name, path);
+  if (!param.empty()) return param;
+  std::vector<std::string> names;
+  for (const NamedKind& kind : key.kinds) {
+    for (const FieldInfo& field : kind.params) names.push_back(field.name);
+  }
+  const std::string nearest = Nearest(name, names);
+  return nearest.empty() ? "" : path + "." + nearest;
+}
+
+// Whether what is in the key's value is not in the table: elements, layers, names of parameters.
+bool IsOpen(const KeyInfo& info) {
+  return info.type == "any" || info.type.starts_with("list") ||
+         info.type.find("map of") != std::string::npos;
+}
+
+// "did you mean 'train.epochs'? (integer, ...)", for a key that was meant by the first of a path,
+// whose other parts are corrected, too, up to the last that exists. `prefix` comes before the key.
+std::string DidYouMeanKey(const Key& first, const Member& member, const std::string& prefix) {
   const Key* meant = &first;
-  std::string path = first.info.name;
+  std::string path = prefix + first.info.name;
   for (const Member* next = NextInPath(member); next; next = NextInPath(*next)) {
-    path += "." + next->key;
-    if (const Key* below = Find(meant->keys, next->key)) meant = below;
+    if (const Key* below = FindClosest(meant->keys, next->key)) {
+      meant = below;
+      path += "." + below->info.name;
+    } else if (IsOpen(meant->info)) {
+      path += "." + next->key;
+    } else {
+      const std::string param = FindClosestParam(*meant, next->key, path);
+      if (!param.empty()) path = param;
+      break;
+    }
   }
   return format("did you mean '{}'? {}", path, meant->Describe());
 }
@@ -117,16 +156,18 @@ std::string KeyList(const std::vector<Key>& keys) {
   return format("keys: {}", join(names, ", "));
 }
 
-std::string Suggest(const std::vector<Key>& keys, const Member& member, const std::string& path) {
+std::string Suggest(const std::vector<Key>& keys, const Member& member, const std::string& path,
+                    bool command_line) {
   const std::string& written = member.key;
   if (const size_t equals = written.find('='); equals != std::string::npos) {
     const std::string key = written.substr(0, written.find_last_not_of(' ', equals - 1) + 1);
     return format("did you mean '{}:{}'? a key ends in ':'", key, written.substr(equals + 1));
   }
   const std::string word = WithoutOrnament(written);
+  const std::string prefix = command_line && !path.empty() ? path + "." : "";
   std::vector<std::string> names;
   for (const Key& key : keys) {
-    if (IsAlso(key.info, word)) return DidYouMeanKey(key, member);
+    if (IsAlso(key.info, word)) return DidYouMeanKey(key, member, prefix);
     names.push_back(key.info.name);
   }
   if (const std::string advice = AdviceForOtherTools(word); !advice.empty()) return advice;
@@ -136,7 +177,7 @@ std::string Suggest(const std::vector<Key>& keys, const Member& member, const st
     return format("did you mean '{}'{}?", elsewhere, at_top ? ", at the top level" : "");
   const std::string nearest = Nearest(word, names);
   for (const Key& key : keys) {
-    if (key.info.name == nearest) return DidYouMeanKey(key, member);
+    if (key.info.name == nearest) return DidYouMeanKey(key, member, prefix);
   }
   return (path.empty() ? "" : path + " ") + KeyList(keys);
 }

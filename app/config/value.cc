@@ -22,7 +22,8 @@ bool IsNullText(std::string_view text) {
 // Whether a parser of YAML 1.1 or 1.2 takes what is a text to us for something else: `off`, `y`,
 // 0x10, 1_000, 1:30, 2024-01-31, .nan.
 bool LooksTypedElsewhere(const std::string& text) {
-  static constexpr std::string_view kWords[] = {"y", "n", "yes", "no", "on", "off", ".nan"};
+  static constexpr std::string_view kWords[] = {"y",   "n",    "yes",  "no",    "on",
+                                                "off", ".nan", ".inf", "+.inf", "-.inf"};
   if (std::find(std::begin(kWords), std::end(kWords), Lower(text)) != std::end(kWords)) return true;
   const size_t first = text.find_first_not_of("+-.");
   return first != std::string::npos && std::isdigit(static_cast<unsigned char>(text[first])) &&
@@ -44,10 +45,11 @@ bool NeedsQuotes(const Value& scalar) {
 }
 
 // A number as YAML 1.1 reads one too: with digits on both sides of the point, which an exponent
-// needs, a sign of the exponent, and without leading zeros. 1e-4 -> 1.0e-4, 010 -> 10.
+// needs, a sign of the exponent, without leading zeros, and a point before inf. 1e-4 -> 1.0e-4,
+// 010 -> 10.
 std::string NumberText(const std::string& text) {
   const size_t begin = text.find_first_of("0123456789."), mantissa_end = text.find_first_of("eE");
-  if (text.ends_with("inf")) return text;
+  if (text.ends_with("inf")) return text.front() == '-' ? "-.inf" : ".inf";
   const std::string mantissa = text.substr(begin, mantissa_end - begin);
   const size_t point = std::min(mantissa.find('.'), mantissa.size());
   std::string whole = mantissa.substr(0, point),

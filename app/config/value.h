@@ -74,7 +74,8 @@ class MemberIndex {
 std::string HintFor(const Value& value, const std::string& otherwise);
 
 // The tree as YAML that reads back to the same values, here and by parsers of YAML 1.1 and 1.2:
-// 1e-4 becomes 1.0e-4, `off` is quoted. Short lists and maps of scalars are written on one line.
+// 1e-4 becomes 1.0e-4, `off` is quoted. A text that looks like a number must be `quoted`, lest it
+// is written as one: a name 010 as 10. Short lists and maps of scalars are written on one line.
 std::string ToYaml(const Value& value);
 // The same on one line: [1, 2], {a: 1}.
 std::string ToFlow(const Value& value);

@@ -199,6 +199,53 @@ TEST_CASE("the resolved configuration reads back to itself") {
   CHECK(second.loaded.config.data.train.path == first.loaded.config.data.train.path);
 }
 
+TEST_CASE("names that look like numbers are written as texts, numbers as numbers") {
+  TemporaryFolder folder;
+  folder.Write(
+      "main.yaml",
+      "name: 010\nvars: {width: 08, rate: 1e-1}\n"
+      "blocks:\n  007: {inputs: 1e1, params: {p: 5e-1}, layers: [{Dropout: {name: 0x1, p: "
+      "\"${p}\", inputs: 1e1}}], outputs: 0x1}\n"
+      "net:\n  inputs: {1e3: [04]}\n  layers:\n"
+      "    - FullyConnected: {name: 010, num_hidden: \"${width}\", inputs: 1e3, attrs: "
+      "{weight_lr_mult: 0.5}}\n"
+      "    - 007: {name: 1e2, p: 25e-2, inputs: [010]}\n"
+      "    - repeat: {count: 02, layers: [{FullyConnected: {name: \"${i}_0\", num_hidden: 03}}]}\n"
+      "    - 007\n"
+      "    - SoftmaxOutput: {name: 1e5}\n"
+      "  outputs: [1e5]\n"
+      "data: {train: {source: csv, path: x.csv, columns: {1e3: [010, 1e4], 1e5_label: 0}}}\n"
+      "train: {lr_mult: {010_weight: 5e-1, 1_0_weight: 1}, metrics: [{name: accuracy, output: "
+      "1e5}], optimizer: {lr: 1e-4}}\n");
+  const auto load = [&](const std::string& file) {
+    config::LoadRequest request;
+    request.files = {file};
+    request.working_folder = folder.path();
+    return LoadAndBuild(request, *BuiltinOperators());
+  };
+  const Outcome first = load("main.yaml");
+  REQUIRE(first.text == "");
+  const std::string yaml = config::ToYaml(first.loaded.resolved);
+  CAPTURE(yaml);
+  folder.Write("run/config.yaml", yaml);
+  const Outcome second = load("run/config.yaml");
+  REQUIRE(second.text == "");
+  CHECK(config::ToYaml(second.loaded.resolved) == yaml);
+  CHECK(second.net.symbol.ToJson() == first.net.symbol.ToJson());
+  for (const config::LoadedConfig* loaded : {&first.loaded, &second.loaded}) {
+    CHECK(loaded->config.name == "010");
+    CHECK(loaded->config.train.metrics->front().params == Kwargs{{"output", "1e5"}});
+    CHECK(loaded->config.data.train.columns[0].columns == std::vector<std::string>{"010", "1e4"});
+    CHECK(loaded->config.train.lr_mult ==
+          config::PatternNumbers{{"010_weight", 0.5}, {"1_0_weight", 1.0}});
+  }
+  for (const char* part : {"name: \"010\"", "outputs: [\"1e5\"]", "output: \"1e5\"", "\"007\"",
+                           "lr: 1.0e-4", "rate: 1.0e-1", "num_hidden: 3"}) {
+    CAPTURE(part);
+    CHECK(yaml.find(part) != std::string::npos);
+  }
+}
+
 TEST_CASE("what is written means the same to parsers of YAML 1.1 and 1.2") {
   const auto written = [](const std::string& text) { return config::ToFlow(Value::Scalar(text)); };
   const auto number_of = [](const std::string& text) { return Value::Scalar(text).AsNumber(); };
@@ -206,14 +253,14 @@ TEST_CASE("what is written means the same to parsers of YAML 1.1 and 1.2") {
       {"4e-06", "4.0e-06"}, {"1E5", "1.0e+5"},     {"-2.5e7", "-2.5e+7"}, {"5.", "5.0"},
       {"-.5", "-0.5"},      {"+.25e3", "0.25e+3"}, {"010", "10"},         {"-0", "-0"},
       {"007.5", "7.5"},     {"0.125", "0.125"},    {"32", "32"},          {".inf", ".inf"},
-      {"0e0", "0.0e+0"}};
+      {"inf", ".inf"},      {"-inf", "-.inf"},     {"0e0", "0.0e+0"}};
   for (const auto& [text, wanted] : numbers) {
     CAPTURE(text);
     CHECK(written(text) == wanted);
     CHECK(number_of(wanted) == number_of(text));
   }
   for (const std::string text : {"off", "No", "Y", "yes", ".NaN", "0x10", "0o17", "1_000", "1:30",
-                                 "2024-01-31", "1.2.3", "0b11"})
+                                 "+.inf", "2024-01-31", "1.2.3", "0b11"})
     CHECK(written(text) == "\"" + text + "\"");
   for (const std::string text : {"true", "none", "nearest", "10min", "75%", "3rd", "bf16"})
     CHECK(written(text) == text);
