@@ -9,6 +9,7 @@
 
 #include "app/commands/check_data.h"
 #include "app/commands/device_flag.h"
+#include "app/commands/label_trial.h"
 #include "app/commands/open_runtime.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/progress.h"
@@ -73,56 +74,6 @@ class Findings {
   report::Console& console_;
   std::set<std::string> seen_;
   Json list_ = Json::array();
-};
-
-// Losses and metrics over dummy outputs: what they reject, they reject because of the labels.
-class LabelTrial {
- public:
-  LabelTrial(const Symbol& net, const std::vector<MetricSpec>& metrics,
-             const std::map<std::string, TShape>& shapes, const DataIter& iter)
-      : losses_(net), metrics_(net, losses_, metrics, iter.provide_label()) {
-    for (const TShape& shape : net.InferShape(shapes).outputs) {
-      std::vector<float>& values = values_.emplace_back(static_cast<size_t>(shape.Size()), 0.5f);
-      outputs_.push_back({values.data(), shape, DType::kFloat32, {}, Context::cpu()});
-    }
-  }
-
-  // The first example of the batch whose labels are rejected, and why.
-  std::optional<std::string> WhyNot(const DataBatch& batch, const DataIter& iter) {
-    std::map<std::string, TBlob> labels;
-    const std::vector<DataDesc> descs = iter.provide_label();
-    for (size_t i = 0; i < descs.size(); ++i) {
-      batch.label[i].WaitToRead();
-      labels[descs[i].name] = batch.label[i].data();
-    }
-    if (!Refusal(labels, batch.count)) return std::nullopt;
-    for (int64_t count = 1;; ++count) {
-      if (const auto why = Refusal(labels, count))
-        return format("{}: {}", iter.ExampleName(batch.index[static_cast<size_t>(count - 1)]),
-                      *why);
-    }
-  }
-
- private:
-  std::optional<std::string> Refusal(const std::map<std::string, TBlob>& labels, int64_t count) {
-    try {
-      for (size_t h = 0; h < losses_.heads().size(); ++h) {
-        const LossReport::Head& head = losses_.heads()[h];
-        if (!head.label.empty() && labels.contains(head.label))
-          losses_.Update(static_cast<int>(h), outputs_[head.output], &labels.at(head.label), count);
-      }
-      metrics_.Update(outputs_, labels, count);
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kData) throw;
-      return e.what();
-    }
-    return std::nullopt;
-  }
-
-  LossReport losses_;
-  MetricSet metrics_;
-  std::vector<std::vector<float>> values_;
-  std::vector<TBlob> outputs_;  // a batch
 };
 
 bool Stopped() {
@@ -264,8 +215,7 @@ class Check final : public Command {
   static bool ReadAll(Session& session, bool validation, report::Console& console,
                       Findings* findings) {
     const std::unique_ptr<DataIter> iter = session.WholeIter(validation);
-    LabelTrial labels(session.net().symbol, session.Metrics(),
-                      config::BatchShapes(session.net(), iter->batch_size()), *iter);
+    LabelTrial labels(session, *iter);
     Progress progress(console, "reading", "examples", iter->examples());
     DataBatch batch;
     std::optional<std::string> refused;  // by the first label that is

@@ -115,10 +115,10 @@ class Eval final : public Command {
     std::erase_if(reports, [](const ClassReport& report) { return report.empty(); });
     std::erase_if(value_reports, [](const ValueReport& report) { return report.empty(); });
     for (ClassReport& report : reports) report.Finish();
-    Json result = ToJson(model, values, examples, reports);
+    Json result = ToJson(model, values, examples, check.count(), reports);
     for (const ValueReport& report : value_reports) result["values"].push_back(report.ToJson());
-    WriteFiles(result, reports, console);
-    Print(result, model, values, examples, reports);
+    WriteFiles(result, reports, check.count() == 0, console);
+    Print(result, model, values, reports);
     if (format_ == "table")
       std::for_each(value_reports.begin(), value_reports.end(),
                     [](const ValueReport& report) { report.Print(); });
@@ -128,20 +128,26 @@ class Eval final : public Command {
   }
 
  private:
-  // Looks at the outputs of each example that a loss compares with a label.
+  // Looks at the losses' outputs of each example. One without a batch axis, a sum over the batch,
+  // is of all of them.
   static void CheckFinite(const LossReport& losses, const DataBatch& batch,
                           const std::vector<NDArray>& outputs, const DataIter& iter,
                           FiniteCheck* check) {
     const auto rows = static_cast<size_t>(iter.batch_size());
     std::vector<std::vector<float>> heads;
+    std::vector<size_t> widths;  // of an example; 0: no batch axis
     for (const LossReport::Head& head : losses.heads()) {
-      if (!head.label.empty())
-        heads.push_back(outputs[static_cast<size_t>(head.output)].ToVector());
+      const NDArray& output = outputs[static_cast<size_t>(head.output)];
+      const TShape shape = output.shape();
+      const bool each = shape.ndim() > 0 && shape[0] == iter.batch_size();
+      heads.push_back(output.ToVector());
+      widths.push_back(each ? heads.back().size() / rows : 0);
     }
     for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
-      for (const std::vector<float>& values : heads) {
-        const size_t width = values.size() / rows;
-        check->Look(batch.index[i], {values.data() + i * width, width}, iter);
+      for (size_t h = 0; h < heads.size(); ++h) {
+        const std::span<const float> all = heads[h];
+        const size_t width = widths[h];
+        check->Look(batch.index[i], width > 0 ? all.subspan(i * width, width) : all, iter);
       }
     }
   }
@@ -259,13 +265,14 @@ class Eval final : public Command {
     return specs;
   }
 
-  Json ToJson(const Model& model, const NamedValues& values, int64_t examples,
+  Json ToJson(const Model& model, const NamedValues& values, int64_t examples, int64_t not_finite,
               const std::vector<ClassReport>& reports) const {
     Json metrics = Json::object();
     for (const auto& [name, value] : values) metrics[name] = value;
     Json result = {{"model", model.file},
                    {"data", DataName(model)},
                    {"examples", examples},
+                   {"not_finite", not_finite},
                    {"metrics", metrics}};
     for (const ClassReport& report : reports) {
       if (reports.size() > 1) {
@@ -277,12 +284,20 @@ class Eval final : public Command {
     return result;
   }
 
-  // Print results even if the run folder is not writable: it may belong to someone else.
-  void WriteFiles(const Json& result, const std::vector<ClassReport>& reports,
+  // Results that are not `finite` never replace those in the run folder. Print results even if the
+  // run folder is not writable: it may belong to someone else.
+  void WriteFiles(const Json& result, const std::vector<ClassReport>& reports, bool finite,
                   report::Console& console) const {
     const bool own_run = output_.empty() && fs::is_directory(model_);
     if (output_.empty() && !own_run) return;
     const std::string folder = own_run ? (fs::path(model_) / "eval").string() : output_;
+    if (own_run && !finite) {
+      console.Message(LogLevel::kWarning,
+                      format("{} was left as it was: outputs are not finite; --output DIR writes "
+                             "tables and figures of the other examples",
+                             folder));
+      return;
+    }
     try {
       own_run ? MakeOwnFolder(folder) : MakeFolders(folder);
       WriteFileAtomically(folder + "/report.json", report::JsonText(result, 2) + "\n");
@@ -301,7 +316,7 @@ class Eval final : public Command {
     console.Message(LogLevel::kInfo, format("tables and figures: {}", folder));
   }
 
-  void Print(const Json& result, const Model& model, const NamedValues& values, int64_t examples,
+  void Print(const Json& result, const Model& model, const NamedValues& values,
              const std::vector<ClassReport>& reports) const {
     const bool several = reports.size() > 1;
     if (format_ == "csv") {
@@ -310,9 +325,11 @@ class Eval final : public Command {
     } else if (format_ == "jsonl") {
       std::cout << report::JsonText(result) << std::endl;
     } else {
+      const int64_t examples = result["examples"], not_finite = result["not_finite"];
       std::cout << format("{} on {} examples of {}\n", model.file, examples, DataName(model));
+      if (not_finite > 0) std::cout << format("  {:<16} {}\n", "not finite", not_finite);
       for (const auto& [name, value] : values)
-        std::cout << format("  {:<16} {:.6f}\n", name, value);
+        std::cout << format("  {:<16} {:.6f}\n", name, UnsignedNan(value));
       for (const ClassReport& report : reports) {
         if (several) std::cout << format("\n{}\n", report.head());
         report.Print(worst_);

@@ -13,6 +13,10 @@ bool IsFinite(std::span<const float> values) {
                      [](float value) { return std::isfinite(value); });
 }
 
+double UnsignedNan(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
 bool FiniteCheck::Look(int64_t example, std::span<const float> values, const DataIter& iter) {
   constexpr size_t kNamed = 3;
   if (IsFinite(values)) return true;
@@ -23,7 +27,7 @@ bool FiniteCheck::Look(int64_t example, std::span<const float> values, const Dat
   return false;
 }
 
-int FiniteCheck::ExitCode(const char* so, report::Console& console) const {
+int FiniteCheck::ExitCode(const std::string& so, report::Console& console) const {
   if (count_ == 0) return 0;
   std::vector<std::string> named = first_;
   named.resize(static_cast<size_t>(count_));

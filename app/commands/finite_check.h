@@ -14,6 +14,8 @@ namespace mxtrain::commands {
 
 // Whether no value is NaN or infinite.
 bool IsFinite(std::span<const float> values);
+// For printing: NaN without a sign.
+double UnsignedNan(double value);
 
 class FiniteCheck {
  public:
@@ -21,10 +23,11 @@ class FiniteCheck {
   bool Look(int64_t example, std::span<const float> values, const DataIter& iter);
   // 0 if all were finite; else reports how many were not, as an error, and returns the exit code.
   // `so`: what that means.
-  int ExitCode(const char* so, report::Console& console) const;
+  int ExitCode(const std::string& so, report::Console& console) const;
+  int64_t count() const { return count_; }  // of the examples noted
 
  private:
-  int64_t count_ = 0, last_ = -1;  // of the examples noted
+  int64_t count_ = 0, last_ = -1;
   std::vector<std::string> first_;
 };
 

@@ -156,8 +156,8 @@ quoted.
 
 `mxtrain check` reports the first line that cannot be read. `mxtrain infer RUN new.csv --key id` predicts the
 rows of another table with the same input columns; labels are not needed. A run on a column of images also
-takes images, folders and lists: there a file is read as a table unless its first line begins with the path of
-a file, and with --key.
+takes images, folders and lists: there a file, or stdin, is read as a table if its first line names that
+column, and with --key.
 )"}};
   return topics;
 }

@@ -39,7 +39,8 @@ class Infer final : public Command {
         .Option("inputs", &inputs_,
                 "folders, image files, lists of files (.txt .lst .tsv .csv), or - for a list on "
                 "stdin; for a model trained on a table: a table with its input columns, or - (for "
-                "one trained on a column of images, - is a list, unless --key is given)")
+                "one trained on a column of images, text is a table if its first line names that "
+                "column, else a list)")
         .Required()
         .Takes("INPUT");
     arguments
@@ -118,7 +119,7 @@ class Infer final : public Command {
               model.file, input.name);
     }
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
-    const bool table = IsTable(spec);
+    const bool table = IsTable(spec, console);
     CheckKind(table, spec.NeedsTable());
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
     Net net;
@@ -135,8 +136,11 @@ class Infer final : public Command {
     const bool finite = !net.iter || TellNonFinite(model, console);
     FiniteCheck check;
     CatchSignals();
+    std::string shown = output_ + " holds it as it is";
     if (output_layer_.empty()) {
-      Predictions(model, spec, names, &net, &check, console);
+      const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
+      Predictions(spec, heads, names, &net, &check, console);
+      shown = HowShown(heads);
     } else {
       Features(flags, model, names, &net, &check, console);
     }
@@ -145,7 +149,7 @@ class Infer final : public Command {
                                          skip_bad_, console)
                              : 0;
     if (!finite) return static_cast<int>(ErrorKind::kDiverged);
-    const int diverged = check.ExitCode("it is shown as nan", console);
+    const int diverged = check.ExitCode(shown, console);
     return diverged != 0 ? diverged : bad;
   }
 
@@ -201,7 +205,7 @@ class Infer final : public Command {
     if (min_score_ && copy_to_.empty()) {
       Throw(ErrorKind::kUsage,
             "--min-score needs --copy-to DIR (to filter a list by score: --format csv | awk -F, "
-            "'$NF >= 0.5')");
+            "'NR > 1 && $NF != \"nan\" && $NF + 0 >= 0.5')");
     }
     const bool npy = output_.ends_with(".npy");
     if (output_layer_.empty()) {
@@ -232,12 +236,20 @@ class Infer final : public Command {
     }
   }
 
-  // Whether the input is a table. A model that was trained on a column of images takes both: there
-  // a text file is a table unless it begins with the path of an image.
-  bool IsTable(const PipelineSpec& spec) const {
+  // Whether the input is a table. A model that was trained on a column of images takes both.
+  bool IsTable(const PipelineSpec& spec, report::Console& console) const {
     if (spec.NeedsTable()) return true;
-    return spec.source == "csv" &&
-           (!key_.empty() || std::any_of(inputs_.begin(), inputs_.end(), LooksLikeTable));
+    if (spec.source != "csv") return false;
+    if (!key_.empty()) return true;
+    for (const std::string& input : inputs_) {
+      if (LooksLikeTable(input, spec)) return true;
+      if (input == "-" || input.ends_with(".csv")) {
+        console.Message(LogLevel::kInfo,
+                        format("{} is read as a list of images: its first line has no column '{}'",
+                               input == "-" ? "stdin" : input, spec.ImageColumn()));
+      }
+    }
+    return false;
   }
 
   // Flags for images and for tables; `needed`: the model reads nothing else.
@@ -387,10 +399,9 @@ class Infer final : public Command {
     }
   }
 
-  void Predictions(const Model& model, const PipelineSpec& spec,
+  void Predictions(const PipelineSpec& spec, const std::vector<AnswerHead>& heads,
                    const std::vector<std::string>& names, Net* net, FiniteCheck* check,
                    report::Console& console) const {
-    const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
     CheckAnswers(heads);
     const bool rows = spec.NeedsTable();
     const auto sinks = MakeSinks(heads, rows, names, console);
@@ -421,6 +432,16 @@ class Infer final : public Command {
   static bool Has(const std::vector<AnswerHead>& heads, Answer answer) {
     return std::any_of(heads.begin(), heads.end(),
                        [answer](const AnswerHead& head) { return head.answer == answer; });
+  }
+
+  // What the listing shows where outputs are not finite.
+  static std::string HowShown(const std::vector<AnswerHead>& heads) {
+    const bool values = Has(heads, Answer::kValues),
+               classes = Has(heads, Answer::kOneClass) || Has(heads, Answer::kAnyClasses);
+    return !values ? "no class is predicted, and the score is shown as nan"
+           : classes
+               ? "no class is predicted from such scores; values are shown as nan, inf or -inf"
+               : "the values are shown as nan, inf or -inf";
   }
 
   // The head that sorts: the first that predicts classes.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/open_model.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
@@ -26,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostListBytes = size_t{4} << 30;
+constexpr size_t kMostRecordBytes = size_t{1} << 20;  // of the header of a table
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool IsList(const fs::path& path) {
@@ -91,6 +95,33 @@ bool IsEmpty(const std::string& folder) {
     if (!at->is_directory(error)) return false;
   }
   return !error;
+}
+
+// Moves the rest of stdin into memory, from where it can be read any number of times. Returns its
+// beginning.
+std::string BufferStdin() {
+  const int memory = memfd_create("stdin", MFD_CLOEXEC);
+  if (memory < 0) Throw(ErrorKind::kFileSystem, "cannot read stdin: {}", ReasonOf(errno));
+  const auto check = [memory](bool done) {
+    if (done) return;
+    const int error = errno;
+    close(memory);
+    Throw(ErrorKind::kFileSystem, "cannot read stdin: {}", ReasonOf(error));
+  };
+  std::string beginning;
+  std::vector<char> block(size_t{1} << 16);
+  for (;;) {
+    const ssize_t count = read(STDIN_FILENO, block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    check(count >= 0);
+    if (count == 0) break;
+    const auto bytes = static_cast<size_t>(count);
+    beginning.append(block.data(), std::min(bytes, kMostRecordBytes - beginning.size()));
+    check(write(memory, block.data(), bytes) == count);
+  }
+  check(lseek(memory, 0, SEEK_SET) == 0 && dup2(memory, STDIN_FILENO) == STDIN_FILENO);
+  close(memory);
+  return beginning;
 }
 
 // The current target of a link such as runs/latest.
@@ -163,23 +194,13 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
   return files;
 }
 
-bool LooksLikeTable(const std::string& path) {
+bool LooksLikeTable(const std::string& input, const PipelineSpec& spec) {
+  if (input == "-") return spec.BeginsTable(BufferStdin());
   std::error_code none;
-  if (fs::is_directory(path, none) || !fs::exists(path, none)) return false;
-  if (!fs::is_regular_file(path, none)) return true;  // a pipe, which can be read only once
-  if (!IsList(path)) return path.ends_with(".gz");
-  std::string beginning(size_t{1} << 16, '\0');  // longer than any path
-  std::ifstream file(path, std::ios::binary);
-  file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-  beginning.resize(static_cast<size_t>(file.gcount()));
-  if (beginning.starts_with(kByteOrderMark)) beginning.erase(0, kByteOrderMark.size());
-  std::istringstream lines(beginning);
-  const fs::path root = fs::path(path).parent_path();
-  for (std::string line; std::getline(lines, line);) {
-    const std::string first = PathInLine(line, root);
-    if (!first.empty()) return !fs::is_regular_file(root / first, none);
-  }
-  return false;
+  if (fs::is_directory(input, none) || !fs::exists(input, none)) return false;
+  if (!fs::is_regular_file(input, none)) return true;  // a pipe, which can be read only once
+  if (!IsList(input)) return input.ends_with(".gz");
+  return spec.BeginsTable(ReadBeginMaybeGzip(input, kMostRecordBytes));
 }
 
 int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands/command.h"
+#include "app/commands/pipeline_spec.h"
 #include "mxtrain/io/source.h"
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/train/model.h"
@@ -39,9 +40,10 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
 std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
                                        report::Console& console);
 
-// Whether a file that CollectImages would take for a list is more likely a table: its first line
-// does not begin with the path of a file.
-bool LooksLikeTable(const std::string& path);
+// For a run on a table with one column of images: whether an input of CollectImages is a table, and
+// not a list: its first record names that column (PipelineSpec::BeginsTable). Pipes and compressed
+// files are tables. Stdin is read to its end, and can then be read again.
+bool LooksLikeTable(const std::string& input, const PipelineSpec& spec);
 
 // Reports the examples that could not be read. Returns the exit code: 0 if there are none, or with
 // `skip`.

@@ -2,11 +2,13 @@
 #include "app/commands/pipeline_spec.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/io/first_record.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -81,6 +83,28 @@ bool PipelineSpec::NeedsTable() const {
     if (key == "picture_fields") params::Parse(text, &images);
   }
   return images.size() != 1 || columns.size() != 1;
+}
+
+std::string PipelineSpec::ImageColumn() const {
+  std::vector<std::string> columns;  // FIELD=COLUMN
+  for (const auto& [key, text] : source_params) {
+    if (key == "data_fields") params::Parse(text, &columns);
+  }
+  return columns.empty() ? "" : columns[0].substr(columns[0].find('=') + 1);
+}
+
+bool PipelineSpec::BeginsTable(std::string beginning) const {
+  std::string delimiter = "auto";
+  for (const auto& [key, text] : source_params) {
+    if (key == "delimiter") delimiter = text;
+  }
+  const std::string column = ImageColumn();
+  const std::vector<std::string> cells = io::FirstRecord(std::move(beginning), delimiter);
+  if (std::find(cells.begin(), cells.end(), column) != cells.end()) return true;
+  size_t number = 0;
+  const auto [end, status] = std::from_chars(column.data(), column.data() + column.size(), number);
+  const bool numbered = status == std::errc() && end == column.data() + column.size();
+  return numbered && cells.size() > std::max<size_t>(number, 1);
 }
 
 Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) const {

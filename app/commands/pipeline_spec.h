@@ -31,6 +31,11 @@ struct PipelineSpec {
   std::optional<Standardization> UnitsOf(const std::string& label) const;
   // Whether an example is more than an image: a row of a table, even if it also names images.
   bool NeedsTable() const;
+  // For a run on a table with one column of images: that column, as the configuration names it.
+  std::string ImageColumn() const;
+  // Whether this is the beginning of a table with that column. A column given by its number has no
+  // name to look for: then every table with as many columns, at least two.
+  bool BeginsTable(std::string beginning) const;
   // For io::MakeSource: another table in the form of the run's; "-" is stdin. Images named by a
   // pipe are relative to the working folder.
   Kwargs TableParams(const std::string& file, bool with_labels) const;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "app/config/document.h"
 #include "app/report/output.h"
@@ -24,28 +26,44 @@ bool HasName(const std::vector<std::string>& files, const std::string& file) {
 
 void RequirePluginsNamed(const std::vector<std::string>& wanted,
                          const std::vector<std::string>& named, const std::string& file) {
-  std::vector<std::string> missing, flags;
+  std::vector<std::string> missing;
   for (const std::string& plugin : wanted) {
-    if (HasName(named, plugin)) continue;
-    missing.push_back(plugin);
-    flags.push_back("--plugin " + report::QuoteShell(plugin));
+    if (!HasName(named, plugin)) missing.push_back(plugin);
   }
   if (missing.empty()) return;
   Throw(ErrorKind::kConfig,
         "{} was trained with the plug-in{} {}; plug-ins run arbitrary code, so those of a "
-        "checkpoint are loaded only if you name them: {}",
-        file, missing.size() > 1 ? "s" : "", join(missing, ", "), join(flags, " "));
+        "checkpoint are loaded only if you name them:{}",
+        file, missing.size() > 1 ? "s" : "", join(missing, ", "), PluginFlags(missing));
 }
 
 std::vector<std::string> MergePlugins(const std::vector<std::string>& flags,
                                       const std::vector<std::string>& configured) {
+  namespace fs = std::filesystem;
   std::vector<std::string> merged;
-  for (const std::string& plugin : flags)
-    merged.push_back(std::filesystem::absolute(plugin).lexically_normal().string());
+  std::map<fs::path, std::string> by_name;  // the flags
+  std::set<fs::path> files;
+  for (const std::string& plugin : flags) {
+    if (!files.insert(fs::weakly_canonical(plugin)).second) continue;  // named twice
+    const auto [same_name, is_new] = by_name.emplace(fs::path(plugin).filename(), plugin);
+    if (!is_new) {
+      Throw(ErrorKind::kUsage,
+            "--plugin {} and --plugin {} have the same file name, by which plug-ins are told "
+            "apart; rename one of them",
+            same_name->second, plugin);
+    }
+    merged.push_back(fs::absolute(plugin).lexically_normal().string());
+  }
   for (const std::string& plugin : configured) {
     if (!HasName(flags, plugin)) merged.push_back(plugin);
   }
   return merged;
+}
+
+std::string PluginFlags(const std::vector<std::string>& plugins) {
+  std::string flags;
+  for (const std::string& plugin : plugins) flags += " --plugin " + report::QuoteShell(plugin);
+  return flags;
 }
 
 std::vector<std::string> PluginsOf(const std::string& config_text) {

@@ -13,10 +13,13 @@ namespace mxtrain::commands {
 void RequirePluginsNamed(const std::vector<std::string>& wanted,
                          const std::vector<std::string>& named, const std::string& file);
 
-// Those of the flags, by their absolute paths, and those of the configuration; of two with the same
-// file name that of the flags.
+// Those of the flags, each once and by its absolute path, and those of the configuration; of two
+// with the same file name that of the flags. Throws kUsage for two flags of the same file name.
 std::vector<std::string> MergePlugins(const std::vector<std::string>& flags,
                                       const std::vector<std::string>& configured);
+
+// " --plugin FILE" for each of them, quoted for a shell.
+std::string PluginFlags(const std::vector<std::string>& plugins);
 
 // The entry `plugins` of a resolved configuration.
 std::vector<std::string> PluginsOf(const std::string& config_text);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "app/commands/cpu_share.h"
+#include "app/commands/label_trial.h"
 #include "app/commands/plugin_trust.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/replay.h"
@@ -19,6 +20,7 @@
 #include "app/commands/session.h"
 #include "app/commands/train_report.h"
 #include "app/config/differences.h"
+#include "app/config/document.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
@@ -43,6 +45,14 @@ std::string RunOf(const std::string& config) {
   const std::string folder = fs::path(config).parent_path().string(),
                     run = FollowLink(folder.empty() ? "." : folder);
   return report::IsRunFolder(run) ? run : "";
+}
+
+void RefuseCheckpoint(const std::string& config) {
+  if (!IsCheckpoint(config)) return;
+  const std::string run = config::RunOfCheckpoint(config);
+  Throw(ErrorKind::kConfig,
+        "{} is a checkpoint, not a configuration; give its run folder: mxtrain train {} --resume",
+        config, run.empty() ? "RUN" : report::QuoteShell(run));
 }
 
 class Train final : public Command {
@@ -98,13 +108,15 @@ class Train final : public Command {
       Explain(flags, e, console);
       throw;
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kFileSystem || !folder_) throw;
+      const bool can_continue = folder_ && report::IsRunFolder(folder_->path());
+      if (e.kind() != ErrorKind::kFileSystem || !can_continue) throw;
       Throw(ErrorKind::kFileSystem, "{}; then continue: {}", e.what(), ContinueCommand(*folder_));
     }
   }
 
  private:
   int RunOnce(const CommonFlags& flags, report::Console& console) {
+    RefuseCheckpoint(config_.file);
     if (extend_ && resume_from_.empty()) resume_ = true;
     if (resume_ && out_.empty() && name_.empty()) out_ = RunOf(config_.file);
     CatchSignals();
@@ -128,6 +140,9 @@ class Train final : public Command {
     if (flags.deterministic)
       console.Message(LogLevel::kDebug, "all kernels of this build are bit-reproducible");
     Describe(session, console);
+    // Weights saved without a step: no loss looks at the labels.
+    if (session.config().train.epochs == 0 && before.config.empty() && !LabelsFit(&session))
+      return 128 + StopSignal();
     if (dry_run_) return DryRun(session, options, *train, val.get(), console);
 
     // Do what may fail before creating the run folder: `--resume` and `runs/latest` must not find
@@ -185,10 +200,12 @@ class Train final : public Command {
     threads_ = session.runtime().backend(session.ctx()).threads();
     plugins_ = session.config().plugins;
     trainer->SaveTo(folder.checkpoints());
-    console.LogTo(folder.File("mxtrain.log"));
+    // A start that was killed left no configuration; without it the log would belong to no run.
+    const bool has_begun = std::filesystem::exists(folder.File("config.yaml"));
+    if (has_begun) console.LogTo(folder.File("mxtrain.log"));
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
     if (resume_) Resume(session, folder, trainer, console);
-    if (trainer->finished()) {
+    if (trainer->finished() && has_begun) {
       console.Message(LogLevel::kInfo,
                       format("the run is complete after {} steps; use --extend to train longer",
                              trainer->total_steps()));
@@ -197,6 +214,7 @@ class Train final : public Command {
     if (resume_) {
       folder.Write("config.yaml", config::ToYaml(session.loaded().resolved));
       Record(session, folder, CommandsOf(folder));
+      if (!has_begun) console.LogTo(folder.File("mxtrain.log"));
     }
     std::filesystem::remove(folder.File("result.json"));  // of the previous segment
   }
@@ -233,15 +251,11 @@ class Train final : public Command {
     const std::string checkpoint = bundle + "/checkpoint";
     const int64_t from = std::filesystem::exists(checkpoint) ? PeekState(checkpoint).step : 0;
     CommonFlags trusting = flags;  // the run's own plug-ins, which a bundle of others may not load
-    std::string named;
-    for (const std::string& plugin : plugins_) {
-      trusting.plugins.push_back(plugin);
-      named += " --plugin " + report::QuoteShell(plugin);
-    }
+    trusting.plugins.insert(trusting.plugins.end(), plugins_.begin(), plugins_.end());
     if (error.step() - from <= kStepsAtOnce)
       console.Message(LogLevel::kError, Replay(bundle, trusting, console).Text());
     console.Message(LogLevel::kInfo, format("to repeat the failing step: mxtrain replay {}{}",
-                                            report::QuoteShell(bundle), named));
+                                            report::QuoteShell(bundle), PluginFlags(plugins_)));
   }
 
   // Rejects flags that contradict each other or would have no effect.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/train_report.h"
 
+#include "app/commands/plugin_trust.h"
 #include "app/report/output.h"
 
 namespace mxtrain::commands {
@@ -54,7 +55,8 @@ std::string Next(const config::Config& config, const report::RunFolder& folder,
                  const TrainResult& r) {
   const std::string path = report::QuoteShell(folder.path());
   const std::string again = ContinueCommand(folder);
-  const std::string use = format("next: mxtrain eval {0}, or mxtrain infer {0} INPUT", path);
+  const std::string use = format("next: mxtrain eval {0}{1}, or mxtrain infer {0} INPUT{1}", path,
+                                 PluginFlags(config.plugins));
   switch (r.end) {
     case RunEnd::kStopped:
       return format("stopped and saved after {} of {} steps; to continue: {}", r.steps,

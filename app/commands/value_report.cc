@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "app/commands/finite_check.h"
 #include "app/report/output.h"
 #include "mxtrain/base/format.h"
 
@@ -96,7 +97,7 @@ void ValueReport::Print() const {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     std::cout << format("{:<{}}", Printable(Name(k)), width);
     for (const auto& [name, value] : Measures(outputs_[k]))
-      std::cout << format("  {:>9.4f}", value);
+      std::cout << format("  {:>9.4f}", UnsignedNan(value));
     std::cout << "\n";
   }
 }

@@ -15,6 +15,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/train/checkpoint.h"
 
 namespace mxtrain::report {
 namespace {
@@ -60,12 +61,84 @@ bool HoldsSomething(const fs::path& path) {
          !(type == fs::file_type::directory && fs::is_empty(path, none));
 }
 
+bool IsLog(const std::string& name) {
+  return name.starts_with("mxtrain.") && name.ends_with(".log");
+}
+
+// What a run that could not begin has left beside its lock.
+bool IsLogOfStart(const fs::path& path) {
+  return IsLog(path.filename().string()) && fs::is_regular_file(fs::symlink_status(path)) &&
+         fs::exists(path.parent_path() / kLock);
+}
+
+bool HoldsCheckpoint(const fs::path& folder) {
+  for (const char* name : {"last", "previous", "best"}) {
+    try {
+      if (IsCheckpoint((folder / name).string())) return true;
+    } catch (const Error&) {  // unreadable
+    }
+  }
+  return false;
+}
+
+// Whether a run writes an entry of this name into one of its folders.
+bool IsOwnName(const std::string& folder, const std::string& name) {
+  if (name.find(kTemporary) != std::string::npos) return true;
+  const bool drawing = name.ends_with(".png") || name.ends_with(".svg");
+  if (folder == "tb") return name.starts_with("events.out.tfevents.");
+  if (folder == "plots") return drawing;
+  if (folder == "samples") return drawing && name.starts_with("train_batch");
+  if (folder == "eval") return drawing || name == "report.json" || name.ends_with(".csv");
+  const std::string base = name.ends_with(".new") ? name.substr(0, name.size() - 4) : name;
+  return base == "last" || base == "previous" || base == "best" || base.starts_with("best-") ||
+         NumberOf(base, "epoch") > 0 || base == "epoch-0000";
+}
+
+// The first entry, "checkpoints/notes.txt", that the run's own folders `part` hold and that no run
+// writes; "" if there is none. A link is not followed. eval/ has a folder for each of several
+// heads.
+std::string ForeignIn(const fs::path& run, const std::string& part, const std::string& kind) {
+  std::error_code none;
+  if (!fs::is_directory(fs::symlink_status(run / part, none))) return "";
+  for (const auto& entry : fs::directory_iterator(run / part)) {
+    const std::string name = entry.path().filename().string(), inside = part + "/" + name;
+    const bool folder = !entry.is_symlink() && entry.is_directory();
+    if (folder && kind == "eval" && part == kind) {
+      const std::string foreign = ForeignIn(run, inside, kind);
+      if (!foreign.empty()) return foreign;
+    } else if (folder ? HoldsSomething(entry.path()) : !IsOwnName(kind, name)) {
+      return inside;
+    }
+  }
+  return "";
+}
+
+// That the parts of a run can be removed.
+void RequireOwn(const std::string& run) {
+  std::string foreign;
+  for (const char* part : kFolders) {
+    if (foreign.empty()) foreign = ForeignIn(run, part, part);
+  }
+  for (const char* part : kFiles) {  // a folder of that name
+    if (foreign.empty() && fs::is_directory(fs::symlink_status(fs::path(run) / part)) &&
+        HoldsSomething(fs::path(run) / part))
+      foreign = part;
+  }
+  if (foreign.empty()) return;
+  Throw(ErrorKind::kFileSystem,
+        "--overwrite would delete {}/{}, which does not belong to the run; move it elsewhere, or "
+        "choose another --out",
+        run, foreign);
+}
+
 }  // namespace
 
 bool IsRunFolder(const std::string& path) {
   const fs::path folder(path);
-  return fs::exists(folder / "config.yaml") &&
-         (fs::is_directory(folder / "checkpoints") || fs::exists(folder / kLock));
+  if (!fs::exists(folder / "config.yaml")) return false;
+  return fs::exists(folder / kLock) ||
+         (fs::exists(folder / "origin.txt") && fs::exists(folder / "command.txt")) ||
+         HoldsCheckpoint(folder / "checkpoints");
 }
 
 class RunFolder::Lock {
@@ -105,7 +178,7 @@ RunFolder::RunFolder(std::string path)
 namespace {
 
 // The first entry of a folder without a run, by name; "" if there is none. Hidden files do not
-// count, nor does what a start that was killed has left: temporary files and empty folders.
+// count, nor does what a start that failed has left: temporary files, empty folders, its log.
 std::string ForeignEntry(const std::string& path) {
   const std::vector<std::string> parts = Parts();
   std::string first;
@@ -114,7 +187,9 @@ std::string ForeignEntry(const std::string& path) {
     const std::string name = entry.path().filename().string();
     const bool empty_part =
         std::find(parts.begin(), parts.end(), name) != parts.end() && !HoldsSomething(entry.path());
-    if (name.starts_with('.') || name.find(kTemporary) != std::string::npos || empty_part) continue;
+    if (name.starts_with('.') || name.find(kTemporary) != std::string::npos || empty_part ||
+        IsLogOfStart(entry.path()))
+      continue;
     if (first.empty() || name < first) first = name;
   }
   return first;
@@ -128,7 +203,7 @@ void RequireFree(const std::string& out, bool overwrite) {
     parts.insert(parts.begin(), "config.yaml");
     for (const std::string& part : parts) {
       // Do not replace anything that no run has written.
-      if (!HoldsSomething(fs::path(out) / part)) continue;
+      if (!HoldsSomething(fs::path(out) / part) || IsLogOfStart(fs::path(out) / part)) continue;
       Throw(ErrorKind::kFileSystem,
             "{} contains {}, which does not belong to a run; choose another --out", out, part);
     }
@@ -137,6 +212,8 @@ void RequireFree(const std::string& out, bool overwrite) {
           "{} already contains a run; use --overwrite to replace it, --resume to continue it, or "
           "choose another --out",
           out);
+  } else {
+    RequireOwn(out);
   }
 }
 

@@ -9,14 +9,15 @@
 
 namespace mxtrain::report {
 
-// Whether there is a run in it: config.yaml, and beside it what a configuration of the user's does
-// not have, checkpoints/ or the lock.
+// Whether there is a run in it: config.yaml, and beside it what only a run leaves: the lock, or, in
+// a copy without hidden files, the record of its start or a checkpoint.
 bool IsRunFolder(const std::string& path);
 
 class RunFolder {
  public:
   // A new folder under `parent` with the next number; or `out` if given, which must not contain a
-  // run unless `overwrite`, and no other file of a name that runs use. `config` is written as
+  // run unless `overwrite`, and no other file of a name that runs use. A run that is overwritten
+  // must have nothing of others in its folders, which are removed. `config` is written as
   // config.yaml before anything else: a folder without it is never a run, even if the process was
   // killed. Throws kFileSystem.
   static RunFolder Create(const std::string& parent, const std::string& name,

@@ -67,8 +67,8 @@ const char* NameOf(RunSummary::State state) {
 
 RunSummary ReadRun(const std::string& path) {
   if (!IsRunFolder(path))
-    Throw(ErrorKind::kFileSystem, "{} is not a run folder: it has no config.yaml and checkpoints/",
-          path);
+    Throw(ErrorKind::kFileSystem,
+          "{} is not a run folder: no run has written a config.yaml into it", path);
   RunSummary run;
   run.path = path;
   run.metrics = ReadMetrics(path + "/metrics.csv");

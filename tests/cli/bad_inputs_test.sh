@@ -76,7 +76,7 @@ printf "\\x$(printf %x $((byte ^ 1)))" | dd of=flipped bs=1 seek=$((size / 2)) c
 
 # configuration: 3
 row 3 "train has no key 'epoch'" train photos.yaml train.epoch=3
-row 3 "did you mean 'epochs'?" train photos.yaml train.epoch=3
+row 3 "did you mean 'train.epochs'?" train photos.yaml train.epoch=3
 row 3 "train.epochs: expected an integer, got 'soon'" train photos.yaml train.epochs=soon
 row 3 "there is no configuration gone.yaml" train gone.yaml
 row 3 "shapes.yaml:4:" train shapes.yaml

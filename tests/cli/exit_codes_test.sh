@@ -51,7 +51,7 @@ expect 3 train nowhere.yaml
 says "there is no configuration nowhere.yaml"
 expect 3 train points.yaml train.epoch=3
 says "error: train has no key 'epoch'"
-says "did you mean 'epochs'?"
+says "did you mean 'train.epochs'?"
 expect 3 train points.yaml train.epochs=soon
 says "train.epochs: expected an integer, got 'soon'"
 expect 3 train points.yaml train.amp=bf8
@@ -170,6 +170,34 @@ expect 8 train points.yaml --out own
 holds "a folder of the user's was changed" test "$(cd own && echo * .[!.]* && cat config.yaml metrics.csv)" = "config.yaml metrics.csv plots .[!.]*
 mine
 mine"
+# A configuration of the user's beside folders of the names that a run uses
+mkdir -p alike/checkpoints
+printf 'include: ../points.yaml\nname: alike\n' >alike/config.yaml
+cp alike/config.yaml alike.yaml
+echo mine | tee alike/checkpoints/mine.txt >alike/result.json
+expect 8 train points.yaml --out alike --overwrite
+says "alike contains config.yaml, which does not belong to a run; choose another --out"
+holds "files of the user's were deleted" test "$(cat alike/checkpoints/mine.txt alike/result.json | sort -u)" = mine
+rm alike/checkpoints/mine.txt alike/result.json
+expect 8 train alike/config.yaml --resume
+says "runs contains no run of 'alike' to continue"
+expect 2 train alike --resume
+holds "a configuration of the user's was replaced" cmp alike.yaml alike/config.yaml
+# A copy without hidden files is a run; what it has of others is not deleted with it.
+expect 0 eval mine
+mkdir copy
+cp -r mine/* copy
+expect 8 train points.yaml --out copy
+says "copy already contains a run"
+for part in checkpoints eval plots tb; do
+  echo mine >copy/$part/notes.txt
+  expect 8 train points.yaml --out copy --overwrite
+  says "--overwrite would delete copy/$part/notes.txt, which does not belong to the run; move it elsewhere"
+  holds "files of the user's were deleted" test "$(cat copy/$part/notes.txt)" = mine
+  holds "a refused run was changed" cmp mine/checkpoints/last copy/checkpoints/last
+  rm copy/$part/notes.txt
+done
+expect 0 train points.yaml --out copy --overwrite
 mkdir void
 echo mine >void/notes.txt
 expect 0 train points.yaml --out void
@@ -212,7 +240,7 @@ says "above --min-metric 1e-07"
 expect 0 check points.yaml
 prints "no findings"
 expect 3 check points.yaml train.epoch=3
-says "did you mean 'epochs'?"
+says "did you mean 'train.epochs'?"
 expect 3 check nowhere.yaml
 expect 4 check points.yaml data.train.path=gone.csv --json
 holds "--json says other than JSON" json stdout

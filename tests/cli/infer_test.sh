@@ -50,6 +50,7 @@ expect 0 infer model photos --copy-to doubtful --min-score 1
 holds "who is surely right?" test "$(find doubtful/unsure -type f | wc -l)" -eq 16
 expect 2 infer model photos --min-score 0.5
 says "--min-score needs --copy-to DIR"
+says "awk -F, 'NR > 1 && \$NF != \"nan\" && \$NF + 0 >= 0.5'"
 if [ "$(id -u)" -ne 0 ]; then expect 8 infer model photos --copy-to /proc/none; fi
 
 # --- a run on a column of images reads such tables, as eval does; and images and lists too
@@ -75,6 +76,19 @@ expect 0 infer tabled list.txt --format csv
 holds "a list is read otherwise than its images" cmp -s wanted stdout
 expect 0 infer tabled - --format csv <list.txt
 holds "a list on stdin is read otherwise than its images" cmp -s wanted stdout
+says "stdin is read as a list of images: its first line has no column 'file'"
+expect 0 infer tabled - --format csv < <(cat new.csv)
+holds "a table on stdin is a list" cmp -s <(cut -d, -f2- stdout) <(cut -d, -f2- wanted)
+{ echo photos/dark/gone.png && head -3 list.txt; } >gone.txt
+expect 0 infer tabled gone.txt --skip-bad
+says "1 of 4 examples could not be read"
+{ printf '\357\273\277' && sed 's/,/";"/; s/.*/"&"/' new.csv; } >quoted.csv
+touch id '"id";"file"' # names that begin the tables
+for file in new.csv quoted.csv; do
+  expect 0 infer tabled $file --format csv
+  holds "$file is a list, as its header begins with the name of a file" cmp -s wanted stdout
+done
+rm id '"id";"file"'
 expect 0 infer tabled new.csv --key id --copy-to by_table
 holds "the images of a table are copied" test "$(find by_table -type f | wc -l)" -eq 16
 expect 3 infer tabled <(sed 1s/file/image/ new.csv)

@@ -31,6 +31,11 @@ clipped() { echo "net.layers=[{clip: {a_min: $1, a_max: .inf}}, {FullyConnected:
 refuses "clip.a_min: expected a number, got 'low'" "$(clipped low)"
 expect 0 train points.yaml --dry-run "$(clipped 0)"
 
+# --- integers name their key's range
+refuses "error: train.epochs: expected an integer from 0 to 9000000000000000000, got '99999999999999999999'" train.epochs=99999999999999999999
+refuses "error: data.workers: expected an integer from 0 to " data.workers=-99999999999
+refuses "or auto, got '99999999999999999999'" data.batch_size=99999999999999999999
+
 # --- seeds
 expect 2 train points.yaml --dry-run --seed -1
 says "9000000000000000000"
@@ -82,10 +87,36 @@ done
 holds "a refused run has a folder" test ! -e wider
 expect 0 train wider.yaml --out wider train.epochs=1
 
+# --- names that look like numbers are the same in config.yaml of a run, which continues
+cat >names.yaml <<'END'
+net:
+  input: [3]
+  layers:
+    - FullyConnected: {name: 010, num_hidden: 2}
+    - Activation: {name: 1e5, act_type: tanh, inputs: 010}
+    - FullyConnected: {name: 0x10, num_hidden: 2}
+    - SoftmaxOutput: {name: 007}
+data:
+  batch_size: 4
+  train: {source: csv, path: points.csv, columns: {data: [a, b, c], 007_label: y}}
+train: {epochs: 1, lr_mult: {010_weight: 0.5}, metrics: [{name: accuracy, output: 007}]}
+END
+expect 0 train names.yaml --out names
+expect 0 train names train.epochs=2 --extend
+expect 0 plan names/config.yaml
+prints 010
+prints 1e5
+
 # --- slips
 refuses "help: did you mean 'train.epochs'? (integer" trian.epochs=2
 refuses "help: did you mean 'train.optimizer.lr'? (" trian.optimizer.lr=2
 refuses "help: did you mean 'train'? (" 'trian={epochs: 2}'
+refuses "help: did you mean 'train.epochs'? (integer" train.epoch.foo=1
+refuses "help: did you mean 'data.train.shuffle'? (" dta.train.shufle=true
+refuses "help: did you mean 'data.train.path'? (" data.trian.path=tab.csv
+refuses "help: did you mean 'train.optimizer.lr'? (" train.optimiser.lr=2
+refuses "help: did you mean 'train.optimizer.weight_decay'? (" trian.optimizer.weight_decy=2
+refuses "help: did you mean 'net.layers.0'? (" nte.layers.0=Flatten
 for key in data.train.path net.layers net.layers.0.FullyConnected.num_hidden train; do
   refuses "help: write $key=VALUE" $key=
   holds "$key has no default" sh -c '! grep -q "=null" stderr'

@@ -42,6 +42,27 @@ says "was stopped before its first save, so there is nothing to extend"
 expect 0 train points.yaml --name cut --extend --or-begin
 says "warning: runs/cut-0001 was stopped before its first save; starting it again"
 expect 0 train points.yaml --out elsewhere --resume --or-begin
+# Nor does one that never began, with its lock and log.
+mkdir void
+expect 2 train points.yaml --out void --extend
+says "void was stopped before its first save, so there is nothing to extend"
+holds "a run that did not begin has a log" test ! -e void/mxtrain.log
+expect 8 train points.yaml --out void --resume train.weights=absent
+holds "a folder without a run is to be continued" test "$(grep -c 'then continue' stderr)" -eq 0
+for flags in --resume "--resume --or-begin" "--extend --or-begin" --overwrite; do
+  rm -rf void
+  mkdir void
+  touch void/.lock void/mxtrain.1.log
+  echo "a failed start" >void/mxtrain.log
+  # shellcheck disable=SC2086 # words
+  expect 0 train points.yaml --out void $flags
+  holds "$flags: no run" test -s void/checkpoints/last -a -s void/config.yaml -a -s void/mxtrain.log
+done
+rm -rf void
+mkdir void
+echo mine >void/mxtrain.log
+expect 8 train points.yaml --out void --overwrite
+says "void contains mxtrain.log, which does not belong to a run"
 # A night that was killed after one of its epochs is completed by the next one, which does not extend it.
 # killed_after EPOCH: as if the run of name half had been killed then.
 killed_after() {

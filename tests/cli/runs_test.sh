@@ -62,11 +62,14 @@ expect 0 train runs/latest --resume
 says "the run is complete after 8 steps"
 holds "another run was begun" test ! -e runs/points-0002
 expect 0 check mine
-for command in "train mine/checkpoints/last --resume" "train mine/checkpoints/best" "check mine/checkpoints/last"; do
+for command in "train mine/checkpoints/last --resume" "train mine/checkpoints/best"; do
   # shellcheck disable=SC2086 # words
   expect 3 $command
   says " is a checkpoint, not a configuration; give its run folder: mxtrain train mine --resume"
 done
+expect 3 check mine/checkpoints/last
+says " is a checkpoint, not a configuration; give its run folder: 'mine'"
+holds "check is answered with a command of train" lacks "--resume"
 cp mine/checkpoints/last stray
 expect 3 train stray --resume
 says "stray is a checkpoint, not a configuration; give its run folder: mxtrain train RUN --resume"
@@ -87,6 +90,7 @@ cp "$plugin" twice.so
 expect 3 train twice.yaml --out twice
 expect 0 train twice.yaml --out twice --plugin twice.so
 holds "config.yaml lacks the plug-in" grep -qF "plugins: [$work/twice.so]" twice/config.yaml
+says "next: mxtrain eval twice --plugin $work/twice.so, or mxtrain infer twice INPUT --plugin $work/twice.so"
 holds "origin.txt does not say where it is from" grep -q "^plugins  *command line$" twice/origin.txt
 expect 0 train twice --resume train.epochs=3
 expect 3 train twice.yaml --out twice --resume
@@ -95,6 +99,16 @@ expect 3 train twice.yaml --out again --resume-from twice/checkpoints/last --ext
 says "twice/checkpoints/last was trained with the plug-in $work/twice.so"
 expect 3 eval twice
 says "was trained with the plug-in $work/twice.so"
+# One that is named twice is one; two of the same file name cannot be told apart.
+ln -s twice.so link.so
+expect 0 train twice.yaml --out named --plugin twice.so --plugin ./twice.so --plugin link.so
+holds "a plug-in is written twice" grep -qF "plugins: [$work/twice.so]" named/config.yaml
+mkdir 'my plugins' && cp twice.so 'my plugins'
+expect 2 train twice.yaml --out both --plugin twice.so --plugin 'my plugins/twice.so'
+says "--plugin twice.so and --plugin my plugins/twice.so have the same file name"
+holds "a refused run left its folder" test ! -e both
+expect 0 train twice.yaml --out quoted --plugin 'my plugins/twice.so'
+says "mxtrain infer quoted INPUT --plugin '$work/my plugins/twice.so'"
 # One that has moved is given again.
 mkdir moved && mv twice.so moved
 expect 3 train twice --resume train.epochs=4
@@ -129,6 +143,8 @@ says "the run was trained on 2 classes (dark, light), the data now have 2 (light
 # --- the printed command to continue works in a shell
 expect 0 train points.yaml --out 'my run' train.max_steps=3
 says "next: mxtrain eval 'my run'"
+expect 3 train 'my run/checkpoints/last' --resume
+says "give its run folder: mxtrain train 'my run' --resume"
 holds "command.txt does not quote" grep -qF -- "--out 'my run'" 'my run/command.txt'
 
 # --- a completed run says so, and can be extended

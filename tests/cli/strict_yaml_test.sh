@@ -36,6 +36,19 @@ done
 expect 0 train init/1.yaml --out run train.max_steps=1 data.batch_size=2 train.optimizer.lr=4e-06 -q
 cp run/config.yaml init/resolved.yaml
 expect 0 plan init/resolved.yaml
+cat >numbers.yaml <<'END'
+include: init/1.yaml
+net:
+  layers:
+    - Flatten: {name: 010}
+    - FullyConnected: {name: 1e5, num_hidden: 02, inputs: 010}
+    - Dropout: {name: 1_0, p: 5e-1}
+    - SoftmaxOutput: {name: 007}
+train: {metrics: [{name: accuracy, output: 007}]}
+END
+expect 0 train numbers.yaml --out numbers train.max_steps=1 data.batch_size=2 -q
+cp numbers/config.yaml init/numbers.yaml
+expect 0 plan init/numbers.yaml
 
 # --- what is not YAML is refused with its place and the text in quotes
 printf 'net: {input: [4], layers: [{FullyConnected: {num_hidden: ${width}}}, SoftmaxOutput]}\n' >bare.yaml

@@ -153,7 +153,7 @@ END
 expect 0 train squares.yaml --out squares
 printf 'a,b,colour,shape,weight\n1,2,red,long,1\n1e30,2,blue,long,1\n' >overflow.csv
 expect 7 infer squares overflow.csv --format csv --top-k 2
-says "error: the net's output is not finite (NaN or infinite) for 1 example: 2; it is shown as nan"
+says "error: the net's output is not finite (NaN or infinite) for 1 example: 2; no class is predicted from such scores; values are shown as nan, inf or -inf; check"
 holds "the row that is finite" grep -qE '^1,(red|blue),0\.[0-9]+,(red|blue),0\.[0-9]+,-?[0-9.]+$' stdout
 holds "the row that is not" grep -qE '^2,,nan,,nan,(nan|-?inf)$' stdout
 expect 7 infer squares overflow.csv
@@ -161,11 +161,38 @@ holds "the table shows a class" grep -qE '^2 .*colour:  nan  weight:' stdout
 expect 7 infer squares overflow.csv --format jsonl
 prints '"colour":{"predictions":null}'
 expect 7 infer squares overflow.csv --output-layer colour --output overflow.npy
+says "for 1 example: 2; overflow.npy holds it as it is; check"
+expect 0 eval squares things.csv --json
+prints '"not_finite":0'
+cp squares/eval/report.json good.json
 expect 7 eval squares overflow.csv --predictions overflow_each.csv
 says "for 1 example: overflow.csv:3; the results are meaningless"
 holds "eval predicts a class" grep -q 'overflow.csv:3,blue,,nan$' overflow_each.csv
+says "squares/eval was left as it was"
+holds "results that are not finite replace good ones" cmp -s good.json squares/eval/report.json
+holds "the table lacks the number of examples" grep -qE '^  not finite +1$' stdout
+holds "nan with a sign" test "$(grep -ce -nan stdout)" -eq 0
+expect 7 eval squares overflow.csv --json --output overflown
+prints '"not_finite":1'
+holds "the report lacks the number of examples" grep -q '"not_finite": 1' overflown/report.json
 expect 7 eval squares <(sed 2d overflow.csv) --json
 holds "no JSON" "$helper" json <stdout
+cat >own.yaml <<'END'
+net:
+  input: [2]
+  layers:
+    - FullyConnected: {num_hidden: 1}
+    - square
+    - MakeLoss: {name: own}
+data:
+  batch_size: 10
+  train: {source: csv, path: things.csv, columns: {data: [a, b]}}
+train: {epochs: 1, optimizer: {name: sgd, lr: 0.0001}}
+END
+expect 0 train own.yaml --out own
+expect 0 eval own things.csv
+expect 7 eval own overflow.csv
+says "for 1 example: overflow.csv:3; the results are meaningless"
 
 # --- a net that is not a classifier gives numbers or a suggestion; the value of a loss is not a prediction
 cat >images.yaml <<'END'

@@ -19,6 +19,16 @@ expect 3 train three.yaml --dry-run train.weights=first
 says "no array of $work/first fits the net: 0 arrays taken; 2 are re-initialized, their shape differs"
 says "use train.weights.map"
 
+# Without a step no loss sees the labels: those that the head has no class for are refused all the same.
+sed 's/,1$/,2/' points.csv >more.csv
+for flags in "" --dry-run; do
+  # shellcheck disable=SC2086 # words
+  expect 4 train points.yaml --out zero train.weights=first train.epochs=0 data.train.path=more.csv $flags
+  says "more.csv:2: 'softmax': the label 2 is outside the 2 classes"
+done
+holds "a refused run left its folder" test ! -e zero
+expect 0 train points.yaml --out zero train.weights=first train.epochs=0
+
 # Names by a map.
 sed 's/FullyConnected: {num_hidden: 2}/FullyConnected: {num_hidden: 2, name: head}/' points.yaml >head.yaml
 expect 3 train head.yaml --dry-run train.weights=first

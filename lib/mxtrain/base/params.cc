@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "mxtrain/base/suggest.h"
@@ -27,12 +28,11 @@ void ParseNumber(std::string_view text, T* value, const char* what) {
   std::string_view t = Trim(text);
   if (t.size() > 1 && t.front() == '+') t.remove_prefix(1);
   const auto [end, status] = std::from_chars(t.data(), t.data() + t.size(), *value);
-  if constexpr (std::is_same_v<T, float>) {
-    if (status == std::errc::result_out_of_range) {
-      double wide = 0;
-      ParseNumber(text, &wide, what);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (status == std::errc::result_out_of_range && end == t.data() + t.size()) {
+      const double wide = std::strtod(std::string(t).c_str(), nullptr);
       if (!FitsFloat32(wide)) ThrowTooLarge(text);
-      *value = static_cast<float>(wide);  // 0
+      *value = static_cast<T>(wide);  // 0, or nearly
       return;
     }
   }

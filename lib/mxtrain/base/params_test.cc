@@ -115,7 +115,7 @@ TEST_CASE("numbers are finite, within float32 and within their bounds") {
     return "";
   };
   const std::pair<std::string, std::vector<std::string>> refused[] = {
-      {"eps", {"nan", "inf", "1e300", "1e39", "-1e-9"}},
+      {"eps", {"nan", "inf", "1e300", "1e39", "1e400", "-1e-9"}},
       {"clip", {"inf", "1e39", "nan"}},
       {"ratios", {"(1, inf)", "(nan,)", "(1, 10.5)", "(1e300, 1)", "(-1,)"}},
       {"decay", {"1", "-0.1", "inf", "nan"}},
@@ -131,6 +131,7 @@ TEST_CASE("numbers are finite, within float32 and within their bounds") {
   CHECK(refusal("decay", "1") == "Layer: decay = '1': 1 is out of range (>= 0, < 1)");
   CHECK(refusal("divisor", "0") == "Layer: divisor = '0': 0 is out of range (> 0)");
   CHECK(Read({{"num_filter", "1"}, {"eps", "1e-60"}}).eps == 0);
+  CHECK(Read({{"num_filter", "1"}, {"decay", "1e-400"}}).decay == 0);
   CHECK(Read({{"num_filter", "1"}, {"decay", "0.999999999"}}).decay == 0.999999999);
   CHECK(Read({{"num_filter", "1"}, {"divisor", "1e-37"}}).divisor == 1e-37);
   CHECK(Read({{"num_filter", "1"}, {"clip", "3.4e38"}}).clip == 3.4e38);

@@ -56,7 +56,7 @@ auto OrRefusal(F&& load) -> decltype(load()) {
 
 // Releases what a very large image needed: every decode thread would keep as much.
 void ReleaseLarge(LoaderScratch* scratch) {
-  constexpr size_t kKept = size_t{32} << 20;
+  constexpr size_t kKept = size_t{64} << 20;
   const auto release = [](Image* image) {
     if (image->pixels.capacity() > kKept) *image = Image();
   };

@@ -6,6 +6,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/first_record.h"
 #include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
@@ -38,7 +39,10 @@ char DelimiterOf(const std::string& asked, std::string_view text) {
 }  // namespace
 
 TableText::TableText(const std::string& path, const std::string& delimiter)
-    : path_(path), text_(ReadMaybeGzip(path, kMostBytes, Readable::kFileOrPipe)) {
+    : TableText(path, ReadMaybeGzip(path, kMostBytes, Readable::kFileOrPipe), delimiter) {}
+
+TableText::TableText(std::string path, std::string text, const std::string& delimiter)
+    : path_(std::move(path)), text_(std::move(text)) {
   if (text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
   delimiter_ = DelimiterOf(delimiter, text_);
 }
@@ -102,6 +106,18 @@ void TableText::ForEachRecord(const Visit& visit) {
     ++line;
     if (cells.size() > 1 || quoted || !cells[0].empty()) visit(cells, first_line);
   }
+}
+
+std::vector<std::string> FirstRecord(std::string text, const std::string& delimiter) {
+  std::vector<std::string> first;
+  try {
+    TableText("", std::move(text), delimiter)
+        .ForEachRecord([&first](const std::vector<std::string_view>& cells, int64_t) {
+          if (first.empty()) first.assign(cells.begin(), cells.end());
+        });
+  } catch (const Error&) {  // a later record that is cut, or text that is no table
+  }
+  return first;
 }
 
 }  // namespace mxtrain::io

@@ -58,5 +58,26 @@ TEST_CASE("another table is read like the run's, with or without labels") {
   CHECK_FALSE(spec.NeedsTable());
 }
 
+TEST_CASE("a table begins with a record that names the run's column of images") {
+  PipelineSpec spec;
+  spec.source = "csv";
+  spec.source_params = {{"picture_fields", "(data)"}, {"data_fields", "(data=file)"}};
+  CHECK(spec.ImageColumn() == "file");
+  CHECK(spec.BeginsTable("id,file\n1,a.png\n"));
+  CHECK(spec.BeginsTable("file"));
+  CHECK(spec.BeginsTable("\xef\xbb\xbf\n\"id\"; \"file\"\r\n1;\"cut"));
+  CHECK_FALSE(spec.BeginsTable(""));
+  CHECK_FALSE(spec.BeginsTable("a.png,1\nfile,2\n"));
+  CHECK_FALSE(spec.BeginsTable("id,files\n1,a.png\n"));
+  CHECK_FALSE(spec.BeginsTable("\"file\n"));
+  spec.source_params.emplace_back("delimiter", ":");
+  CHECK(spec.BeginsTable("id:file\n"));
+  CHECK_FALSE(spec.BeginsTable("id,file\n"));
+  // A column without a name.
+  spec.source_params = {{"picture_fields", "(data)"}, {"data_fields", "(data=1)"}};
+  CHECK(spec.BeginsTable("7,a.png\n"));
+  CHECK_FALSE(spec.BeginsTable("a.png\nb.png\n"));
+}
+
 }  // namespace
 }  // namespace mxtrain::commands

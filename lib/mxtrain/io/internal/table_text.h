@@ -17,6 +17,8 @@ class TableText {
   // ; tab | that occurs most often, outside quotes, in the first non-empty line; a comma if none
   // does. Throws kFileSystem, and kConfig for an invalid delimiter.
   TableText(const std::string& path, const std::string& delimiter);
+  // The same for text in memory; `path` is for messages.
+  TableText(std::string path, std::string text, const std::string& delimiter);
 
   const std::string& path() const { return path_; }
   std::string delimiter() const {
