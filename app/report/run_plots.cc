@@ -9,6 +9,7 @@
 
 #include "app/report/plot/chart.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/format.h"
 #include "mxtrain/base/json.h"
 
 namespace mxtrain::report {
@@ -97,7 +98,8 @@ void SaveRunPlots(const std::string& run_folder) {
   const auto drawings =
       DrawRun(ReadMetrics(run_folder + "/metrics.csv"), ReadRates(run_folder + "/events.jsonl"));
   if (!drawings.empty()) MakeOwnFolder(run_folder + "/plots");
-  for (const auto& [name, drawing] : drawings) plot::Save(drawing, run_folder + "/plots/" + name);
+  for (const auto& [name, drawing] : drawings)
+    plot::Save(drawing, format("{}/plots/{}", run_folder, name));
 }
 
 void PlotListener::OnEpoch(const EpochEvent&) {

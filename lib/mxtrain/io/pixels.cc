@@ -56,7 +56,8 @@ double MeanLuma(const Image& image) {
     for (size_t c = 0; c < 3; ++c) sums[c] += image.pixels[i + c];
   }
   for (size_t c = 0; c < 3; ++c) sum += kLuma[c] * static_cast<double>(sums[c]);
-  return sum / static_cast<double>(image.pixels.size() / 3);
+  const size_t pixels = image.pixels.size() / 3;
+  return sum / static_cast<double>(pixels);
 }
 
 }  // namespace
