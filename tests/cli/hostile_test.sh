@@ -191,10 +191,13 @@ for at in 1 2 3 4 5 6 7 8; do
   [ $code -eq 0 ] && break
 done
 holds "a run needs no thread" test $at -gt 1
-# The second one is OpenMP's, whose runtime ends the process.
-without_thread 2 check classes.yaml
-holds "$last: exit code $code" test $code -eq 6
-holds "$last: OpenMP had its thread" grep -q "^libgomp: Thread creation failed" stderr
+# One of them is OpenMP's, whose runtime ends the process.
+ended=
+for at in 1 2 3 4 5 6 7 8; do
+  without_thread $at check classes.yaml
+  if grep -q "^libgomp: Thread creation failed" stderr; then ended=$code; fi
+done
+holds "OpenMP's end has the exit code '$ended'" test "$ended" = 6
 (
   ulimit -f 1
   exec "$real" train classes.yaml --out limited -q >/dev/null 2>"$work/limited.txt"

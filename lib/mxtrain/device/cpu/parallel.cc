@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <atomic>
 #include <latch>
 
 #include "mxtrain/base/thread.h"
@@ -16,23 +15,17 @@ int TeamSize() {
 }
 
 void SetTeamSize(int threads) {
-  thread_local int team = 1;  // threads that OpenMP's runtime keeps for this one, itself included
-  threads = std::max(threads, 1);
-  if (threads == team && threads == TeamSize()) return;
   // OpenMP's runtime ends the process if the system cannot create a thread, so the same number of
   // threads is started here first, all alive at the same time.
   std::latch told(1);
-  ThreadGroup probe([&told] { told.count_down(); });
-  for (int i = 1; i < threads; ++i) probe.Start([&told] { told.wait(); });
-  probe.End();
+  ThreadGroup team([&told] { told.count_down(); });
+  for (int i = 1; i < threads; ++i) team.Start([&told] { told.wait(); });
+  team.End();
   omp_set_dynamic(0);
-  omp_set_num_threads(threads);
-  // The runtime creates its threads now, while there is room. A region without an effect would be
-  // removed by the compiler.
-  std::atomic<int> started = 0;
+  omp_set_num_threads(std::max(threads, 1));
+  // The runtime creates its threads now, while there is room, and keeps them for this thread.
 #pragma omp parallel
-  started.fetch_add(1, std::memory_order_relaxed);
-  team = threads;
+  {}
 }
 
 namespace detail {
