@@ -98,8 +98,8 @@ class BudgetSearch {
 
   void Bisect() { Bisect(budget_); }
 
-  // The least budget that can be met. A function of the graph, so that this budget is met and one
-  // byte less is not: the last bisection has not found it. Stops early once the budget is met.
+  // The least budget that suffices. A function of the graph, so that this budget suffices and one
+  // byte less does not: the last bisection has not found it. Stops early once the budget does.
   int64_t Least() {
     int64_t least = Sweep();
     while (!found()) {

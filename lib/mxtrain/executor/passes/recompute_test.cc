@@ -191,7 +191,7 @@ int64_t LeastNamed(const ExecGraph& graph, BindRequest request) {
   return 1;
 }
 
-// The budget that the error names is met, and one byte less is not.
+// The budget that the error names suffices, and one byte less does not.
 void CheckLeast(const ExecGraph& graph, BindRequest request) {
   const int64_t least = LeastNamed(graph, request);
   request.memory_budget = {.bytes = least};
@@ -205,7 +205,7 @@ void CheckLeast(const ExecGraph& graph, BindRequest request) {
   }
 }
 
-TEST_CASE("every budget is met or rejected with the least that can be met") {
+TEST_CASE("every budget suffices or is rejected with the least that does") {
   const auto runtime = NewRuntime("threaded", 1);
   std::vector<SmallNet> nets = NetsOfViews();
   for (SmallNet& net : SmallNets(TestRegistry())) nets.push_back(std::move(net));
