@@ -13,127 +13,20 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/philox.h"
 #include "mxtrain/io/internal/epoch_order.h"
-#include "mxtrain/io/source_factory.h"
 #include "tests/support/data_dir.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/error_message.h"
+#include "tests/support/pipeline_data.h"
 
 using namespace mxtrain;
 using namespace mxtrain::io;
-using test::TempDir;
+using namespace mxtrain::test;
 
 namespace {
-
-Runtime MakeRuntime(const std::string& engine = "threaded") {
-  RuntimeOptions options;
-  options.engine = engine;
-  options.threads = 2;
-  return Runtime(options, nullptr);
-}
-
-// Image number i of a folder: a smooth pattern that depends on i.
-Image Numbered(int i) {
-  Image image;
-  image.Resize(24 + i % 5, 30 + i % 7, 3);
-  for (int y = 0; y < image.height; ++y) {
-    for (int x = 0; x < 3 * image.width; ++x)
-      image.row(y)[x] = static_cast<uint8_t>(7 * i + 3 * y + x);
-  }
-  return image;
-}
-
-void WriteImages(const TempDir& dir, int count) {
-  for (int i = 0; i < count; ++i) {
-    const std::string name = format("{}/{:03}", i % 2 ? "odd" : "even", i);
-    i % 3 ? dir.Write(name + ".png", EncodePng(Numbered(i)))
-          : dir.Write(name + ".jpg", EncodeJpeg(Numbered(i)));
-  }
-}
 
 const std::vector<TransformSpec> kRandomTransforms = {
     {"random_resized_crop", {{"", "16"}, {"area", "0.3, 1"}}},
     {"flip", {}},
     {"normalize", {{"mean", "0.5"}, {"std", "0.25"}}}};
-const std::vector<TransformSpec> kPlainTransforms = {{"resize", {{"", "(8, 8)"}}}};
-
-PipelineParam Param(Kwargs kwargs) {
-  PipelineParam param;
-  param.Init(kwargs, "data");
-  return param;
-}
-
-std::shared_ptr<const Source> Folder(const TempDir& dir) {
-  return MakeSource("image_folder", {{"path", dir.path()}});
-}
-
-// A source of single numbers: example i has the data {i} and the label i.
-class Counting final : public Source {
- public:
-  explicit Counting(int64_t size) {
-    for (int64_t i = 0; i < size; ++i) values_.push_back(static_cast<float>(i));
-  }
-  int64_t size() const override { return static_cast<int64_t>(values_.size()); }
-  const std::vector<FieldSpec>& data_fields() const override { return data_; }
-  const std::vector<FieldSpec>& label_fields() const override { return label_; }
-  void Read(int64_t index, Sample* sample) const override {
-    if (broken.count(index)) Throw(ErrorKind::kData, "broken");
-    if (index == bug) Throw(ErrorKind::kBug, "a bug at {}", index);
-    sample->data.resize(1);
-    sample->labels.resize(1);
-    sample->data[0].values = sample->labels[0].values = {&values_[static_cast<size_t>(index)], 1};
-  }
-  std::string Name(int64_t index) const override { return format("number {}", index); }
-  std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
-  const std::vector<std::string>& class_names() const override { return none_; }
-
-  std::set<int64_t> broken;
-  int64_t bug = -1;
-
- private:
-  std::vector<float> values_;
-  std::vector<std::string> none_;
-  std::vector<FieldSpec> data_ = {{"data", FieldKind::kValues, TShape{1}}},
-                         label_ = {{"label", FieldKind::kValues, TShape{1}}};
-};
-
-// A batch's contents, copied out.
-struct Copied {
-  std::vector<float> data, label;
-  std::vector<int64_t> index;
-  int64_t count = 0;
-  bool operator==(const Copied&) const = default;
-};
-
-Copied CopyOf(const DataBatch& batch) {
-  return {batch.data[0].ToVector(),
-          batch.label.empty() ? std::vector<float>() : batch.label[0].ToVector(), batch.index,
-          batch.count};
-}
-
-std::vector<Copied> RunOut(DataIter& iter) {
-  std::vector<Copied> batches;
-  DataBatch batch;
-  while (iter.Next(&batch)) {
-    CHECK(batch.batch == static_cast<int64_t>(batches.size()));
-    batches.push_back(CopyOf(batch));
-  }
-  return batches;
-}
-
-std::vector<int64_t> Indices(const std::vector<Copied>& batches) {
-  std::vector<int64_t> all;
-  for (const Copied& batch : batches) all.insert(all.end(), batch.index.begin(), batch.index.end());
-  return all;
-}
-
-template <typename F>
-std::string WhyNot(F&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 }  // namespace
 
@@ -191,7 +84,7 @@ TEST_CASE("seeking equals running") {
     }
     if (first != 1) CHECK_FALSE(seek->Next(&batch));
   }
-  CHECK(WhyNot([&] { seek->Reset(0, 6); }).find("there is no batch 6") != std::string::npos);
+  CHECK(MessageOf([&] { seek->Reset(0, 6); }).find("there is no batch 6") != std::string::npos);
 }
 
 TEST_CASE("an order is a permutation, parts share it") {
@@ -258,97 +151,11 @@ TEST_CASE("training drops the remainder or keeps it, evaluation pads") {
     CHECK(batches[2].index == std::vector<int64_t>{8, 9});
     CHECK(batches[2].data == std::vector<float>{8, 9, 0, 1});
   }
-  CHECK(WhyNot([&] {
+  CHECK(MessageOf([&] {
           NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}}));
         }) == "batch_size = 11 is more than the 10 examples; use a smaller one");
   CHECK(NewPipeline(runtime, source, {}, Param({{"batch_size", "11"}, {"mode", "evaluation"}}))
             ->batches_per_epoch() == 1);
-}
-
-TEST_CASE("a bad example is replaced by the next good one, named and counted") {
-  Runtime runtime = MakeRuntime();
-  const auto source = std::make_shared<Counting>(12);
-  source->broken = {4, 5, 11};
-  for (const char* workers : {"1", "3"}) {
-    const auto iter =
-        NewPipeline(runtime, source, {},
-                    Param({{"batch_size", "4"}, {"max_bad", "0.25"}, {"workers", workers}}));
-    const auto batches = RunOut(*iter);
-    CHECK(Indices(batches) == std::vector<int64_t>{0, 1, 2, 3, 6, 6, 6, 7, 8, 9, 10, 0});
-    CHECK(batches[1].data == std::vector<float>{6, 6, 6, 7});
-    const DataIter::Stats stats = iter->stats();
-    REQUIRE(stats.bad.size() == 3);
-    CHECK(stats.bad[0] == std::pair<std::string, std::string>("number 4", "broken"));
-    iter->Reset(1);
-    RunOut(*iter);
-    CHECK(iter->stats().bad.size() == 3);  // counted once
-  }
-}
-
-TEST_CASE("too many bad examples end training, with a name") {
-  Runtime runtime = MakeRuntime();
-  const auto source = std::make_shared<Counting>(12);
-  source->broken = {4, 5, 11};
-  const auto iter = NewPipeline(runtime, source, {},
-                                Param({{"batch_size", "4"}, {"max_bad", "0.2"}, {"workers", "2"}}));
-  DataBatch batch;
-  CHECK(iter->Next(&batch));
-  CHECK(iter->Next(&batch));
-  CHECK(WhyNot([&] { iter->Next(&batch); }) ==
-        "3 of 12 examples are unreadable, more than max_bad = 0.2 (data.max_bad) allows; the last "
-        "is number 11: broken; `mxtrain check` lists them all: "
-        "repair or remove them, or allow more");
-  for (int64_t i = 0; i < 12; ++i) source->broken.insert(i);
-  const auto hopeless =
-      NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"max_bad", "1"}}));
-  CHECK(WhyNot([&] { hopeless->Next(&batch); }).find("none of the 12 examples can be read") !=
-        std::string::npos);
-}
-
-TEST_CASE("evaluation reports a bad image and continues") {
-  const TempDir dir;
-  WriteImages(dir, 6);
-  dir.Write("odd/005.png", "no image");
-  dir.Write("even/000.jpg", EncodeJpeg(Numbered(0)).substr(0, 300));
-  Runtime runtime = MakeRuntime();
-  const auto iter =
-      NewPipeline(runtime, Folder(dir), kPlainTransforms,
-                  Param({{"batch_size", "4"}, {"mode", "evaluation"}, {"workers", "2"}}));
-  DataBatch batch;
-  REQUIRE(iter->Next(&batch));
-  REQUIRE(batch.bad.size() == 1);
-  CHECK(batch.bad[0].name == dir.path("even/000.jpg"));
-  CHECK(batch.bad[0].reason.find("JPEG") != std::string::npos);
-  CHECK(batch.count == 3);
-  // Sorted by class: even/002, even/004, odd/001.
-  CHECK(batch.index == std::vector<int64_t>{1, 2, 3});
-  const std::vector<float> data = batch.data[0].ToVector(), label = batch.label[0].ToVector();
-  CHECK(std::vector<float>(label.begin(), label.begin() + 3) == std::vector<float>{0, 0, 1});
-  const auto alone =
-      NewPipeline(runtime, MakeSource("image_list", {{"path", dir.path("even/002.png")}}),
-                  kPlainTransforms, Param({{"batch_size", "1"}, {"mode", "evaluation"}}));
-  DataBatch single;
-  REQUIRE(alone->Next(&single));
-  CHECK(single.data[0].ToVector() == std::vector<float>(data.begin(), data.begin() + 3 * 64));
-  REQUIRE(iter->Next(&batch));
-  CHECK(batch.count == 1);
-  REQUIRE(batch.bad.size() == 1);
-  CHECK(batch.bad[0].reason == "not a JPEG, PNG or BMP (begins with 'no image')");
-  CHECK(iter->ExampleName(batch.index[0]) == dir.path("odd/003.jpg"));
-  CHECK_FALSE(iter->Next(&batch));
-}
-
-TEST_CASE("a failure that is not a bad example reaches the caller") {
-  Runtime runtime = MakeRuntime();
-  const auto source = std::make_shared<Counting>(12);
-  source->bug = 5;
-  const auto iter =
-      NewPipeline(runtime, source, {}, Param({{"batch_size", "4"}, {"workers", "2"}}));
-  DataBatch batch;
-  CHECK(iter->Next(&batch));
-  CHECK(WhyNot([&] { iter->Next(&batch); }) == "a bug at 5");
-  CHECK(iter->Next(&batch));  // the batch after it
-  CHECK(batch.index[0] == 8);
 }
 
 TEST_CASE("an iterator may be abandoned at any moment") {
@@ -411,8 +218,8 @@ TEST_CASE(
                             options);
   int errors = 0, batches = 1;
   for (bool more = true; more && errors < 10;) {
-    const std::string why = WhyNot([&] { more = iter->Next(&batch); });
-    if (why != "no error") {
+    const std::string why = MessageOf([&] { more = iter->Next(&batch); });
+    if (!why.empty()) {
       ++errors;
       CHECK(why.find("no luck") != std::string::npos);
     } else if (more) {
@@ -448,14 +255,14 @@ TEST_CASE("images without labels, names of fields, channels") {
   CHECK(iter->provide_data()[0].name == "left");
   CHECK(iter->provide_data()[0].shape == TShape{4, 1, 8, 8});
   CHECK(RunOut(*iter).size() == 1);
-  CHECK(WhyNot([&] {
+  CHECK(MessageOf([&] {
           NewPipeline(runtime, std::make_shared<Counting>(4), kPlainTransforms,
                       Param({{"batch_size", "1"}}));
         }) == "transforms work on images, but the data are numbers: remove 'resize'");
-  CHECK(WhyNot([&] {
+  CHECK(MessageOf([&] {
           NewPipeline(runtime, list, {}, Param({{"batch_size", "1"}}));
         }).find("different sizes") != std::string::npos);
-  CHECK(WhyNot([&] {
+  CHECK(MessageOf([&] {
           NewPipeline(runtime, list, kPlainTransforms,
                       Param({{"batch_size", "1"}, {"part_index", "2"}}));
         }) == "part_index = 2 must be less than num_parts = 1");
@@ -674,7 +481,7 @@ TEST_CASE("files of one size need no resize; of two, both are named with their s
             ->provide_data()[0]
             .shape == TShape{1, 3, 6, 8});
   write("b/3.png", 16, 12);
-  const std::string why = WhyNot([&] {
+  const std::string why = MessageOf([&] {
     NewPipeline(runtime, Folder(dir), {{"flip", {}}}, batches);
   });
   CHECK(why == "the transforms produce images of different sizes: " + dir.path() +
@@ -684,52 +491,4 @@ TEST_CASE("files of one size need no resize; of two, both are named with their s
   CHECK(NewPipeline(runtime, Folder(dir), {{"center_crop", {{"fraction", "0.5"}}}}, batches)
             ->provide_data()[0]
             .shape == TShape{1, 3, 6, 6});
-}
-
-TEST_CASE("an image that a transform would make too large is a bad example, in every mode") {
-  const TempDir dir;
-  Runtime runtime = MakeRuntime();
-  WriteImages(dir, 8);
-  Image thread;
-  thread.Resize(1, 20000, 3);
-  dir.Write("odd/thread.png", EncodePng(thread));
-  const std::string reason = "resize would make an image of 160000x8 pixels";
-  const std::vector<TransformSpec> transforms = {{"resize", {{"", "8"}}},
-                                                 {"center_crop", {{"", "8"}}}};
-  for (const char* cache : {"none", "ram"}) {
-    const auto evaluated =
-        NewPipeline(runtime, Folder(dir), transforms,
-                    Param({{"batch_size", "3"}, {"mode", "evaluation"}, {"cache", cache}}));
-    RunOut(*evaluated);
-    REQUIRE(evaluated->stats().bad.size() == 1);
-    CHECK(evaluated->stats().bad[0].first == dir.path("odd/thread.png"));
-    CHECK(evaluated->stats().bad[0].second.starts_with(reason));
-    CHECK(evaluated->stats().examples == 8);
-
-    const auto trained =
-        NewPipeline(runtime, Folder(dir), transforms,
-                    Param({{"batch_size", "3"}, {"max_bad", "0.2"}, {"cache", cache}}));
-    RunOut(*trained);
-    CHECK(trained->stats().bad.size() == 1);
-  }
-  const auto strict =
-      NewPipeline(runtime, Folder(dir), transforms, Param({{"batch_size", "3"}, {"max_bad", "0"}}));
-  const std::string why = WhyNot([&] { RunOut(*strict); });
-  CHECK(why.find("1 of 9 examples are unreadable") == 0);
-  CHECK(why.find("odd/thread.png: " + reason) != std::string::npos);
-  // The same for one that cannot be rotated.
-  thread.Resize(1, 40000, 3);
-  dir.Write("odd/thread.png", EncodePng(thread));
-  const auto rotated =
-      NewPipeline(runtime, Folder(dir), {{"rotate", {{"", "10"}}}, {"resize", {{"", "(8, 8)"}}}},
-                  Param({{"batch_size", "3"}, {"max_bad", "0.2"}}));
-  RunOut(*rotated);
-  REQUIRE(rotated->stats().bad.size() == 1);
-  CHECK(rotated->stats().bad[0].second.starts_with("an image of 40000x1 pixels cannot be rotated"));
-  // Where the size is that of the first readable image.
-  CHECK(NewPipeline(runtime, Folder(dir),
-                    {{"resize", {{"", "8"}}}, {"center_crop", {{"fraction", "1"}}}},
-                    Param({{"batch_size", "1"}}))
-            ->provide_data()[0]
-            .shape == TShape{1, 3, 8, 8});
 }
