@@ -407,4 +407,8 @@ uint64_t Checksum(std::string_view bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
+uint32_t Crc32(std::string_view bytes) {
+  return libdeflate_crc32(0, bytes.data(), bytes.size());
+}
+
 }  // namespace mxtrain

@@ -136,6 +136,8 @@ MXTRAIN_API int RemoveAbandonedFiles(const std::string& folder);
 
 // XXH3-64 of the bytes.
 MXTRAIN_API uint64_t Checksum(std::string_view bytes);
+// CRC-32 of the bytes, that of gzip and zip.
+MXTRAIN_API uint32_t Crc32(std::string_view bytes);
 // The same for bytes that arrive in pieces.
 class MXTRAIN_API RunningChecksum {
  public:

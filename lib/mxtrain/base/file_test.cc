@@ -339,6 +339,8 @@ TEST_CASE("temporary files of killed processes are removed, and nothing else") {
 TEST_CASE("the checksum depends on every byte") {
   CHECK(Checksum("") == 0x2d06800538d394c2ull);  // XXH3-64 of nothing, from its specification
   CHECK(Checksum("abc") != Checksum("abd"));
+  CHECK(Crc32("") == 0);
+  CHECK(Crc32("123456789") == 0xcbf43926u);  // the check value of its specifications
   const std::string text(1000, 'x');
   RunningChecksum sum;
   CHECK(sum.value() == Checksum(""));

@@ -123,7 +123,7 @@ TEST_CASE("numbers are finite, within float32 and within their bounds") {
   for (const auto& [key, texts] : refused) {
     for (const std::string& text : texts) {
       CAPTURE(text);
-      CHECK(refusal(key, text).starts_with("Layer: " + key + " = '" + text + "': "));
+      CHECK(refusal(key, text).starts_with(format("Layer: {} = '{}': ", key, text)));
     }
   }
   CHECK(refusal("eps", "1e39") ==

@@ -62,6 +62,10 @@ class MXTRAIN_API Backend {
   // memory must stay valid until it is done.
   virtual void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst,
                          int64_t bytes) = 0;
+  // Writes at most kMostPutBytes of host memory to one of this backend's devices. They are read
+  // before the call returns, so the host may change them at once.
+  virtual void PutBytes(RunContext ctx, const void* value, void* dst, int64_t bytes) = 0;
+  static constexpr int64_t kMostPutBytes = 64;
   // Sets bytes on one of this backend's devices to zero.
   virtual void Zero(RunContext ctx, void* data, int64_t bytes) = 0;
 };

@@ -128,11 +128,35 @@ std::unique_ptr<BlockedLayout> NewChannelsLast(int ndim) {
   return std::make_unique<BlockedLayout>(std::move(order), std::vector<BlockedLayout::Block>{});
 }
 
+int64_t ChannelBlock(const TShape& shape, Layout layout) {
+  if (layout.plain()) return 1;
+  if (ChannelsLast(layout)) return shape[1];
+  const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
+  const bool in_blocks = blocked && blocked->blocks().size() == 1 &&
+                         blocked->blocks()[0].axis == 1 &&
+                         std::is_sorted(blocked->order().begin(), blocked->order().end());
+  return in_blocks ? blocked->blocks()[0].size : 0;
+}
+
 std::vector<int64_t> PlainOffsetTable(const TShape& shape, int axis) {
   const int64_t stride = shape.Product(axis + 1, shape.ndim());
   std::vector<int64_t> table(static_cast<size_t>(shape[axis]));
   for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<int64_t>(i) * stride;
   return table;
+}
+
+Layout Canonical(const TShape& shape, Layout layout) {
+  const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
+  if (!blocked || blocked->Padded(shape)) return layout;
+  for (int axis = 0; axis < shape.ndim(); ++axis) {
+    if (blocked->OffsetTable(shape, axis) != PlainOffsetTable(shape, axis)) return layout;
+  }
+  return Layout();
+}
+
+Layout AsOffered(const TShape& shape, Layout layout, std::optional<Layout> offered) {
+  const bool same = offered && Canonical(shape, *offered) == Canonical(shape, layout);
+  return same ? *offered : layout;
 }
 
 }  // namespace mxtrain

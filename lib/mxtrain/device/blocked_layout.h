@@ -8,6 +8,7 @@
 // describes the layout of a shape.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,7 +55,18 @@ MXTRAIN_API bool ChannelsLast(Layout layout);
 // That layout for arrays with `ndim` axes, three or more.
 MXTRAIN_API std::unique_ptr<BlockedLayout> NewChannelsLast(int ndim);
 
+// How many channels (axis 1) lie side by side: 8 in "aBcd8b", all of them channels last, one in a
+// plain array; 0 if the layout differs from a plain one in anything else.
+MXTRAIN_API int64_t ChannelBlock(const TShape& shape, Layout layout);
+
 // The same table for a plain array.
 MXTRAIN_API std::vector<int64_t> PlainOffsetTable(const TShape& shape, int axis);
+
+// The plain layout if the bytes are arranged as in a plain array: "aBcd8b" of [N, 8k, 1, 1] is
+// plain.
+MXTRAIN_API Layout Canonical(const TShape& shape, Layout layout);
+// `offered` if the bytes are arranged as in `layout`, else `layout`: what a kernel that needs
+// `layout` asks for, so that no array is copied for another name.
+MXTRAIN_API Layout AsOffered(const TShape& shape, Layout layout, std::optional<Layout> offered);
 
 }  // namespace mxtrain

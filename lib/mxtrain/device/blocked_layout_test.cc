@@ -112,6 +112,34 @@ TEST_CASE("offset tables follow the name") {
   }
 }
 
+TEST_CASE("arrays that lie as plain ones, and channels side by side") {
+  const auto backend = NewCpuBackend(1);
+  const auto named = [&](const char* name) {
+    return backend->Intern(BlockedLayout::FromName(name));
+  };
+  const Layout plain, by_8 = named("aBcd8b"), by_16 = named("aBcd16b"), last = named("acdb"),
+                      images = named("Abcd8a");
+  const TShape pixel = {8, 16, 1, 1};
+  for (const Layout& layout : {plain, by_8, by_16, last}) CHECK(Canonical(pixel, layout) == plain);
+  CHECK(Canonical(pixel, images) == images);
+  CHECK(Canonical({8, 16, 1, 2}, by_8) == by_8);
+  CHECK(Canonical({8, 11, 1, 1}, by_8) == by_8);  // padding
+  CHECK(Canonical({8, 1, 3, 5}, last) == plain);
+  CHECK(AsOffered(pixel, by_8, by_16) == by_16);
+  CHECK(AsOffered(pixel, by_8, plain) == plain);
+  CHECK(AsOffered(pixel, by_8, images) == by_8);
+  CHECK(AsOffered(pixel, by_8, std::nullopt) == by_8);
+  CHECK(AsOffered(pixel, images, plain) == images);
+  CHECK(AsOffered({8, 16, 1, 2}, by_8, by_16) == by_8);
+
+  CHECK(ChannelBlock(pixel, plain) == 1);
+  CHECK(ChannelBlock(pixel, by_8) == 8);
+  CHECK(ChannelBlock(pixel, last) == 16);
+  CHECK(ChannelBlock(pixel, images) == 0);
+  CHECK(ChannelBlock(pixel, named("ABcd8b8a")) == 0);
+  CHECK(ChannelBlock(pixel, named("cBad8b")) == 0);
+}
+
 TEST_CASE("malformed names are internal errors") {
   for (const char* name : {"aBcd", "abcd8b", "aBcd8", "aBcd8B", "aacd", "acd", "aBcd1b", "aBcdb8",
                            "aBcd8e", "aBcd99999999999b", "8a"}) {

@@ -39,6 +39,9 @@ class GpuBackend final : public ChoosingBackend {
                  int64_t bytes) override {
     Get(ctx.ctx).CopyBytes(ctx, from, src, to, dst, bytes);
   }
+  void PutBytes(RunContext ctx, const void* value, void* dst, int64_t bytes) override {
+    Get(ctx.ctx).PutBytes(ctx, value, dst, bytes);
+  }
   void Zero(RunContext ctx, void* data, int64_t bytes) override {
     Get(ctx.ctx).Zero(ctx, data, bytes);
   }

@@ -30,8 +30,11 @@ int64_t SizeClass(int64_t bytes) {
 
 class PooledStorage final : public Storage {
  public:
-  PooledStorage(std::function<Backend&(Context)> backend, std::function<bool()> await_free)
-      : backend_(std::move(backend)), await_free_(std::move(await_free)) {}
+  PooledStorage(std::function<Backend&(Context)> backend, std::function<bool()> await_free,
+                std::function<void(Context)> release_idle)
+      : backend_(std::move(backend)),
+        await_free_(std::move(await_free)),
+        release_idle_(std::move(release_idle)) {}
 
   ~PooledStorage() override {
     for (auto& [ctx, pool] : pools_) {
@@ -53,6 +56,10 @@ class PooledStorage final : public Storage {
     for (bool freed = true; !data && freed;) {
       freed = AwaitFree(&lock);
       // Retry even without a pending Free: the last may have happened before.
+      data = Take(ctx, &pool, size);
+    }
+    if (!data && release_idle_) {
+      ReleaseIdle(&lock, ctx);
       data = Take(ctx, &pool, size);
     }
     if (!data) ThrowFull(ctx, pool, bytes, who);
@@ -127,6 +134,14 @@ class PooledStorage final : public Storage {
     return freed;
   }
 
+  // Likewise.
+  void ReleaseIdle(MutexLock* lock, Context ctx)
+      MXTRAIN_REQUIRES(mutex_) MXTRAIN_NO_THREAD_SAFETY_ANALYSIS {
+    lock->Unlock();
+    release_idle_(ctx);
+    lock->Lock();
+  }
+
   // A block of a size class from the cache or the device; null if neither has one.
   void* Take(Context ctx, Pool* pool, int64_t size) MXTRAIN_REQUIRES(mutex_) {
     if (const auto found = pool->cache.find(size); found != pool->cache.end()) {
@@ -197,6 +212,7 @@ class PooledStorage final : public Storage {
 
   const std::function<Backend&(Context)> backend_;
   const std::function<bool()> await_free_;
+  const std::function<void(Context)> release_idle_;
   mutable Mutex mutex_;
   std::map<Context, Pool> pools_ MXTRAIN_GUARDED_BY(mutex_);
 };
@@ -204,8 +220,10 @@ class PooledStorage final : public Storage {
 }  // namespace
 
 std::unique_ptr<Storage> Storage::Create(std::function<Backend&(Context)> backend,
-                                         std::function<bool()> await_free) {
-  return std::make_unique<PooledStorage>(std::move(backend), std::move(await_free));
+                                         std::function<bool()> await_free,
+                                         std::function<void(Context)> release_idle) {
+  return std::make_unique<PooledStorage>(std::move(backend), std::move(await_free),
+                                         std::move(release_idle));
 }
 
 }  // namespace mxtrain

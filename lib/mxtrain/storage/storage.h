@@ -9,7 +9,8 @@
 // one whose sizes drift does not grow.
 //
 // A block whose last owner is gone may stay in use until a device is done with it. Alloc waits for
-// such blocks if memory is exhausted, and before they hold more than kMostRetired.
+// such blocks if memory is exhausted, and before they hold more than kMostRetired. Blocks whose
+// owner keeps them for later go back if memory is exhausted all the same.
 #include <functional>
 #include <memory>
 
@@ -34,16 +35,20 @@ class MXTRAIN_API Storage {
   static constexpr int64_t kCacheFloor = int64_t{64} << 20;
   static constexpr int64_t kMostRetired = int64_t{64} << 20;
 
-  // `backend` returns the backend of a context and must outlive the storage's users. `await_free`
-  // waits for one pending Free and returns whether there was one; it is called from Alloc, on any
-  // thread. Empty: there is never one.
+  // `backend` returns the backend of a context and must outlive the storage's users. The others are
+  // called from Alloc, on any thread, and may call Free. `await_free` waits for one pending Free
+  // and returns whether there was one; empty: there is never one. `release_idle`, called only when
+  // memory of a device is exhausted and no Free is pending, frees the blocks there that owners keep
+  // for later; empty: there are none.
   static std::unique_ptr<Storage> Create(std::function<Backend&(Context)> backend,
-                                         std::function<bool()> await_free = {});
+                                         std::function<bool()> await_free = {},
+                                         std::function<void(Context)> release_idle = {});
   virtual ~Storage() = default;  // returns everything to the devices
 
   // `who` names the holder in out-of-memory errors ("conv1_weight", "arena"). A zero-sized block
   // has a null pointer. If the device is full, releases the cache and retries, again after each
-  // pending Free; then throws kMemory with the size, the bytes in use and the largest holders.
+  // pending Free, and once idle blocks are released; then throws kMemory with the size, the bytes
+  // in use and the largest holders.
   virtual Handle Alloc(Context ctx, int64_t bytes, const char* who) = 0;
   virtual void Free(Handle handle) = 0;    // immediate; deferring to the engine is up to the owner
   virtual void Retire(Handle handle) = 0;  // announces a pending Free; once per block

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -40,6 +41,7 @@ class SmallDevice final : public Backend {
   Layout Intern(std::unique_ptr<LayoutDesc>) override { return {}; }
   void Reorder(RunContext, const TensorSpec&, const void*, const TensorSpec&, void*) override {}
   void CopyBytes(RunContext, Context, const void*, Context, void*, int64_t) override {}
+  void PutBytes(RunContext, const void*, void*, int64_t) override {}
   void Zero(RunContext, void*, int64_t) override {}
   int64_t used() const { return used_; }
 
@@ -65,6 +67,7 @@ class CountingDevice final : public Backend {
   Layout Intern(std::unique_ptr<LayoutDesc>) override { return {}; }
   void Reorder(RunContext, const TensorSpec&, const void*, const TensorSpec&, void*) override {}
   void CopyBytes(RunContext, Context, const void*, Context, void*, int64_t) override {}
+  void PutBytes(RunContext, const void*, void*, int64_t) override {}
   void Zero(RunContext, void*, int64_t) override {}
 
  private:
@@ -245,6 +248,28 @@ TEST_CASE("a Free that comes just before the last check is not missed") {
   const Storage::Handle next = storage->Alloc(kCpu, 960, "next");
   CHECK(next.ptr);
   storage->Free(next);
+}
+
+TEST_CASE("idle blocks are released when memory is exhausted, and only then") {
+  SmallDevice device(2 * Storage::kMostRetired + (8 << 20));
+  Storage::Handle idle;
+  std::vector<Context> released;
+  Storage* freed_by = nullptr;
+  const auto storage =
+      Storage::Create([&](Context) -> Backend& { return device; }, [] { return false; },
+                      [&](Context ctx) {
+                        released.push_back(ctx);
+                        freed_by->Free(std::exchange(idle, {}));
+                      });
+  freed_by = storage.get();
+  idle = storage->Alloc(kCpu, Storage::kMostRetired, "idle");
+  storage->Retire(storage->Alloc(kCpu, Storage::kMostRetired + 1, "going"));
+  storage->Alloc(kCpu, 64, "small");  // there is room, although much is about to be freed
+  CHECK(released.empty());
+  const Storage::Handle next = storage->Alloc(kCpu, Storage::kMostRetired, "next");
+  CHECK(next.ptr);
+  CHECK(released == std::vector<Context>{kCpu});
+  CHECK_THROWS_AS(storage->Alloc(kCpu, Storage::kMostRetired, "too much"), Error);
 }
 
 TEST_CASE("what is about to be freed is bounded, full or not") {

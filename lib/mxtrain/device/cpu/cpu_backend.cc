@@ -61,6 +61,9 @@ class CpuBackend final : public Backend {
     }
     CopyBytesCpu(src, dst, bytes);
   }
+  void PutBytes(RunContext, const void* value, void* dst, int64_t bytes) override {
+    std::memcpy(dst, value, static_cast<size_t>(bytes));
+  }
   void Zero(RunContext, void* data, int64_t bytes) override {
     char* begin = static_cast<char*>(data);
     ParallelFor(bytes, kZeroGrain, [begin](int64_t from, int64_t to) {

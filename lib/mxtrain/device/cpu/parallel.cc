@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <latch>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/base/thread.h"
 
 namespace mxtrain {
@@ -16,7 +17,10 @@ int TeamSize() {
 
 void SetTeamSize(int threads) {
   // OpenMP's runtime ends the process if the system cannot create a thread, so the same number of
-  // threads is started here first, all alive at the same time.
+  // threads is started here first, all alive at the same time. One team after the other, so that
+  // none takes the room that another has found.
+  static Mutex mutex;
+  const MutexLock lock(mutex);
   std::latch told(1);
   ThreadGroup team([&told] { told.count_down(); });
   for (int i = 1; i < threads; ++i) team.Start([&told] { told.wait(); });

@@ -7,6 +7,7 @@
 #include "mxtrain/device/cuda/internal/cudnn_version.h"
 #include "mxtrain/device/cuda/internal/device_scope.h"
 #include "mxtrain/device/cuda/internal/nccl_version.h"
+#include "mxtrain/device/cuda/internal/put_bytes.h"
 #include "mxtrain/device/cuda/internal/reorder.h"
 
 namespace mxtrain {
@@ -141,6 +142,10 @@ class CudaBackend final : public Backend {
     } else {
       MXTRAIN_CHECK_CUDA(cudaMemcpyAsync(dst, src, size, cudaMemcpyDefault, stream));
     }
+  }
+
+  void PutBytes(RunContext ctx, const void* value, void* dst, int64_t bytes) override {
+    cuda::PutBytes(StreamOf(ctx), value, dst, bytes);
   }
 
   void Zero(RunContext ctx, void* data, int64_t bytes) override {

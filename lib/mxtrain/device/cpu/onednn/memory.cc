@@ -160,13 +160,4 @@ std::optional<Layout> LayoutOf(const Memory& memory, const TShape& shape, int64_
   return backend.Intern(std::make_unique<BlockedLayout>(order, strided.blocks));
 }
 
-Layout Canonical(const TShape& shape, Layout layout) {
-  if (layout.plain() || layout.Padded(shape)) return layout;
-  const BlockedLayout& blocked = Blocked(layout);
-  for (int axis = 0; axis < shape.ndim(); ++axis) {
-    if (blocked.OffsetTable(shape, axis) != PlainOffsetTable(shape, axis)) return layout;
-  }
-  return Layout();
-}
-
 }  // namespace mxtrain::onednn

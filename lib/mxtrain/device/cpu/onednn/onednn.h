@@ -160,7 +160,4 @@ MXTRAIN_API Result LocalResponseForward(Backend& backend, const LocalResponse& l
 // kSrc kDiffDst [kWorkspace] -> kDiffSrc.
 MXTRAIN_API Result LocalResponseBackward(Backend& backend, const LocalResponse& l);
 
-// The plain layout if the bytes are arranged as in a plain array: nChw8c of [N, 8k, 1, 1] is plain.
-MXTRAIN_API Layout Canonical(const TShape& shape, Layout layout);
-
 }  // namespace mxtrain::onednn
