@@ -159,12 +159,16 @@ class MXTRAIN_API Engine {
   // trace.
   virtual void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
                            int64_t end_ns) = 0;
+  // Adds the present value of a counter to the running trace, as a track of its own.
+  virtual void ProfileCounter(const std::string& name, int64_t value) = 0;
 };
 
 struct EngineOptions {
   // Or "naive": runs at push, in the caller; for tests and debugging.
   std::string type = "threaded";
-  // Compute lanes; 1: with the whole OpenMP team (two teams would compete for cores).
+  // Workers of the compute lane. Their OpenMP teams would compete for the cores: whoever creates
+  // the engine divides the cores among them (on_worker_start). Each logical CPU device, cpu(1) and
+  // so on, has as many of its own, from its first use.
   int cpu_workers = 1;
   int io_workers = 1;
   int copy_workers = 1;  // each direction

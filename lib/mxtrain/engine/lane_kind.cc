@@ -23,12 +23,12 @@ const char* NameOf(FnProperty property) {
 
 LaneKind LaneKindOf(Context ctx, FnProperty property) {
   const bool on_gpu = ctx.type == DeviceType::kGPU && property != FnProperty::kIO;
-  return {on_gpu ? ctx : Context::cpu(), property};
+  const bool computes = ctx.type == DeviceType::kCPU && property == FnProperty::kNormal;
+  return {on_gpu || computes ? ctx : Context::cpu(), property};
 }
 
 std::string NameOf(LaneKind kind) {
-  const std::string device = kind.ctx.type == DeviceType::kGPU ? kind.ctx.ToString() : "cpu";
-  return device + " " + NameOf(kind.property);
+  return (kind.ctx == Context::cpu() ? "cpu" : kind.ctx.ToString()) + " " + NameOf(kind.property);
 }
 
 void ThrowNoWorkers(Context ctx, const char* name) {

@@ -399,4 +399,8 @@ void NaiveEngine::ProfileSpan(const std::string& lane, const std::string& name, 
   if (profiler_.on()) profiler_.Add(profiler_.Row(lane), name, 0, begin_ns, end_ns);
 }
 
+void NaiveEngine::ProfileCounter(const std::string& name, int64_t value) {
+  profiler_.AddCounter(name, value, SteadyNanoseconds());
+}
+
 }  // namespace mxtrain::engine

@@ -22,6 +22,7 @@ std::string Quoted(std::string_view text) {
 void Profiler::Start() {
   MutexLock lock(mutex_);
   spans_.clear();
+  counters_.clear();
   start_ns_ = SteadyNanoseconds();
   on_.store(true, std::memory_order_relaxed);
 }
@@ -42,6 +43,11 @@ void Profiler::Add(int row, std::string_view name, int priority, int64_t begin_n
 
 void Profiler::AddAsync(std::string_view name, int priority, int64_t begin_ns, int64_t end_ns) {
   Add(kAsyncRow, name, priority, begin_ns, end_ns);
+}
+
+void Profiler::AddCounter(std::string_view name, int64_t value, int64_t at_ns) {
+  MutexLock lock(mutex_);
+  if (on()) counters_.push_back({value, at_ns, std::string(name)});
 }
 
 std::string Profiler::Stop() {
@@ -86,8 +92,16 @@ std::string Profiler::Stop() {
           span.row, name, begin_us, end_us - begin_us, span.priority);
     }
   }
+  for (const Counter& counter : counters_) {
+    fmt::format_to(out,
+                   ",\n"
+                   R"({{"ph":"C","pid":1,"name":{},"ts":{:.3f},"args":{{"value":{}}}}})",
+                   Quoted(counter.name), static_cast<double>(counter.at_ns - start_ns_) / 1e3,
+                   counter.value);
+  }
   text += "]}\n";
   spans_.clear();
+  counters_.clear();
   return text;
 }
 

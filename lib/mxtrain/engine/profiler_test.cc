@@ -116,6 +116,30 @@ TEST_CASE("an asynchronous function is traced from its start to its callback") {
   CHECK(end - begin >= 2000);
 }
 
+TEST_CASE("a counter has the value and the time of each call") {
+  for (const char* type : {"naive", "threaded"}) {
+    EngineOptions options;
+    options.type = type;
+    auto engine = Create(std::move(options));
+    engine->ProfileCounter("bytes", 1);  // no trace is running
+    engine->StartProfile();
+    engine->ProfileCounter("bytes", 2);
+    engine->ProfileCounter("bytes", int64_t{1} << 40);
+    std::vector<int64_t> values;
+    double last = 0;
+    for (const Json& event : StopAndRead(*engine, TracePath(std::string("counter_") + type))) {
+      if (event.at("ph") != "C") continue;
+      CHECK(event.at("name") == "bytes");
+      CHECK(event.at("ts").get<double>() >= last);
+      last = event.at("ts");
+      values.push_back(event.at("args").at("value"));
+    }
+    CHECK(values == std::vector<int64_t>{2, int64_t{1} << 40});
+    for (const Json& event : StopAndRead(*engine, TracePath(std::string("counter_again_") + type)))
+      CHECK(event.at("ph") != "C");  // they were of the trace before
+  }
+}
+
 TEST_CASE("a trace that cannot be written says so") {
   auto engine = Create();
   engine->StartProfile();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/engine/internal/threaded_engine.h"
 
+#include <algorithm>
+
 #include "mxtrain/base/clock.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -38,7 +40,7 @@ ThreadedEngine::~ThreadedEngine() {
   WaitUntilIdle();  // for pushes by their functions' destructors
   // Completers first: they wake workers.
   for (auto& [kind, pool] : gpu_pools_) pool->lane()->Stop();
-  for (Pools* pools : {&pools_, &gpu_pools_}) {
+  for (Pools* pools : {&pools_, &gpu_pools_, &logical_cpus_}) {
     for (auto& [kind, pool] : *pools) pool->Stop();
   }
 }
@@ -56,9 +58,24 @@ void ThreadedEngine::AddGpus() {
   has_gpus_.store(true, std::memory_order_release);
 }
 
+WorkerPool* ThreadedEngine::LogicalCpuPool(LaneKind kind) {
+  MutexLock lock(logical_cpus_mutex_);
+  auto found = std::find_if(logical_cpus_.begin(), logical_cpus_.end(),
+                            [&](const auto& entry) { return entry.first == kind; });
+  if (found == logical_cpus_.end()) {
+    WorkRunner& runner = *this;
+    logical_cpus_.emplace_back(
+        kind, std::make_unique<WorkerPool>(runner, options_, kind, options_.cpu_workers));
+    found = std::prev(logical_cpus_.end());
+  }
+  found->second->Start();
+  return found->second.get();
+}
+
 WorkerPool* ThreadedEngine::PoolFor(Context ctx, FnProperty property, const char* name) {
   const LaneKind wanted = LaneKindOf(ctx, property);
   const bool on_gpu = wanted.ctx.type == DeviceType::kGPU;
+  if (!on_gpu && wanted.ctx != Context::cpu()) return LogicalCpuPool(wanted);
   if (on_gpu) std::call_once(gpus_added_, [this] { AddGpus(); });
   for (auto& [kind, pool] : on_gpu ? gpu_pools_ : pools_) {
     if (kind == wanted) {
@@ -640,6 +657,10 @@ void ThreadedEngine::StopProfile(const std::string& path) {
 void ThreadedEngine::ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
                                  int64_t end_ns) {
   if (profiler_.on()) profiler_.Add(profiler_.Row(lane), name, 0, begin_ns, end_ns);
+}
+
+void ThreadedEngine::ProfileCounter(const std::string& name, int64_t value) {
+  profiler_.AddCounter(name, value, SteadyNanoseconds());
 }
 
 }  // namespace mxtrain::engine

@@ -9,8 +9,9 @@
 
 namespace mxtrain::engine {
 
-// Every FnProperty except IO, which runs on the host, has its own workers on every device; all CPU
-// contexts (logical devices, pinned memory) share the host's workers.
+// Every FnProperty except IO, which runs on the host, has its own workers on every device. Logical
+// CPU devices, cpu(1) and so on, compute on workers of their own and share the host's others;
+// pinned memory is the host's.
 struct LaneKind {
   Context ctx;
   FnProperty property = FnProperty::kNormal;
@@ -18,7 +19,7 @@ struct LaneKind {
 };
 
 LaneKind LaneKindOf(Context ctx, FnProperty property);
-// "cpu compute", "cpu io": the tracks of a trace.
+// "cpu compute", "cpu(1) compute", "cpu io": the tracks of a trace.
 std::string NameOf(LaneKind kind);
 // kDevice: the engine has no workers of that kind.
 [[noreturn]] void ThrowNoWorkers(Context ctx, const char* name);

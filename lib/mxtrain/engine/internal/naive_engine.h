@@ -46,6 +46,7 @@ class NaiveEngine final : public Engine {
   void StopProfile(const std::string& path) override;
   void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
                    int64_t end_ns) override;
+  void ProfileCounter(const std::string& name, int64_t value) override;
 
  private:
   struct NaiveVar;

@@ -26,6 +26,7 @@ class Profiler {
   void Add(int row, std::string_view name, int priority, int64_t begin_ns, int64_t end_ns);
   // A span that may overlap others: an asynchronous function from its start to its callback.
   void AddAsync(std::string_view name, int priority, int64_t begin_ns, int64_t end_ns);
+  void AddCounter(std::string_view name, int64_t value, int64_t at_ns);
 
  private:
   static constexpr int kAsyncRow = -1;
@@ -36,6 +37,11 @@ class Profiler {
     int64_t end_ns;
     std::string name;
   };
+  struct Counter {
+    int64_t value;
+    int64_t at_ns;
+    std::string name;
+  };
 
   std::atomic<bool> on_{false};
   Mutex mutex_;
@@ -43,6 +49,7 @@ class Profiler {
   // Index = row = "tid" of the trace.
   std::vector<std::string> rows_ MXTRAIN_GUARDED_BY(mutex_);
   std::vector<Span> spans_ MXTRAIN_GUARDED_BY(mutex_);
+  std::vector<Counter> counters_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
 // Records its own lifetime as a span of `row` if a trace was running at its start.

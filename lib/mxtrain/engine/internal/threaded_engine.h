@@ -50,12 +50,15 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   void StopProfile(const std::string& path) override;
   void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
                    int64_t end_ns) override;
+  void ProfileCounter(const std::string& name, int64_t value) override;
 
  private:
   using Vars = std::span<const VarHandle>;
 
   // Adds the GPU lanes to the table, once.
   void AddGpus();
+  // Of a logical CPU device, created at its first use.
+  WorkerPool* LogicalCpuPool(LaneKind kind);
   // The started pool that serves such functions; throws kDevice if there is none.
   WorkerPool* PoolFor(Context ctx, FnProperty property, const char* name);
 
@@ -129,6 +132,8 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   std::once_flag gpus_added_;
   std::atomic<bool> has_gpus_{false};
   Pools gpu_pools_;  // constant once has_gpus_ is set
+  Mutex logical_cpus_mutex_;
+  Pools logical_cpus_ MXTRAIN_GUARDED_BY(logical_cpus_mutex_);  // compute; entries stay
   Profiler profiler_;
   ErrorLedger ledger_;
 
