@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <numeric>
 #include <thread>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/blocked_layout.h"
+#include "tests/support/allocation_count.h"
 
 namespace mxtrain {
 namespace {
@@ -192,7 +194,7 @@ TEST_CASE("misuse says what to do") {
   CHECK_THROWS_AS(NDArray(runtime, {2}, DType::kUnknown), Error);
   if (Backend& gpu = runtime.backend(Context::gpu()); gpu.DeviceCount() == 0) {
     try {
-      NDArray(runtime, {2}, DType::kFloat32, Context::gpu());
+      const NDArray impossible(runtime, {2}, DType::kFloat32, Context::gpu());
       FAIL("an array was made on a device that does not exist");
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kDevice);
@@ -344,8 +346,6 @@ TEST_CASE("what a runtime carries lives until the engine is idle") {
     };
     CHECK(runtime.Extension("plans", make) == runtime.Extension("plans", make));
     CHECK(runtime.Extension("other", make) != runtime.Extension("plans", make));
-    CHECK(runtime.NextImperativeStep() == 0);
-    CHECK(runtime.NextImperativeStep() == 1);
   }
   CHECK(array_freed_in_order);
 }
@@ -367,7 +367,7 @@ TEST_CASE("an unknown engine is rejected") {
   CHECK_THROWS_AS(Runtime(With("turbo"), nullptr), Error);
 }
 
-TEST_CASE("scratch space is bounded by the request") {
+TEST_CASE("temporary space is bounded by the request") {
   float space[4];
   Resource resource;
   resource.space = space;
@@ -375,10 +375,61 @@ TEST_CASE("scratch space is bounded by the request") {
   resource.who = "conv1";
   CHECK(resource.GetSpace<float>(4) == space);
   CHECK_THROWS_WITH_AS(resource.GetSpace<float>(5),
-                       "conv1: 20 bytes of scratch space were taken, but its plan requested 16",
+                       "conv1: GetSpace of 20 bytes, but 16 were requested; request as many as are "
+                       "used, or kUnknownSize",
                        Error);
   resource.type = ResourceRequest::kRandom;
-  CHECK_THROWS_AS(resource.GetSpace<float>(1), Error);
+  CHECK_THROWS_WITH_AS(resource.GetSpace<float>(1),
+                       "conv1: GetSpace of a resource that was requested for random numbers; "
+                       "request kTempSpace too",
+                       Error);
+}
+
+TEST_CASE("space of unknown size is there while the operator runs") {
+  Runtime runtime(With("naive"), nullptr);
+  Resource resources[2];
+  resources[0].bytes = ResourceRequest::kUnknownSize;
+  resources[0].who = "conv1";
+  resources[1].type = ResourceRequest::kRandom;
+  CHECK_THROWS_WITH_AS(resources[0].GetSpace<float>(1),
+                       "conv1: GetSpace outside of Forward and Backward; call it there", Error);
+  {
+    const ResourceGrant grant(runtime.resources(), {kCpu, nullptr}, resources);
+    CHECK(resources[0].GetSpace<float>(1000) != nullptr);
+    CHECK(resources[1].growing == nullptr);
+  }
+  CHECK_THROWS_AS(resources[0].GetSpace<float>(1), Error);
+  CHECK(runtime.resources().GetStats(kCpu).bytes == 4000);
+}
+
+TEST_CASE("a grant that fails takes no space from the pool") {
+  int failures = 0;
+  for (int64_t allocations = 0; allocations < 8; ++allocations) {
+    Runtime runtime(With("naive"), nullptr);
+    Resource resources[2];
+    for (Resource& resource : resources) resource.bytes = ResourceRequest::kUnknownSize;
+    const auto grant = [&] { ResourceGrant(runtime.resources(), {kCpu, nullptr}, resources); };
+    try {
+      const test::FailingAllocation fails(allocations);
+      grant();
+    } catch (const std::bad_alloc&) {
+      ++failures;
+    }
+    grant();
+    CHECK(runtime.resources().GetStats(kCpu).spaces.size() == 2);
+  }
+  CHECK(failures > 2);
+}
+
+TEST_CASE("a grant for copies of granted resources leaves the others their spaces") {
+  Runtime runtime(With("naive"), nullptr);
+  Resource resource;
+  resource.bytes = ResourceRequest::kUnknownSize;
+  const ResourceGrant grant(runtime.resources(), {kCpu, nullptr}, {&resource, 1});
+  Resource copy = resource;
+  { const ResourceGrant other(runtime.resources(), {kCpu, nullptr}, {&copy, 1}); }
+  CHECK(copy.growing == nullptr);
+  CHECK(resource.GetSpace<float>(4) != nullptr);
 }
 
 }  // namespace

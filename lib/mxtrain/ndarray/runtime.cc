@@ -1,31 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/ndarray/runtime.h"
 
-#include <atomic>
 #include <map>
 #include <mutex>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/device/cpu/parallel.h"
 
 namespace mxtrain {
 
-// Destroyed in reverse order: the engine, then storage, then the backends.
+namespace {
+
+// The threads of one worker.
+int TeamOf(const RuntimeOptions& options) {
+  const int threads = options.threads > 0 ? options.threads : UsableCpuCount();
+  if (options.cpu_workers < 1 || options.cpu_workers > threads) {
+    Throw(ErrorKind::kUsage,
+          "{} CPU workers cannot divide {} compute threads; use 1 to {} workers, or more threads",
+          options.cpu_workers, threads, threads);
+  }
+  return threads / options.cpu_workers;
+}
+
+}  // namespace
+
+// Destroyed in reverse order: the engine, then resources and storage, then the backends.
 struct Runtime::Impl {
   explicit Impl(RuntimeOptions given)
       : options(std::move(given)),
-        cpu(NewCpuBackend(options.threads)),
+        cpu(NewCpuBackend(TeamOf(options))),
         gpu(options.new_gpu_backend ? options.new_gpu_backend() : NewGpuBackend()) {
     // `engine` is null at the end, after the last arrays.
     storage = Storage::Create([this](Context ctx) -> Backend& { return AllocatorOf(ctx); },
-                              [this] { return engine && engine->AwaitDeletion(); });
+                              [this] { return engine && engine->AwaitDeletion(); },
+                              [this](Context ctx) { resources->ReleaseIdle(ctx); });
+    resources = std::make_unique<ResourceManager>(*storage, options.seed);
     engine::EngineOptions engine_options;
     engine_options.type = options.engine;
+    engine_options.cpu_workers = options.cpu_workers;
     engine_options.gpu_count = [this] { return gpu->DeviceCount(); };
     engine_options.on_worker_start = [this](Context ctx, engine::FnProperty property) {
       LoggerOf("engine").Debug("a worker starts: {} on {}", engine::NameOf(property),
                                ctx.ToString());
-      // One lane computes with the whole team; a second team would compete for the cores.
+      // The teams of the compute workers divide the cores; another would compete for them.
       if (property == engine::FnProperty::kNormal && ctx.type != DeviceType::kGPU) {
         BackendOf(ctx).EnterThread();
       } else {
@@ -65,8 +83,8 @@ struct Runtime::Impl {
   const std::unique_ptr<Backend> cpu;
   const std::unique_ptr<Backend> gpu;
   std::unique_ptr<Storage> storage;
+  std::unique_ptr<ResourceManager> resources;
   std::unique_ptr<engine::Engine> engine;
-  std::atomic<uint64_t> imperative_step = 0;
   std::recursive_mutex extensions_mutex;  // an extension may request another while being created
   std::map<std::string, std::shared_ptr<void>> extensions;
 };
@@ -89,8 +107,24 @@ engine::Engine& Runtime::engine() {
 Storage& Runtime::storage() {
   return *impl_->storage;
 }
+ResourceManager& Runtime::resources() {
+  return *impl_->resources;
+}
 Backend& Runtime::backend(Context ctx) {
   return impl_->BackendOf(ctx);
+}
+void Runtime::ProfileResources() {
+  for (const Context ctx : resources().devices()) {
+    const ResourceStats stats = resources().GetStats(ctx);
+    const auto add = [&](const char* what, auto value) {
+      engine().ProfileCounter(format("{} {}", ctx.ToString(), what), static_cast<int64_t>(value));
+    };
+    add("temporary space, bytes", stats.bytes);
+    add("temporary space, peak bytes", stats.peak);
+    add("temporary space, times taken", stats.taken);
+    add("temporary space, times grown", stats.growths);
+    add("runs of operators that request random numbers", stats.random_runs);
+  }
 }
 Logger Runtime::log(std::string_view module) const {
   return impl_->LoggerOf(module);
@@ -106,9 +140,6 @@ void Runtime::Drain(engine::VarHandle var) {
     error = std::current_exception();
   }
   if (error) log("engine").Warning("an error that no wait has reported: {}", WhatOf(error));
-}
-uint64_t Runtime::NextImperativeStep() {
-  return impl_->imperative_step.fetch_add(1);
 }
 
 std::shared_ptr<void> Runtime::Extension(const std::string& key,

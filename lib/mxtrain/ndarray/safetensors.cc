@@ -12,6 +12,7 @@
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/math.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/ndarray/internal/file_shape.h"
 
 namespace mxtrain {
 namespace {
@@ -44,17 +45,7 @@ void RequireWhole(const FileJson& numbers) {
 
 TShape ShapeOf(const FileJson& dims) {
   RequireWhole(dims);
-  const auto shape = dims.get<std::vector<int64_t>>();
-  if (shape.size() > TShape::kMaxDims)
-    Throw(ErrorKind::kData, "it has {} dimensions; at most {} are supported", shape.size(),
-          TShape::kMaxDims);
-  int64_t size = 1;
-  for (int64_t dim : shape) {
-    if (dim < 0 || (dim > 0 && size > TShape::kMaxSize / dim))
-      Throw(ErrorKind::kData, "its shape is {}", dims.dump());
-    size *= std::max<int64_t>(dim, 1);
-  }
-  return TShape(shape);
+  return FileShape(dims.get<std::vector<int64_t>>());
 }
 
 DType TypeOf(const std::string& word) {

@@ -142,7 +142,8 @@ TEST_CASE("damage is recognised and allocates nothing") {
     for (const auto& [file, at] :
          {std::pair{kV0File, 24}, {kV1File, 28}, {kV2File, 32}, {kV3File, 32}}) {
       std::string damaged = file;
-      damaged[static_cast<size_t>(at + bit / 8)] ^= static_cast<char>(1 << bit % 8);
+      damaged[static_cast<size_t>(at) + static_cast<size_t>(bit / 8)] ^=
+          static_cast<char>(1 << bit % 8);
       CAPTURE(bit);
       CHECK_FALSE(ErrorOf(runtime, damaged).empty());
     }

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// The opcodes are those of CPython's Lib/pickletools.py.
+#include "mxtrain/ndarray/internal/pickle.h"
+
+#include <bit>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
+
+namespace mxtrain {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+using Kind = PickleValue::Kind;
+using Values = std::vector<PickleValue>;
+
+constexpr int kProtocol = 2;
+
+// Opcodes that are refused.
+constexpr std::pair<uint8_t, const char*> kRefused[] = {
+    {'0', "POP"},
+    {'1', "POP_MARK"},
+    {'2', "DUP"},
+    {'B', "BINBYTES"},
+    {'C', "SHORT_BINBYTES"},
+    {'F', "FLOAT"},
+    {'I', "INT"},
+    {'L', "LONG"},
+    {'P', "PERSID"},
+    {'S', "STRING"},
+    {'V', "UNICODE"},
+    {'d', "DICT"},
+    {'g', "GET"},
+    {'i', "INST"},
+    {'l', "LIST"},
+    {'o', "OBJ"},
+    {'p', "PUT"},
+    {0x82, "EXT1"},
+    {0x83, "EXT2"},
+    {0x84, "EXT4"},
+    {0x8b, "LONG4"},
+    {0x8c, "SHORT_BINUNICODE"},
+    {0x8d, "BINUNICODE8"},
+    {0x8e, "BINBYTES8"},
+    {0x8f, "EMPTY_SET"},
+    {0x90, "ADDITEMS"},
+    {0x91, "FROZENSET"},
+    {0x92, "NEWOBJ_EX"},
+    {0x93, "STACK_GLOBAL"},
+    {0x94, "MEMOIZE"},
+    {0x95, "FRAME"},
+    {0x96, "BYTEARRAY8"},
+    {0x97, "NEXT_BUFFER"},
+    {0x98, "READONLY_BUFFER"},
+};
+
+template <typename... Args>
+[[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) {
+  Throw(ErrorKind::kData, text, std::forward<Args>(args)...);
+}
+
+[[noreturn]] void Refuse(uint8_t opcode) {
+  for (const auto& [code, name] : kRefused) {
+    if (code == opcode) Fail("opcode {} does not occur in pickles of tensors", name);
+  }
+  Fail("0x{:02x} is not an opcode of a pickle; the file is damaged", opcode);
+}
+
+// The machine that pickles are programs of, without its power to call anything.
+class Machine {
+ public:
+  Machine(std::string_view bytes, size_t at, const PickleNames& names)
+      : bytes_(bytes), at_(at), names_(names) {}
+
+  Pickle Run() {
+    try {
+      do {
+        opcode_at_ = at_;
+      } while (Step(Number<uint8_t>()));
+    } catch (const Error& error) {
+      Fail("at byte {}: {}", opcode_at_, error.what());
+    }
+    pickle_.end = at_;
+    return std::move(pickle_);
+  }
+
+ private:
+  // Whether the program continues.
+  bool Step(uint8_t opcode) {
+    if (opcode == '.') {
+      pickle_.root = Pop();
+      if (!stack_.empty() || !marks_.empty()) Fail("the pickle ends with values left over");
+      return false;
+    }
+    if (!PushScalar(opcode) && !Collect(opcode) && !Refer(opcode)) Refuse(opcode);
+    return true;
+  }
+
+  // Values that stand in the opcode.
+  bool PushScalar(uint8_t opcode) {
+    switch (opcode) {
+      case 'N':  // NONE
+        return Push(PickleValue());
+      case 0x88:  // NEWTRUE
+      case 0x89:  // NEWFALSE
+        return Push({Kind::kBool, opcode == 0x88 ? 1 : 0, {}});
+      case 'J':  // BININT
+        return Push({Kind::kInteger, Number<int32_t>(), {}});
+      case 'K':  // BININT1
+        return Push({Kind::kInteger, Number<uint8_t>(), {}});
+      case 'M':  // BININT2
+        return Push({Kind::kInteger, Number<uint16_t>(), {}});
+      case 0x8a:  // LONG1
+        return Push(LongOf(Take(Number<uint8_t>())));
+      case 'G':  // BINFLOAT
+        Take(sizeof(double));
+        return Push({Kind::kOther, 0, {}});
+      case 'X':  // BINUNICODE
+        return Push({Kind::kText, 0, Utf8(Take(Number<uint32_t>()))});
+      case 'T':  // BINSTRING
+        return Push({Kind::kText, 0, Take(Number<uint32_t>())});
+      case 'U':  // SHORT_BINSTRING
+        return Push({Kind::kText, 0, Take(Number<uint8_t>())});
+      case 'c':  // GLOBAL
+        return Push({Kind::kName, 0, Name()});
+      default:
+        return false;
+    }
+  }
+
+  // Values that consist of others.
+  bool Collect(uint8_t opcode) {
+    switch (opcode) {
+      case '(':  // MARK
+        marks_.push_back(stack_.size());
+        return true;
+      case ')':  // EMPTY_TUPLE
+        return Push(Kind::kTuple, {});
+      case ']':  // EMPTY_LIST
+        return Push(Kind::kList, {});
+      case '}':  // EMPTY_DICT
+        return Push(Kind::kDict, {});
+      case 't':  // TUPLE
+        return Push(Kind::kTuple, PopToMark());
+      case 0x85:  // TUPLE1
+      case 0x86:  // TUPLE2
+      case 0x87:  // TUPLE3
+        return Push(Kind::kTuple, PopLast(opcode - 0x84u));
+      case 'a':  // APPEND
+        return Extend(Kind::kList, PopLast(1));
+      case 'e':  // APPENDS
+        return Extend(Kind::kList, PopToMark());
+      case 's':  // SETITEM
+        return Extend(Kind::kDict, PopLast(2));
+      case 'u':  // SETITEMS
+        return Extend(Kind::kDict, PopToMark());
+      default:
+        return false;
+    }
+  }
+
+  // The memo, persistent ids and calls.
+  bool Refer(uint8_t opcode) {
+    switch (opcode) {
+      case 0x80:  // PROTO
+        if (const int protocol = Number<uint8_t>(); protocol != kProtocol)
+          Fail("a pickle of protocol {}; only {}, which torch.save uses by default, is supported",
+               protocol, kProtocol);
+        return true;
+      case 'q':  // BINPUT
+        return Put(Number<uint8_t>());
+      case 'r':  // LONG_BINPUT
+        return Put(Number<uint32_t>());
+      case 'h':  // BINGET
+        return Get(Number<uint8_t>());
+      case 'j':  // LONG_BINGET
+        return Get(Number<uint32_t>());
+      case 'Q':  // BINPERSID
+        Push(Kind::kReference, PopLast(1));
+        pickle_.references.push_back(Top());
+        return true;
+      case 'R':   // REDUCE
+      case 0x81:  // NEWOBJ
+        return Call();
+      case 'b':  // BUILD
+        return Build();
+      default:
+        return false;
+    }
+  }
+
+  // ---- Bytes
+
+  std::string_view Take(size_t size) {
+    if (at_ > bytes_.size() || size > bytes_.size() - at_) Fail("the pickle ends early");
+    return bytes_.substr(std::exchange(at_, at_ + size), size);
+  }
+  template <typename T>
+  T Number() {
+    T value;
+    std::memcpy(&value, Take(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::string_view Line() {
+    const size_t end = bytes_.find('\n', at_);
+    if (end == std::string_view::npos) Fail("the pickle ends early");
+    const std::string_view line = Take(end - at_);
+    ++at_;
+    return line;
+  }
+  std::string_view Name() {
+    const std::string_view module = Line(), name = Line();
+    return names_(std::string(module).append(".").append(name));
+  }
+  static std::string_view Utf8(std::string_view text) {
+    if (!IsUtf8(text)) Fail("the text '{}' is not UTF-8", EscapedBytes(Shortened(text)));
+    return text;
+  }
+  // Two's complement of any number of bytes.
+  static PickleValue LongOf(std::string_view bytes) {
+    uint64_t value = 0;
+    if (bytes.size() > sizeof value) return {Kind::kOther, 0, {}};
+    if (!bytes.empty() && static_cast<signed char>(bytes.back()) < 0) value = ~uint64_t{0};
+    std::memcpy(&value, bytes.data(), bytes.size());
+    return {Kind::kInteger, static_cast<int64_t>(value), {}};
+  }
+
+  // ---- The stack; values below the last mark are out of reach
+
+  bool Push(const PickleValue& value) {
+    stack_.push_back(value);
+    return true;
+  }
+  bool Push(Kind kind, Values items) {
+    stack_.push_back({kind, static_cast<int64_t>(pickle_.items.size()), {}});
+    pickle_.items.push_back(std::move(items));
+    return true;
+  }
+  const PickleValue& Top() const {
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) Fail("a value is missing");
+    return stack_.back();
+  }
+  PickleValue Pop() {
+    const PickleValue value = Top();
+    stack_.pop_back();
+    return value;
+  }
+  Values PopLast(size_t count) {
+    if (stack_.size() - (marks_.empty() ? 0 : marks_.back()) < count) Fail("a value is missing");
+    Values values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+    stack_.resize(stack_.size() - count);
+    return values;
+  }
+  Values PopToMark() {
+    if (marks_.empty()) Fail("a MARK is missing");
+    Values values = PopLast(stack_.size() - marks_.back());
+    marks_.pop_back();
+    return values;
+  }
+  Values& ItemsOf(const PickleValue& value) {
+    return pickle_.items[static_cast<size_t>(value.number)];
+  }
+
+  bool Extend(Kind kind, const Values& more) {
+    const PickleValue& target = Top();
+    if (target.kind != kind || (kind == Kind::kDict && more.size() % 2 != 0))
+      Fail("values are put into what cannot hold them");
+    Values& items = ItemsOf(target);
+    items.insert(items.end(), more.begin(), more.end());
+    return true;
+  }
+
+  bool Put(uint32_t place) {
+    memo_[place] = Top();
+    return true;
+  }
+  bool Get(uint32_t place) {
+    const auto found = memo_.find(place);
+    if (found == memo_.end()) Fail("value {} was not stored before", place);
+    return Push(found->second);
+  }
+
+  // ---- Calls
+
+  bool Call() {
+    Values call = PopLast(2);
+    if (call[0].kind != Kind::kName || call[1].kind != Kind::kTuple)
+      Fail("a call of what is not a name");
+    if (call[0].text == kOrderedDict) return Push(Kind::kDict, DictItems(call[1]));
+    return Push(Kind::kCall, std::move(call));
+  }
+  // OrderedDict() or, by Python 2, OrderedDict([[key, value], ...]). The list is used up: dicts
+  // that share one would grow with the square of the file.
+  Values DictItems(const PickleValue& arguments) {
+    const Values& given = ItemsOf(arguments);
+    if (given.empty()) return {};
+    if (given.size() != 1 || given[0].kind != Kind::kList ||
+        !used_lists_.insert(given[0].number).second)
+      Fail("an OrderedDict of other arguments than a list of its own");
+    Values items;
+    for (const PickleValue& pair : std::exchange(ItemsOf(given[0]), {})) {
+      if ((pair.kind != Kind::kTuple && pair.kind != Kind::kList) || ItemsOf(pair).size() != 2)
+        Fail("an OrderedDict of values that are not pairs");
+      items.insert(items.end(), ItemsOf(pair).begin(), ItemsOf(pair).end());
+    }
+    return items;
+  }
+  bool Build() {
+    const PickleValue state = Pop(), &target = Top();
+    if (target.kind == Kind::kDict) return true;  // attributes, such as the versions of modules
+    if (target.kind != Kind::kCall || ItemsOf(target).size() != 2)
+      Fail("a state is set of what has none");
+    ItemsOf(target).push_back(state);
+    return true;
+  }
+
+  const std::string_view bytes_;
+  size_t at_, opcode_at_ = 0;
+  const PickleNames& names_;
+  Values stack_;
+  std::vector<size_t> marks_;
+  std::map<uint32_t, PickleValue> memo_;
+  std::set<int64_t> used_lists_;
+  Pickle pickle_;
+};
+
+}  // namespace
+
+std::span<const PickleValue> Pickle::Items(const PickleValue& value) const {
+  switch (value.kind) {
+    case Kind::kTuple:
+    case Kind::kList:
+    case Kind::kDict:
+    case Kind::kCall:
+    case Kind::kReference:
+      return items[static_cast<size_t>(value.number)];
+    default:
+      return {};
+  }
+}
+
+Pickle ReadPickle(std::string_view bytes, size_t at, const PickleNames& names) {
+  return Machine(bytes, at, names).Run();
+}
+
+}  // namespace mxtrain
