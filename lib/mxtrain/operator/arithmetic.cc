@@ -6,8 +6,8 @@
 namespace mxtrain {
 namespace {
 
-Kwargs Scalar(double value) {
-  return {{"scalar", params::Print(value)}};
+CallParams Scalar(double value) {
+  return {{"scalar", value}};
 }
 
 NDArray Call(std::string_view op, const NDArray& a, const NDArray& b) {

@@ -13,6 +13,7 @@
 //                    [&](const ArrayTable<Array>& table) { ForChunks(device, table, f); });
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "mxtrain/base/math.h"
 #include "mxtrain/operator/rows.h"
@@ -99,7 +100,13 @@ struct SumChunk {
   MXTRAIN_HD void operator()(const Team& team, const Array& array, const ArrayPart& part) const {
     const auto term = terms(array, part.array);
     V sum{};
-    for (int64_t k = part.begin + team.rank(); k < part.end; k += team.size()) sum = sum + term(k);
+    if constexpr (std::is_same_v<Team, SoloTeam> &&
+                  requires { term.SumOf(part.begin, part.end); }) {
+      sum = term.SumOf(part.begin, part.end);
+    } else {
+      for (int64_t k = part.begin + team.rank(); k < part.end; k += team.size())
+        sum = sum + term(k);
+    }
     sum = team.Fold(sum, AddBoth{});
     if (team.rank() == 0) parts[part.chunk] = sum;
   }
@@ -132,8 +139,9 @@ void ForChunks(const Device& device, const ArrayTable<Array>& table, const F& f)
 }
 
 // sums[n] = or += the sum of term(k), of type V, over the elements of each array n of a table,
-// where term = terms(array, n). Partial sums go through parts[chunk], so the order of summation
-// depends only on the sizes.
+// where term = terms(array, n). On the CPU term.SumOf(begin, end), if there is one, adds the terms
+// of a chunk. Partial sums go through parts[chunk], so the order of summation depends only on the
+// sizes.
 template <typename V, typename Device, typename Array, typename Terms>
 void SumArrays(const Device& device, const ArrayTable<Array>& table, const Terms& terms, V* parts,
                OpReqType req, V* sums) {

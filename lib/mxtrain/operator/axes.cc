@@ -24,4 +24,22 @@ int CheckAxis(int64_t axis, int ndim, std::string_view who, std::string_view par
   return static_cast<int>(meant);
 }
 
+TShape AlongAxis(int ndim, int axis, int64_t length) {
+  std::vector<int64_t> dims(static_cast<size_t>(ndim), 1);
+  dims[static_cast<size_t>(axis)] = length;
+  return TShape(dims);
+}
+
+TShape WithAxis(const TShape& shape, int axis, int64_t length) {
+  std::vector<int64_t> dims(shape.begin(), shape.end());
+  dims.insert(dims.begin() + axis, length);
+  return TShape(dims);
+}
+
+TShape WithoutAxis(const TShape& shape, int axis) {
+  std::vector<int64_t> dims(shape.begin(), shape.end());
+  dims.erase(dims.begin() + axis);
+  return TShape(dims);
+}
+
 }  // namespace mxtrain

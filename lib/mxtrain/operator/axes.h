@@ -13,4 +13,11 @@ MXTRAIN_API int CheckAxis(int64_t axis, const TShape& shape, std::string_view wh
 MXTRAIN_API int CheckAxis(int64_t axis, int ndim, std::string_view who, std::string_view param,
                           std::string_view what);
 
+// [1, ..., length, ..., 1] with `length` at `axis`: how an array along one axis is broadcast.
+MXTRAIN_API TShape AlongAxis(int ndim, int axis, int64_t length);
+
+// `shape` with a further axis of this length at position `axis`, and without that axis.
+MXTRAIN_API TShape WithAxis(const TShape& shape, int axis, int64_t length);
+MXTRAIN_API TShape WithoutAxis(const TShape& shape, int axis);
+
 }  // namespace mxtrain

@@ -1,39 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies between an array and pieces of it along an axis. This implements Concat and SliceChannel,
-// each the backward of the other. All arrays have the same layout: plain, or one that CommonLayout
-// found.
+// An array and pieces of it along an axis: Concat and SliceChannel, each the backward of the other.
+// All arrays have the same layout: plain, or one that CommonLayout found.
 #include <optional>
 #include <span>
 
 #include "mxtrain/device/blocked_layout.h"
-#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/axis_split.h"
+#include "mxtrain/operator/strided_view.h"
 
 namespace mxtrain {
 
-// An array viewed as [outer, length, inner] around an axis, in storage order. A piece is the
-// columns [begin, begin + length of the piece).
-struct AxisView {
-  int64_t outer = 0, length = 0, inner = 0;
+// The same in storage order.
+struct AxisView : AxisSplit {
   AxisView() = default;
-  AxisView(const TShape& shape, int axis, Layout layout = {})
-      : outer(shape.Product(0, axis)),
-        length(shape[axis]),
-        inner(shape.Product(axis + 1, shape.ndim())) {
+  AxisView(const TShape& shape, int axis, Layout layout = {}) : AxisSplit(shape, axis) {
     if (axis != 1 || !ChannelsLast(layout)) return;
     outer *= inner;
     inner = 1;
   }
-};
 
-// piece = or += whole[:, begin : begin + length, :], and the reverse. `length` is that of the
-// piece. strided_view.cuh has these functions for OnGpu.
-MXTRAIN_API void CopyFromWhole(const OnCpu& device, OpReqType req, const TBlob& whole,
-                               const AxisView& view, int64_t begin, int64_t length,
-                               const TBlob& piece);
-MXTRAIN_API void CopyToWhole(const OnCpu& device, OpReqType req, const TBlob& piece,
-                             const AxisView& view, int64_t begin, int64_t length,
-                             const TBlob& whole);
+  // Indices [begin, begin + columns) of the axis; and a piece of that length as an array of its
+  // own.
+  StridedView Columns(int64_t begin, int64_t columns) const {
+    StridedView view;
+    view.offset = begin * inner;
+    view.Add(outer, length * inner);
+    view.Add(columns * inner, 1);
+    return view;
+  }
+  StridedView Piece(int64_t columns) const { return Columns(0, columns).Dense(); }
+};
 
 // Whether an array of `layout` consists of its pieces along `axis` as AxisView describes: every
 // piece is whole contiguous blocks, without padding. This holds for blocked channels if the

@@ -18,6 +18,7 @@ class BroadcastIndex {
       step *= small[i];
     }
   }
+  bool same() const { return same_; }
   MXTRAIN_HD int64_t operator()(int64_t i) const {
     if (same_) return i;
     int64_t place = 0;

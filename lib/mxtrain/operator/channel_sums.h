@@ -95,20 +95,6 @@ struct ChannelPart {
     if (team.rank() == 0) parts[channel * slices.count + slice] = sum;
   }
 };
-template <typename V>
-struct JoinChannel {
-  int64_t count;
-  const V* parts;
-  V* sums;
-  template <typename Team>
-  MXTRAIN_HD void operator()(const Team& team, int64_t channel) const {
-    V sum{};
-    for (int64_t k = team.rank(); k < count; k += team.size())
-      sum = sum + parts[channel * count + k];
-    sum = team.Fold(sum, AddBoth{});
-    if (team.rank() == 0) sums[channel] = sum;
-  }
-};
 
 }  // namespace detail
 
@@ -131,8 +117,7 @@ const V* SumChannels(const Device& device, const ChannelView& given, const F& te
   } else {
     ForColumns(device, tasks, slices.longest(), part);
   }
-  ForRows(device, view.channels, slices.count,
-          detail::JoinChannel<V>{slices.count, part.parts, scratch});
+  SumParts<V>(device, view.channels, slices.count, part.parts, scratch);
   return scratch;
 }
 

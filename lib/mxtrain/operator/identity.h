@@ -7,19 +7,34 @@
 
 namespace mxtrain {
 
-// The description of Flatten and Reshape: the output has the same bytes under another shape.
+// An operator that only moves elements. Its gradient reads the head gradients alone.
 template <typename P>
-class ReshapingProperty : public PropertyWithParam<P> {
+class MovingProperty : public PropertyWithParam<P> {
  public:
+  // Whether the only output is the only input, byte for byte, whatever the shapes.
+  virtual bool IsIdentity() const = 0;
+
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
                                              const std::vector<int>&,
                                              const std::vector<int>&) const override {
     return out_grad;
   }
-  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
-  std::vector<InplacePair> BackwardInplaceOption() const override { return {{0, 0}}; }
-  std::vector<InplacePair> ForwardIdentityOption() const override { return {{0, 0}}; }
-  std::vector<InplacePair> BackwardIdentityOption() const override { return {{0, 0}}; }
+  std::vector<InplacePair> ForwardInplaceOption() const override { return Pairs(); }
+  std::vector<InplacePair> BackwardInplaceOption() const override { return Pairs(); }
+  std::vector<InplacePair> ForwardIdentityOption() const override { return Pairs(); }
+  std::vector<InplacePair> BackwardIdentityOption() const override { return Pairs(); }
+
+ private:
+  std::vector<InplacePair> Pairs() const {
+    return IsIdentity() ? std::vector<InplacePair>{{0, 0}} : std::vector<InplacePair>{};
+  }
+};
+
+// The description of Flatten and Reshape: the output has the same bytes under another shape.
+template <typename P>
+class ReshapingProperty : public MovingProperty<P> {
+ public:
+  bool IsIdentity() const final { return true; }
 };
 
 // to = from or to += from over the stored elements. Both arrays have equally many, in the same
@@ -38,14 +53,11 @@ MXTRAIN_API void ZeroBlob(const OnCpu& device, OpReqType req, const TBlob& to);
 template <typename Device>
 class Identity final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req,
-               std::span<const TBlob> out_data, std::span<const TBlob>) override {
-    CopyBlob(Device{ctx.run_ctx}, req[0], in_data[0], out_data[0]);
+  void Forward(const ForwardArgs& args) override {
+    CopyBlob(Device{args.ctx.run_ctx}, args.req[0], args.in_data[0], args.out_data[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    CopyBlob(Device{ctx.run_ctx}, req[0], out_grad[0], in_grad[0]);
+  void Backward(const BackwardArgs& args) override {
+    CopyBlob(Device{args.ctx.run_ctx}, args.req[0], args.out_grad[0], args.in_grad[0]);
   }
 };
 

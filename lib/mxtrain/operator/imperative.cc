@@ -2,10 +2,12 @@
 #include "mxtrain/operator/imperative.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mxtrain/base/math.h"
 #include "mxtrain/base/philox.h"
 #include "mxtrain/device/backend.h"
+#include "mxtrain/operator/composite.h"
 #include "mxtrain/operator/internal/imperative_plan.h"
 #include "mxtrain/operator/internal/run_ahead.h"
 
@@ -16,9 +18,11 @@ using imperative::Call;
 using imperative::CallPlan;
 using imperative::RunAhead;
 
+thread_local CallListener* this_threads_listener = nullptr;
+
 // Runtime and device of a call. All its arrays must share them.
 Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> aux,
-              std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs) {
+              std::span<const NDArray> out, OpReqType req, const CallParams& params) {
   const NDArray* first = nullptr;
   for (std::span<const NDArray> arrays : {in, aux, out}) {
     for (const NDArray& array : arrays) {
@@ -35,7 +39,7 @@ Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const 
   if (!first)
     Throw(ErrorKind::kConfig, "{} takes no input; use InvokeInto with an output array", op);
   const OpReqType planned = req == OpReqType::kWriteInplace ? OpReqType::kWriteTo : req;
-  return {op, kwargs, in, aux, out, planned, first->runtime(), first->ctx()};
+  return {op, params, in, aux, out, planned, first->runtime(), first->ctx()};
 }
 
 // One call to the engine: the arrays that the operator gets, and its resources.
@@ -43,6 +47,7 @@ class Invocation {
  public:
   Invocation(const Call& call, std::shared_ptr<CallPlan> plan)
       : plan_(std::move(plan)), runtime_(call.runtime), ctx_(call.ctx) {
+    if (plan_->takes_scalar()) scalar_ = call.params.Scalar();
     for (size_t i = 0; i < call.in.size(); ++i)
       in_.push_back(call.in[i].ToLayout(plan_->plan().in[i]));
     for (size_t i = 0; i < call.aux.size(); ++i)
@@ -76,8 +81,10 @@ class Invocation {
   Context ctx_;
   std::vector<NDArray> in_, aux_, out_;
   std::vector<OpReqType> req_;
-  NDArray scratch_;                // the workspace, then each kTempSpace
-  std::vector<int64_t> space_at_;  // byte offset in scratch_ of each request
+  std::optional<double> scalar_;
+  // The workspace, then each kTempSpace of known size and, on a GPU, the random state.
+  int64_t scratch_bytes_ = 0;
+  std::vector<int64_t> space_at_;  // byte offset in these of each request
   RandomState random_;
   bool draws_ = false;
 
@@ -138,16 +145,24 @@ void Invocation::AddScratch() {
   for (const ResourceRequest& request : plan_->resources()) {
     space_at_.push_back(bytes);
     if (request.type == ResourceRequest::kTempSpace)
-      bytes += RoundUp(request.bytes, kBufferAlignment);
-    if (request.type == ResourceRequest::kRandom) draws_ = true;
+      bytes += RoundUp(std::max<int64_t>(request.bytes, 0), kBufferAlignment);
+    if (request.type != ResourceRequest::kRandom) continue;
+    draws_ = true;
+    if (ctx_.type == DeviceType::kGPU) bytes += RoundUp(kRandomStateBytes, kBufferAlignment);
   }
-  if (bytes > 0)
-    scratch_ = NDArray(runtime_, TShape{bytes}, DType::kUint8, ctx_, {}, plan_->name());
-  if (draws_) random_ = {runtime_.options().seed, runtime_.NextImperativeStep()};
+  scratch_bytes_ = bytes;
+  if (draws_) random_ = runtime_.resources().NextCall();
 }
 
 void Invocation::Run(RunContext run_ctx) {
-  char* scratch = scratch_.empty() ? nullptr : scratch_.data().dptr<char>();
+  ResourceManager& resources = runtime_.resources();
+  if (draws_) resources.CountRandomRun(ctx_);
+  SpaceLease lease;
+  char* scratch = nullptr;
+  if (scratch_bytes_ > 0) {
+    lease = resources.TakeSpace(run_ctx);
+    scratch = static_cast<char*>(lease->Get(scratch_bytes_, plan_->name()));
+  }
   requested_.clear();
   for (size_t i = 0; i < plan_->resources().size(); ++i) {
     const ResourceRequest& request = plan_->resources()[i];
@@ -157,11 +172,17 @@ void Invocation::Run(RunContext run_ctx) {
     if (request.type == ResourceRequest::kRandom) {
       resource.random = &random_;
       resource.stream = StreamOf(plan_->name());
+      if (ctx_.type == DeviceType::kGPU) {
+        void* const on_device = scratch + space_at_[i];
+        runtime_.backend(ctx_).PutBytes(run_ctx, &random_, on_device, kRandomStateBytes);
+        resource.random_on_device = static_cast<const RandomState*>(on_device);
+      }
     } else {
-      resource.space = scratch + space_at_[i];
       resource.bytes = request.bytes;
+      if (request.bytes > 0) resource.space = scratch + space_at_[i];
     }
   }
+  const ResourceGrant grant(resources, run_ctx, requested_);
   const auto blobs = [](const std::vector<NDArray>& arrays, std::vector<TBlob>* to) {
     to->clear();
     for (const NDArray& array : arrays) to->push_back(array.data());
@@ -174,8 +195,9 @@ void Invocation::Run(RunContext run_ctx) {
   ctx.run_ctx = run_ctx;
   ctx.requested = requested_;
   ctx.workspace = {workspace > 0 ? scratch : nullptr, TShape{workspace}, DType::kUint8, {}, ctx_};
+  ctx.scalar = scalar_;
   std::unique_ptr<Operator> op = plan_->Borrow();
-  op->Forward(ctx, in_blobs_, req_, out_blobs_, aux_blobs_);
+  op->Forward({ctx, in_blobs_, req_, out_blobs_, aux_blobs_});
   plan_->Return(std::move(op));
 }
 
@@ -189,10 +211,6 @@ Invocation::Vars Invocation::ListVars() const {
     vars.writes.push_back(var);
   }
   for (const NDArray& array : aux_) vars.writes.push_back(array.var());
-  if (!scratch_.empty()) {
-    vars.writes.push_back(scratch_.var());
-    vars.renews.push_back(scratch_.var());
-  }
   engine::DeduplicateVars(&vars.reads, &vars.writes);
   return vars;
 }
@@ -209,9 +227,81 @@ void Invocation::Push(int priority) {
       vars.reads, vars.writes, Options(priority, vars));
 }
 
+// Runs the steps of a composite that its visible outputs need.
+std::vector<NDArray> StartLowered(const Call& call, const CallPlan& plan, int priority) {
+  const Lowering& graph = *plan.lowered();
+  const std::vector<Lowering::Value> outputs(graph.outputs().begin(),
+                                             graph.outputs().begin() + plan.num_visible());
+  std::vector<bool> needed(graph.steps().size());
+  const auto need = [&](Lowering::Value value) {
+    if (value.step >= 0) needed[static_cast<size_t>(value.step)] = true;
+  };
+  std::for_each(outputs.begin(), outputs.end(), need);
+  for (size_t i = graph.steps().size(); i-- > 0;) {
+    if (needed[i]) std::for_each(graph.steps()[i].in.begin(), graph.steps()[i].in.end(), need);
+  }
+  std::vector<std::vector<NDArray>> of_step(graph.steps().size());
+  const auto array_of = [&](Lowering::Value value) {
+    return value.step < 0
+               ? call.in[static_cast<size_t>(value.output)]
+               : of_step[static_cast<size_t>(value.step)].at(static_cast<size_t>(value.output));
+  };
+  for (size_t i = 0; i < graph.steps().size(); ++i) {
+    if (!needed[i]) continue;
+    std::vector<NDArray> in;
+    for (const Lowering::Value value : graph.steps()[i].in) in.push_back(array_of(value));
+    of_step[i] = Invoke(graph.steps()[i].op, in, graph.steps()[i].kwargs);
+  }
+  std::vector<NDArray> out;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const NDArray value = array_of(outputs[i]);
+    if (!call.out.empty()) {
+      InvokeInto("_copy", {&value, 1}, {&call.out[i], 1}, call.req, {}, {}, priority);
+      out.push_back(call.out[i]);
+    } else {
+      out.push_back(outputs[i].step < 0 ? Invoke("_copy", {&value, 1})[0] : value);
+    }
+  }
+  return out;
+}
+
+// Tells this thread's listener of one call, and nobody of the calls inside it.
+class Announcement {
+ public:
+  Announcement(const Call& call, const CallPlan& plan)
+      : listener_(SetCallListener(nullptr)),
+        kwargs_(listener_ ? call.params.ToKwargs() : Kwargs()),
+        call_{plan.name(), kwargs_, call.in, call.aux, call.out, call.req, Draws(plan)} {}
+  ~Announcement() { SetCallListener(listener_); }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+
+  void Before() const {
+    if (listener_) listener_->BeforeCall(call_);
+  }
+  void After(std::span<const NDArray> results) {
+    if (call_.out.empty()) call_.out = results;
+    if (listener_) listener_->AfterCall(call_);
+  }
+
+ private:
+  static bool Draws(const CallPlan& plan) {
+    return std::any_of(plan.resources().begin(), plan.resources().end(), [](const auto& request) {
+      return request.type == ResourceRequest::kRandom;
+    });
+  }
+
+  CallListener* const listener_;
+  const Kwargs kwargs_;  // empty without a listener
+  InvokedCall call_;
+};
+
 // Pushes the call and returns its visible outputs.
 std::vector<NDArray> Start(const Call& call, int priority) {
   const std::shared_ptr<CallPlan> plan = imperative::PlanOf(call);
+  if (plan->lowered()) return StartLowered(call, *plan, priority);
+  Announcement announcement(call, *plan);
+  announcement.Before();
   Invocation invocation(call, plan);
   invocation.Push(priority);
   // Converted outputs are copied back to the caller's arrays.
@@ -221,20 +311,50 @@ std::vector<NDArray> Start(const Call& call, int priority) {
   }
   std::vector<NDArray> out = invocation.out();
   out.resize(static_cast<size_t>(plan->num_visible()));
+  announcement.After(out);
   return out;
 }
 
 }  // namespace
 
-std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in, const Kwargs& kwargs,
-                            std::span<const NDArray> aux) {
-  return Start(MakeCall(op, in, aux, {}, OpReqType::kWriteTo, kwargs), 0);
+CallParams::CallParams(const Kwargs& kwargs) {
+  params_.reserve(kwargs.size());
+  for (const auto& [name, value] : kwargs) params_.push_back({name, value});
+}
+
+std::optional<double> CallParams::Scalar() const {
+  if (params_.size() != 1 || params_[0].name != "scalar") return {};
+  if (const auto* number = std::get_if<double>(&params_[0].value)) return *number;
+  if (const auto* integer = std::get_if<int64_t>(&params_[0].value))
+    return static_cast<double>(*integer);
+  return {};
+}
+
+Kwargs CallParams::ToKwargs() const {
+  Kwargs kwargs;
+  kwargs.reserve(params_.size());
+  for (const CallParam& param : params_) {
+    kwargs.emplace_back(
+        param.name,
+        std::visit([](const auto& value) { return params::Print(value); }, param.value));
+  }
+  return kwargs;
+}
+
+CallListener* SetCallListener(CallListener* listener) {
+  return std::exchange(this_threads_listener, listener);
+}
+
+std::vector<NDArray> Invoke(std::string_view op, std::span<const NDArray> in,
+                            const CallParams& params, std::span<const NDArray> aux) {
+  return Start(MakeCall(op, in, aux, {}, OpReqType::kWriteTo, params), 0);
 }
 
 void InvokeInto(std::string_view op, std::span<const NDArray> in, std::span<const NDArray> out,
-                OpReqType req, const Kwargs& kwargs, std::span<const NDArray> aux, int priority) {
+                OpReqType req, const CallParams& params, std::span<const NDArray> aux,
+                int priority) {
   if (out.empty()) Throw(ErrorKind::kConfig, "{}: InvokeInto needs output arrays", op);
-  Start(MakeCall(op, in, aux, out, req, kwargs), priority);
+  Start(MakeCall(op, in, aux, out, req, params), priority);
 }
 
 // Two pushes of one call write the same arrays, so they never run at the same time.
@@ -242,13 +362,14 @@ struct PreparedCall::Impl {
   std::string op;
   std::vector<NDArray> in, out, aux;
   OpReqType req;
-  Kwargs kwargs;
+  CallParams params;
   std::optional<Invocation> invocation;  // empty: each push does all the work of a call
   Invocation::Vars vars;
 
   void Prepare() {
-    const Call call = MakeCall(op, in, aux, out, req, kwargs);
+    const Call call = MakeCall(op, in, aux, out, req, params);
     const std::shared_ptr<CallPlan> plan = imperative::PlanOf(call);
+    if (plan->lowered()) return;
     const auto lie_as = [](const std::vector<NDArray>& arrays, const auto& layout_of) {
       for (size_t i = 0; i < arrays.size(); ++i) {
         if (arrays[i].layout() != layout_of(i)) return false;
@@ -273,7 +394,7 @@ struct PreparedCall::Impl {
 };
 
 PreparedCall::PreparedCall(std::string_view op, std::span<const NDArray> in,
-                           std::span<const NDArray> out, OpReqType req, const Kwargs& kwargs,
+                           std::span<const NDArray> out, OpReqType req, const CallParams& params,
                            std::span<const NDArray> aux)
     : impl_(std::make_shared<Impl>()) {
   impl_->op = op;
@@ -281,13 +402,13 @@ PreparedCall::PreparedCall(std::string_view op, std::span<const NDArray> in,
   impl_->out.assign(out.begin(), out.end());
   impl_->aux.assign(aux.begin(), aux.end());
   impl_->req = req;
-  impl_->kwargs = kwargs;
+  impl_->params = params;
   impl_->Prepare();
 }
 
 void PreparedCall::Push(int priority) const {
-  if (!impl_->invocation)
-    return InvokeInto(impl_->op, impl_->in, impl_->out, impl_->req, impl_->kwargs, impl_->aux,
+  if (!impl_->invocation || this_threads_listener)
+    return InvokeInto(impl_->op, impl_->in, impl_->out, impl_->req, impl_->params, impl_->aux,
                       priority);
   impl_->out[0].runtime().engine().PushSync(
       [impl = impl_](RunContext run_ctx) { impl->invocation->Run(run_ctx); }, impl_->vars.reads,

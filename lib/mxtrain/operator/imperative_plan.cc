@@ -2,17 +2,66 @@
 #include "mxtrain/operator/internal/imperative_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <list>
+#include <unordered_map>
+
+#include "mxtrain/operator/host_kernel.h"
 
 namespace mxtrain::imperative {
 namespace {
 
-// Bounds the cache for calls whose shapes keep changing.
-constexpr size_t kMaxPlans = 4096;
+// Thread-safe.
+class PlanCache {
+ public:
+  static std::shared_ptr<PlanCache> Of(Runtime& runtime) {
+    return std::static_pointer_cast<PlanCache>(
+        runtime.Extension("imperative", [] { return std::make_shared<PlanCache>(); }));
+  }
 
-struct Cache {
-  Mutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<CallPlan>> plans MXTRAIN_GUARDED_BY(mutex);
+  // Null if there is none.
+  std::shared_ptr<CallPlan> Find(const std::string& key) {
+    const MutexLock lock(mutex_);
+    const auto found = places_.find(key);
+    return found == places_.end() ? nullptr : Use(found->second);
+  }
+  // `plan`, or what another thread has added for the key since Find.
+  std::shared_ptr<CallPlan> Add(std::string key, std::shared_ptr<CallPlan> plan) {
+    std::shared_ptr<CallPlan> dropped;  // destroyed after the lock is released
+    const MutexLock lock(mutex_);
+    ++made_;
+    if (const auto found = places_.find(key); found != places_.end()) return Use(found->second);
+    if (plans_.size() >= kMostPlans) {
+      places_.erase(plans_.back().key);
+      dropped = std::move(plans_.back().plan);
+      plans_.pop_back();
+    }
+    plans_.push_front({std::move(key), std::move(plan)});
+    places_.emplace(plans_.front().key, plans_.begin());
+    return plans_.front().plan;
+  }
+  int64_t made() {
+    const MutexLock lock(mutex_);
+    return made_;
+  }
+
+ private:
+  struct Entry {
+    std::string key;
+    std::shared_ptr<CallPlan> plan;
+  };
+  using Place = std::list<Entry>::iterator;
+
+  const std::shared_ptr<CallPlan>& Use(Place place) MXTRAIN_REQUIRES(mutex_) {
+    plans_.splice(plans_.begin(), plans_, place);
+    return place->plan;
+  }
+
+  Mutex mutex_;
+  std::list<Entry> plans_ MXTRAIN_GUARDED_BY(mutex_);  // most recently used first
+  std::unordered_map<std::string_view, Place> places_ MXTRAIN_GUARDED_BY(mutex_);  // by Entry::key
+  int64_t made_ MXTRAIN_GUARDED_BY(mutex_) = 0;
 };
 
 void AppendSpecs(std::string* key, std::span<const NDArray> arrays) {
@@ -23,12 +72,33 @@ void AppendSpecs(std::string* key, std::span<const NDArray> arrays) {
   *key += ';';
 }
 
-std::string KeyOf(const Call& call) {
+// Prefixes lengths and marks types, so that different parameters have different keys.
+void AppendParam(std::string* key, const CallParam& param) {
+  const auto text = [](const std::string& value) { return format("{}:{}", value.size(), value); };
+  fmt::format_to(std::back_inserter(*key), "|{}={}", text(param.name), param.value.index());
+  const auto append = [&](const auto& value) {
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, std::string>) {
+      *key += text(value);
+    } else if constexpr (std::is_same_v<T, TShape>) {
+      *key += value.ToString();
+    } else if constexpr (std::is_same_v<T, double>) {
+      fmt::format_to(std::back_inserter(*key), ":{:x}", std::bit_cast<uint64_t>(value));
+    } else {
+      fmt::format_to(std::back_inserter(*key), ":{}", static_cast<int64_t>(value));
+    }
+  };
+  std::visit(append, param.value);
+}
+
+// For any scalar, the key of the plans that take it.
+std::string KeyOf(const Call& call, bool any_scalar) {
   std::string key = format("{}@{}:{}:{}", call.op, static_cast<int>(call.ctx.type), call.ctx.id,
                            static_cast<int>(call.req));
-  // Prefixes lengths, so that different lists of strings have different keys.
-  for (const auto& [name, value] : call.kwargs) {
-    fmt::format_to(std::back_inserter(key), "|{}:{}={}:{}", name.size(), name, value.size(), value);
+  if (any_scalar) {
+    key += "|scalar";
+  } else {
+    for (const CallParam& param : call.params.list()) AppendParam(&key, param);
   }
   key += ';';
   for (std::span<const NDArray> arrays : {call.in, call.aux, call.out}) AppendSpecs(&key, arrays);
@@ -80,7 +150,7 @@ void CheckArrays(const char* op, const std::vector<std::string>& names,
 
 // The parameter that counts the inputs follows from the call.
 Kwargs WithCount(const Call& call, const OperatorRegistry& registry) {
-  Kwargs kwargs = call.kwargs;
+  Kwargs kwargs = call.params.ToKwargs();
   const std::string key = registry.CreateUninitialized(call.op)->NumArgsKey();
   const bool given = std::any_of(kwargs.begin(), kwargs.end(),
                                  [&](const auto& pair) { return pair.first == key; });
@@ -100,7 +170,12 @@ CallPlan::CallPlan(const Call& call) {
   num_visible_ = property->NumVisibleOutputs();
   Infer(call, *property);
   Choose(call, *property);
-  name_ = registry.Kernels(name, call.ctx.type).front()->op.c_str();
+  if (lowered_) return;
+  const DeviceType device = RunsOnHost(plan_) ? DeviceType::kCPU : call.ctx.type;
+  const std::vector<const KernelEntry*> kernels = registry.Kernels(name, device);
+  name_ = kernels.front()->op.c_str();
+  // Another kernel might take some numbers and refuse others.
+  takes_scalar_ = plan_.takes_scalar && kernels.size() == 1;
 }
 
 void CallPlan::Infer(const Call& call, const OperatorProperty& property) {
@@ -143,40 +218,63 @@ void CallPlan::Choose(const Call& call, const OperatorProperty& property) {
   request.in_layout = in_layout;
   request.aux_layout = aux_layout;
   request.out_req = out_req;
-  plan_ = property.CreatePlan(call.runtime.operators(), request, backend);
+  if (LowersInstead(property, request, call.runtime.operators(), backend)) return;
+  plan_ = PlanOnDevice(property, request, call.runtime);
+  if (RunsOnHost(plan_)) {
+    LogHostKernel(call.runtime, call.ctx, property.TypeString());
+    // It has its own temporary space.
+    for (ResourceRequest& of_device : resources_) of_device.bytes = 0;
+  }
   for (size_t i = 0; i < out_.size(); ++i) out_[i].layout = plan_.out[i];
 }
 
+bool CallPlan::LowersInstead(const OperatorProperty& property, const PlanRequest& request,
+                             const OperatorRegistry& registry, Backend& backend) {
+  std::vector<TShape> shapes;
+  for (const TensorSpec& spec : in_) shapes.push_back(spec.shape);
+  Lowering graph(std::move(shapes), property.NumOutputs());
+  if (!property.Lower(&graph)) return false;
+  const auto kernels = registry.Kernels(property.TypeString(), request.ctx.type);
+  if (std::any_of(kernels.begin(), kernels.end(), [&](const KernelEntry* kernel) {
+        return kernel->plan(property, request, backend).has_value();
+      }))
+    return false;
+  lowered_ = std::move(graph);
+  return true;
+}
+
 std::unique_ptr<Operator> CallPlan::Borrow() {
-  {
-    const MutexLock lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Operator> op = std::move(idle_.back());
-      idle_.pop_back();
-      return op;
-    }
-  }
-  return plan_.make();
+  const MutexLock lock(mutex_);
+  if (idle_.empty()) return plan_.make();  // by one thread at a time
+  std::unique_ptr<Operator> op = std::move(idle_.back());
+  idle_.pop_back();
+  return op;
 }
 
 void CallPlan::Return(std::unique_ptr<Operator> op) {
+  // Up to kMaxPlans of them would hold pinned memory. (The destructor awaits the last copies.)
+  if (RunsOnHost(plan_)) return;
   const MutexLock lock(mutex_);
   idle_.push_back(std::move(op));
 }
 
 std::shared_ptr<CallPlan> PlanOf(const Call& call) {
-  const auto cache = std::static_pointer_cast<Cache>(
-      call.runtime.Extension("imperative", [] { return std::make_shared<Cache>(); }));
-  const std::string key = KeyOf(call);
-  {
-    const MutexLock lock(cache->mutex);
-    if (const auto found = cache->plans.find(key); found != cache->plans.end())
-      return found->second;
+  const std::shared_ptr<PlanCache> cache = PlanCache::Of(call.runtime);
+  const bool has_scalar = call.params.Scalar().has_value();
+  std::string shared_key;
+  if (has_scalar) {
+    shared_key = KeyOf(call, /*any_scalar=*/true);
+    if (std::shared_ptr<CallPlan> plan = cache->Find(shared_key)) return plan;
   }
+  std::string key = KeyOf(call, /*any_scalar=*/false);
+  if (std::shared_ptr<CallPlan> plan = cache->Find(key)) return plan;
   auto plan = std::make_shared<CallPlan>(call);
-  const MutexLock lock(cache->mutex);
-  if (cache->plans.size() >= kMaxPlans) cache->plans.clear();
-  return cache->plans.emplace(key, std::move(plan)).first->second;
+  const bool is_shared = has_scalar && plan->takes_scalar();
+  return cache->Add(std::move(is_shared ? shared_key : key), std::move(plan));
+}
+
+int64_t PlansMade(Runtime& runtime) {
+  return PlanCache::Of(runtime)->made();
 }
 
 }  // namespace mxtrain::imperative

@@ -115,6 +115,13 @@ void Launch(const RunContext& ctx, int64_t n, F f) {
   Launch(OnCpu{ctx}, n, f);
 }
 
+// A functor for MapOn: element i of an array, as a V.
+template <typename V, typename T>
+struct ElementAt {
+  const T* data;
+  MXTRAIN_HD V operator()(int64_t i) const { return static_cast<V>(data[i]); }
+};
+
 namespace detail {
 
 template <typename T, bool kAdd, typename F>

@@ -27,21 +27,56 @@ struct OpContext {
   std::span<const TBlob> saved;
   // Plan::forward_workspace or backward_workspace bytes, 64-byte aligned, contents undefined.
   TBlob workspace;
+  // Replaces the parameter `scalar` in this Forward; only if Plan::takes_scalar.
+  std::optional<double> scalar;
+};
+
+// What Forward is called with. Arrays are as the plan laid them out; they belong to the caller and
+// live until the work is done.
+struct ForwardArgs {
+  const OpContext& ctx;
+  std::span<const TBlob> in_data;
+  std::span<const OpReqType> req;  // one per output
+  std::span<const TBlob> out_data;
+  std::span<const TBlob> aux_states;
+};
+
+// What Backward is called with. Arrays that the plan did not request have their shape and data ==
+// nullptr.
+struct BackwardArgs {
+  const OpContext& ctx;
+  std::span<const TBlob> out_grad;
+  std::span<const TBlob> in_data;
+  std::span<const TBlob> out_data;
+  std::span<const OpReqType> req;  // one per input
+  std::span<const TBlob> in_grad;
+  std::span<const TBlob> aux_states;
 };
 
 class MXTRAIN_API Operator {
  public:
   virtual ~Operator() = default;
+  virtual void Forward(const ForwardArgs& args) = 0;
+  // in_grad[i] = d(loss)/d(in_data[i]) as req[i] says. The default throws kBug: plans without a
+  // backward pass must refuse when PlanRequest::needs_backward is set.
+  virtual void Backward(const BackwardArgs& args);
+};
+
+// An operator whose Forward and Backward take the members of ForwardArgs and BackwardArgs one by
+// one, in their order: the form in which MXNet's operators are written. A derived class that
+// overrides them says `using PositionalOperator::Forward;` (and Backward), so that it does not hide
+// the forms of Operator.
+class MXTRAIN_API PositionalOperator : public Operator {
+ public:
   virtual void Forward(const OpContext& ctx, std::span<const TBlob> in_data,
                        std::span<const OpReqType> req, std::span<const TBlob> out_data,
                        std::span<const TBlob> aux_states) = 0;
-  // in_grad[i] = d(loss)/d(in_data[i]) as req[i] says. Arrays that the plan did not request have
-  // their shape and data == nullptr. The default throws kBug: plans without a backward pass must
-  // refuse when PlanRequest::needs_backward is set.
   virtual void Backward(const OpContext& ctx, std::span<const TBlob> out_grad,
                         std::span<const TBlob> in_data, std::span<const TBlob> out_data,
                         std::span<const OpReqType> req, std::span<const TBlob> in_grad,
                         std::span<const TBlob> aux_states);
+  void Forward(const ForwardArgs& args) final;
+  void Backward(const BackwardArgs& args) final;
 };
 
 // `from` and `to` index in_data and out_data in forward, out_grad and in_grad in backward.
@@ -107,6 +142,9 @@ struct Plan {
   // Equal inputs give equal bits in every run on one machine and team; else skipped when
   // determinism is required.
   bool deterministic = true;
+  // The plan is the same for every value of the parameter `scalar`, and Forward takes it from
+  // OpContext::scalar if that is set: an imperative call with another number needs no other plan.
+  bool takes_scalar = false;
   double cost = 0;  // nanoseconds, by a model that is a pure function of shapes, threads and device
   // Builds descriptors; called once, after all choices are made.
   std::function<std::unique_ptr<Operator>()> make;

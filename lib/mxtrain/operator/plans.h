@@ -52,16 +52,18 @@ KernelEntry LastKernel(std::string op, PlanFn plan, Takes takes = Takes::kFloats
 // The same for an operator that needs only its parameters and arrays: Op(property.param()), all
 // arrays plain.
 template <typename Property, typename Op, typename Device = OnCpu>
-KernelEntry ReferenceKernel(std::string op) {
-  return LastKernel<Device>(std::move(op),
-                            [](const OperatorProperty& base, const PlanRequest& request,
-                               Backend&) -> Expected<Plan, Refusal> {
-                              Plan plan = PlainPlan(base, request);
-                              plan.make = [param = static_cast<const Property&>(base).param()] {
-                                return std::make_unique<Op>(param);
-                              };
-                              return plan;
-                            });
+KernelEntry ReferenceKernel(std::string op, Takes takes = Takes::kFloats) {
+  return LastKernel<Device>(
+      std::move(op),
+      [](const OperatorProperty& base, const PlanRequest& request,
+         Backend&) -> Expected<Plan, Refusal> {
+        Plan plan = PlainPlan(base, request);
+        plan.make = [param = static_cast<const Property&>(base).param()] {
+          return std::make_unique<Op>(param);
+        };
+        return plan;
+      },
+      takes);
 }
 
 }  // namespace mxtrain

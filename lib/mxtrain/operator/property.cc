@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "mxtrain/operator/registry.h"
+#include "mxtrain/operator/internal/best_plan.h"
 
 namespace mxtrain {
 namespace {
@@ -17,8 +17,10 @@ std::string Describe(std::span<const TensorSpec> specs) {
   return format("({})", join(texts, ", "));
 }
 
-[[noreturn]] void ThrowNoKernel(const std::string& op, const PlanRequest& request,
-                                const std::vector<std::string>& refusals) {
+}  // namespace
+
+void ThrowNoKernel(const std::string& op, const PlanRequest& request,
+                   const std::vector<std::string>& refusals) {
   if (refusals.empty()) {
     Throw(ErrorKind::kConfig, "{} has no kernel for {} in this build; run it on another device", op,
           request.ctx.ToString());
@@ -27,8 +29,6 @@ std::string Describe(std::span<const TensorSpec> specs) {
         Describe(request.in), request.needs_backward ? " with gradients" : "",
         join(refusals, "; "));
 }
-
-}  // namespace
 
 bool OperatorProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                  std::vector<DType>* aux) const {
@@ -74,23 +74,31 @@ double OperatorProperty::ForwardFlops(const std::vector<TShape>&,
   return elements;
 }
 
-Plan OperatorProperty::CreatePlan(const OperatorRegistry& registry, const PlanRequest& request,
-                                  Backend& backend) const {
+Expected<Plan, std::vector<std::string>> BestPlan(
+    const OperatorProperty& property, const OperatorRegistry& registry, const PlanRequest& request,
+    Backend& backend, const std::function<std::string(const Plan&)>& why_not) {
   std::vector<std::string> refusals;
-  for (const KernelEntry* entry : registry.Kernels(TypeString(), request.ctx.type)) {
-    Expected<Plan, Refusal> plan = entry->plan(*this, request, backend);
+  for (const KernelEntry* entry : registry.Kernels(property.TypeString(), request.ctx.type)) {
+    Expected<Plan, Refusal> plan = entry->plan(property, request, backend);
     if (!plan) {
       refusals.push_back(format("{}: {}", entry->name, plan.error().reason));
       continue;
     }
-    if (request.deterministic && !plan->deterministic) {
-      refusals.push_back(format("{}: not deterministic", entry->name));
-      continue;
-    }
     plan->kernel = entry->name.c_str();
-    return std::move(*plan);
+    const std::string reason = request.deterministic && !plan->deterministic ? "not deterministic"
+                               : why_not                                     ? why_not(*plan)
+                                                                             : "";
+    if (reason.empty()) return std::move(*plan);
+    refusals.push_back(format("{}: {}", entry->name, reason));
   }
-  ThrowNoKernel(TypeString(), request, refusals);
+  return refusals;
+}
+
+Plan OperatorProperty::CreatePlan(const OperatorRegistry& registry, const PlanRequest& request,
+                                  Backend& backend) const {
+  Expected<Plan, std::vector<std::string>> plan = BestPlan(*this, registry, request, backend);
+  if (!plan) ThrowNoKernel(TypeString(), request, plan.error());
+  return std::move(*plan);
 }
 
 void UnifyShape(const TShape& from, TShape* into, const std::string& who, const std::string& what) {

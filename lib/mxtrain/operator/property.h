@@ -15,12 +15,25 @@
 namespace mxtrain {
 
 class Backend;
+class Lowering;
 class OperatorRegistry;
 
 // Whether every element of the output, and of each gradient, depends only on the elements at the
 // same place in arrays of one shape. Then an array in an opaque layout can be treated as a flat
 // array, with padding only if zeros map to zeros.
 enum class Elementwise { kNo, kYes, kZeroToZero };
+
+// How an operator takes part in mixed precision (executor/passes/amp.cc): with arguments in a
+// narrow type it is computed in float32 and its result is rounded to that type.
+struct MixedPrecision {
+  enum Use : uint8_t {
+    kNever,    // reads float32 only: losses, and what must not be rounded
+    kFollows,  // runs narrow where an input already is
+    kGains,    // is faster narrow: its inputs are converted
+  };
+  Use use = kNever;
+  int arguments = -1;  // number of leading arguments that are narrow; -1: all
+};
 
 class MXTRAIN_API OperatorProperty {
  public:
@@ -56,6 +69,8 @@ class MXTRAIN_API OperatorProperty {
   // For operators whose arguments all have the shape of the output.
   virtual Elementwise elementwise() const { return Elementwise::kNo; }
 
+  virtual MixedPrecision mixed_precision() const { return {}; }
+
   // Ids of the arrays that the gradient reads, out of the given ones. Default: all.
   virtual std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
                                                      const std::vector<int>& in_data,
@@ -78,6 +93,10 @@ class MXTRAIN_API OperatorProperty {
   virtual std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>& in_shape) const {
     return (void)in_shape, std::vector<ResourceRequest>{};
   }
+
+  // Composites (composite.h) build the graph of operators that computes the same and return true.
+  // It is used where no kernel takes the operator. For arguments of known shapes.
+  virtual bool Lower(Lowering* graph) const { return (void)graph, false; }
 
   // Multiply-adds of a forward pass, for `plan` and cost models. Default: elements of the outputs.
   virtual double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const;

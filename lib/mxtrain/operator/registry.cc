@@ -9,6 +9,7 @@
 
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/device/gpu_library.h"
+#include "mxtrain/operator/host_kernel.h"
 #include "mxtrain/operator/internal/simple_op_entries.h"
 
 namespace mxtrain {
@@ -122,6 +123,9 @@ void OperatorRegistry::AddAlias(const std::string& name, const std::string& alia
 }
 
 void OperatorRegistry::AddKernel(KernelEntry entry) {
+  if (entry.name == kHostKernel)
+    Throw(ErrorKind::kConfig, "operator {}: the kernel name '{}' is reserved; choose another",
+          entry.op, entry.name);
   for (const KernelEntry* other : Kernels(entry.op, entry.device)) {
     if (other->name == entry.name)
       Throw(ErrorKind::kConfig, "operator {}: kernel '{}' is already registered", entry.op,

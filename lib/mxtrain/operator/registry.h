@@ -82,7 +82,7 @@ class MXTRAIN_API OperatorRegistry {
 
 // The interface version that a plug-in and the library must share; raised with every incompatible
 // change to the headers of operator/.
-inline constexpr int kPluginAbi = 4;
+inline constexpr int kPluginAbi = 6;
 struct PluginInfo {
   int abi;
   const char* name;
@@ -98,11 +98,24 @@ void RegisterOperators(OperatorRegistry& registry);
 
 // One function per source file, named after the file:
 //
-//   MXTRAIN_OPERATOR(convolution_cpu, registry) { registry.AddKernel(...); }
+//   MXTRAIN_OPERATOR(convolution_onednn, registry) { registry.AddKernel(...); }
 //
 // The build generates the list that calls them, for the tree and for a plug-in alike.
 #define MXTRAIN_OPERATOR(id, registry)                                          \
   extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry); \
   extern "C" void mxtrain_register_##id(::mxtrain::OperatorRegistry& registry)
+
+// Kernels written once for all devices, in a header of the operator's folder, outside of every
+// namespace; `id` is the header's name without _loops:
+//
+//   MXTRAIN_KERNELS(softmax_activation, Device, registry) {
+//     registry.AddKernel(mxtrain::softmax_activation::Kernel<Device>());
+//   }
+//
+// Device is OnCpu, OnGpu, or a device of a test. The build generates a source for each, which calls
+// this.
+#define MXTRAIN_KERNELS(id, Device, registry) \
+  template <typename Device>                  \
+  void mxtrain_kernels_##id([[maybe_unused]] ::mxtrain::OperatorRegistry& registry)
 
 }  // namespace mxtrain

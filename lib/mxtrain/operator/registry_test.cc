@@ -72,6 +72,13 @@ TEST_CASE("names, aliases and the nearest name") {
         }) == "Toy has no parameter 'size'; it takes none");
 }
 
+TEST_CASE("the name of the host kernel is reserved") {
+  OperatorRegistry registry;
+  registry.AddProperty("Toy", {}, MakeToy);
+  CHECK(MessageOf([&] { registry.AddKernel(Kernel("host", 0, Accept(1))); }) ==
+        "operator Toy: the kernel name 'host' is reserved; choose another");
+}
+
 TEST_CASE("kernels are tried by rank and refusals are collected") {
   OperatorRegistry registry;
   registry.AddProperty("Toy", {}, MakeToy);

@@ -63,6 +63,18 @@ void ForColumns(const OnCpu& device, int64_t columns, int64_t length, const F& f
   ForRows(device, columns, length, f);
 }
 
+// For contiguous rows that are independent of each other: ForRows if they are long enough for a
+// team, else a thread for each.
+template <typename Device, typename F>
+void ForRowsOfAnyLength(const Device& device, int64_t rows, int64_t length, const F& f) {
+  constexpr int64_t kLongEnough = 32;
+  if (length >= kLongEnough) {
+    ForRows(device, rows, length, f);
+  } else {
+    ForColumns(device, rows, length, f);
+  }
+}
+
 // How a few long rows are divided into slices to occupy the whole device: slice s of a row is
 // [Begin(s), Begin(s + 1)).
 struct Slices {
@@ -106,21 +118,35 @@ struct SliceRow {
     if (team.rank() == 0) parts[slice] = sum;
   }
 };
+
 template <typename V>
-struct JoinRow {
-  int64_t count;
-  const V* parts;
-  V* result;
-  template <typename Team>
-  MXTRAIN_HD void operator()(const Team& team, int64_t) const {
-    V sum{};
-    for (int64_t k = team.rank(); k < count; k += team.size()) sum = sum + parts[k];
-    sum = team.Fold(sum, AddBoth{});
-    if (team.rank() == 0) *result = sum;
-  }
+struct StoreSum {
+  V* sums;
+  MXTRAIN_HD void operator()(int64_t row, const V& sum) const { sums[row] = sum; }
 };
 
 }  // namespace detail
+
+// put(row, sum) with the sum of the `count` parts of each row, as a body of ForRows.
+template <typename V, typename Put>
+struct JoinParts {
+  int64_t count;
+  const V* parts;
+  Put put;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t row) const {
+    V sum{};
+    for (int64_t k = team.rank(); k < count; k += team.size()) sum = sum + parts[row * count + k];
+    sum = team.Fold(sum, AddBoth{});
+    if (team.rank() == 0) put(row, sum);
+  }
+};
+// sums[row] = the sum of the parts.
+template <typename V, typename Device>
+void SumParts(const Device& device, int64_t rows, int64_t count, const V* parts, V* sums) {
+  ForRows(device, rows, count,
+          JoinParts<V, detail::StoreSum<V>>{count, parts, detail::StoreSum<V>{sums}});
+}
 
 // Size in bytes of the scratch space of SumTerms.
 template <typename V>
@@ -133,7 +159,7 @@ template <typename V, typename Device, typename F>
 const V* SumTerms(const Device& device, const Slices& slices, const F& term, V* scratch) {
   V* parts = scratch + 1;
   ForRows(device, slices.count, slices.longest(), detail::SliceRow<V, F>{slices, term, parts});
-  ForRows(device, 1, slices.count, detail::JoinRow<V>{slices.count, parts, scratch});
+  SumParts(device, 1, slices.count, parts, scratch);
   return scratch;
 }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "mxtrain/operator/channel_sums.h"
-#include "mxtrain/operator/strided_view.h"
 
 namespace mxtrain {
 namespace {
@@ -84,24 +83,6 @@ TEST_CASE("sums over channels") {
     }
     const double* found = SumChannels(OnCpu{}, view, PlaceOnce{}, scratch.data());
     for (size_t c = 0; c < sums.size(); ++c) CHECK(found[c] == sums[c]);
-  }
-}
-
-TEST_CASE("the offsets of a view are those that a copy uses") {
-  StridedView view;
-  view.offset = 59;
-  view.Add(3, -20);
-  view.Add(4, 1);
-  view.Add(2, 0);
-  view.Add(5, -4);
-  std::vector<float> array(80), dense(120);
-  std::iota(array.begin(), array.end(), 0.0f);
-  const TBlob from{array.data(), {80}, DType::kFloat32, {}, Context::cpu()},
-      to{dense.data(), {120}, DType::kFloat32, {}, Context::cpu()};
-  CopyFromView(OnCpu{}, OpReqType::kWriteTo, from, view, to);
-  for (int64_t i = 0; i < 120; ++i) {
-    CHECK(dense[static_cast<size_t>(i)] == array[static_cast<size_t>(view.Place(i))]);
-    CHECK(view.Collapsed().Place(i) == view.Place(i));
   }
 }
 

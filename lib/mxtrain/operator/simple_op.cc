@@ -40,6 +40,9 @@ struct SimpleOp::Entry {
   ParseKwargs parse;
   std::vector<ResourceWish> resources;
   Elementwise elementwise = Elementwise::kNo;
+  std::function<Elementwise(const EnvArguments& env)> elementwise_of;  // instead, if set
+  LayoutFunction layouts;  // instead of one common layout, if set
+  MixedPrecision mixed_precision;
   std::vector<DType> types;  // empty: all
 
   template <typename... Args>
@@ -110,10 +113,13 @@ class SimpleOpProperty final : public OperatorProperty {
                                              const std::vector<int>& out_data) const override;
   // Zero need not map to zero with a scalar that is infinite or NaN as float32, or whose square is.
   Elementwise elementwise() const override {
+    if (entry_->elementwise_of)
+      return entry_->parse && !env_.parsed ? Elementwise::kYes : entry_->elementwise_of(env_);
     const bool loses_zeros = entry_->elementwise == Elementwise::kZeroToZero &&
                              !params::FitsFloat32(env_.scalar * env_.scalar);
     return loses_zeros ? Elementwise::kYes : entry_->elementwise;
   }
+  MixedPrecision mixed_precision() const override { return entry_->mixed_precision; }
   std::vector<InplacePair> ForwardInplaceOption() const override {
     return PairsOf(entry_->forward_inplace);
   }
@@ -213,7 +219,9 @@ std::vector<ResourceRequest> SimpleOpProperty::ForwardResource(
     const std::vector<TShape>& in_shape) const {
   std::vector<ResourceRequest> requests;
   for (const Entry::ResourceWish& wish : entry_->resources) {
-    requests.push_back({wish.type, wish.bytes ? wish.bytes(in_shape, env_) : 0});
+    const int64_t unsized =
+        wish.type == ResourceRequest::kTempSpace ? ResourceRequest::kUnknownSize : 0;
+    requests.push_back({wish.type, wish.bytes ? wish.bytes(in_shape, env_) : unsized});
   }
   return requests;
 }
@@ -225,27 +233,27 @@ class SimpleOperator final : public Operator {
     env_.resource.resize(num_resources);
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in_data, std::span<const OpReqType> req,
-               std::span<const TBlob> out_data, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    TBlob out = out_data[0];
-    TakeResources(ctx);
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    TBlob out = args.out_data[0];
+    TakeResources(args.ctx);
+    if (args.ctx.scalar) env_.scalar = *args.ctx.scalar;
     if (auto* unary = std::get_if<UnaryFunction>(&functions_.function)) {
-      (*unary)(in_data[0], env_, &out, req[0], ctx.run_ctx);
+      (*unary)(args.in_data[0], env_, &out, args.req[0], args.ctx.run_ctx);
     } else {
-      std::get<BinaryFunction>(functions_.function)(in_data[0], in_data[1], env_, &out, req[0],
-                                                    ctx.run_ctx);
+      std::get<BinaryFunction>(functions_.function)(args.in_data[0], args.in_data[1], env_, &out,
+                                                    args.req[0], args.ctx.run_ctx);
     }
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad,
-                std::span<const TBlob> in_data, std::span<const TBlob> out_data,
-                std::span<const OpReqType> req, std::span<const TBlob> in_grad,
-                std::span<const TBlob>) override {
-    if (std::all_of(req.begin(), req.end(), [](OpReqType r) { return r == OpReqType::kNullOp; }))
+  void Backward(const BackwardArgs& args) override {
+    if (std::all_of(args.req.begin(), args.req.end(),
+                    [](OpReqType r) { return r == OpReqType::kNullOp; }))
       return;
-    TakeResources(ctx);
-    const Call call{ctx, {{out_grad[0]}}, {{out_data[0]}}, in_data, req, in_grad, env_};
+    TakeResources(args.ctx);
+    const Call call{
+        args.ctx, {{args.out_grad[0]}}, {{args.out_data[0]}}, args.in_data, args.req, args.in_grad,
+        env_};
     std::visit(call, functions_.gradient);
   }
 
@@ -321,6 +329,15 @@ std::vector<InplacePair> Grant(SimpleOpInplaceOption option, const PlanRequest& 
   return PairsOf(option);
 }
 
+// Besides shapes and sizes, a scalar can decide only the layout (OperatorProperty::elementwise).
+bool TakesScalar(const SimpleOp::Entry& entry, const PlanRequest& request) {
+  return entry.scalar_enabled && entry.shape.index() == 0 &&
+         std::none_of(entry.resources.begin(), entry.resources.end(),
+                      [](const auto& wish) { return static_cast<bool>(wish.bytes); }) &&
+         std::all_of(request.in_layout.begin(), request.in_layout.end(),
+                     [](const auto& offered) { return !offered || offered->plain(); });
+}
+
 double Cost(const PlanRequest& request) {
   constexpr double kBytesPerNanosecond = 10;
   double bytes = static_cast<double>(request.out[0].shape.Size() * SizeOf(request.out[0].type));
@@ -347,11 +364,16 @@ Expected<Plan, Refusal> PlanSimple(const OperatorProperty& base, const PlanReque
   }
 
   Plan plan;
-  const Layout layout = CommonLayout(property.elementwise(), request);
-  plan.in.assign(request.in.size(), layout);
-  plan.out.assign(1, layout);
+  if (entry.layouts) {
+    plan.in = entry.layouts(request);
+  } else {
+    plan.in.assign(request.in.size() + 1, CommonLayout(property.elementwise(), request));
+  }
+  plan.out.assign(1, plan.in.back());
+  plan.in.pop_back();
   plan.forward_inplace = Grant(entry.forward_inplace, request);
   plan.backward_inplace = Grant(entry.backward_inplace, request);
+  plan.takes_scalar = TakesScalar(entry, request);
   plan.cost = Cost(request);
   plan.make = [functions, env = property.env(),
                n = entry.resources.size()]() -> std::unique_ptr<Operator> {
@@ -507,13 +529,24 @@ SimpleOp& SimpleOp::set_kwargs_schema(std::vector<FieldInfo> fields, ParseKwargs
   return *this;
 }
 SimpleOp& SimpleOp::set_resource_request(ResourceRequest::Type type, ResourceBytes bytes) {
-  if (type == ResourceRequest::kTempSpace && !bytes)
-    entry_->Fail("kTempSpace needs a size in bytes");
   entry_->resources.push_back({type, std::move(bytes)});
   return *this;
 }
 SimpleOp& SimpleOp::set_elementwise(Elementwise elementwise) {
   entry_->elementwise = elementwise;
+  return *this;
+}
+SimpleOp& SimpleOp::set_elementwise(
+    std::function<Elementwise(const EnvArguments& env)> elementwise) {
+  entry_->elementwise_of = std::move(elementwise);
+  return *this;
+}
+SimpleOp& SimpleOp::set_layout_function(LayoutFunction function) {
+  entry_->layouts = std::move(function);
+  return *this;
+}
+SimpleOp& SimpleOp::set_mixed_precision(MixedPrecision mixed_precision) {
+  entry_->mixed_precision = mixed_precision;
   return *this;
 }
 SimpleOp& SimpleOp::set_types(std::vector<DType> types) {
@@ -538,6 +571,12 @@ SimpleOp& SimpleOp::add_alias(const std::string& alias) {
 SimpleOp& SimpleOp::describe(const std::string& text) {
   entry_->description = text;
   return *this;
+}
+
+const EnvArguments& SimpleOp::ArgumentsOf(const OperatorProperty& property) {
+  const auto* simple = dynamic_cast<const SimpleOpProperty*>(&property);
+  if (!simple) Throw(ErrorKind::kBug, "{} is not a SimpleOp", property.TypeString());
+  return simple->env();
 }
 
 }  // namespace mxtrain

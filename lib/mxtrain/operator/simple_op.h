@@ -11,10 +11,12 @@
 //         .describe("...");
 //   }
 //
-// A second SimpleOp object of the same name adds to the same entry (this is how a _cuda.cu adds its
-// functions). Each function becomes a kernel. Binding an operator without a gradient fails if its
-// gradient is needed. Invalid declarations (unary and binary functions mixed, a gradient before its
-// function, an option of the other arity) throw kConfig at the offending call.
+// A second SimpleOp object of the same name adds to the same entry (so does MXTRAIN_KERNELS with
+// its functions). Each function becomes a kernel of the lowest rank; OperatorRegistry::AddKernel
+// adds better ones, whose plan functions read the parameters by ArgumentsOf. Binding an operator
+// without a gradient fails if its gradient is needed. Invalid declarations (unary and binary
+// functions mixed, a gradient before its function, an option of the other arity) throw kConfig at
+// the offending call.
 #include <functional>
 #include <string>
 #include <vector>
@@ -99,7 +101,9 @@ class MXTRAIN_API SimpleOp {
                          SimpleOpInplaceOption inplace);
   SimpleOp& set_gradient(DeviceType device, BinaryGradFunctionT2 function,
                          SimpleOpInplaceOption inplace);
-  // A scalar parameter `scalar`, or any keyword arguments. Enabling both throws kConfig.
+  // A scalar parameter `scalar`, or any keyword arguments. Enabling both throws kConfig. Imperative
+  // calls on plain arrays that differ only in the scalar share a plan (Plan::takes_scalar), unless
+  // it may decide a shape or a size: with a shape function or a sized resource.
   SimpleOp& set_enable_scalar(bool enable, double default_value = 1);
   SimpleOp& set_enable_kwargs(bool enable);
   // Declares the keyword arguments, which gives parsing, `ops` and errors; functions read
@@ -118,12 +122,20 @@ class MXTRAIN_API SimpleOp {
   };
   using ParseKwargs = std::function<ParsedKwargs(const Kwargs& kwargs, std::string_view owner)>;
   SimpleOp& set_kwargs_schema(std::vector<FieldInfo> fields, ParseKwargs parse);
-  // Scratch whose size follows from the input shape(s), or random numbers; for both the function
-  // and the gradient.
+  // Scratch whose size follows from the input shape(s), or without `bytes` is said when the
+  // function takes it; or random numbers. For both the function and the gradient.
   using ResourceBytes =
       std::function<int64_t(const std::vector<TShape>& in, const EnvArguments& env)>;
   SimpleOp& set_resource_request(ResourceRequest::Type type, ResourceBytes bytes = {});
   SimpleOp& set_elementwise(Elementwise elementwise);
+  // As above, depending on the parameters.
+  SimpleOp& set_elementwise(std::function<Elementwise(const EnvArguments& env)> elementwise);
+  // Instead, for functions that read TBlob::layout: the layouts of the inputs and, last, of the
+  // output.
+  using LayoutFunction = std::function<std::vector<Layout>(const PlanRequest& request)>;
+  SimpleOp& set_layout_function(LayoutFunction function);
+  // Default: kNever.
+  SimpleOp& set_mixed_precision(MixedPrecision mixed_precision);
   // Element types that the functions support; planning a call with others fails. Default: every
   // type.
   SimpleOp& set_types(std::vector<DType> types);
@@ -134,6 +146,9 @@ class MXTRAIN_API SimpleOp {
   SimpleOp& set_arguments(std::vector<std::string> names);
   SimpleOp& add_alias(const std::string& alias);
   SimpleOp& describe(const std::string& text);
+
+  // The parameters of a SimpleOp's property, without resources. Throws kBug for other operators.
+  static const EnvArguments& ArgumentsOf(const OperatorProperty& property);
 
   struct Entry;  // shared by all SimpleOp objects of the name, its properties and its kernels
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "mxtrain/operator/elementwise.h"
+#include "mxtrain/operator/plans.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -330,6 +331,48 @@ TEST_CASE("a second object adds to the entry") {
   CHECK(registry.Create("twice", {})->Description() == "two of it");
 }
 
+// power with the exponent 2.
+class Square final : public Operator {
+ public:
+  void Forward(const ForwardArgs& args) override {
+    TBlob out = args.out_data[0];
+    Apply32(&out, args.req[0], kProduct, args.in_data[0], args.in_data[0]);
+  }
+  void Backward(const BackwardArgs& args) override {
+    TBlob grad = args.in_grad[0];
+    Apply32(
+        &grad, args.req[0], [](auto g, auto x) { return 2 * g * x; }, args.out_grad[0],
+        args.in_data[0]);
+  }
+};
+
+TEST_CASE("an entry may have further kernels, which read its parameters") {
+  const auto toys = Toys();
+  const PlanFn plan = [](const OperatorProperty& property, const PlanRequest& request,
+                         Backend&) -> Expected<Plan, Refusal> {
+    if (SimpleOp::ArgumentsOf(property).scalar != 2) return Refusal{"2 only"};
+    Plan square = PlainPlan(property, request);
+    square.make = [] { return std::make_unique<Square>(); };
+    return square;
+  };
+  toys->AddKernel({"power", kCpu, "square", 10, OfFloats(plan)});
+  const auto accepting = [&](double exponent, std::vector<std::string> kernels) {
+    OperatorCase c =
+        Case("power", 1,
+             [exponent](const Arrays& in) {
+               return Arrays{Apply(in[0], [exponent](double x) { return std::pow(x, exponent); })};
+             },
+             {{"scalar", std::to_string(exponent)}});
+    c.must_accept = std::move(kernels);
+    return ExamineCase(c, *toys, TestBackend()).problems;
+  };
+  CHECK(accepting(2, {"simple", "square"}).empty());
+  CHECK(accepting(3, {"simple"}).empty());
+  CHECK_FALSE(accepting(3, {"square"}).empty());
+  CHECK_THROWS_WITH(SimpleOp::ArgumentsOf(*TestRegistry().Create("Flatten", {})),
+                    "Flatten is not a SimpleOp");
+}
+
 TEST_CASE("invalid registrations are rejected") {
   const auto toys = Toys();
   const auto entry = [&](const char* name) { return SimpleOp(*toys, name); };
@@ -349,8 +392,6 @@ TEST_CASE("invalid registrations are rejected") {
   CHECK_THROWS_WITH(entry("add").set_function(DeviceType::kGPU, Add, kNoInplace),
                     "SimpleOp add: kInplaceLhsOut on one device and kNoInplace on another; "
                     "in-place options must be the same on all devices");
-  CHECK_THROWS_WITH(entry("f").set_resource_request(ResourceRequest::kTempSpace),
-                    "SimpleOp f: kTempSpace needs a size in bytes");
   CHECK_THROWS_WITH(entry("twice").add_alias("exp"),
                     "operator twice: the name 'exp' is already taken by operator exp");
 }

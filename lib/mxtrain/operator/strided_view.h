@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Elements of a plain array in another order: permuted, sliced, reversed, repeated. The basis of
-// the data movement operators.
+// Elements of an array in another order: permuted, sliced, reversed, repeated. Operators that only
+// move elements are lists of such views (view_moves.h).
 #include "mxtrain/operator/kernel.h"
 
 namespace mxtrain {
@@ -9,13 +9,24 @@ namespace mxtrain {
 // Element (i0, i1, ...) is at offset + i0 * stride[0] + i1 * stride[1] + ... A stride may be
 // negative, or 0 for a repeated axis.
 struct MXTRAIN_API StridedView {
+  // Repetition and blocks split every axis in two.
+  static constexpr int kMaxAxes = 2 * TShape::kMaxDims;
+
   int ndim = 0;
   int64_t offset = 0;
-  int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
+  int64_t dim[kMaxAxes] = {}, stride[kMaxAxes] = {};
 
   void Add(int64_t length, int64_t step) {
+    MXTRAIN_ASSERT(ndim < kMaxAxes);
     dim[ndim] = length;
     stride[ndim++] = step;
+  }
+  // Of `axis` only the `length` indices begin, begin + step, ...: step -1 reverses, 0 repeats.
+  StridedView& Take(int axis, int64_t begin, int64_t length, int64_t step = 1) {
+    offset += begin * stride[axis];
+    dim[axis] = length;
+    stride[axis] *= step;
+    return *this;
   }
   // The offset of element `index` of the view in row-major order.
   MXTRAIN_HD int64_t Place(int64_t index) const {
@@ -26,8 +37,9 @@ struct MXTRAIN_API StridedView {
     }
     return ndim > 0 ? place + index * stride[0] : place;
   }
-  // The same elements in the same order with as few axes as possible; at least one.
-  StridedView Collapsed() const;
+  int64_t Size() const;
+  // A plain array of the view's lengths.
+  StridedView Dense() const;
   // The array itself.
   static StridedView Whole(const TShape& shape) {
     StridedView view;
@@ -37,16 +49,8 @@ struct MXTRAIN_API StridedView {
 };
 
 // dense = the view of `array`, or += it. `dense` is plain and has as many elements as the view.
-// strided_view.cuh has these functions for OnGpu.
+// strided_view.cuh has this function for OnGpu.
 MXTRAIN_API void CopyFromView(const OnCpu& device, OpReqType req, const TBlob& array,
                               const StridedView& view, const TBlob& dense);
-// The view of `array` = dense, or += it; other elements are unchanged. No element may occur twice
-// in the view.
-MXTRAIN_API void CopyToView(const OnCpu& device, OpReqType req, const TBlob& dense,
-                            const StridedView& view, const TBlob& array);
-
-// The gradient of taking a view: `array` is zero except for the view, which is `dense`; or += that.
-MXTRAIN_API void ScatterView(const OnCpu& device, OpReqType req, const TBlob& dense,
-                             const StridedView& view, const TBlob& array);
 
 }  // namespace mxtrain

@@ -1,107 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operator/identity.cuh"
+#include "mxtrain/operator/rows.cuh"
 #include "mxtrain/operator/strided_view.cuh"
+#include "mxtrain/operator/view_loops.h"
 
 namespace mxtrain {
 namespace {
 
-// to = from as `req` says, for requests without accumulation.
-template <typename T>
-MXTRAIN_HD void Put(OpReqType req, T* to, T from) {
-  if (req == OpReqType::kAddTo) {
-    Assign(req, to, 0, static_cast<AccumulatorOf<T>>(from));
-  } else {
-    *to = from;
+// Rows of one array become rows of another: the copy engine does it, unless rows are short or its
+// limit on the distance of rows is exceeded.
+bool CopyRows(const OnGpu& device, const MergedMove& move, const TBlob& from, const TBlob& to) {
+  constexpr int64_t kShortRow = 64, kMostPitch = (int64_t{1} << 31) - 1;  // bytes
+  const MergedMove::Axis& run = move.axes[move.kept - 1];
+  if (move.kept > 2 || run.from != 1 || run.to != 1) return false;
+  const int64_t size = SizeOf(to.type), width = run.dim * size;
+  const char* source = from.dptr<char>() + move.from * size;
+  char* target = to.dptr<char>() + move.to * size;
+  cudaStream_t stream = StreamOf(device.ctx).get();
+  if (move.kept == 1) {
+    MXTRAIN_CHECK_CUDA(cudaMemcpyAsync(target, source, static_cast<size_t>(width),
+                                       cudaMemcpyDeviceToDevice, stream));
+    return true;
+  }
+  const MergedMove::Axis& rows = move.axes[0];
+  const int64_t from_pitch = rows.from * size, to_pitch = rows.to * size;
+  if (width < kShortRow || from_pitch < width || to_pitch < width || from_pitch > kMostPitch ||
+      to_pitch > kMostPitch)
+    return false;
+  MXTRAIN_CHECK_CUDA(cudaMemcpy2DAsync(
+      target, static_cast<size_t>(to_pitch), source, static_cast<size_t>(from_pitch),
+      static_cast<size_t>(width), static_cast<size_t>(rows.dim), cudaMemcpyDeviceToDevice, stream));
+  return true;
+}
+
+constexpr int kTile = 32;  // elements of a tile's side
+constexpr int kTileStep = cuda::kBlockThreads / kTile;
+
+// A block of threads moves a tile of a transposition through shared memory, so that its accesses
+// are contiguous in both arrays. `across` is the source's contiguous axis, `along` the target's.
+template <typename Word>
+__global__ void __launch_bounds__(cuda::kBlockThreads)
+    TileKernel(MergedMove tiles, MergedMove::Axis across, MergedMove::Axis along, const Word* from,
+               Word* to) {
+  __shared__ Word tile[kTile][kTile + 1];  // the column avoids bank conflicts
+  const int x = static_cast<int>(threadIdx.x) % kTile, y = static_cast<int>(threadIdx.x) / kTile;
+  const int64_t columns_of_tiles = tiles.axes[tiles.kept - 1].dim,
+                rows_of_tiles = tiles.axes[tiles.kept - 2].dim;
+  for (int64_t item = blockIdx.x; item < tiles.kept_size; item += gridDim.x) {
+    const MergedMove::Offsets at = tiles.Kept(item);
+    const int64_t columns = along.dim - item % columns_of_tiles * kTile,
+                  rows = across.dim - item / columns_of_tiles % rows_of_tiles * kTile;
+    for (int k = y; k < kTile && k < columns; k += kTileStep) {
+      if (x < rows) tile[k][x] = from[at.from + x * across.from + k * along.from];
+    }
+    __syncthreads();
+    for (int k = y; k < kTile && k < rows; k += kTileStep) {
+      if (x < columns) to[at.to + k * across.to + x * along.to] = tile[x][k];
+    }
+    __syncthreads();  // before the next tile is written
   }
 }
 
-template <typename T>
-struct FromView {
-  StridedView view;
-  OpReqType req;
-  const T* array;
-  T* dense;
-  MXTRAIN_HD void operator()(int64_t i) const { Put(req, dense + i, array[view.Place(i)]); }
-};
-template <typename T>
-struct ToView {
-  StridedView view;
-  OpReqType req;
-  const T* dense;
-  T* array;
-  MXTRAIN_HD void operator()(int64_t i) const { Put(req, array + view.Place(i), dense[i]); }
-};
-
-// The rows of a piece within the whole array.
-StridedView PieceOf(const AxisView& view, int64_t begin, int64_t length) {
-  StridedView piece;
-  piece.offset = begin * view.inner;
-  piece.Add(view.outer, view.length * view.inner);
-  piece.Add(length * view.inner, 1);
-  return piece;
+// Elements as words of their size.
+template <typename F>
+void SwitchWord(int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(TypeTag<uint8_t>{});
+    case 2:
+      return f(TypeTag<uint16_t>{});
+    case 4:
+      return f(TypeTag<uint32_t>{});
+    default:
+      MXTRAIN_ASSERT(bytes == 8);
+      return f(TypeTag<uint64_t>{});
+  }
 }
 
-// Copies rows of bytes with pitches `from_pitch` and `to_pitch`; false if a pitch exceeds the limit
-// of the copy engine.
-bool CopyRows(const OnGpu& device, const char* from, int64_t from_pitch, char* to, int64_t to_pitch,
-              int64_t width, int64_t rows) {
-  constexpr int64_t kMostPitch = (int64_t{1} << 31) - 1;
-  if (from_pitch > kMostPitch || to_pitch > kMostPitch) return false;
-  if (width == 0 || rows == 0) return true;
-  MXTRAIN_CHECK_CUDA(cudaMemcpy2DAsync(to, static_cast<size_t>(to_pitch), from,
-                                       static_cast<size_t>(from_pitch), static_cast<size_t>(width),
-                                       static_cast<size_t>(rows), cudaMemcpyDeviceToDevice,
-                                       StreamOf(device.ctx).get()));
+bool CopyTiles(const OnGpu& device, const MergedMove& move, const TBlob& from, const TBlob& to) {
+  const int axis = TransposedAxis(move, 1);
+  if (axis < 0) return false;
+  const MergedMove::Axis across = move.axes[axis], along = move.axes[move.kept - 1];
+  if (across.dim < kTile / 2 || along.dim < kTile / 2) return false;  // most threads would idle
+  const MergedMove tiles = TilesOf(move, axis, kTile, kTile);
+  SwitchWord(SizeOf(to.type), [&](auto tag) {
+    using Word = typename decltype(tag)::type;
+    TileKernel<<<cuda::BlocksFor(tiles.kept_size, 1), cuda::kBlockThreads, 0,
+                 StreamOf(device.ctx).get()>>>(
+        tiles, across, along, static_cast<const Word*>(from.dptr<Word>()), to.dptr<Word>());
+    cuda::CheckLaunch("a transposition");
+  });
   return true;
 }
 
 }  // namespace
 
+void RunMove(const OnGpu& device, const MergedMove& move, const TBlob& from, const TBlob& to,
+             bool add) {
+  const bool copies = !add && move.kept_size > 0 && move.summed == 0 && from.type == to.type;
+  if (copies && (CopyRows(device, move, from, to) || CopyTiles(device, move, from, to))) return;
+  RunMove<OnGpu>(device, move, from, to, add);
+}
+
+void RunFill(const OnGpu& device, const MergedMove& move, double value, const TBlob& to, bool add) {
+  RunFill<OnGpu>(device, move, value, to, add);
+}
+
 void CopyFromView(const OnGpu& device, OpReqType req, const TBlob& array, const StridedView& view,
                   const TBlob& dense) {
-  if (req == OpReqType::kNullOp) return;
-  SwitchType(dense.type, "a copy", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    Launch(device, dense.Size(),
-           FromView<T>{view.Collapsed(), req, array.dptr<T>(), dense.dptr<T>()});
-  });
-}
-
-void CopyToView(const OnGpu& device, OpReqType req, const TBlob& dense, const StridedView& view,
-                const TBlob& array) {
-  if (req == OpReqType::kNullOp) return;
-  SwitchType(dense.type, "a copy", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    Launch(device, dense.Size(),
-           ToView<T>{view.Collapsed(), req, dense.dptr<T>(), array.dptr<T>()});
-  });
-}
-
-void ScatterView(const OnGpu& device, OpReqType req, const TBlob& dense, const StridedView& view,
-                 const TBlob& array) {
-  ZeroBlob(device, req, array);
-  CopyToView(device, req, dense, view, array);
-}
-
-void CopyFromWhole(const OnGpu& device, OpReqType req, const TBlob& whole, const AxisView& view,
-                   int64_t begin, int64_t length, const TBlob& piece) {
-  if (req == OpReqType::kNullOp) return;
-  const int64_t cell = view.inner * SizeOf(whole.type);
-  const bool copied = req != OpReqType::kAddTo &&
-                      CopyRows(device, whole.dptr<char>() + begin * cell, view.length * cell,
-                               piece.dptr<char>(), length * cell, length * cell, view.outer);
-  if (!copied) CopyFromView(device, req, whole, PieceOf(view, begin, length), piece);
-}
-
-void CopyToWhole(const OnGpu& device, OpReqType req, const TBlob& piece, const AxisView& view,
-                 int64_t begin, int64_t length, const TBlob& whole) {
-  if (req == OpReqType::kNullOp) return;
-  const int64_t cell = view.inner * SizeOf(whole.type);
-  const bool copied =
-      req != OpReqType::kAddTo &&
-      CopyRows(device, piece.dptr<char>(), length * cell, whole.dptr<char>() + begin * cell,
-               view.length * cell, length * cell, view.outer);
-  if (!copied) CopyToView(device, req, piece, PieceOf(view, begin, length), whole);
+  if (req != OpReqType::kNullOp)
+    RunMove(device, Merge(view, view.Dense()), array, dense, req == OpReqType::kAddTo);
 }
 
 }  // namespace mxtrain
