@@ -28,6 +28,7 @@ struct ActivationParam : Parameter<ActivationParam> {
 class ActivationProperty final : public PropertyWithParam<ActivationParam> {
  public:
   std::string TypeString() const override { return "Activation"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string Description() const override {
     return "applies an activation function to every element";
   }

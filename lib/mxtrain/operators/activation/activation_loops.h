@@ -50,26 +50,23 @@ class ActivationLoop final : public Operator {
  public:
   explicit ActivationLoop(const ActivationParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    SwitchFloating(in[0].type, "Activation", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.in_data[0].type, "Activation", [&](auto tag) {
       using T = typename decltype(tag)::type;
       SwitchActivation(param_.act_type, [&](auto function) {
-        MapElements<T>(Device{ctx.run_ctx}, out[0], req[0], ActivationValue<decltype(function)>{},
-                       in[0]);
+        MapElements<T>(Device{args.ctx.run_ctx}, args.out_data[0], args.req[0],
+                       ActivationValue<decltype(function)>{}, args.in_data[0]);
       });
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const TBlob& v = param_.act_type == kSoftSign ? in[0] : out[0];
-    SwitchFloating(in_grad[0].type, "Activation", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    const TBlob& v = param_.act_type == kSoftSign ? args.in_data[0] : args.out_data[0];
+    SwitchFloating(args.in_grad[0].type, "Activation", [&](auto tag) {
       using T = typename decltype(tag)::type;
       SwitchActivation(param_.act_type, [&](auto function) {
-        MapElements<T>(Device{ctx.run_ctx}, in_grad[0], req[0],
-                       ActivationGradient<decltype(function)>{}, out_grad[0], v);
+        MapElements<T>(Device{args.ctx.run_ctx}, args.in_grad[0], args.req[0],
+                       ActivationGradient<decltype(function)>{}, args.out_grad[0], v);
       });
     });
   }
@@ -94,3 +91,7 @@ KernelEntry ActivationKernel() {
 }
 
 }  // namespace mxtrain
+
+MXTRAIN_KERNELS(activation, Device, registry) {
+  registry.AddKernel(mxtrain::ActivationKernel<Device>());
+}

@@ -81,35 +81,34 @@ namespace {
 
 class ReLUSimd final : public Operator {
  public:
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const bool add = req[0] == OpReqType::kAddTo;
-    ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-      if (out[0].type == DType::kFloat32) {
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const bool add = args.req[0] == OpReqType::kAddTo;
+    ParallelFor(args.out_data[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      if (args.out_data[0].type == DType::kFloat32) {
         HWY_DYNAMIC_DISPATCH(ReLUForward)
-        (in[0].dptr<float>() + begin, out[0].dptr<float>() + begin, end - begin, add);
+        (args.in_data[0].dptr<float>() + begin, args.out_data[0].dptr<float>() + begin, end - begin,
+         add);
       } else {
         HWY_DYNAMIC_DISPATCH(ReLUForwardNarrow)
-        (in[0].dptr<bfloat16>() + begin, out[0].dptr<bfloat16>() + begin, end - begin, add);
+        (args.in_data[0].dptr<bfloat16>() + begin, args.out_data[0].dptr<bfloat16>() + begin,
+         end - begin, add);
       }
     });
   }
 
-  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const bool add = req[0] == OpReqType::kAddTo;
-    ParallelFor(in_grad[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-      if (in_grad[0].type == DType::kFloat32) {
+  void Backward(const BackwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const bool add = args.req[0] == OpReqType::kAddTo;
+    ParallelFor(args.in_grad[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      if (args.in_grad[0].type == DType::kFloat32) {
         HWY_DYNAMIC_DISPATCH(ReLUBackward)
-        (out_grad[0].dptr<float>() + begin, out[0].dptr<float>() + begin,
-         in_grad[0].dptr<float>() + begin, end - begin, add);
+        (args.out_grad[0].dptr<float>() + begin, args.out_data[0].dptr<float>() + begin,
+         args.in_grad[0].dptr<float>() + begin, end - begin, add);
       } else {
         HWY_DYNAMIC_DISPATCH(ReLUBackwardNarrow)
-        (out_grad[0].dptr<bfloat16>() + begin, out[0].dptr<bfloat16>() + begin,
-         in_grad[0].dptr<bfloat16>() + begin, end - begin, add);
+        (args.out_grad[0].dptr<bfloat16>() + begin, args.out_data[0].dptr<bfloat16>() + begin,
+         args.in_grad[0].dptr<bfloat16>() + begin, end - begin, add);
       }
     });
   }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // argmax and argmin: the index along an axis of the largest or smallest element, the first of ties,
-// in the type of the data. Without an axis the array counts as one row. argmax_channel: argmax
-// along axis 1 of [N, K, ...]. The gradient is zero. Written once for both devices: Device is OnCpu
-// or OnGpu.
+// in the type of the data. A NaN wins, so that it is not overlooked. Without an axis the array
+// counts as one row. argmax_channel: argmax along axis 1 of [N, K, ...]. The gradient is zero.
 #include <optional>
 
+#include "mxtrain/base/params.h"
 #include "mxtrain/operator/axes.h"
-#include "mxtrain/operator/axis_pieces.h"
+#include "mxtrain/operator/axis_split.h"
 #include "mxtrain/operator/elementwise.h"
-#include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/rows.h"
-#include "mxtrain/operator/simple_op.h"
 
 namespace mxtrain::argmax {
 
@@ -28,26 +26,51 @@ struct ArgParam : Parameter<ArgParam> {
   }
 };
 
-struct Largest {
-  static constexpr const char* kName = "argmax";
-  MXTRAIN_HD static bool Better(double x, double best) { return x > best; }
-};
-struct Smallest {
-  static constexpr const char* kName = "argmin";
-  MXTRAIN_HD static bool Better(double x, double best) { return x < best; }
-};
-
 inline ArgParam ChannelParam() {
   ArgParam param;
   param.axis = 1;
   return param;
 }
 
-// An element and its index. A NaN wins, so it is not overlooked.
+// The columns to search. A column is divided into slices, so that a few long ones occupy all
+// threads.
+struct Columns {
+  AxisSplit split;
+  Slices slices;
+
+  Columns(const TShape& shape, const ArgParam& param, const char* who) {
+    if (param.axis) {
+      split = AxisSplit(shape, CheckAxis(*param.axis, shape, who));
+    } else {
+      split.length = shape.Size();
+    }
+    slices = Slices(count(), split.length);
+  }
+  int64_t count() const { return split.outer * split.inner; }
+  bool whole() const { return slices.count == 1; }
+};
+
+// An element and its index in its column.
 struct Found {
   double value = 0;
   int64_t place = -1;  // none yet
 };
+
+struct Largest {
+  static constexpr const char* kName = "argmax";
+  template <typename A>
+  MXTRAIN_HD static bool Better(A x, A best) {
+    return x > best;
+  }
+};
+struct Smallest {
+  static constexpr const char* kName = "argmin";
+  template <typename A>
+  MXTRAIN_HD static bool Better(A x, A best) {
+    return x < best;
+  }
+};
+
 template <typename F>
 struct BetterOf {
   MXTRAIN_HD Found operator()(const Found& a, const Found& b) const {
@@ -58,69 +81,23 @@ struct BetterOf {
   }
 };
 
-template <typename F, typename T>
-struct SearchRow {
-  AxisView view;
-  const T* x;
+// Where results go: those of slices to `parts`, [columns, slices]; those of whole columns to y.
+template <typename T>
+struct Results {
+  Columns columns;
+  Found* parts;
   T* y;
   OpReqType req;
-  template <typename Team>
-  MXTRAIN_HD void operator()(const Team& team, int64_t i) const {
-    const T* first = x + i / view.inner * view.length * view.inner + i % view.inner;
-    Found best;
-    for (int64_t k = team.rank(); k < view.length; k += team.size()) {
-      best = BetterOf<F>()(best, Found{static_cast<double>(first[k * view.inner]), k});
+  MXTRAIN_HD void Put(int64_t column, int64_t slice, const Found& best) const {
+    if (columns.slices.count > 1) {
+      parts[column * columns.slices.count + slice] = best;
+    } else {
+      PutColumn(column, best);
     }
-    best = team.Fold(best, BetterOf<F>{});
-    if (team.rank() == 0) Assign(req, y, i, static_cast<ComputeOf<T>>(best.place));
+  }
+  MXTRAIN_HD void PutColumn(int64_t column, const Found& best) const {
+    Assign(req, y, column, static_cast<ComputeOf<T>>(best.place));
   }
 };
-
-template <typename F, typename Device>
-void Search(const Device& device, const TBlob& src, const ArgParam& param, const TBlob& ret,
-            OpReqType req) {
-  AxisView view;
-  if (param.axis) {
-    view = AxisView(src.shape, CheckAxis(*param.axis, src.shape, F::kName));
-  } else {
-    view.outer = view.inner = 1;
-    view.length = src.shape.Size();
-  }
-  if (req == OpReqType::kNullOp) return;
-  SwitchFloating(src.type, F::kName, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const SearchRow<F, T> row{view, src.dptr<T>(), ret.dptr<T>(), req};
-    if (view.inner > 1) return ForColumns(device, view.outer * view.inner, view.length, row);
-    ForRows(device, view.outer, view.length, row);
-  });
-}
-
-template <typename Device, typename F>
-void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
-  Search<F>(Device{ctx}, src, env.As<ArgParam>(), *ret, req);
-}
-template <typename Device>
-void ForwardChannel(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req,
-                    RunContext ctx) {
-  Search<Largest>(Device{ctx}, src, ChannelParam(), *ret, req);
-}
-template <typename Device>
-void ZeroGradient(const OutputGrad&, const EnvArguments&, TBlob* in_grad, OpReqType req,
-                  RunContext ctx) {
-  ZeroBlob(Device{ctx}, req, *in_grad);
-}
-
-template <typename Device>
-void AddKernel(OperatorRegistry& registry, const char* name, UnaryFunction function) {
-  SimpleOp(registry, name)
-      .set_function(Device::kType, function, kNoInplace)
-      .set_gradient(Device::kType, ZeroGradient<Device>, kNoInplace);
-}
-template <typename Device>
-void AddKernels(OperatorRegistry& registry) {
-  AddKernel<Device>(registry, "argmax", Forward<Device, Largest>);
-  AddKernel<Device>(registry, "argmin", Forward<Device, Smallest>);
-  AddKernel<Device>(registry, "argmax_channel", ForwardChannel<Device>);
-}
 
 }  // namespace mxtrain::argmax

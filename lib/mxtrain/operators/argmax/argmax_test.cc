@@ -59,6 +59,58 @@ TEST_CASE("argmax and argmin") {
   RunCase(ties);
 }
 
+// Long columns are divided into slices, contiguous rows into lanes, adjacent columns into blocks.
+TEST_CASE("argmax and argmin of large arrays") {
+  const auto run = [](OperatorCase c) {
+    c.gradient = [size = c.shapes[0].Size()](const Arrays&, const Arrays&, const Arrays&) {
+      return Arrays{Values(static_cast<size_t>(size), 0.0)};
+    };
+    c.tolerance = {0, "comparisons; indices are rounded to the type"};
+    RunCase(c);
+    c.inputs = {Cycle({1, 3, 2, 3, -5, 0, -5})};  // ties within and across all of these
+    RunCase(c);
+    c.inputs = {Constant(-HUGE_VAL)};
+    RunCase(c);
+  };
+  for (const char* op : {"argmax", "argmin"}) {
+    run(Case(op, {{"axis", "1"}}, {3, 5, 70}, 3, 5, 70));
+    run(Case(op, {{"axis", "1"}}, {90, 201}, 90, 201, 1));
+    run(Case(op, {}, {64, 2}, 1, 128, 1));
+    for (const bool rows : {true, false}) {
+      OperatorCase c = rows ? Case(op, {{"axis", "1"}}, {2, 9001}, 2, 9001, 1)
+                            : Case(op, {{"axis", "0"}}, {4100, 33}, 1, 4100, 33);
+      c.types = {DType::kFloat32};
+      run(c);
+    }
+  }
+}
+
+TEST_CASE("argmax: the first NaN wins") {
+  for (const int64_t at : {0, 70, 4096, 9000}) {
+    for (const bool rows : {true, false}) {
+      OperatorCase c = rows ? Case("argmax", {{"axis", "1"}}, {1, 9001}, 1, 9001, 1)
+                            : Case("argmax", {{"axis", "0"}}, {9001, 1, 2}, 1, 9001, 2);
+      const int64_t inner = rows ? 1 : 2;
+      c.inputs = {[=](int64_t size, uint64_t) {
+        Values x(static_cast<size_t>(size), 1.0);
+        x[5] = HUGE_VAL;
+        for (int64_t i = at * inner; i < size; i += 17 * inner)
+          x[static_cast<size_t>(i)] = std::nan("");
+        return x;
+      }};
+      const auto first = [=](int64_t column) {  // x[5] is in column 0 or, of two, in column 1
+        return static_cast<double>(column == 0 ? at : 5 / inner);
+      };
+      c.forward = [=](const Arrays&, const Arrays&) {
+        return rows ? Arrays{{first(0)}} : Arrays{{first(0), first(1)}};
+      };
+      c.types = {DType::kFloat32, DType::kFloat16};
+      c.backward = false;
+      RunCase(c);
+    }
+  }
+}
+
 TEST_CASE("argmax: shapes") {
   const auto shape = [](const char* op, const Kwargs& kwargs) {
     std::vector<TShape> in = {TShape{2, 3, 4}}, out(1), aux;

@@ -24,6 +24,7 @@ struct BatchDotParam : Parameter<BatchDotParam> {
 class BatchDotProperty final : public PropertyWithParam<BatchDotParam> {
  public:
   std::string TypeString() const override { return "batch_dot"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kGains, 2}; }
   std::string Description() const override {
     return "matrix products, one for every index of the leading axes";
   }

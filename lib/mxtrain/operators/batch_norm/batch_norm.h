@@ -32,6 +32,8 @@ class BatchNormProperty : public OperatorProperty {
 
   virtual const BatchNormSettings& settings() const = 0;
 
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows, 1}; }
+
   std::vector<std::string> ListArguments() const override;
   std::vector<std::string> ListOutputs() const override { return {"output", "mean", "var"}; }
   std::vector<std::string> ListAuxiliaryStates() const override {

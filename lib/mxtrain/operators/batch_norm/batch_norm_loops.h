@@ -304,100 +304,94 @@ class BatchNorm final : public Operator {
   explicit BatchNorm(const BatchNormSettings& settings)
       : settings_(settings), activation_{settings.act}, gate_(GateOf(settings)) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob> aux) override {
-    SwitchFloating(in[P::kData].type, "BatchNorm", [&](auto tag) {
-      ForwardOf<typename decltype(tag)::type>(ctx, in, req, out, aux);
-    });
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.in_data[P::kData].type, "BatchNorm",
+                   [&](auto tag) { ForwardOf<typename decltype(tag)::type>(args); });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
-    SwitchFloating(in[P::kData].type, "BatchNorm", [&](auto tag) {
-      BackwardOf<typename decltype(tag)::type>(ctx, out_grad, in, out, req, in_grad, aux);
-    });
+  void Backward(const BackwardArgs& args) override {
+    SwitchFloating(args.in_data[P::kData].type, "BatchNorm",
+                   [&](auto tag) { BackwardOf<typename decltype(tag)::type>(args); });
   }
 
  private:
   template <typename T>
-  void ForwardOf(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-                 std::span<const TBlob> out, std::span<const TBlob> aux) const {
+  void ForwardOf(const ForwardArgs& args) const {
     using A = AccumulatorOf<T>;
-    const Device device{ctx.run_ctx};
-    const ChannelView view = ViewOf(settings_, in[P::kData].shape, in[P::kData].layout);
-    const bool saves = !ctx.saved.empty();
-    const Distances<T> distances{view, in[P::kData].dptr<T>()};
+    const Device device{args.ctx.run_ctx};
+    const ChannelView view =
+        ViewOf(settings_, args.in_data[P::kData].shape, args.in_data[P::kData].layout);
+    const bool saves = !args.ctx.saved.empty();
+    const Distances<T> distances{view, args.in_data[P::kData].dptr<T>()};
     MakeLine<T> line{};
     line.distances = distances;
-    if (OfBatch(ctx) && view.size() > 0)
-      line.sums = SumChannels(device, view, distances, ctx.workspace.dptr<Sums>());
-    line.gamma = settings_.fix_gamma ? nullptr : in[P::kGamma].dptr<A>();
-    line.beta = in[P::kBeta].dptr<A>();
-    line.moving_mean = aux[P::kMovingMean].dptr<A>();
-    line.moving_variance = aux[P::kMovingVariance].dptr<A>();
+    if (OfBatch(args.ctx) && view.size() > 0)
+      line.sums = SumChannels(device, view, distances, args.ctx.workspace.dptr<Sums>());
+    line.gamma = settings_.fix_gamma ? nullptr : args.in_data[P::kGamma].dptr<A>();
+    line.beta = args.in_data[P::kBeta].dptr<A>();
+    line.moving_mean = args.aux_states[P::kMovingMean].dptr<A>();
+    line.moving_variance = args.aux_states[P::kMovingVariance].dptr<A>();
     line.eps = A(settings_.eps);
-    line.saved_mean = saves ? ctx.saved[kSavedMean].dptr<A>() : nullptr;
-    line.saved_variance = saves ? ctx.saved[kSavedVariance].dptr<A>() : nullptr;
-    line.out_mean = out[P::kMean].dptr<A>();
-    line.out_inverse = out[P::kInverseDeviation].dptr<A>();
-    line.mean_req = req[P::kMean];
-    line.inverse_req = req[P::kInverseDeviation];
-    line.lines = saves && gate_ == GateBy::kLine ? ctx.saved[kSavedGate].dptr<Line<A>>()
-                                                 : BehindSums<Line<A>>(view, ctx.workspace);
+    line.saved_mean = saves ? args.ctx.saved[kSavedMean].dptr<A>() : nullptr;
+    line.saved_variance = saves ? args.ctx.saved[kSavedVariance].dptr<A>() : nullptr;
+    line.out_mean = args.out_data[P::kMean].dptr<A>();
+    line.out_inverse = args.out_data[P::kInverseDeviation].dptr<A>();
+    line.mean_req = args.req[P::kMean];
+    line.inverse_req = args.req[P::kInverseDeviation];
+    line.lines = saves && gate_ == GateBy::kLine ? args.ctx.saved[kSavedGate].dptr<Line<A>>()
+                                                 : BehindSums<Line<A>>(view, args.ctx.workspace);
     Launch(device, view.channels, line);
 
-    const T* sum = settings_.with_sum ? in[P::kSum].dptr<T>() : nullptr;
+    const T* sum = settings_.with_sum ? args.in_data[P::kSum].dptr<T>() : nullptr;
     uint8_t* mask =
-        saves && gate_ == GateBy::kMask ? ctx.saved[kSavedGate].dptr<uint8_t>() : nullptr;
-    if (req[P::kOutput] == OpReqType::kNullOp && !mask) return;
+        saves && gate_ == GateBy::kMask ? args.ctx.saved[kSavedGate].dptr<uint8_t>() : nullptr;
+    if (args.req[P::kOutput] == OpReqType::kNullOp && !mask) return;
     ForElements(device, view,
                 Normalise<T>{line.lines, distances.x, sum, activation_, mask,
-                             out[P::kOutput].dptr<T>(), req[P::kOutput]});
+                             args.out_data[P::kOutput].dptr<T>(), args.req[P::kOutput]});
   }
 
   template <typename T>
-  void BackwardOf(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                  std::span<const TBlob> out, std::span<const OpReqType> req,
-                  std::span<const TBlob> in_grad, std::span<const TBlob> aux) const {
+  void BackwardOf(const BackwardArgs& args) const {
     using A = AccumulatorOf<T>;
-    const Device device{ctx.run_ctx};
-    const ChannelView view = ViewOf(settings_, in[P::kData].shape, in[P::kData].layout);
-    Heads<T> heads{out_grad[P::kOutput].dptr<T>(),
-                   in[P::kData].dptr<T>(),
+    const Device device{args.ctx.run_ctx};
+    const ChannelView view =
+        ViewOf(settings_, args.in_data[P::kData].shape, args.in_data[P::kData].layout);
+    Heads<T> heads{args.out_grad[P::kOutput].dptr<T>(),
+                   args.in_data[P::kData].dptr<T>(),
                    activation_,
                    nullptr,
                    nullptr,
                    nullptr};
-    if (gate_ == GateBy::kLine) heads.lines = ctx.saved[kSavedGate].dptr<Line<A>>();
-    if (gate_ == GateBy::kOutput) heads.output = out[P::kOutput].dptr<T>();
-    if (gate_ == GateBy::kMask) heads.mask = ctx.saved[kSavedGate].dptr<uint8_t>();
+    if (gate_ == GateBy::kLine) heads.lines = args.ctx.saved[kSavedGate].dptr<Line<A>>();
+    if (gate_ == GateBy::kOutput) heads.output = args.out_data[P::kOutput].dptr<T>();
+    if (gate_ == GateBy::kMask) heads.mask = args.ctx.saved[kSavedGate].dptr<uint8_t>();
     MakeSlope<T> slope{};
     slope.size = view.size();
-    slope.mean = ctx.saved[kSavedMean].dptr<A>();
-    slope.variance = ctx.saved[kSavedVariance].dptr<A>();
-    slope.sums =
-        SumChannels(device, view, GradientTerms<T>{heads, slope.mean}, ctx.workspace.dptr<Sums>());
-    slope.gamma = settings_.fix_gamma ? nullptr : in[P::kGamma].dptr<A>();
+    slope.mean = args.ctx.saved[kSavedMean].dptr<A>();
+    slope.variance = args.ctx.saved[kSavedVariance].dptr<A>();
+    slope.sums = SumChannels(device, view, GradientTerms<T>{heads, slope.mean},
+                             args.ctx.workspace.dptr<Sums>());
+    slope.gamma = settings_.fix_gamma ? nullptr : args.in_data[P::kGamma].dptr<A>();
     slope.lines = heads.lines;
     slope.eps = A(settings_.eps);
     slope.momentum = A(settings_.momentum);
-    slope.batch = OfBatch(ctx);
-    slope.gamma_grad = in_grad[P::kGamma].dptr<A>();
-    slope.beta_grad = in_grad[P::kBeta].dptr<A>();
-    slope.moving_mean = aux[P::kMovingMean].dptr<A>();
-    slope.moving_variance = aux[P::kMovingVariance].dptr<A>();
-    slope.gamma_req = req[P::kGamma];
-    slope.beta_req = req[P::kBeta];
-    slope.slopes = BehindSums<Slope<A>>(view, ctx.workspace);
+    slope.batch = OfBatch(args.ctx);
+    slope.gamma_grad = args.in_grad[P::kGamma].dptr<A>();
+    slope.beta_grad = args.in_grad[P::kBeta].dptr<A>();
+    slope.moving_mean = args.aux_states[P::kMovingMean].dptr<A>();
+    slope.moving_variance = args.aux_states[P::kMovingVariance].dptr<A>();
+    slope.gamma_req = args.req[P::kGamma];
+    slope.beta_req = args.req[P::kBeta];
+    slope.slopes = BehindSums<Slope<A>>(view, args.ctx.workspace);
     Launch(device, view.channels, slope);
 
-    const OpReqType sum_req = settings_.with_sum ? req[P::kSum] : OpReqType::kNullOp;
-    if (req[P::kData] == OpReqType::kNullOp && sum_req == OpReqType::kNullOp) return;
-    T* sum_grad = settings_.with_sum ? in_grad[P::kSum].dptr<T>() : nullptr;
+    const OpReqType sum_req = settings_.with_sum ? args.req[P::kSum] : OpReqType::kNullOp;
+    if (args.req[P::kData] == OpReqType::kNullOp && sum_req == OpReqType::kNullOp) return;
+    T* sum_grad = settings_.with_sum ? args.in_grad[P::kSum].dptr<T>() : nullptr;
     ForElements(device, view,
-                Differentiate<T>{slope.slopes, heads, in_grad[P::kData].dptr<T>(), sum_grad,
-                                 req[P::kData], sum_req});
+                Differentiate<T>{slope.slopes, heads, args.in_grad[P::kData].dptr<T>(), sum_grad,
+                                 args.req[P::kData], sum_req});
   }
 
   bool OfBatch(const OpContext& ctx) const { return ctx.is_train && !settings_.use_global_stats; }
@@ -433,10 +427,10 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   return plan;
 }
 
-template <typename Device>
-void AddKernels(OperatorRegistry& registry) {
-  for (const char* op : {"BatchNorm", "_BatchNormActivation"})
-    registry.AddKernel(LastKernel<Device>(op, MakePlan<Device>));
-}
-
 }  // namespace mxtrain::batch_norm
+
+MXTRAIN_KERNELS(batch_norm, Device, registry) {
+  using namespace mxtrain;
+  for (const char* op : {"BatchNorm", "_BatchNormActivation"})
+    registry.AddKernel(LastKernel<Device>(op, batch_norm::MakePlan<Device>));
+}

@@ -109,70 +109,67 @@ class BatchNormSimd final : public Operator {
  public:
   explicit BatchNormSimd(const Planned& planned) : s_(planned), lines_(planned.lines) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob> aux) override {
-    float* const mean = Array(ctx, 0);
-    float* const variance = Array(ctx, 1);  // until overwritten by the scale
-    const T* x = in[P::kData].dptr<T>();
+  void Forward(const ForwardArgs& args) override {
+    float* const mean = Array(args.ctx, 0);
+    float* const variance = Array(args.ctx, 1);  // until overwritten by the scale
+    const T* x = args.in_data[P::kData].dptr<T>();
     if (s_.batch_statistics) {
-      float* partials = Array(ctx, kForwardArrays);
+      float* partials = Array(args.ctx, kForwardArrays);
       ForPieces(
           [&](int64_t begin, int64_t end) { kernels_.moments(lines_, x, partials, begin, end); });
       CombineMoments(partials, mean, variance);
     } else {
-      Pad(aux[P::kMovingMean].dptr<float>(), mean);
-      Pad(aux[P::kMovingVariance].dptr<float>(), variance);
+      Pad(args.aux_states[P::kMovingMean].dptr<float>(), mean);
+      Pad(args.aux_states[P::kMovingVariance].dptr<float>(), variance);
     }
-    if (!ctx.saved.empty()) {
-      std::copy_n(mean, s_.channels, ctx.saved[kSavedMean].dptr<float>());
-      std::copy_n(variance, s_.channels, ctx.saved[kSavedVariance].dptr<float>());
+    if (!args.ctx.saved.empty()) {
+      std::copy_n(mean, s_.channels, args.ctx.saved[kSavedMean].dptr<float>());
+      std::copy_n(variance, s_.channels, args.ctx.saved[kSavedVariance].dptr<float>());
     }
-    WriteStatistics(mean, variance, req, out);
-    if (req[P::kOutput] == OpReqType::kNullOp) return;
+    WriteStatistics(mean, variance, args.req, args.out_data);
+    if (args.req[P::kOutput] == OpReqType::kNullOp) return;
 
-    Application<T> a{.of = Prepare(ctx, in, mean, variance),
+    Application<T> a{.of = Prepare(args.ctx, args.in_data, mean, variance),
                      .x = x,
                      .sum = nullptr,
-                     .y = out[P::kOutput].dptr<T>(),
+                     .y = args.out_data[P::kOutput].dptr<T>(),
                      .bits = nullptr};
-    if (s_.settings.with_sum) a.sum = in[P::kSum].dptr<T>();
-    if (s_.gate() == Gate::kBits && !ctx.saved.empty())
-      a.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
+    if (s_.settings.with_sum) a.sum = args.in_data[P::kSum].dptr<T>();
+    if (s_.gate() == Gate::kBits && !args.ctx.saved.empty())
+      a.bits = args.ctx.saved[kSavedBits].dptr<uint8_t>();
     a.relu = s_.settings.act == Settings::kRelu;
     a.relu6 = s_.settings.act == Settings::kRelu6;
-    a.stream = s_.stream && req[P::kOutput] == OpReqType::kWriteTo;
+    a.stream = s_.stream && args.req[P::kOutput] == OpReqType::kWriteTo;
     ForPieces([&](int64_t begin, int64_t end) { kernels_.apply(lines_, a, begin, end); });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
-    const float* saved_mean = ctx.saved[kSavedMean].dptr<float>();
-    const float* saved_variance = ctx.saved[kSavedVariance].dptr<float>();
-    float* mean = Array(ctx, 0);
+  void Backward(const BackwardArgs& args) override {
+    const float* saved_mean = args.ctx.saved[kSavedMean].dptr<float>();
+    const float* saved_variance = args.ctx.saved[kSavedVariance].dptr<float>();
+    float* mean = Array(args.ctx, 0);
     Pad(saved_mean, mean);
-    Gradient<T> g{.of = Prepare(ctx, in, mean, saved_variance),
+    Gradient<T> g{.of = Prepare(args.ctx, args.in_data, mean, saved_variance),
                   .gate = s_.gate(),
-                  .head = out_grad[P::kOutput].dptr<T>(),
-                  .x = in[P::kData].dptr<T>(),
+                  .head = args.out_grad[P::kOutput].dptr<T>(),
+                  .x = args.in_data[P::kData].dptr<T>(),
                   .bits = nullptr};
-    if (g.gate == Gate::kBits) g.bits = ctx.saved[kSavedBits].dptr<uint8_t>();
+    if (g.gate == Gate::kBits) g.bits = args.ctx.saved[kSavedBits].dptr<uint8_t>();
 
-    float* partials = Array(ctx, kBackwardArrays);
-    float* offset = Array(ctx, 3);
-    float* slope = Array(ctx, 4);
+    float* partials = Array(args.ctx, kBackwardArrays);
+    float* offset = Array(args.ctx, 3);
+    float* slope = Array(args.ctx, 4);
     ForPieces([&](int64_t begin, int64_t end) {
       kernels_.gradient_sums(lines_, g, partials, begin, end);
     });
-    CombineGradients(partials, saved_variance, g.of.scale, req, in_grad, offset, slope);
+    CombineGradients(partials, saved_variance, g.of.scale, args.req, args.in_grad, offset, slope);
 
     g.offset = offset;
     g.slope = slope;
     const auto take = [&](int argument, T** to, bool* add, bool* stream) {
-      if (req[argument] == OpReqType::kNullOp) return;
-      *to = in_grad[argument].dptr<T>();
-      *add = req[argument] == OpReqType::kAddTo;
-      *stream = s_.stream && req[argument] == OpReqType::kWriteTo;
+      if (args.req[argument] == OpReqType::kNullOp) return;
+      *to = args.in_grad[argument].dptr<T>();
+      *add = args.req[argument] == OpReqType::kAddTo;
+      *stream = s_.stream && args.req[argument] == OpReqType::kWriteTo;
     };
     take(P::kData, &g.dx, &g.add_dx, &g.stream_dx);
     if (s_.settings.with_sum) take(P::kSum, &g.dsum, &g.add_dsum, &g.stream_dsum);
@@ -180,8 +177,8 @@ class BatchNormSimd final : public Operator {
       ForPieces([&](int64_t begin, int64_t end) { kernels_.differentiate(lines_, g, begin, end); });
 
     if (!s_.batch_statistics) return;
-    Average(saved_mean, aux[P::kMovingMean]);
-    Average(saved_variance, aux[P::kMovingVariance]);
+    Average(saved_mean, args.aux_states[P::kMovingMean]);
+    Average(saved_variance, args.aux_states[P::kMovingVariance]);
   }
 
  private:

@@ -9,9 +9,8 @@ namespace mxtrain {
 template <typename Device>
 class BlockGradCopy final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    CopyBlob(Device{ctx.run_ctx}, req[0], in[0], out[0]);
+  void Forward(const ForwardArgs& args) override {
+    CopyBlob(Device{args.ctx.run_ctx}, args.req[0], args.in_data[0], args.out_data[0]);
   }
 };
 
@@ -30,3 +29,7 @@ KernelEntry BlockGradKernel() {
 }
 
 }  // namespace mxtrain
+
+MXTRAIN_KERNELS(block_grad, Device, registry) {
+  registry.AddKernel(mxtrain::BlockGradKernel<Device>());
+}

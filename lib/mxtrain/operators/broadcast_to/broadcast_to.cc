@@ -2,6 +2,7 @@
 #include "mxtrain/operators/broadcast_to/broadcast_to.h"
 
 #include "mxtrain/operator/axes.h"
+#include "mxtrain/operator/reduction.h"
 
 namespace mxtrain::broadcast_to {
 namespace {
@@ -71,21 +72,35 @@ TShape LikeShape(const TShape& lhs, const TShape& rhs, const EnvArguments& env) 
   return out;
 }
 
+template <UnaryShapeFunction kShape>
+int64_t Scratch(const std::vector<TShape>& in, const EnvArguments& env) {
+  return SumScratchBytes(kShape(in[0], env), in[0]);
+}
+int64_t LikeScratch(const std::vector<TShape>& in, const EnvArguments& env) {
+  return SumScratchBytes(LikeShape(in[0], in[1], env), in[0]);
+}
+
 }  // namespace
 
 MXTRAIN_OPERATOR(broadcast_to, registry) {
   SimpleOp(registry, "broadcast_axis")
       .set_kwargs_struct<BroadcastAxisParam>()
       .set_shape_function(AxisShape)
+      .set_types(kFloatingTypes)
+      .set_resource_request(ResourceRequest::kTempSpace, Scratch<AxisShape>)
       .add_alias("broadcast_axes")
       .describe("repeats axes of length one to given lengths");
   SimpleOp(registry, "broadcast_to")
       .set_kwargs_struct<BroadcastToParam>()
       .set_shape_function(ToShape)
+      .set_types(kFloatingTypes)
+      .set_resource_request(ResourceRequest::kTempSpace, Scratch<ToShape>)
       .describe("repeats axes of length one to a shape");
   SimpleOp(registry, "broadcast_like")
       .set_kwargs_struct<BroadcastLikeParam>()
       .set_shape_function(LikeShape)
+      .set_types(kFloatingTypes)
+      .set_resource_request(ResourceRequest::kTempSpace, LikeScratch)
       .describe("repeats axes of length one to the shape of another array");
 }
 

@@ -1,35 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The loops of broadcasting and of its gradient, written once for both devices: Device is OnCpu or
-// OnGpu.
+// The kernels of broadcasting and of its gradient.
 #include "mxtrain/operator/identity.h"
-#include "mxtrain/operator/strided_view.h"
+#include "mxtrain/operator/reduction.h"
 #include "mxtrain/operators/broadcast_to/broadcast_to.h"
-#include "mxtrain/operators/reduce/reduce_loops.h"
 
 namespace mxtrain::broadcast_to {
 
 template <typename Device>
 void Spread(const Device& device, const TBlob& src, const TBlob& out, OpReqType req) {
-  const StridedView whole = StridedView::Whole(src.shape);
-  StridedView view;
-  for (int i = 0; i < whole.ndim; ++i)
-    view.Add(out.shape[i], src.shape[i] == out.shape[i] ? whole.stride[i] : 0);
-  CopyFromView(device, req, src, view, out);
+  SwitchFloating(out.type, "broadcast_to", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    MapBroadcast<T>(device, out, req, SameValue{}, Broadcast<T>(src));
+  });
 }
 
 template <typename Device>
-void SumBack(const Device& device, const TBlob& head, const TBlob& grad, OpReqType req) {
-  if (head.shape == grad.shape) return CopyBlob(device, req, head, grad);
-  reduce::Groups groups;
-  for (int i = 0; i < head.shape.ndim(); ++i) {
-    reduce::Groups::Space& space = grad.shape[i] != head.shape[i] ? groups.reduced : groups.kept;
-    space.Add(head.shape[i], head.shape.Product(i + 1, head.shape.ndim()));
-  }
+void SumBack(const Device& device, const TBlob& head, const TBlob& grad, OpReqType req,
+             const EnvArguments& env) {
   SwitchFloating(head.type, "broadcast_to", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* g = head.dptr<T>();
-    reduce::ReduceGroups<reduce::Sum>(device, g, groups, grad.dptr<T>(), req);
+    SumLinear<T>(device, head, grad, req, static_cast<double*>(env.resource[0].space), SameValue{});
   });
 }
 
@@ -38,9 +29,9 @@ void Forward(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, R
   Spread(Device{ctx}, src, *ret, req);
 }
 template <typename Device>
-void Backward(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req,
+void Backward(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req,
               RunContext ctx) {
-  SumBack(Device{ctx}, head.data, *in_grad, req);
+  SumBack(Device{ctx}, head.data, *in_grad, req, env);
 }
 
 template <typename Device>
@@ -49,9 +40,9 @@ void ForwardLike(const TBlob& lhs, const TBlob&, const EnvArguments&, TBlob* ret
   Spread(Device{ctx}, lhs, *ret, req);
 }
 template <typename Device>
-void BackwardLike(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
+void BackwardLike(const OutputGrad& head, const EnvArguments& env, TBlob* lhs_grad, TBlob* rhs_grad,
                   OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
-  SumBack(Device{ctx}, head.data, *lhs_grad, req_lhs);
+  SumBack(Device{ctx}, head.data, *lhs_grad, req_lhs, env);
   ZeroBlob(Device{ctx}, req_rhs, *rhs_grad);
 }
 
@@ -68,3 +59,7 @@ void AddKernels(OperatorRegistry& registry) {
 }
 
 }  // namespace mxtrain::broadcast_to
+
+MXTRAIN_KERNELS(broadcast_to, Device, registry) {
+  mxtrain::broadcast_to::AddKernels<Device>(registry);
+}

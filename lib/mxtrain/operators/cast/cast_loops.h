@@ -37,14 +37,11 @@ struct ConvertedAt {
 template <typename Device>
 class CastLoop final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    Convert(Device{ctx.run_ctx}, in[0], out[0], req[0]);
+  void Forward(const ForwardArgs& args) override {
+    Convert(Device{args.ctx.run_ctx}, args.in_data[0], args.out_data[0], args.req[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    Convert(Device{ctx.run_ctx}, out_grad[0], in_grad[0], req[0]);
+  void Backward(const BackwardArgs& args) override {
+    Convert(Device{args.ctx.run_ctx}, args.out_grad[0], args.in_grad[0], args.req[0]);
   }
 
  private:
@@ -73,3 +70,7 @@ KernelEntry CastKernel() {
 }
 
 }  // namespace mxtrain
+
+MXTRAIN_KERNELS(cast, Device, registry) {
+  registry.AddKernel(mxtrain::CastKernel<Device>());
+}

@@ -1,36 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast between float32 and bfloat16 over stored elements. Compiled once per instruction set; the
-// best supported set is selected at run time. The loops are plain; the compiler vectorizes them for
-// each set.
+// Cast between float32 and the 16-bit floating types over stored elements. Compiled once per
+// instruction set; the best supported set is selected at run time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mxtrain/operators/cast/cast_simd_cpu.cc"
 #include <hwy/foreach_target.h>  // before the others
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "mxtrain/base/dtype.h"
+#include "mxtrain/operators/softmax/row_vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mxtrain {
 namespace HWY_NAMESPACE {
+using namespace row_vectors::HWY_NAMESPACE;
 
-void Widen(const bfloat16* x, float* y, int64_t n, bool accumulate) {
-  if (accumulate) {
-    for (int64_t i = 0; i < n; ++i) y[i] += static_cast<float>(x[i]);
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i]);
-  }
-}
-
-void Narrow(const float* x, bfloat16* y, int64_t n, bool accumulate) {
+template <typename To, typename From>
+HWY_INLINE void ConvertTo(const void* from, void* to, int64_t n, bool accumulate) {
+  const auto* x = static_cast<const From*>(from);
+  auto* y = static_cast<To*>(to);
   if (accumulate) {
     for (int64_t i = 0; i < n; ++i)
-      y[i] = static_cast<bfloat16>(static_cast<float>(y[i]) + static_cast<float>(bfloat16(x[i])));
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<bfloat16>(x[i]);
+      y[i] = static_cast<To>(static_cast<float>(y[i]) + static_cast<float>(static_cast<To>(x[i])));
+    return;
   }
+  ForVectors(0, n, [&](auto whole, int64_t k, int64_t count) {
+    Write<whole()>(Read<whole()>(x + k, count), y + k, count);
+  });
+}
+
+// Run-time selection needs names without angle brackets.
+void WidenHalf(const void* x, void* y, int64_t n, bool accumulate) {
+  ConvertTo<float, float16>(x, y, n, accumulate);
+}
+void NarrowToHalf(const void* x, void* y, int64_t n, bool accumulate) {
+  ConvertTo<float16, float>(x, y, n, accumulate);
+}
+void WidenBfloat(const void* x, void* y, int64_t n, bool accumulate) {
+  ConvertTo<float, bfloat16>(x, y, n, accumulate);
+}
+void NarrowToBfloat(const void* x, void* y, int64_t n, bool accumulate) {
+  ConvertTo<bfloat16, float>(x, y, n, accumulate);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -46,44 +60,53 @@ HWY_AFTER_NAMESPACE();
 #include "mxtrain/operators/cast/cast.h"
 
 namespace mxtrain {
-HWY_EXPORT(Widen);
-HWY_EXPORT(Narrow);
+HWY_EXPORT(WidenHalf);
+HWY_EXPORT(NarrowToHalf);
+HWY_EXPORT(WidenBfloat);
+HWY_EXPORT(NarrowToBfloat);
 
 namespace {
 
+void ConvertElements(DType from, DType to, const void* x, void* y, int64_t n, bool accumulate) {
+  if (from == DType::kFloat16) {
+    HWY_DYNAMIC_DISPATCH(WidenHalf)(x, y, n, accumulate);
+  } else if (from == DType::kBfloat16) {
+    HWY_DYNAMIC_DISPATCH(WidenBfloat)(x, y, n, accumulate);
+  } else if (to == DType::kFloat16) {
+    HWY_DYNAMIC_DISPATCH(NarrowToHalf)(x, y, n, accumulate);
+  } else {
+    HWY_DYNAMIC_DISPATCH(NarrowToBfloat)(x, y, n, accumulate);
+  }
+}
+
 void Convert(const TBlob& from, const TBlob& to, OpReqType req) {
   if (req == OpReqType::kNullOp) return;
-  const bool add = req == OpReqType::kAddTo;
+  const auto* x = static_cast<const char*>(from.data);
+  auto* y = static_cast<char*>(to.data);
   ParallelFor(to.StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
-    if (to.type == DType::kFloat32) {
-      HWY_DYNAMIC_DISPATCH(Widen)
-      (from.dptr<bfloat16>() + begin, to.dptr<float>() + begin, end - begin, add);
-    } else {
-      HWY_DYNAMIC_DISPATCH(Narrow)
-      (from.dptr<float>() + begin, to.dptr<bfloat16>() + begin, end - begin, add);
-    }
+    ConvertElements(from.type, to.type, x + begin * SizeOf(from.type), y + begin * SizeOf(to.type),
+                    end - begin, req == OpReqType::kAddTo);
   });
 }
 
 class CastSimd final : public Operator {
  public:
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    Convert(in[0], out[0], req[0]);
+  void Forward(const ForwardArgs& args) override {
+    Convert(args.in_data[0], args.out_data[0], args.req[0]);
   }
-  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    Convert(out_grad[0], in_grad[0], req[0]);
+  void Backward(const BackwardArgs& args) override {
+    Convert(args.out_grad[0], args.in_grad[0], args.req[0]);
   }
 };
 
 Expected<Plan, Refusal> PlanSimd(const OperatorProperty& property, const PlanRequest& request,
                                  Backend&) {
   const DType from = request.in[0].type, to = request.out[0].type;
-  const bool narrows = from == DType::kFloat32 && to == DType::kBfloat16,
-             widens = from == DType::kBfloat16 && to == DType::kFloat32;
-  if (!narrows && !widens) return Refusal{"between float32 and bfloat16 only"};
+  const auto narrow = [](DType type) {
+    return type == DType::kFloat16 || type == DType::kBfloat16;
+  };
+  if (!(from == DType::kFloat32 && narrow(to)) && !(narrow(from) && to == DType::kFloat32))
+    return Refusal{"between float32 and a 16-bit floating type only"};
   Plan plan = FlatPlan(property, request, true);
   plan.make = [] { return std::make_unique<CastSimd>(); };
   return plan;

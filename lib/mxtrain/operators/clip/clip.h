@@ -51,3 +51,9 @@ void Backward(const OutputGrad& head, const Input0& in, const EnvArguments& env,
 }
 
 }  // namespace mxtrain::clip
+
+MXTRAIN_KERNELS(clip, Device, registry) {
+  mxtrain::SimpleOp(registry, "clip")
+      .set_function(Device::kType, mxtrain::clip::Forward<Device>, mxtrain::kInplaceInOut)
+      .set_gradient(Device::kType, mxtrain::clip::Backward<Device>, mxtrain::kInplaceOutIn);
+}

@@ -2,14 +2,12 @@
 #include "mxtrain/operators/concat/concat.h"
 
 #include "mxtrain/operator/axes.h"
-#include "mxtrain/operator/registry.h"
+#include "mxtrain/operator/axis_pieces.h"
 
 namespace mxtrain {
 
 std::vector<std::string> ConcatProperty::ListArguments() const {
-  std::vector<std::string> names;
-  for (int i = 0; i < param_.num_args; ++i) names.push_back(format("arg{}", i));
-  return names;
+  return NumberedNames("arg", param_.num_args);
 }
 
 int ConcatProperty::Axis(int ndim) const {
@@ -21,7 +19,19 @@ bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
   const std::vector<std::string> names = ListArguments();
   TShape& whole = (*out)[0];
   int ndim = whole.ndim();
-  for (const TShape& shape : *in) ndim = shape.has_rank() ? shape.ndim() : ndim;
+  const TShape* first = nullptr;
+  for (size_t i = 0; i < in->size(); ++i) {
+    const TShape& shape = (*in)[i];
+    if (!shape.has_rank()) continue;
+    if (first && shape.ndim() != first->ndim()) {
+      Throw(ErrorKind::kConfig,
+            "Concat: {} has shape {}, but an input before it has {}; all must "
+            "have equally many axes",
+            names[i], shape.ToString(), first->ToString());
+    }
+    if (!first) first = &shape;
+    ndim = shape.ndim();
+  }
   if (ndim < 0) return false;
   const int axis = Axis(ndim);
 
@@ -65,6 +75,25 @@ bool ConcatProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
     UnifyShape(total, &whole, TypeString(), "output");
   }
   return unknown == 0 && whole.known();
+}
+
+MoveList ConcatProperty::MovesOf(std::span<const TensorSpec> in,
+                                 std::span<const TensorSpec> out) const {
+  const int axis = Axis(out[0].shape.ndim());
+  const AxisView whole(out[0].shape, axis, out[0].layout);
+  MoveList list;
+  int64_t begin = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const int64_t length = in[i].shape[axis];
+    list.Add(static_cast<int>(i), whole.Piece(length), 0, whole.Columns(begin, length));
+    begin += length;
+  }
+  return list;
+}
+
+Layout ConcatProperty::LayoutFor(const PlanRequest& request) const {
+  const TShape& whole = request.out[0].shape;
+  return CommonLayout(request.in_layout, whole, Axis(whole.ndim()), ShapesOf(request.in));
 }
 
 }  // namespace mxtrain

@@ -42,6 +42,15 @@ TEST_CASE("Concat") {
   RunCase(Case({{2, 3, 4}, {2, 2, 4}}, -2));
   RunCase(Case({{2, 0}, {2, 3}}, 1));
   RunCase(Case({{0, 1}, {0, 3}}, 1));
+  RunCase(Case({{120, 2}, {120, 1}, {120, 2}}, -1));
+}
+
+TEST_CASE("Concat of one array is an alias") {
+  const auto pairs = [](const char* num_args) {
+    return TestRegistry().Create("Concat", {{"num_args", num_args}})->ForwardIdentityOption();
+  };
+  CHECK(pairs("1") == std::vector<InplacePair>{{0, 0}});
+  CHECK(pairs("2").empty());
 }
 
 // Offered images in blocks of eight channels: those whose blocks can be joined keep the layout,

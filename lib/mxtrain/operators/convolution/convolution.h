@@ -42,6 +42,8 @@ class ConvolutionProperty : public OperatorProperty {
 
   virtual const ConvolutionSettings& settings() const = 0;
 
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kGains, 2}; }
+
   std::vector<std::string> ListArguments() const override;
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;

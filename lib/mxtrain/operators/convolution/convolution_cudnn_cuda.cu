@@ -38,35 +38,36 @@ class ConvolutionCudnn final : public Operator {
                    std::shared_ptr<const cuda::CudnnConvolution> kernel)
       : settings_(settings), kernel_(std::move(kernel)) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const OnGpu device{ctx.run_ctx};
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const OnGpu device{args.ctx.run_ctx};
     const bool prepared = !settings_.no_bias || settings_.with_sum;
-    if (prepared) Prepare(device, in, req[0], out[0]);
-    kernel_->Forward(StreamOf(ctx.run_ctx), in[P::kData].data, in[P::kWeight].data, out[0].data,
-                     prepared || req[0] == OpReqType::kAddTo, Aligned(ctx.workspace));
-    if (settings_.act != Epilogue::kNone) Activate(device, out[0]);
+    if (prepared) Prepare(device, args.in_data, args.req[0], args.out_data[0]);
+    kernel_->Forward(StreamOf(args.ctx.run_ctx), args.in_data[P::kData].data,
+                     args.in_data[P::kWeight].data, args.out_data[0].data,
+                     prepared || args.req[0] == OpReqType::kAddTo, Aligned(args.ctx.workspace));
+    if (settings_.act != Epilogue::kNone) Activate(device, args.out_data[0]);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    CudaStream& stream = StreamOf(ctx.run_ctx);
-    const void* head = out_grad[0].data;
-    if (req[P::kData] != OpReqType::kNullOp) {
-      kernel_->DataGradient(stream, head, in[P::kWeight].data, in_grad[P::kData].data,
-                            req[P::kData] == OpReqType::kAddTo, Aligned(ctx.workspace));
+  void Backward(const BackwardArgs& args) override {
+    CudaStream& stream = StreamOf(args.ctx.run_ctx);
+    const void* head = args.out_grad[0].data;
+    if (args.req[P::kData] != OpReqType::kNullOp) {
+      kernel_->DataGradient(stream, head, args.in_data[P::kWeight].data,
+                            args.in_grad[P::kData].data, args.req[P::kData] == OpReqType::kAddTo,
+                            Aligned(args.ctx.workspace));
     }
-    if (req[P::kWeight] != OpReqType::kNullOp) {
-      kernel_->WeightGradient(stream, head, in[P::kData].data, in_grad[P::kWeight].data,
-                              req[P::kWeight] == OpReqType::kAddTo, Aligned(ctx.workspace));
+    if (args.req[P::kWeight] != OpReqType::kNullOp) {
+      kernel_->WeightGradient(
+          stream, head, args.in_data[P::kData].data, args.in_grad[P::kWeight].data,
+          args.req[P::kWeight] == OpReqType::kAddTo, Aligned(args.ctx.workspace));
     }
     if (settings_.no_bias) return;
-    SwitchFloating(out_grad[0].type, "Convolution", [&](auto tag) {
+    SwitchFloating(args.out_grad[0].type, "Convolution", [&](auto tag) {
       weighted::SumToBias<typename decltype(tag)::type>(
-          OnGpu{ctx.run_ctx}, out_grad[0], ChannelView(out_grad[0].shape, 1, out_grad[0].layout),
-          in_grad[P::kBias], req[P::kBias], ctx.workspace.data);
+          OnGpu{args.ctx.run_ctx}, args.out_grad[0],
+          ChannelView(args.out_grad[0].shape, 1, args.out_grad[0].layout), args.in_grad[P::kBias],
+          args.req[P::kBias], args.ctx.workspace.data);
     });
   }
 

@@ -33,36 +33,36 @@ class ImageBlockedConvolution final : public Operator {
     return RoundUp(filters, tile) * channels * g.kernel[0] * g.kernel[1];
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    image_blocked::Correlation c = Describe(in[P::kData], out[0], req[0]);
-    if (!settings_.no_bias) c.bias = in[P::kBias].dptr<float>();
-    if (settings_.with_sum) CopyBlob(ctx.run_ctx, OpReqType::kWriteTo, in.back(), out[0]);
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    image_blocked::Correlation c = Describe(args.in_data[P::kData], args.out_data[0], args.req[0]);
+    if (!settings_.no_bias) c.bias = args.in_data[P::kBias].dptr<float>();
+    if (settings_.with_sum)
+      CopyBlob(args.ctx.run_ctx, OpReqType::kWriteTo, args.in_data.back(), args.out_data[0]);
     c.accumulate |= settings_.with_sum;
     c.low = settings_.low(), c.high = settings_.high();
-    const float* weight = in[P::kWeight].dptr<float>();
+    const float* weight = args.in_data[P::kWeight].dptr<float>();
     const int64_t window = g_.kernel[0] * g_.kernel[1];
     for (int axis = 0; axis < 2; ++axis) c.shift[axis] = g_.pad[axis];
-    Pack(&c, ctx, [=, this](int64_t filter, int64_t channel, int64_t cell) {
+    Pack(&c, args.ctx, [=, this](int64_t filter, int64_t channel, int64_t cell) {
       return weight[(filter * g_.in_channels + channel) * window + cell];
     });
     Run(c);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[P::kWeight] != OpReqType::kNullOp)
-      WeightGradient(in[P::kData], out_grad[0], req[P::kWeight], in_grad[P::kWeight]);
-    if (req.size() > P::kBias && req[P::kBias] != OpReqType::kNullOp)
-      BiasGradient(out_grad[0], req[P::kBias], in_grad[P::kBias]);
-    if (req[P::kData] == OpReqType::kNullOp) return;
-    image_blocked::Correlation c = Describe(out_grad[0], in_grad[P::kData], req[P::kData]);
-    const float* weight = in[P::kWeight].dptr<float>();
+  void Backward(const BackwardArgs& args) override {
+    if (args.req[P::kWeight] != OpReqType::kNullOp)
+      WeightGradient(args.in_data[P::kData], args.out_grad[0], args.req[P::kWeight],
+                     args.in_grad[P::kWeight]);
+    if (args.req.size() > P::kBias && args.req[P::kBias] != OpReqType::kNullOp)
+      BiasGradient(args.out_grad[0], args.req[P::kBias], args.in_grad[P::kBias]);
+    if (args.req[P::kData] == OpReqType::kNullOp) return;
+    image_blocked::Correlation c =
+        Describe(args.out_grad[0], args.in_grad[P::kData], args.req[P::kData]);
+    const float* weight = args.in_data[P::kWeight].dptr<float>();
     const int64_t window = g_.kernel[0] * g_.kernel[1];
     for (int axis = 0; axis < 2; ++axis) c.shift[axis] = g_.kernel[axis] - 1 - g_.pad[axis];
-    Pack(&c, ctx, [=, this](int64_t filter, int64_t channel, int64_t cell) {
+    Pack(&c, args.ctx, [=, this](int64_t filter, int64_t channel, int64_t cell) {
       return weight[(channel * g_.in_channels + filter) * window + window - 1 - cell];
     });
     Run(c);

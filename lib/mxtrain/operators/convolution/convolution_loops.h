@@ -148,49 +148,49 @@ class ConvolutionReference final : public Operator {
  public:
   explicit ConvolutionReference(const ConvolutionSettings& settings) : settings_(settings) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    SwitchFloating(in[0].type, "Convolution", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    SwitchFloating(args.in_data[0].type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using A = AccumulatorOf<T>;
-      const TBlob bias = settings_.no_bias ? TBlob() : in[P::kBias];
-      const OutputElement<T> element{{{settings_, in[P::kData].shape, out[0].shape}},
-                                     in[P::kData].dptr<T>(),
-                                     in[P::kWeight].dptr<T>(),
-                                     settings_.with_sum ? in.back().dptr<T>() : nullptr,
-                                     bias,
-                                     A(settings_.low()),
-                                     A(settings_.high()),
-                                     out[0].dptr<T>(),
-                                     req[0]};
-      ForColumns(Device{ctx.run_ctx}, out[0].Size(), in[P::kWeight].shape.Product(1, 4), element);
+      const TBlob bias = settings_.no_bias ? TBlob() : args.in_data[P::kBias];
+      const OutputElement<T> element{
+          {{settings_, args.in_data[P::kData].shape, args.out_data[0].shape}},
+          args.in_data[P::kData].dptr<T>(),
+          args.in_data[P::kWeight].dptr<T>(),
+          settings_.with_sum ? args.in_data.back().dptr<T>() : nullptr,
+          bias,
+          A(settings_.low()),
+          A(settings_.high()),
+          args.out_data[0].dptr<T>(),
+          args.req[0]};
+      ForColumns(Device{args.ctx.run_ctx}, args.out_data[0].Size(),
+                 args.in_data[P::kWeight].shape.Product(1, 4), element);
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const Device device{ctx.run_ctx};
-    SwitchFloating(in_grad[0].type, "Convolution", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    SwitchFloating(args.in_grad[0].type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Loops<T> loops{{settings_, in[P::kData].shape, out_grad[0].shape}};
-      const T *head = out_grad[0].dptr<T>(), *data = in[P::kData].dptr<T>(),
-              *weight = in[P::kWeight].dptr<T>();
-      const TBlob &data_grad = in_grad[P::kData], &weight_grad = in_grad[P::kWeight];
-      if (req[P::kData] != OpReqType::kNullOp) {
-        ForColumns(device, data_grad.Size(),
-                   loops.geometry.group_out() * settings_.kernel[0] * settings_.kernel[1],
-                   DataGradientElement<T>{loops, head, weight, data_grad.dptr<T>(), req[P::kData]});
+      const Loops<T> loops{{settings_, args.in_data[P::kData].shape, args.out_grad[0].shape}};
+      const T *head = args.out_grad[0].dptr<T>(), *data = args.in_data[P::kData].dptr<T>(),
+              *weight = args.in_data[P::kWeight].dptr<T>();
+      const TBlob &data_grad = args.in_grad[P::kData], &weight_grad = args.in_grad[P::kWeight];
+      if (args.req[P::kData] != OpReqType::kNullOp) {
+        ForColumns(
+            device, data_grad.Size(),
+            loops.geometry.group_out() * settings_.kernel[0] * settings_.kernel[1],
+            DataGradientElement<T>{loops, head, weight, data_grad.dptr<T>(), args.req[P::kData]});
       }
-      if (req[P::kWeight] != OpReqType::kNullOp) {
-        ForRows(
-            device, weight_grad.Size(), loops.geometry.batch * loops.geometry.out[0],
-            WeightGradientElement<T>{loops, head, data, weight_grad.dptr<T>(), req[P::kWeight]});
+      if (args.req[P::kWeight] != OpReqType::kNullOp) {
+        ForRows(device, weight_grad.Size(), loops.geometry.batch * loops.geometry.out[0],
+                WeightGradientElement<T>{loops, head, data, weight_grad.dptr<T>(),
+                                         args.req[P::kWeight]});
       }
       if (!settings_.no_bias) {
-        weighted::SumToBias<T>(device, out_grad[0], ChannelView(out_grad[0].shape, 1),
-                               in_grad[P::kBias], req[P::kBias], ctx.workspace.data);
+        weighted::SumToBias<T>(device, args.out_grad[0], ChannelView(args.out_grad[0].shape, 1),
+                               args.in_grad[P::kBias], args.req[P::kBias], args.ctx.workspace.data);
       }
     });
   }
@@ -206,24 +206,21 @@ inline int64_t BiasWorkspace(const ConvolutionSettings& settings, const PlanRequ
 }
 
 template <typename Device>
-void AddReferenceKernels(OperatorRegistry& registry) {
-  for (const char* op : P::kOperators) {
-    registry.AddKernel(
-        LastKernel<Device>(op,
-                           [](const OperatorProperty& base, const PlanRequest& request,
-                              Backend&) -> Expected<Plan, Refusal> {
-                             const ConvolutionSettings& settings =
-                                 static_cast<const ConvolutionProperty&>(base).settings();
-                             if (base.TypeString() != P::kOperators[0] && request.needs_backward)
-                               return Refusal{"has no gradient"};
-                             Plan plan = PlainPlan(base, request);
-                             plan.backward_workspace = BiasWorkspace(settings, request);
-                             plan.make = [settings] {
-                               return std::make_unique<ConvolutionReference<Device>>(settings);
-                             };
-                             return plan;
-                           }));
-  }
+Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request,
+                                      Backend&) {
+  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  if (base.TypeString() != P::kOperators[0] && request.needs_backward)
+    return Refusal{"has no gradient"};
+  Plan plan = PlainPlan(base, request);
+  plan.backward_workspace = BiasWorkspace(settings, request);
+  plan.make = [settings] { return std::make_unique<ConvolutionReference<Device>>(settings); };
+  return plan;
 }
 
 }  // namespace mxtrain::convolution
+
+MXTRAIN_KERNELS(convolution, Device, registry) {
+  using namespace mxtrain;
+  for (const char* op : ConvolutionProperty::kOperators)
+    registry.AddKernel(LastKernel<Device>(op, convolution::PlanReference<Device>));
+}

@@ -54,25 +54,26 @@ class WinogradConvolution final : public Operator {
     if (s_.weights) weights_ = s_.weights->Make();
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
     winograd::Ending ending;
-    if (s_.arguments.bias) ending.bias = in[P::kBias].dptr<float>();
-    if (s_.arguments.sum) CopyBlob(ctx.run_ctx, OpReqType::kWriteTo, in.back(), out[0]);
-    ending.accumulate = s_.arguments.sum || req[0] == OpReqType::kAddTo;
+    if (s_.arguments.bias) ending.bias = args.in_data[P::kBias].dptr<float>();
+    if (s_.arguments.sum)
+      CopyBlob(args.ctx.run_ctx, OpReqType::kWriteTo, args.in_data.back(), args.out_data[0]);
+    ending.accumulate = s_.arguments.sum || args.req[0] == OpReqType::kAddTo;
     ending.low = s_.low, ending.high = s_.high;
-    Correlate(s_.forward, ctx, in[P::kData], in[P::kWeight], s_.packed, ending, out[0]);
+    Correlate(s_.forward, args.ctx, args.in_data[P::kData], args.in_data[P::kWeight], s_.packed,
+              ending, args.out_data[0]);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (weights_) WeightGradient(ctx, out_grad[0], in[P::kData], req, in_grad);
-    if (s_.wanted.data && req[P::kData] != OpReqType::kNullOp) {
+  void Backward(const BackwardArgs& args) override {
+    if (weights_)
+      WeightGradient(args.ctx, args.out_grad[0], args.in_data[P::kData], args.req, args.in_grad);
+    if (s_.wanted.data && args.req[P::kData] != OpReqType::kNullOp) {
       winograd::Ending ending;
-      ending.accumulate = req[P::kData] == OpReqType::kAddTo;
-      Correlate(s_.backward, ctx, out_grad[0], in[P::kWeight], false, ending, in_grad[P::kData]);
+      ending.accumulate = args.req[P::kData] == OpReqType::kAddTo;
+      Correlate(s_.backward, args.ctx, args.out_grad[0], args.in_data[P::kWeight], false, ending,
+                args.in_grad[P::kData]);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/plans.h"
 
@@ -24,35 +25,33 @@ class WeightedLayer final : public Operator {
     }
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    if (arguments_.sum) CopyBlob(ctx.run_ctx, OpReqType::kWriteTo, in.back(), out[0]);
-    forward_->Execute({{Arg::kSrc, in[kData].data},
-                       {Arg::kWeights, in[kWeight].data},
-                       {Arg::kBias, arguments_.bias ? in[kBias].data : nullptr},
-                       {Arg::kDst, out[0].data},
-                       {Arg::kScratchpad, ctx.workspace.data}});
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    if (arguments_.sum)
+      CopyBlob(args.ctx.run_ctx, OpReqType::kWriteTo, args.in_data.back(), args.out_data[0]);
+    forward_->Execute({{Arg::kSrc, args.in_data[kData].data},
+                       {Arg::kWeights, args.in_data[kWeight].data},
+                       {Arg::kBias, arguments_.bias ? args.in_data[kBias].data : nullptr},
+                       {Arg::kDst, args.out_data[0].data},
+                       {Arg::kScratchpad, args.ctx.workspace.data}});
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
+  void Backward(const BackwardArgs& args) override {
     if (wanted_.weights()) {
       // Only the bias is wanted: the gradient of the weights goes into the workspace.
-      void* spare = static_cast<char*>(ctx.workspace.data) + spare_offset_;
+      void* spare = static_cast<char*>(args.ctx.workspace.data) + spare_offset_;
       backward_weights_->Execute(
-          {{Arg::kSrc, in[kData].data},
-           {Arg::kDiffDst, out_grad[0].data},
-           {Arg::kDiffWeights, wanted_.weight ? in_grad[kWeight].data : spare},
-           {Arg::kDiffBias, wanted_.bias ? in_grad[kBias].data : nullptr},
-           {Arg::kScratchpad, ctx.workspace.data}});
+          {{Arg::kSrc, args.in_data[kData].data},
+           {Arg::kDiffDst, args.out_grad[0].data},
+           {Arg::kDiffWeights, wanted_.weight ? args.in_grad[kWeight].data : spare},
+           {Arg::kDiffBias, wanted_.bias ? args.in_grad[kBias].data : nullptr},
+           {Arg::kScratchpad, args.ctx.workspace.data}});
     }
-    if (wanted_.data && req[kData] != OpReqType::kNullOp) {
-      backward_data_->Execute({{Arg::kDiffDst, out_grad[0].data},
-                               {Arg::kWeights, in[kWeight].data},
-                               {Arg::kDiffSrc, in_grad[kData].data},
-                               {Arg::kScratchpad, ctx.workspace.data}});
+    if (wanted_.data && args.req[kData] != OpReqType::kNullOp) {
+      backward_data_->Execute({{Arg::kDiffDst, args.out_grad[0].data},
+                               {Arg::kWeights, args.in_data[kWeight].data},
+                               {Arg::kDiffSrc, args.in_grad[kData].data},
+                               {Arg::kScratchpad, args.ctx.workspace.data}});
     }
   }
 
@@ -124,9 +123,10 @@ std::string WhyNot(const PlanRequest& request, const Arguments& arguments) {
 Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const Choice& choice,
             const Wanted& wanted, const Arguments& arguments) {
   Plan plan = PlainPlan(property, request);
-  plan.in[kData] = choice.forward.LayoutOf(Arg::kSrc);
+  plan.in[kData] = AsOffered(request.in[kData].shape, choice.forward.LayoutOf(Arg::kSrc),
+                             request.in_layout[kData]);
   plan.in[kWeight] = choice.forward.LayoutOf(Arg::kWeights);
-  plan.out[0] = choice.forward.LayoutOf(Arg::kDst);
+  plan.out[0] = Canonical(request.out[0].shape, choice.forward.LayoutOf(Arg::kDst));
   if (arguments.sum) plan.in.back() = plan.out[0];
   plan.forward_workspace = choice.forward.scratchpad_bytes();
   if (request.needs_backward) PlanBackward(choice, wanted, request, &plan);

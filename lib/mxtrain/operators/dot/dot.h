@@ -25,6 +25,7 @@ struct DotParam : Parameter<DotParam> {
 class DotProperty final : public PropertyWithParam<DotParam> {
  public:
   std::string TypeString() const override { return "dot"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kGains, 2}; }
   std::string Description() const override {
     return "the product of two matrices, the inner product of two vectors";
   }

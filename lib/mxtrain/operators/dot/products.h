@@ -19,20 +19,18 @@ class Products final : public Operator {
  public:
   Products(const ProductViews& views, Math math) : views_(views), math_(math) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
+  void Forward(const ForwardArgs& args) override {
     const auto& [a, b, c] = views_;
-    MultiplyMatrices(Device{ctx.run_ctx}, math_, in[0], a, in[1], b, out[0], c, req[0]);
+    MultiplyMatrices(Device{args.ctx.run_ctx}, math_, args.in_data[0], a, args.in_data[1], b,
+                     args.out_data[0], c, args.req[0]);
   }
   // dA = dC B', dB = A' dC.
-  void Backward(const OpContext& ctx, std::span<const TBlob> head, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req, std::span<const TBlob> grad,
-                std::span<const TBlob>) override {
+  void Backward(const BackwardArgs& args) override {
     const auto& [a, b, c] = views_;
-    MultiplyMatrices(Device{ctx.run_ctx}, math_, head[0], c, in[1], b.Transposed(), grad[0], a,
-                     req[0]);
-    MultiplyMatrices(Device{ctx.run_ctx}, math_, in[0], a.Transposed(), head[0], c, grad[1], b,
-                     req[1]);
+    MultiplyMatrices(Device{args.ctx.run_ctx}, math_, args.out_grad[0], c, args.in_data[1],
+                     b.Transposed(), args.in_grad[0], a, args.req[0]);
+    MultiplyMatrices(Device{args.ctx.run_ctx}, math_, args.in_data[0], a.Transposed(),
+                     args.out_grad[0], c, args.in_grad[1], b, args.req[1]);
   }
 
  private:

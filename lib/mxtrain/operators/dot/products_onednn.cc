@@ -69,15 +69,14 @@ class ProductsOneDnn final : public Operator {
   explicit ProductsOneDnn(const Multiplications& m)
       : forward_(m.forward), left_(m.left), right_(m.right) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    forward_(ctx, in[0].data, in[1].data, out[0].data, req[0]);
+  void Forward(const ForwardArgs& args) override {
+    forward_(args.ctx, args.in_data[0].data, args.in_data[1].data, args.out_data[0].data,
+             args.req[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> head, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req, std::span<const TBlob> grad,
-                std::span<const TBlob>) override {
-    left_(ctx, head[0].data, in[1].data, grad[0].data, req[0]);
-    right_(ctx, in[0].data, head[0].data, grad[1].data, req[1]);
+  void Backward(const BackwardArgs& args) override {
+    left_(args.ctx, args.out_grad[0].data, args.in_data[1].data, args.in_grad[0].data, args.req[0]);
+    right_(args.ctx, args.in_data[0].data, args.out_grad[0].data, args.in_grad[1].data,
+           args.req[1]);
   }
 
  private:

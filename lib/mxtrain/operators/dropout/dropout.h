@@ -2,8 +2,8 @@
 #pragma once
 // Dropout: in training every element is zero with probability p, else multiplied by 1 / (1 - p).
 // The factors are the hidden output `mask`, with the shape of the data, or length 1 along axes that
-// share one draw. The gradient is the mask times the head gradient. Outside of training it is the
-// identity, unless mode is `always`.
+// share one draw. The gradient is the mask, drawn again, times the head gradient. Outside of
+// training it is the identity, unless mode is `always`.
 //
 // The draw of a mask element depends only on its row-major index.
 #include "mxtrain/operator/property.h"
@@ -35,6 +35,7 @@ struct DropoutParam : Parameter<DropoutParam> {
 class DropoutProperty final : public PropertyWithParam<DropoutParam> {
  public:
   std::string TypeString() const override { return "Dropout"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string Description() const override { return "drops elements at random in training"; }
   std::vector<std::string> ListOutputs() const override { return {"output", "mask"}; }
   int NumVisibleOutputs() const override { return 1; }
@@ -42,12 +43,15 @@ class DropoutProperty final : public PropertyWithParam<DropoutParam> {
                   std::vector<TShape>* aux) const override;
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
                                              const std::vector<int>&,
-                                             const std::vector<int>& out_data) const override {
-    return {out_grad[0], out_data[1]};
+                                             const std::vector<int>&) const override {
+    return {out_grad[0]};
   }
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
   std::vector<InplacePair> BackwardInplaceOption() const override { return {{0, 0}}; }
   std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>&) const override {
+    return {{ResourceRequest::kRandom, 0}};
+  }
+  std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>&) const override {
     return {{ResourceRequest::kRandom, 0}};
   }
 

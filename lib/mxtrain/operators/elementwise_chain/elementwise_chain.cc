@@ -42,9 +42,7 @@ void ElementwiseChainProperty::Check() {
 }
 
 std::vector<std::string> ElementwiseChainProperty::ListArguments() const {
-  std::vector<std::string> names;
-  for (int i = 0; i < param_.num_args; ++i) names.push_back(format("arg{}", i));
-  return names;
+  return NumberedNames("arg", param_.num_args);
 }
 
 bool ElementwiseChainProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,

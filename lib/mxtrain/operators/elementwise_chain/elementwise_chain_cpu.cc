@@ -154,7 +154,7 @@ class BlockRunner {
       in_.clear();
       for (int value : steps_[s].in) in_.push_back(values_[value]);
       const OpReqType write[] = {OpReqType::kWriteTo};
-      steps_[s].For(count, room_.block).Forward(ctx, in_, write, {&result, 1}, {});
+      steps_[s].For(count, room_.block).Forward({ctx, in_, write, {&result, 1}, {}});
     }
   }
 
@@ -174,8 +174,13 @@ class BlockRunner {
       in_grad_[i] = given_[value] ? more : gradients_[value];
       req_[i] = OpReqType::kWriteTo;
       step.For(count, room_.block)
-          .Backward(ctx, {&gradients_[num_args_ + s], 1}, in_, {&values_[num_args_ + s], 1}, req_,
-                    in_grad_, {});
+          .Backward({ctx,
+                     {&gradients_[num_args_ + s], 1},
+                     in_,
+                     {&values_[num_args_ + s], 1},
+                     req_,
+                     in_grad_,
+                     {}});
       if (given_[value]) Add(more, gradients_[value], count);
       given_[value] = true;
     }
@@ -219,23 +224,23 @@ class ElementwiseChain final : public Operator {
       runners_.push_back(std::make_unique<BlockRunner>(whole, rest, num_args, room, type));
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    ForBlocks(ctx, out[0].StoredSize(), room_.forward,
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    ForBlocks(args.ctx, args.out_data[0].StoredSize(), room_.forward,
               [&](BlockRunner& runner, int64_t begin, int64_t count, char* room) {
-                runner.Forward(ctx, in, req[0], out[0], begin, count, room);
+                runner.Forward(args.ctx, args.in_data, args.req[0], args.out_data[0], begin, count,
+                               room);
               });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (std::all_of(req.begin(), req.end(), [](OpReqType r) { return r == OpReqType::kNullOp; }))
+  void Backward(const BackwardArgs& args) override {
+    if (std::all_of(args.req.begin(), args.req.end(),
+                    [](OpReqType r) { return r == OpReqType::kNullOp; }))
       return;
-    ForBlocks(ctx, out_grad[0].StoredSize(), room_.backward,
+    ForBlocks(args.ctx, args.out_grad[0].StoredSize(), room_.backward,
               [&](BlockRunner& runner, int64_t begin, int64_t count, char* room) {
-                runner.Backward(ctx, out_grad[0], in, req, in_grad, begin, count, room);
+                runner.Backward(args.ctx, args.out_grad[0], args.in_data, args.req, args.in_grad,
+                                begin, count, room);
               });
   }
 

@@ -20,12 +20,11 @@ struct ElementWiseSumParam : Parameter<ElementWiseSumParam> {
 class ElementWiseSumProperty final : public PropertyWithParam<ElementWiseSumParam> {
  public:
   std::string TypeString() const override { return "ElementWiseSum"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string Description() const override { return "adds inputs of one shape"; }
   std::string NumArgsKey() const override { return "num_args"; }
   std::vector<std::string> ListArguments() const override {
-    std::vector<std::string> names;
-    for (int i = 0; i < param_.num_args; ++i) names.push_back(format("arg{}", i));
-    return names;
+    return NumberedNames("arg", param_.num_args);
   }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>*) const override {

@@ -15,24 +15,22 @@ namespace {
 // over stored elements, for any layout.
 class ElementWiseSumCpu final : public Operator {
  public:
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    SwitchFloating(out[0].type, "ElementWiseSum", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.out_data[0].type, "ElementWiseSum", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      SwitchReq(req[0], [&](auto accumulate) {
-        ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      SwitchReq(args.req[0], [&](auto accumulate) {
+        ParallelFor(args.out_data[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; i += kBlock)
-            SumBlock<T, accumulate()>(in, out[0].dptr<T>(), i, std::min(kBlock, end - i));
+            SumBlock<T, accumulate()>(args.in_data, args.out_data[0].dptr<T>(), i,
+                                      std::min(kBlock, end - i));
         });
       });
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    for (size_t i = 0; i < in_grad.size(); ++i)
-      CopyBlob(ctx.run_ctx, req[i], out_grad[0], in_grad[i]);
+  void Backward(const BackwardArgs& args) override {
+    for (size_t i = 0; i < args.in_grad.size(); ++i)
+      CopyBlob(args.ctx.run_ctx, args.req[i], args.out_grad[0], args.in_grad[i]);
   }
 
  private:

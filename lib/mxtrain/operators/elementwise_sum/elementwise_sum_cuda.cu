@@ -34,27 +34,28 @@ struct SumOfTerms {
 // passes over the output.
 class ElementWiseSumCuda final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    const OnGpu device{ctx.run_ctx};
-    SwitchFloating(out[0].type, "ElementWiseSum", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    const OnGpu device{args.ctx.run_ctx};
+    SwitchFloating(args.out_data[0].type, "ElementWiseSum", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (in.size() == 2) return MapElements<T>(device, out[0], req[0], AddTwo{}, in[0], in[1]);
-      for (size_t first = 0; first < in.size(); first += kMostTerms) {
+      if (args.in_data.size() == 2)
+        return MapElements<T>(device, args.out_data[0], args.req[0], AddTwo{}, args.in_data[0],
+                              args.in_data[1]);
+      for (size_t first = 0; first < args.in_data.size(); first += kMostTerms) {
         SumOfTerms<T> sum{};
-        for (const TBlob& term : in.subspan(first, std::min(kMostTerms, in.size() - first)))
+        for (const TBlob& term :
+             args.in_data.subspan(first, std::min(kMostTerms, args.in_data.size() - first)))
           sum.term[sum.count++] = term.dptr<T>();
-        MapOn<T>(device, out[0],
-                 first == 0 || req[0] == OpReqType::kNullOp ? req[0] : OpReqType::kAddTo, sum);
+        MapOn<T>(device, args.out_data[0],
+                 first == 0 || args.req[0] == OpReqType::kNullOp ? args.req[0] : OpReqType::kAddTo,
+                 sum);
       }
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    for (size_t i = 0; i < in_grad.size(); ++i)
-      CopyBlob(OnGpu{ctx.run_ctx}, req[i], out_grad[0], in_grad[i]);
+  void Backward(const BackwardArgs& args) override {
+    for (size_t i = 0; i < args.in_grad.size(); ++i)
+      CopyBlob(OnGpu{args.ctx.run_ctx}, args.req[i], args.out_grad[0], args.in_grad[i]);
   }
 };
 

@@ -68,20 +68,18 @@ namespace {
 
 class ElementWiseSumSimd final : public Operator {
  public:
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    ParallelFor(out[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    ParallelFor(args.out_data[0].StoredSize(), kParallelGrain, [&](int64_t begin, int64_t end) {
       HWY_DYNAMIC_DISPATCH(SumRange)
-      (in.data(), static_cast<int>(in.size()), out[0], begin, end, req[0] == OpReqType::kAddTo);
+      (args.in_data.data(), static_cast<int>(args.in_data.size()), args.out_data[0], begin, end,
+       args.req[0] == OpReqType::kAddTo);
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    for (size_t i = 0; i < in_grad.size(); ++i)
-      CopyBlob(ctx.run_ctx, req[i], out_grad[0], in_grad[i]);
+  void Backward(const BackwardArgs& args) override {
+    for (size_t i = 0; i < args.in_grad.size(); ++i)
+      CopyBlob(args.ctx.run_ctx, args.req[i], args.out_grad[0], args.in_grad[i]);
   }
 };
 

@@ -26,14 +26,16 @@ MXTRAIN_OPERATOR(elemwise_binary, registry) {
   ForEachBinary([&registry](auto f) {
     using F = decltype(f);
     SimpleOp op(registry, F::kName);
-    op.describe(format("{}, element-wise; both arrays have the same shape",
-                       Formula(F::kBroadcastName, "lhs", "rhs")));
+    op.set_elementwise(F::kElementwise)
+        .describe(format("{}, element-wise; both arrays have the same shape",
+                         Formula(F::kBroadcastName, "lhs", "rhs")));
     if (F::kName[0] == '_') op.add_alias(Capitalised(F::kName));
   });
   SimpleOp(registry, "elemwise_add")
       .add_alias("_plus")
       .add_alias("_Plus")
       .add_alias("_add")
+      .set_mixed_precision({MixedPrecision::kFollows})
       .set_identity({}, {{0, 0}, {0, 1}});
   SimpleOp(registry, "elemwise_sub")
       .add_alias("_minus")
@@ -43,6 +45,7 @@ MXTRAIN_OPERATOR(elemwise_binary, registry) {
   SimpleOp(registry, "elemwise_mul").add_alias("_mul").add_alias("_Mul");
   SimpleOp(registry, "elemwise_div").add_alias("_div").add_alias("_Div");
   SimpleOp(registry, "_grad_add")
+      .set_elementwise(Add::kElementwise)
       .set_identity({}, {{0, 0}, {0, 1}})
       .describe("the sum of two gradients");
 }

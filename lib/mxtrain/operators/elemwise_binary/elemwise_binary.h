@@ -10,6 +10,7 @@
 
 #include "mxtrain/base/macros.h"
 #include "mxtrain/operator/simple_op.h"
+#include "mxtrain/operator/vector_math.h"
 
 namespace mxtrain::elemwise_binary {
 
@@ -29,15 +30,17 @@ enum class Slopes { kNone, kInputs };
     static constexpr Slopes kSlopes = Slopes::slopes;                                           \
     static constexpr Elementwise kElementwise = Elementwise::elementwise;                       \
     template <typename T>                                                                       \
-    MXTRAIN_HD static T Value(T a, T b) {                                                       \
+    [[gnu::always_inline]] MXTRAIN_HD static T Value(T a, T b) {                                \
       return static_cast<T>(VALUE);                                                             \
     }                                                                                           \
     template <typename T>                                                                       \
-    MXTRAIN_HD static constexpr T Left([[maybe_unused]] T a, [[maybe_unused]] T b) {            \
+    [[gnu::always_inline]] MXTRAIN_HD static constexpr T Left([[maybe_unused]] T a,             \
+                                                              [[maybe_unused]] T b) {           \
       return static_cast<T>(LEFT);                                                              \
     }                                                                                           \
     template <typename T>                                                                       \
-    MXTRAIN_HD static constexpr T Right([[maybe_unused]] T a, [[maybe_unused]] T b) {           \
+    [[gnu::always_inline]] MXTRAIN_HD static constexpr T Right([[maybe_unused]] T a,            \
+                                                               [[maybe_unused]] T b) {          \
       return static_cast<T>(RIGHT);                                                             \
     }                                                                                           \
   };
@@ -71,16 +74,16 @@ MXTRAIN_HD T Hypotenuse(T a, T b) {
   }
 }
 template <typename T>
-MXTRAIN_HD T Pow(T a, T b) {
+[[gnu::always_inline]] MXTRAIN_HD inline T Pow(T a, T b) {
   if constexpr (std::is_floating_point_v<T>)
-    return std::pow(a, b);
+    return vector_math::Pow(a, b);
   else
     return T(std::pow(static_cast<double>(a), static_cast<double>(b)));
 }
 template <typename T>
-MXTRAIN_HD T Log(T a) {
+[[gnu::always_inline]] MXTRAIN_HD inline T Log(T a) {
   if constexpr (std::is_floating_point_v<T>)
-    return std::log(a);
+    return vector_math::Log(a);
   else
     return T(std::log(static_cast<double>(a)));
 }

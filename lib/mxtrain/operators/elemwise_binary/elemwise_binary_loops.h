@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The loops of binary functions of arrays of one shape, written once for both devices: Device is
-// OnCpu or OnGpu.
+// The loops of binary functions of arrays of one shape.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 
@@ -10,21 +9,21 @@ namespace mxtrain::elemwise_binary {
 template <typename F>
 struct ValueOf {
   template <typename C>
-  MXTRAIN_HD C operator()(C a, C b) const {
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C a, C b) const {
     return F::Value(a, b);
   }
 };
 template <typename F>
 struct HeadTimesLeft {
   template <typename C>
-  MXTRAIN_HD C operator()(C head, C a, C b) const {
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head, C a, C b) const {
     return head * F::Left(a, b);
   }
 };
 template <typename F>
 struct HeadTimesRight {
   template <typename C>
-  MXTRAIN_HD C operator()(C head, C a, C b) const {
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head, C a, C b) const {
     return head * F::Right(a, b);
   }
 };
@@ -33,7 +32,7 @@ struct HeadTimesRight {
 template <typename F>
 struct HeadTimesConstantLeft {
   template <typename C>
-  MXTRAIN_HD C operator()(C head) const {
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head) const {
     const C slope = F::Left(C(0), C(0));
     return slope == C(0) ? C(0) : head * slope;
   }
@@ -41,7 +40,7 @@ struct HeadTimesConstantLeft {
 template <typename F>
 struct HeadTimesConstantRight {
   template <typename C>
-  MXTRAIN_HD C operator()(C head) const {
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head) const {
     const C slope = F::Right(C(0), C(0));
     return slope == C(0) ? C(0) : slope < C(0) ? head * slope + C(0) : head * slope;
   }
@@ -97,3 +96,7 @@ void AddKernels(OperatorRegistry& registry) {
 }
 
 }  // namespace mxtrain::elemwise_binary
+
+MXTRAIN_KERNELS(elemwise_binary, Device, registry) {
+  mxtrain::elemwise_binary::AddKernels<Device>(registry);
+}

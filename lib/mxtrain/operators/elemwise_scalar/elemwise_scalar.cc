@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An array and a number: f(x, scalar), and the reversed variants f(scalar, x).
-#include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 #include "mxtrain/operators/elemwise_binary/formula.h"
+#include "mxtrain/operators/elemwise_scalar/elemwise_scalar_loops.h"
 
 namespace mxtrain::elemwise_scalar {
 namespace {
@@ -14,6 +14,9 @@ void Describe(OperatorRegistry& registry, const std::string& name, const std::st
 }  // namespace
 
 MXTRAIN_OPERATOR(elemwise_scalar, registry) {
+  ForEachScalar([&registry](auto f) {
+    SimpleOp(registry, std::string(f.kName) + "_scalar").set_elementwise(f.kElementwise);
+  });
   elemwise_binary::ForEachBinary([&registry](auto f) {
     using F = decltype(f);
     const std::string alias = elemwise_binary::CamelCase(std::string(F::kScalarName) + "_scalar");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The loops of functions of an array and a number, written once for both devices: Device is OnCpu
-// or OnGpu.
+// The loops of functions of an array and a number.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 
@@ -20,11 +19,11 @@ struct Direct {
   static constexpr Elementwise kElementwise =
       std::is_same_v<F, elemwise_binary::Multiply> ? Elementwise::kZeroToZero : Elementwise::kYes;
   template <typename T>
-  MXTRAIN_HD static T Value(T x, T s) {
+  [[gnu::always_inline]] MXTRAIN_HD static T Value(T x, T s) {
     return F::Value(x, s) + T(0);  // keeps padding from becoming -0
   }
   template <typename T>
-  MXTRAIN_HD static T Slope(T x, T s) {
+  [[gnu::always_inline]] MXTRAIN_HD static T Slope(T x, T s) {
     return F::Left(x, s);
   }
 };
@@ -35,11 +34,11 @@ struct Reversed {
   static constexpr const char* kName = F::kReversedName;
   static constexpr Elementwise kElementwise = Elementwise::kYes;
   template <typename T>
-  MXTRAIN_HD static T Value(T x, T s) {
+  [[gnu::always_inline]] MXTRAIN_HD static T Value(T x, T s) {
     return F::Value(s, x);
   }
   template <typename T>
-  MXTRAIN_HD static T Slope(T x, T s) {
+  [[gnu::always_inline]] MXTRAIN_HD static T Slope(T x, T s) {
     return F::Right(s, x);
   }
 };
@@ -47,17 +46,21 @@ struct Reversed {
 template <typename F, typename C>
 struct ValueOf {
   C scalar;
-  MXTRAIN_HD C operator()(C x) const { return F::Value(x, scalar); }
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C x) const { return F::Value(x, scalar); }
 };
 template <typename F, typename C>
 struct HeadTimesSlope {
   C scalar;
-  MXTRAIN_HD C operator()(C head, C x) const { return head * F::Slope(x, scalar); }
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head, C x) const {
+    return head * F::Slope(x, scalar);
+  }
 };
 template <typename C>
 struct HeadTimesConstant {
   C slope;
-  MXTRAIN_HD C operator()(C head) const { return slope == C(0) ? C(0) : head * slope + C(0); }
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head) const {
+    return slope == C(0) ? C(0) : head * slope + C(0);
+  }
 };
 
 template <typename Device, typename F>
@@ -116,3 +119,7 @@ void AddKernels(OperatorRegistry& registry) {
 }
 
 }  // namespace mxtrain::elemwise_scalar
+
+MXTRAIN_KERNELS(elemwise_scalar, Device, registry) {
+  mxtrain::elemwise_scalar::AddKernels<Device>(registry);
+}

@@ -4,6 +4,8 @@
 #include <map>
 #include <string_view>
 
+#include "mxtrain/operator/elementwise.h"
+
 namespace mxtrain::elemwise_unary {
 namespace {
 
@@ -62,8 +64,10 @@ const std::map<std::string_view, const char*> kFormulas = {
 MXTRAIN_OPERATOR(elemwise_unary, registry) {
   ForEachUnary([&registry](auto f) {
     using F = decltype(f);
-    SimpleOp(registry, F::kName)
+    SimpleOp op(registry, F::kName);
+    op.set_elementwise(F::kElementwise)
         .describe(format("{}, for every element x", kFormulas.at(F::kName)));
+    if (!F::kIntegers) op.set_types(kFloatingTypes);
   });
   SimpleOp(registry, "_copy")
       .add_alias("identity")

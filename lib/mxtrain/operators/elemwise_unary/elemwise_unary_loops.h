@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The loops of functions of one argument, written once for both devices: Device is OnCpu or OnGpu.
+// The loops of functions of one argument.
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_unary/elemwise_unary.h"
 
@@ -93,3 +93,7 @@ void AddKernels(OperatorRegistry& registry) {
 }
 
 }  // namespace mxtrain::elemwise_unary
+
+MXTRAIN_KERNELS(elemwise_unary, Device, registry) {
+  mxtrain::elemwise_unary::AddKernels<Device>(registry);
+}

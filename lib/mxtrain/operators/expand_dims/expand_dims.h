@@ -4,9 +4,9 @@
 // (axis: which; None: all of length one). The elements are not moved.
 #include <optional>
 
-#include "mxtrain/operator/simple_op.h"
+#include "mxtrain/operator/identity.h"
 
-namespace mxtrain::expand_dims {
+namespace mxtrain {
 
 struct ExpandDimsParam : Parameter<ExpandDimsParam> {
   int axis;
@@ -15,6 +15,14 @@ struct ExpandDimsParam : Parameter<ExpandDimsParam> {
         .Required()
         .Help("position of the new axis in the output; negative counts from the end");
   }
+};
+
+class ExpandDimsProperty final : public ReshapingProperty<ExpandDimsParam> {
+ public:
+  std::string TypeString() const override { return "expand_dims"; }
+  std::string Description() const override { return "inserts an axis of length one"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
 };
 
 struct SqueezeParam : Parameter<SqueezeParam> {
@@ -26,4 +34,17 @@ struct SqueezeParam : Parameter<SqueezeParam> {
   }
 };
 
-}  // namespace mxtrain::expand_dims
+class SqueezeProperty final : public ReshapingProperty<SqueezeParam> {
+ public:
+  std::string TypeString() const override { return "squeeze"; }
+  std::string Description() const override { return "removes axes of length one"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+};
+
+}  // namespace mxtrain
+
+MXTRAIN_KERNELS(expand_dims, Device, registry) {
+  registry.AddKernel(mxtrain::IdentityKernel<Device>("expand_dims"));
+  registry.AddKernel(mxtrain::IdentityKernel<Device>("squeeze"));
+}

@@ -32,6 +32,17 @@ TEST_CASE("expand_dims and squeeze keep the elements") {
   Examine("squeeze", {{"axis", "-1"}}, {1, 7, 1});
 }
 
+TEST_CASE("expand_dims: partial shapes") {
+  const auto property = TestRegistry().Create("expand_dims", {{"axis", "-2"}});
+  std::vector<TShape> in = {TShape{}}, out = {TShape{2, 1, -1}}, aux;
+  CHECK(!property->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{2, -1});
+  in = {TShape{-1, 3}};
+  CHECK(property->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{2, 3});
+  CHECK(out[0] == TShape{2, 1, 3});
+}
+
 TEST_CASE("expand_dims and squeeze: shapes") {
   CHECK(Infer("expand_dims", {{"axis", "0"}}, {2, 3}) == TShape{1, 2, 3});
   CHECK(Infer("expand_dims", {{"axis", "1"}}, {2, 3}) == TShape{2, 1, 3});

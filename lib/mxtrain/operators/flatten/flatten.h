@@ -8,6 +8,7 @@ namespace mxtrain {
 class FlattenProperty final : public ReshapingProperty<NoParam> {
  public:
   std::string TypeString() const override { return "Flatten"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string Description() const override {
     return "makes every sample a row: [N, ...] -> [N, product of the rest]";
   }
@@ -16,3 +17,7 @@ class FlattenProperty final : public ReshapingProperty<NoParam> {
 };
 
 }  // namespace mxtrain
+
+MXTRAIN_KERNELS(flatten, Device, registry) {
+  registry.AddKernel(mxtrain::IdentityKernel<Device>("Flatten"));
+}

@@ -46,25 +46,25 @@ class Fold final : public Operator {
  public:
   explicit Fold(const FoldBatchNormParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
+  void Forward(const ForwardArgs& args) override {
     const size_t first = param_.no_bias ? 1 : 2;
-    SwitchFloating(in[0].type, "_FoldBatchNorm", [&](auto weight_tag) {
-      SwitchFloating(in.back().type, "_FoldBatchNorm", [&](auto statistics_tag) {
+    SwitchFloating(args.in_data[0].type, "_FoldBatchNorm", [&](auto weight_tag) {
+      SwitchFloating(args.in_data.back().type, "_FoldBatchNorm", [&](auto statistics_tag) {
         using T = typename decltype(weight_tag)::type;
         using S = typename decltype(statistics_tag)::type;
         using A = typename Arrays<T, S>::A;
-        const Arrays<T, S> arrays{in[0].dptr<T>(),
-                                  param_.no_bias ? nullptr : in[1].dptr<T>(),
-                                  in[first].dptr<S>(),
-                                  in[first + 1].dptr<S>(),
-                                  in[first + 2].dptr<S>(),
-                                  in[first + 3].dptr<S>(),
-                                  A(param_.eps),
-                                  param_.fix_gamma,
-                                  std::max<int64_t>(in[0].shape.Product(1, in[0].shape.ndim()), 1)};
-        MapOn<T>(Device{ctx.run_ctx}, out[0], req[0], Weight<T, S>{arrays});
-        MapOn<T>(Device{ctx.run_ctx}, out[1], req[1], Bias<T, S>{arrays});
+        const Arrays<T, S> arrays{
+            args.in_data[0].dptr<T>(),
+            param_.no_bias ? nullptr : args.in_data[1].dptr<T>(),
+            args.in_data[first].dptr<S>(),
+            args.in_data[first + 1].dptr<S>(),
+            args.in_data[first + 2].dptr<S>(),
+            args.in_data[first + 3].dptr<S>(),
+            A(param_.eps),
+            param_.fix_gamma,
+            std::max<int64_t>(args.in_data[0].shape.Product(1, args.in_data[0].shape.ndim()), 1)};
+        MapOn<T>(Device{args.ctx.run_ctx}, args.out_data[0], args.req[0], Weight<T, S>{arrays});
+        MapOn<T>(Device{args.ctx.run_ctx}, args.out_data[1], args.req[1], Bias<T, S>{arrays});
       });
     });
   }
@@ -85,3 +85,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }
 
 }  // namespace mxtrain::fold_batch_norm
+
+MXTRAIN_KERNELS(fold_batch_norm, Device, registry) {
+  using namespace mxtrain;
+  registry.AddKernel(LastKernel<Device>("_FoldBatchNorm", fold_batch_norm::MakePlan<Device>));
+}

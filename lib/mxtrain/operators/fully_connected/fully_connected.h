@@ -18,6 +18,7 @@ class FullyConnectedProperty final : public PropertyWithParam<FullyConnectedPara
   enum Argument { kData, kWeight, kBias };
 
   std::string TypeString() const override { return "FullyConnected"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kGains, 2}; }
   std::string Description() const override { return "matrix product with a weight, plus a bias"; }
   std::vector<std::string> ListArguments() const override;
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,

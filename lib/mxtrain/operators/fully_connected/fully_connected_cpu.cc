@@ -33,41 +33,41 @@ class FullyConnectedReference final : public Operator {
  public:
   explicit FullyConnectedReference(const FullyConnectedParam& param) : param_(param) {}
 
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    SwitchFloating(in[0].type, "FullyConnected", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.in_data[0].type, "FullyConnected", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const int64_t hidden = in[P::kWeight].shape[0], inputs = in[P::kWeight].shape[1];
-      const T* data = in[P::kData].dptr<T>();
-      const T* weight = in[P::kWeight].dptr<T>();
-      const TBlob bias = param_.no_bias ? TBlob() : in[P::kBias];
-      ForEachCell<T>(out[0], hidden, req[0], [&](int64_t row, int64_t h) {
+      const int64_t hidden = args.in_data[P::kWeight].shape[0],
+                    inputs = args.in_data[P::kWeight].shape[1];
+      const T* data = args.in_data[P::kData].dptr<T>();
+      const T* weight = args.in_data[P::kWeight].dptr<T>();
+      const TBlob bias = param_.no_bias ? TBlob() : args.in_data[P::kBias];
+      ForEachCell<T>(args.out_data[0], hidden, args.req[0], [&](int64_t row, int64_t h) {
         return Dot(data + row * inputs, 1, weight + h * inputs, 1, inputs) +
                weighted::BiasAt<T, AccumulatorOf<T>>(bias, h);
       });
     });
   }
 
-  void Backward(const OpContext&, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    SwitchFloating(in_grad[0].type, "FullyConnected", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    SwitchFloating(args.in_grad[0].type, "FullyConnected", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const int64_t hidden = in[P::kWeight].shape[0], inputs = in[P::kWeight].shape[1];
-      const int64_t rows = out_grad[0].Size() / hidden;
-      const T* head = out_grad[0].dptr<T>();
-      const T* data = in[P::kData].dptr<T>();
-      const T* weight = in[P::kWeight].dptr<T>();
-      ForEachCell<T>(in_grad[P::kData], inputs, req[P::kData], [&](int64_t row, int64_t i) {
-        return Dot(head + row * hidden, 1, weight + i, inputs, hidden);
-      });
-      ForEachCell<T>(in_grad[P::kWeight], inputs, req[P::kWeight], [&](int64_t h, int64_t i) {
-        return Dot(head + h, hidden, data + i, inputs, rows);
-      });
+      const int64_t hidden = args.in_data[P::kWeight].shape[0],
+                    inputs = args.in_data[P::kWeight].shape[1];
+      const int64_t rows = args.out_grad[0].Size() / hidden;
+      const T* head = args.out_grad[0].dptr<T>();
+      const T* data = args.in_data[P::kData].dptr<T>();
+      const T* weight = args.in_data[P::kWeight].dptr<T>();
+      ForEachCell<T>(args.in_grad[P::kData], inputs, args.req[P::kData],
+                     [&](int64_t row, int64_t i) {
+                       return Dot(head + row * hidden, 1, weight + i, inputs, hidden);
+                     });
+      ForEachCell<T>(
+          args.in_grad[P::kWeight], inputs, args.req[P::kWeight],
+          [&](int64_t h, int64_t i) { return Dot(head + h, hidden, data + i, inputs, rows); });
       if (param_.no_bias) return;
-      SwitchFloating(in_grad[P::kBias].type, "FullyConnected", [&](auto bias_tag) {
+      SwitchFloating(args.in_grad[P::kBias].type, "FullyConnected", [&](auto bias_tag) {
         ForEachCell<typename decltype(bias_tag)::type>(
-            in_grad[P::kBias], hidden, req[P::kBias], [&](int64_t, int64_t h) {
+            args.in_grad[P::kBias], hidden, args.req[P::kBias], [&](int64_t, int64_t h) {
               AccumulatorOf<T> sum = 0;
               for (int64_t row = 0; row < rows; ++row)
                 sum += AccumulatorOf<T>(head[row * hidden + h]);

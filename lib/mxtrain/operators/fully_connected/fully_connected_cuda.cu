@@ -24,41 +24,42 @@ class FullyConnectedCublas final : public Operator {
                        Math math)
       : no_bias_(param.no_bias), hidden_(weight[0]), inputs_(weight[1]), rows_(rows), math_(math) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const OnGpu device{ctx.run_ctx};
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const OnGpu device{args.ctx.run_ctx};
     const bool prepared = !no_bias_ || inputs_ == 0;
     if (prepared) {
-      SwitchFloating(out[0].type, "FullyConnected", [&](auto tag) {
+      SwitchFloating(args.out_data[0].type, "FullyConnected", [&](auto tag) {
         using T = typename decltype(tag)::type;
-        const TBlob bias = no_bias_ ? TBlob() : in[P::kBias];
-        MapOn<T>(device, out[0], req[0], weighted::BiasOfChannel<T>{bias, HeadView()});
+        const TBlob bias = no_bias_ ? TBlob() : args.in_data[P::kBias];
+        MapOn<T>(device, args.out_data[0], args.req[0],
+                 weighted::BiasOfChannel<T>{bias, HeadView()});
       });
     }
     if (inputs_ == 0) return;
-    dot::MultiplyMatrices(device, math_, in[P::kData], Rows(rows_, inputs_), in[P::kWeight],
-                          Rows(hidden_, inputs_).Transposed(), out[0], Rows(rows_, hidden_),
-                          prepared ? OpReqType::kAddTo : req[0]);
+    dot::MultiplyMatrices(device, math_, args.in_data[P::kData], Rows(rows_, inputs_),
+                          args.in_data[P::kWeight], Rows(hidden_, inputs_).Transposed(),
+                          args.out_data[0], Rows(rows_, hidden_),
+                          prepared ? OpReqType::kAddTo : args.req[0]);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const OnGpu device{ctx.run_ctx};
+  void Backward(const BackwardArgs& args) override {
+    const OnGpu device{args.ctx.run_ctx};
     const MatrixView head = Rows(rows_, hidden_);
-    if (rows_ == 0) ZeroBlob(device, req[P::kWeight], in_grad[P::kWeight]);
-    dot::MultiplyMatrices(device, math_, out_grad[0], head, in[P::kWeight], Rows(hidden_, inputs_),
-                          in_grad[P::kData], Rows(rows_, inputs_), req[P::kData]);
+    if (rows_ == 0) ZeroBlob(device, args.req[P::kWeight], args.in_grad[P::kWeight]);
+    dot::MultiplyMatrices(device, math_, args.out_grad[0], head, args.in_data[P::kWeight],
+                          Rows(hidden_, inputs_), args.in_grad[P::kData], Rows(rows_, inputs_),
+                          args.req[P::kData]);
     if (rows_ > 0) {
-      dot::MultiplyMatrices(device, math_, out_grad[0], head.Transposed(), in[P::kData],
-                            Rows(rows_, inputs_), in_grad[P::kWeight], Rows(hidden_, inputs_),
-                            req[P::kWeight]);
+      dot::MultiplyMatrices(device, math_, args.out_grad[0], head.Transposed(),
+                            args.in_data[P::kData], Rows(rows_, inputs_), args.in_grad[P::kWeight],
+                            Rows(hidden_, inputs_), args.req[P::kWeight]);
     }
     if (no_bias_) return;
-    SwitchFloating(out_grad[0].type, "FullyConnected", [&](auto tag) {
-      weighted::SumToBias<typename decltype(tag)::type>(
-          device, out_grad[0], HeadView(), in_grad[P::kBias], req[P::kBias], ctx.workspace.data);
+    SwitchFloating(args.out_grad[0].type, "FullyConnected", [&](auto tag) {
+      weighted::SumToBias<typename decltype(tag)::type>(device, args.out_grad[0], HeadView(),
+                                                        args.in_grad[P::kBias], args.req[P::kBias],
+                                                        args.ctx.workspace.data);
     });
   }
 

@@ -6,36 +6,36 @@
 #include <memory>
 
 #include "mxtrain/operator/array_table.h"
+#include "mxtrain/operator/number_reader.h"
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operator/reduction.h"
 #include "mxtrain/operators/global_norm/global_norm.h"
 #include "mxtrain/operators/optimizer_update/optimizer_update.h"
 
 namespace mxtrain::global_norm {
 
 struct Array {
-  const void* data;
+  NumberReader elements;
   int64_t size;  // stored elements: padding is zero and adds nothing
-  DType type;
+};
 
-  MXTRAIN_HD double At(int64_t k) const {
-    switch (type) {
-      case DType::kFloat64:
-        return static_cast<const double*>(data)[k];
-      case DType::kFloat16:
-        return static_cast<double>(static_cast<float>(static_cast<const float16*>(data)[k]));
-      case DType::kBfloat16:
-        return static_cast<double>(static_cast<float>(static_cast<const bfloat16*>(data)[k]));
-      default:
-        return static_cast<double>(static_cast<const float*>(data)[k]);
-    }
-  }
+struct SquareFold : SumFold {
+  MXTRAIN_HD static double Step(double sum, double x) { return sum + x * x; }
 };
 
 struct Square {
   Array array;
   MXTRAIN_HD double operator()(int64_t k) const {
-    const double x = array.At(k);
+    const double x = array.elements.Number(k);
     return x * x;
+  }
+  double SumOf(int64_t begin, int64_t end) const {
+    double sum = 0;
+    SwitchFloating(array.elements.type, "multi_sum_sq", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      sum = FoldRow<SquareFold>(static_cast<const T*>(array.elements.data) + begin, end - begin);
+    });
+    return sum;
   }
 };
 struct SquaresOf {
@@ -45,17 +45,16 @@ struct SquaresOf {
 template <typename Device>
 class MultiSumSq final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
     ForTables<Array>(
-        in.size(),
+        args.in_data.size(),
         [&](size_t n) {
-          return Array{in[n].data, in[n].StoredSize(), in[n].type};
+          return Array{NumberReader(args.in_data[n]), args.in_data[n].StoredSize()};
         },
         [&](const ArrayTable<Array>& table) {
-          SumArrays(Device{ctx.run_ctx}, table, SquaresOf{}, ctx.workspace.dptr<double>(), req[0],
-                    out[0].dptr<double>());
+          SumArrays(Device{args.ctx.run_ctx}, table, SquaresOf{}, args.ctx.workspace.dptr<double>(),
+                    args.req[0], args.out_data[0].dptr<double>());
         });
   }
 };
@@ -82,10 +81,10 @@ class ClipGlobalNorm final : public Operator {
  public:
   explicit ClipGlobalNorm(const ClipGlobalNormParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    MapOn<float>(Device{ctx.run_ctx}, out[0], req[0],
-                 Clipped{in[0].dptr<double>(), in[0].Size(), in[1].dptr<float>(), param_.max_norm});
+  void Forward(const ForwardArgs& args) override {
+    MapOn<float>(Device{args.ctx.run_ctx}, args.out_data[0], args.req[0],
+                 Clipped{args.in_data[0].dptr<double>(), args.in_data[0].Size(),
+                         args.in_data[1].dptr<float>(), param_.max_norm});
   }
 
  private:
@@ -120,10 +119,10 @@ Expected<Plan, Refusal> PlanClip(const OperatorProperty& property, const PlanReq
   return plan;
 }
 
-template <typename Device>
-void AddKernels(OperatorRegistry& registry) {
-  registry.AddKernel(LastKernel<Device>("multi_sum_sq", PlanSums<Device>));
-  registry.AddKernel(LastKernel<Device>("clip_global_norm", PlanClip<Device>));
-}
-
 }  // namespace mxtrain::global_norm
+
+MXTRAIN_KERNELS(global_norm, Device, registry) {
+  using namespace mxtrain;
+  registry.AddKernel(LastKernel<Device>("multi_sum_sq", global_norm::PlanSums<Device>));
+  registry.AddKernel(LastKernel<Device>("clip_global_norm", global_norm::PlanClip<Device>));
+}

@@ -54,3 +54,9 @@ void Backward(const OutputGrad& head, const OutputValue& out, const EnvArguments
 }
 
 }  // namespace mxtrain::hard_sigmoid
+
+MXTRAIN_KERNELS(hard_sigmoid, Device, registry) {
+  mxtrain::SimpleOp(registry, "hard_sigmoid")
+      .set_function(Device::kType, mxtrain::hard_sigmoid::Forward<Device>, mxtrain::kInplaceInOut)
+      .set_gradient(Device::kType, mxtrain::hard_sigmoid::Backward<Device>, mxtrain::kInplaceOutIn);
+}

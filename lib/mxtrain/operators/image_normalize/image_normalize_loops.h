@@ -28,14 +28,13 @@ template <typename Device>
 class ImageNormalize final : public Operator {
  public:
   explicit ImageNormalize(const PixelLevels& levels) : levels_(levels) {}
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const TShape& shape = in[0].shape;
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const TShape& shape = args.in_data[0].shape;
     const auto channels = static_cast<int>(shape[3]);
-    Launch(Device{ctx.run_ctx}, shape[0] * shape[1] * shape[2],
-           PixelAt{levels_, shape[1] * shape[2], channels, in[0].dptr<uint8_t>(),
-                   out[0].dptr<float>(), req[0]});
+    Launch(Device{args.ctx.run_ctx}, shape[0] * shape[1] * shape[2],
+           PixelAt{levels_, shape[1] * shape[2], channels, args.in_data[0].dptr<uint8_t>(),
+                   args.out_data[0].dptr<float>(), args.req[0]});
   }
 
  private:
@@ -60,3 +59,7 @@ KernelEntry Kernel() {
 }
 
 }  // namespace mxtrain::image_normalize
+
+MXTRAIN_KERNELS(image_normalize, Device, registry) {
+  registry.AddKernel(mxtrain::image_normalize::Kernel<Device>());
+}

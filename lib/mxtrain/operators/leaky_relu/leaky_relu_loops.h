@@ -3,12 +3,11 @@
 // The loops of LeakyReLU, written once for both devices: Device is OnCpu or OnGpu.
 #include <memory>
 
-#include "mxtrain/operator/broadcast_index.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operator/reduction.h"
 #include "mxtrain/operators/leaky_relu/leaky_relu.h"
 #include "mxtrain/operators/leaky_relu/leaky_relu_functions.h"
-#include "mxtrain/operators/leaky_relu/slope_sums.h"
 
 namespace mxtrain::leaky_relu {
 
@@ -35,20 +34,19 @@ class Rectifier final : public Operator {
  public:
   Rectifier(Function function, bool from_output) : function_(function), from_output_(from_output) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    SwitchFloating(in[0].type, "LeakyReLU", [&](auto tag) {
-      MapElements<typename decltype(tag)::type>(Device{ctx.run_ctx}, out[0], req[0],
-                                                Value<Function>{function_}, in[0]);
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.in_data[0].type, "LeakyReLU", [&](auto tag) {
+      MapElements<typename decltype(tag)::type>(Device{args.ctx.run_ctx}, args.out_data[0],
+                                                args.req[0], Value<Function>{function_},
+                                                args.in_data[0]);
     });
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const TBlob& x = from_output_ ? out[0] : in[0];
-    SwitchFloating(in_grad[0].type, "LeakyReLU", [&](auto tag) {
-      MapElements<typename decltype(tag)::type>(Device{ctx.run_ctx}, in_grad[0], req[0],
-                                                Gradient<Function>{function_}, out_grad[0], x);
+  void Backward(const BackwardArgs& args) override {
+    const TBlob& x = from_output_ ? args.out_data[0] : args.in_data[0];
+    SwitchFloating(args.in_grad[0].type, "LeakyReLU", [&](auto tag) {
+      MapElements<typename decltype(tag)::type>(Device{args.ctx.run_ctx}, args.in_grad[0],
+                                                args.req[0], Gradient<Function>{function_},
+                                                args.out_grad[0], x);
     });
   }
 
@@ -57,71 +55,56 @@ class Rectifier final : public Operator {
   bool from_output_;
 };
 
-template <typename T>
 struct PReLUValue {
-  const T *x, *gamma;
-  BroadcastIndex channel;
-  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
-    using A = AccumulatorOf<T>;
-    return A(x[i]) > 0 ? A(x[i]) : A(gamma[channel(i)]) * A(x[i]);
+  template <typename C>
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C x, C gamma) const {
+    return x > 0 ? x : gamma * x;
   }
 };
-template <typename T>
 struct PReLUGradient {
-  const T *head, *x, *gamma;
-  BroadcastIndex channel;
-  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
-    using A = AccumulatorOf<T>;
-    return A(head[i]) * (A(x[i]) > 0 ? A(1) : A(gamma[channel(i)]));
+  template <typename C>
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head, C x, C gamma) const {
+    return head * (x > 0 ? C(1) : gamma);
   }
 };
-template <typename A>
-struct SumAt {
-  const double* sums;
-  MXTRAIN_HD A operator()(int64_t i) const { return static_cast<A>(sums[i]); }
+// One term of the gradient of gamma, which is a sum in double.
+struct GammaTerm {
+  template <typename C>
+  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head, C x) const {
+    return x > 0 ? C(0) : head * x;
+  }
 };
-
-template <typename T>
-const double* SumSlopes(const OnCpu&, const SlopeSums& sums, const T* head, const T* x,
-                        double* workspace) {
-  return sums.Run(head, x, workspace);
-}
-template <typename Device, typename T>
-const double* SumSlopes(const Device& device, const SlopeSums& sums, const T* head, const T* x,
-                        double* workspace) {
-  return sums.RunRows(device, head, x, workspace);
-}
 
 template <typename Device>
 class PReLU final : public Operator {
  public:
-  PReLU(BroadcastIndex channel, const SlopeSums& sums) : channel_(channel), sums_(sums) {}
+  // The shape of gamma has the rank of the data.
+  explicit PReLU(const TShape& gamma) : gamma_(gamma) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    SwitchFloating(in[0].type, "LeakyReLU", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.in_data[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      MapOn<T>(Device{ctx.run_ctx}, out[0], req[0],
-               PReLUValue<T>{in[0].dptr<T>(), in[1].dptr<T>(), channel_});
+      MapBroadcast<T>(Device{args.ctx.run_ctx}, args.out_data[0], args.req[0], PReLUValue{},
+                      Broadcast<T>(args.in_data[0]),
+                      Broadcast<T>(args.in_data[1].dptr<T>(), gamma_));
     });
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const Device device{ctx.run_ctx};
-    SwitchFloating(in_grad[0].type, "LeakyReLU", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    TBlob gamma_grad = args.in_grad[1];
+    gamma_grad.shape = gamma_;
+    SwitchFloating(args.in_grad[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const T *head = out_grad[0].dptr<T>(), *x = in[0].dptr<T>();
-      MapOn<T>(device, in_grad[0], req[0], PReLUGradient<T>{head, x, in[1].dptr<T>(), channel_});
-      if (req[1] == OpReqType::kNullOp) return;
-      const double* sums = SumSlopes(device, sums_, head, x, ctx.workspace.dptr<double>());
-      MapOn<T>(device, in_grad[1], req[1], SumAt<AccumulatorOf<T>>{sums});
+      const Broadcast<T> head(args.out_grad[0]), x(args.in_data[0]);
+      MapBroadcast<T>(device, args.in_grad[0], args.req[0], PReLUGradient{}, head, x,
+                      Broadcast<T>(args.in_data[1].dptr<T>(), gamma_));
+      SumBroadcast<T>(device, x.shape, gamma_grad, args.req[1], args.ctx.workspace.dptr<double>(),
+                      GammaTerm{}, head, x);
     });
   }
 
  private:
-  BroadcastIndex channel_;
-  SlopeSums sums_;
+  TShape gamma_;
 };
 
 // Rounded to T, so that the output matches the stored mask.
@@ -159,23 +142,22 @@ class RReLU final : public Operator {
   explicit RReLU(const LeakyReLUParam& param)
       : lower_(param.lower_bound), width_(param.upper_bound - param.lower_bound) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    const Device device{ctx.run_ctx};
-    SwitchFloating(in[0].type, "LeakyReLU", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    SwitchFloating(args.in_data[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const RandomSlope<T> slope{lower_, width_, ctx.is_train, ctx.requested[0].Draws()};
-      MapOn<T>(device, out[1], req[1], slope);
-      MapOn<T>(device, out[0], req[0], RReLUValue<T>{in[0].dptr<T>(), slope});
+      const RandomSlope<T> slope{lower_, width_, args.ctx.is_train, args.ctx.requested[0].Draws()};
+      MapOn<T>(device, args.out_data[1], args.req[1], slope);
+      MapOn<T>(device, args.out_data[0], args.req[0],
+               RReLUValue<T>{args.in_data[0].dptr<T>(), slope});
     });
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    SwitchFloating(in_grad[0].type, "LeakyReLU", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    SwitchFloating(args.in_grad[0].type, "LeakyReLU", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      MapOn<T>(Device{ctx.run_ctx}, in_grad[0], req[0],
-               RReLUGradient<T>{out_grad[0].dptr<T>(), out[0].dptr<T>(), out[1].dptr<T>()});
+      MapOn<T>(Device{args.ctx.run_ctx}, args.in_grad[0], args.req[0],
+               RReLUGradient<T>{args.out_grad[0].dptr<T>(), args.out_data[0].dptr<T>(),
+                                args.out_data[1].dptr<T>()});
     });
   }
 
@@ -197,11 +179,8 @@ template <typename Device>
 Plan PlanPReLU(const LeakyReLUProperty& property, const PlanRequest& request) {
   Plan plan = PlainPlan(property, request);
   const TShape gamma = LeakyReLUProperty::ExpandGamma(request.in[1].shape, request.in[0].shape);
-  const SlopeSums sums(request.in[0].shape, gamma);
-  plan.backward_workspace = request.needs_backward ? sums.workspace_bytes() : 0;
-  plan.make = [channel = BroadcastIndex(request.in[0].shape, gamma), sums] {
-    return std::make_unique<PReLU<Device>>(channel, sums);
-  };
+  if (request.needs_backward) plan.backward_workspace = SumScratchBytes(request.in[0].shape, gamma);
+  plan.make = [gamma] { return std::make_unique<PReLU<Device>>(gamma); };
   return plan;
 }
 
@@ -231,3 +210,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }
 
 }  // namespace mxtrain::leaky_relu
+
+MXTRAIN_KERNELS(leaky_relu, Device, registry) {
+  using namespace mxtrain;
+  registry.AddKernel(LastKernel<Device>("LeakyReLU", leaky_relu::MakePlan<Device>));
+}

@@ -22,17 +22,14 @@ struct Scaled {
 template <typename Device>
 class ScaleGradient final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    CopyBlob(Device{ctx.run_ctx}, req[0], in[0], out[0]);
+  void Forward(const ForwardArgs& args) override {
+    CopyBlob(Device{args.ctx.run_ctx}, args.req[0], args.in_data[0], args.out_data[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    SwitchFloating(in_grad[0].type, "_scale_gradient", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    SwitchFloating(args.in_grad[0].type, "_scale_gradient", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      MapElements<T>(Device{ctx.run_ctx}, in_grad[0], req[0],
-                     Scaled<ComputeOf<T>>{in[1].dptr<float>()}, out_grad[0]);
+      MapElements<T>(Device{args.ctx.run_ctx}, args.in_grad[0], args.req[0],
+                     Scaled<ComputeOf<T>>{args.in_data[1].dptr<float>()}, args.out_grad[0]);
     });
   }
 };
@@ -80,12 +77,12 @@ struct NextScale {
 template <typename Device>
 class LossScaleUpdate final : public Operator {
  public:
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob> aux) override {
-    const Device device{ctx.run_ctx};
-    const Sums sums{in[0].dptr<double>(), in[0].Size()};
-    float *state = aux[0].dptr<float>(), *scale = aux[1].dptr<float>();
-    MapOn<float>(device, out[0], req[0], UpdatedScalar{sums, in[1].dptr<float>(), state});
+  void Forward(const ForwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    const Sums sums{args.in_data[0].dptr<double>(), args.in_data[0].Size()};
+    float *state = args.aux_states[0].dptr<float>(), *scale = args.aux_states[1].dptr<float>();
+    MapOn<float>(device, args.out_data[0], args.req[0],
+                 UpdatedScalar{sums, args.in_data[1].dptr<float>(), state});
     Launch(device, 1, NextScale{sums, state, scale});
   }
 };
@@ -117,10 +114,9 @@ KernelEntry LossScaleUpdateKernel() {
                             });
 }
 
-template <typename Device>
-void AddKernels(OperatorRegistry& registry) {
-  registry.AddKernel(ScaleGradientKernel<Device>());
-  registry.AddKernel(LossScaleUpdateKernel<Device>());
-}
-
 }  // namespace mxtrain::loss_scale
+
+MXTRAIN_KERNELS(loss_scale, Device, registry) {
+  registry.AddKernel(mxtrain::loss_scale::ScaleGradientKernel<Device>());
+  registry.AddKernel(mxtrain::loss_scale::LossScaleUpdateKernel<Device>());
+}

@@ -43,24 +43,22 @@ class LRNReference final : public Operator {
  public:
   explicit LRNReference(const LRNParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    const Device device{ctx.run_ctx};
-    SwitchFloating(in[0].type, "LRN", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    SwitchFloating(args.in_data[0].type, "LRN", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Norm<T> norm{{param_, in[0].shape}, in[0].dptr<T>()};
-      MapOn<T>(device, out[1], req[1], norm);
-      MapOn<T>(device, out[0], req[0], Value<T>{norm});
+      const Norm<T> norm{{param_, args.in_data[0].shape}, args.in_data[0].dptr<T>()};
+      MapOn<T>(device, args.out_data[1], args.req[1], norm);
+      MapOn<T>(device, args.out_data[0], args.req[0], Value<T>{norm});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    SwitchFloating(in_grad[0].type, "LRN", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    SwitchFloating(args.in_grad[0].type, "LRN", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Norm<T> norm{{param_, in[0].shape}, in[0].dptr<T>()};
-      MapOn<T>(Device{ctx.run_ctx}, in_grad[0], req[0], Gradient<T>{norm, out_grad[0].dptr<T>()});
+      const Norm<T> norm{{param_, args.in_data[0].shape}, args.in_data[0].dptr<T>()};
+      MapOn<T>(Device{args.ctx.run_ctx}, args.in_grad[0], args.req[0],
+               Gradient<T>{norm, args.out_grad[0].dptr<T>()});
     });
   }
 
@@ -82,3 +80,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }
 
 }  // namespace mxtrain::lrn
+
+MXTRAIN_KERNELS(lrn, Device, registry) {
+  using namespace mxtrain;
+  registry.AddKernel(LastKernel<Device>("LRN", lrn::MakePlan<Device>));
+}

@@ -19,28 +19,24 @@ class LRNOneDnn final : public Operator {
     if (backward) backward_ = backward->Make();
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    Map<float>(ctx.run_ctx, out[1], req[1],
-               [windows = LRNWindows{param_, in[0].shape}, x = in[0].dptr<float>()](int64_t at) {
-                 return windows.Norm(x, at);
-               });
-    if (req[0] == OpReqType::kNullOp) return;
-    forward_->Execute({{Arg::kSrc, in[0].data},
-                       {Arg::kDst, out[0].data},
-                       {Arg::kWorkspace, Saved(ctx)},
-                       {Arg::kScratchpad, ctx.workspace.data}});
+  void Forward(const ForwardArgs& args) override {
+    Map<float>(args.ctx.run_ctx, args.out_data[1], args.req[1],
+               [windows = LRNWindows{param_, args.in_data[0].shape},
+                x = args.in_data[0].dptr<float>()](int64_t at) { return windows.Norm(x, at); });
+    if (args.req[0] == OpReqType::kNullOp) return;
+    forward_->Execute({{Arg::kSrc, args.in_data[0].data},
+                       {Arg::kDst, args.out_data[0].data},
+                       {Arg::kWorkspace, Saved(args.ctx)},
+                       {Arg::kScratchpad, args.ctx.workspace.data}});
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    backward_->Execute({{Arg::kSrc, in[0].data},
-                        {Arg::kDiffDst, out_grad[0].data},
-                        {Arg::kDiffSrc, in_grad[0].data},
-                        {Arg::kWorkspace, Saved(ctx)},
-                        {Arg::kScratchpad, ctx.workspace.data}});
+  void Backward(const BackwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    backward_->Execute({{Arg::kSrc, args.in_data[0].data},
+                        {Arg::kDiffDst, args.out_grad[0].data},
+                        {Arg::kDiffSrc, args.in_grad[0].data},
+                        {Arg::kWorkspace, Saved(args.ctx)},
+                        {Arg::kScratchpad, args.ctx.workspace.data}});
   }
 
  private:

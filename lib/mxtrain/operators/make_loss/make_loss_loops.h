@@ -33,29 +33,26 @@ class MakeLoss final : public Operator {
  public:
   explicit MakeLoss(const MakeLossParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    CopyBlob(Device{ctx.run_ctx}, req[0], in[0], out[0]);
+  void Forward(const ForwardArgs& args) override {
+    CopyBlob(Device{args.ctx.run_ctx}, args.req[0], args.in_data[0], args.out_data[0]);
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob>, std::span<const TBlob> in,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const Device device{ctx.run_ctx};
-    const TShape& shape = in_grad[0].shape;
-    SwitchFloating(in_grad[0].type, "MakeLoss", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const Device device{args.ctx.run_ctx};
+    const TShape& shape = args.in_grad[0].shape;
+    SwitchFloating(args.in_grad[0].type, "MakeLoss", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using A = AccumulatorOf<T>;
       Constant<A> gradient{A(param_.grad_scale), A(1), nullptr};
       if (param_.normalization == kMakeLossBatch && shape.ndim() > 0)
         gradient.divisor = static_cast<A>(std::max<int64_t>(1, shape[0]));
       if (param_.normalization == kMakeLossValid) {
-        const Valid<T> valid{in[0].dptr<T>(), param_.valid_thresh};
-        gradient.count =
-            SumTerms<double>(device, Slices(1, shape.Size()), valid, ctx.workspace.dptr<double>());
+        const Valid<T> valid{args.in_data[0].dptr<T>(), param_.valid_thresh};
+        gradient.count = SumTerms<double>(device, Slices(1, shape.Size()), valid,
+                                          args.ctx.workspace.dptr<double>());
       }
-      MapOn<T>(device, in_grad[0], req[0], gradient);
+      MapOn<T>(device, args.in_grad[0], args.req[0], gradient);
     });
   }
 
@@ -86,10 +83,10 @@ KernelEntry KernelOf(const char* op) {
       });
 }
 
-template <typename Device>
-void AddKernels(OperatorRegistry& registry) {
-  registry.AddKernel(KernelOf<Device, MakeLossProperty>("MakeLoss"));
-  registry.AddKernel(KernelOf<Device, MakeLossOfOnesProperty>("make_loss"));
-}
-
 }  // namespace mxtrain::make_loss
+
+MXTRAIN_KERNELS(make_loss, Device, registry) {
+  using namespace mxtrain;
+  registry.AddKernel(make_loss::KernelOf<Device, MakeLossProperty>("MakeLoss"));
+  registry.AddKernel(make_loss::KernelOf<Device, MakeLossOfOnesProperty>("make_loss"));
+}

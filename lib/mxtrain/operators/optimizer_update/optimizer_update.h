@@ -68,6 +68,20 @@ struct CommonParam {
         .Range(1, kMostArguments)
         .Help("number of weights updated together");
   }
+  // Parameters of several rules.
+  template <typename P>
+  static void DeclareDecay(Fields<P>& f, const char* name, double P::*decay, double fallback,
+                           const char* help) {
+    f.Add(name, decay).Default(fallback).RangeBelow(0, 1).Help(help);
+  }
+  template <typename P>
+  static void DeclareMomentum(Fields<P>& f) {
+    DeclareDecay(f, "momentum", &P::momentum, 0, "fraction of the previous update that is kept");
+  }
+  template <typename P>
+  static void DeclareEpsilon(Fields<P>& f, double fallback, const char* help) {
+    f.Add("epsilon", &P::epsilon).Default(fallback).RangeAbove(0).Help(help);
+  }
 };
 
 struct SgdParam : CommonParam, Parameter<SgdParam> {
@@ -77,10 +91,7 @@ struct SgdParam : CommonParam, Parameter<SgdParam> {
 struct MomentumParam : CommonParam, Parameter<MomentumParam> {
   double momentum = 0;
   static void Declare(Fields<MomentumParam>& f) {
-    f.Add("momentum", &MomentumParam::momentum)
-        .Default(0)
-        .RangeBelow(0, 1)
-        .Help("fraction of the previous update that is kept");
+    DeclareMomentum(f);
     DeclareCommon(f);
   }
 };
@@ -88,18 +99,9 @@ struct MomentumParam : CommonParam, Parameter<MomentumParam> {
 struct AdamParam : CommonParam, Parameter<AdamParam> {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   static void Declare(Fields<AdamParam>& f) {
-    f.Add("beta1", &AdamParam::beta1)
-        .Default(0.9)
-        .RangeBelow(0, 1)
-        .Help("decay of the mean of gradients");
-    f.Add("beta2", &AdamParam::beta2)
-        .Default(0.999)
-        .RangeBelow(0, 1)
-        .Help("decay of the mean of squared gradients");
-    f.Add("epsilon", &AdamParam::epsilon)
-        .Default(1e-8)
-        .RangeAbove(0)
-        .Help("added to the root of the mean square");
+    DeclareDecay(f, "beta1", &AdamParam::beta1, 0.9, "decay of the mean of gradients");
+    DeclareDecay(f, "beta2", &AdamParam::beta2, 0.999, "decay of the mean of squared gradients");
+    DeclareEpsilon(f, 1e-8, "added to the root of the mean square");
     DeclareCommon(f);
   }
 };
@@ -107,18 +109,9 @@ struct AdamParam : CommonParam, Parameter<AdamParam> {
 struct RmsPropParam : CommonParam, Parameter<RmsPropParam> {
   double rho = 0.9, momentum = 0, epsilon = 1e-8;
   static void Declare(Fields<RmsPropParam>& f) {
-    f.Add("rho", &RmsPropParam::rho)
-        .Default(0.9)
-        .RangeBelow(0, 1)
-        .Help("decay of the mean of squared gradients");
-    f.Add("momentum", &RmsPropParam::momentum)
-        .Default(0)
-        .RangeBelow(0, 1)
-        .Help("fraction of the previous update that is kept");
-    f.Add("epsilon", &RmsPropParam::epsilon)
-        .Default(1e-8)
-        .RangeAbove(0)
-        .Help("added to the mean square, under the root");
+    DeclareDecay(f, "rho", &RmsPropParam::rho, 0.9, "decay of the mean of squared gradients");
+    DeclareMomentum(f);
+    DeclareEpsilon(f, 1e-8, "added to the mean square, under the root");
     DeclareCommon(f);
   }
 };
@@ -126,10 +119,7 @@ struct RmsPropParam : CommonParam, Parameter<RmsPropParam> {
 struct AdagradParam : CommonParam, Parameter<AdagradParam> {
   double epsilon = 1e-7;
   static void Declare(Fields<AdagradParam>& f) {
-    f.Add("epsilon", &AdagradParam::epsilon)
-        .Default(1e-7)
-        .RangeAbove(0)
-        .Help("added to the sum of squares, under the root");
+    DeclareEpsilon(f, 1e-7, "added to the sum of squares, under the root");
     DeclareCommon(f);
   }
 };
@@ -137,14 +127,8 @@ struct AdagradParam : CommonParam, Parameter<AdagradParam> {
 struct AdadeltaParam : CommonParam, Parameter<AdadeltaParam> {
   double rho = 0.9, epsilon = 1e-5;
   static void Declare(Fields<AdadeltaParam>& f) {
-    f.Add("rho", &AdadeltaParam::rho)
-        .Default(0.9)
-        .RangeBelow(0, 1)
-        .Help("decay of the means of squares");
-    f.Add("epsilon", &AdadeltaParam::epsilon)
-        .Default(1e-5)
-        .RangeAbove(0)
-        .Help("added to both means, under the roots");
+    DeclareDecay(f, "rho", &AdadeltaParam::rho, 0.9, "decay of the means of squares");
+    DeclareEpsilon(f, 1e-5, "added to both means, under the roots");
     DeclareCommon(f);
   }
 };
@@ -167,10 +151,7 @@ struct FtrlParam : CommonParam, Parameter<FtrlParam> {
 struct LarsParam : CommonParam, Parameter<LarsParam> {
   double momentum = 0, eta = 0.001, epsilon = 0;
   static void Declare(Fields<LarsParam>& f) {
-    f.Add("momentum", &LarsParam::momentum)
-        .Default(0)
-        .RangeBelow(0, 1)
-        .Help("fraction of the previous update that is kept");
+    DeclareMomentum(f);
     f.Add("eta", &LarsParam::eta)
         .Default(0.001)
         .Range(0)

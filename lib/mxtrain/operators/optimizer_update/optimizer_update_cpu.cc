@@ -37,19 +37,20 @@ class Update final : public Operator {
       block_sums_.resize(static_cast<size_t>(BlocksOf(longest)));
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob> aux) override {
-    SwitchFloating(in[0].type, "an optimizer", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.in_data[0].type, "an optimizer", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
-      for (size_t n = 0; n < out.size(); ++n) {
+      for (size_t n = 0; n < args.out_data.size(); ++n) {
         const Rule<C> rule(
-            StepOf<C>(in.back().dptr<float>() + n * kNumScalars, param_.clip_gradient), param_);
+            StepOf<C>(args.in_data.back().dptr<float>() + n * kNumScalars, param_.clip_gradient),
+            param_);
         if (rule.Skipped()) {
-          CopyBlob(ctx.run_ctx, req[n], in[n], out[n]);
+          CopyBlob(args.ctx.run_ctx, args.req[n], args.in_data[n], args.out_data[n]);
         } else {
-          UpdateWeight(rule, in[n].StoredSize(), req[n],
-                       ArraysOf<T>(Places(n, out.size(), Rule<C>::kStates), in, out, aux));
+          UpdateWeight(rule, args.in_data[n].StoredSize(), args.req[n],
+                       ArraysOf<T>(Places(n, args.out_data.size(), Rule<C>::kStates), args.in_data,
+                                   args.out_data, args.aux_states));
         }
       }
     });

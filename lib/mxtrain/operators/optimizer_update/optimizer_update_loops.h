@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The updates for devices that work in teams (operator/rows.h): many weights in one kernel. Device
-// is OnGpu; the CPU has its own loops.
+// The updates for devices that work in teams (operator/rows.h): many weights in one kernel. The CPU
+// has its own loops.
 #include <memory>
 
 #include "mxtrain/operator/array_table.h"
@@ -76,24 +76,25 @@ class UpdateByTeams final : public Operator {
     return count * static_cast<int64_t>(sizeof(Squares));
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob> aux) override {
-    const Device device{ctx.run_ctx};
-    SwitchFloating(in[0].type, "an optimizer", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    SwitchFloating(args.in_data[0].type, "an optimizer", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using R = Rule<ComputeOf<T>>;
-      const Rules<R> rules{param_, in.back().dptr<float>()};
+      const Rules<R> rules{param_, args.in_data.back().dptr<float>()};
       const auto weight_of = [&](size_t n) {
-        return Weight<T>{ArraysOf<T>(Places(n, out.size(), R::kStates), in, out, aux),
-                         in[n].StoredSize(), req[n]};
+        return Weight<T>{ArraysOf<T>(Places(n, args.out_data.size(), R::kStates), args.in_data,
+                                     args.out_data, args.aux_states),
+                         args.in_data[n].StoredSize(), args.req[n]};
       };
-      auto* squares = ctx.workspace.dptr<Squares>();
-      ForTables<Weight<T>>(out.size(), weight_of, [&](const ArrayTable<Weight<T>>& table) {
-        if constexpr (kHasRatio<R>)
-          SumArrays(device, table, MeasuredOf<R, T>{rules}, squares + out.size(),
-                    OpReqType::kWriteTo, squares);
-        ForChunks(device, table, UpdatePart<R, T>{rules, squares});
-      });
+      auto* squares = args.ctx.workspace.dptr<Squares>();
+      ForTables<Weight<T>>(
+          args.out_data.size(), weight_of, [&](const ArrayTable<Weight<T>>& table) {
+            if constexpr (kHasRatio<R>)
+              SumArrays(device, table, MeasuredOf<R, T>{rules}, squares + args.out_data.size(),
+                        OpReqType::kWriteTo, squares);
+            ForChunks(device, table, UpdatePart<R, T>{rules, squares});
+          });
     });
   }
 
@@ -118,3 +119,9 @@ void AddKernels(OperatorRegistry& registry) {
 }
 
 }  // namespace mxtrain::optimizer_update
+
+MXTRAIN_KERNELS(optimizer_update, Device, registry) {
+  using namespace mxtrain;
+  if constexpr (Device::kType == DeviceType::kGPU)
+    optimizer_update::AddKernels<Device>(registry);  // the CPU's: optimizer_update_cpu.cc
+}

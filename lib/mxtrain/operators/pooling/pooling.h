@@ -47,6 +47,7 @@ struct PoolingAxis {
 class PoolingProperty final : public PropertyWithParam<PoolingParam> {
  public:
   std::string TypeString() const override { return "Pooling"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string Description() const override {
     return "maximum, mean, sum or p-norm over a sliding window";
   }

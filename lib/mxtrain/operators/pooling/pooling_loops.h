@@ -153,29 +153,28 @@ class PoolingReference final : public Operator {
  public:
   explicit PoolingReference(const PoolingParam& param) : param_(param) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const Windows windows(param_, in[0], out[0]);
-    int32_t* places = ctx.saved.empty() ? nullptr : ctx.saved[0].dptr<int32_t>();
-    SwitchFloating(in[0].type, "Pooling", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const Windows windows(param_, args.in_data[0], args.out_data[0]);
+    int32_t* places = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<int32_t>();
+    SwitchFloating(args.in_data[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForColumns(Device{ctx.run_ctx}, out[0].Size(), windows.work(),
-                 OutputElement<T>{windows, in[0].dptr<T>(), out[0].dptr<T>(), places, req[0]});
+      ForColumns(Device{args.ctx.run_ctx}, args.out_data[0].Size(), windows.work(),
+                 OutputElement<T>{windows, args.in_data[0].dptr<T>(), args.out_data[0].dptr<T>(),
+                                  places, args.req[0]});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const Windows windows(param_, in_grad[0], out_grad[0]);
-    const int32_t* places = ctx.saved.empty() ? nullptr : ctx.saved[0].dptr<int32_t>();
-    SwitchFloating(in_grad[0].type, "Pooling", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const Windows windows(param_, args.in_grad[0], args.out_grad[0]);
+    const int32_t* places = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<int32_t>();
+    SwitchFloating(args.in_grad[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForColumns(Device{ctx.run_ctx}, in_grad[0].Size(), windows.work(),
-                 GradientElement<T>{windows, out_grad[0].dptr<T>(), in[0].dptr<T>(),
-                                    out[0].dptr<T>(), places, in_grad[0].dptr<T>(), req[0]});
+      ForColumns(Device{args.ctx.run_ctx}, args.in_grad[0].Size(), windows.work(),
+                 GradientElement<T>{windows, args.out_grad[0].dptr<T>(), args.in_data[0].dptr<T>(),
+                                    args.out_data[0].dptr<T>(), places, args.in_grad[0].dptr<T>(),
+                                    args.req[0]});
     });
   }
 
@@ -198,3 +197,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }
 
 }  // namespace mxtrain::pooling
+
+MXTRAIN_KERNELS(pooling, Device, registry) {
+  using namespace mxtrain;
+  registry.AddKernel(LastKernel<Device>("Pooling", pooling::MakePlan<Device>));
+}

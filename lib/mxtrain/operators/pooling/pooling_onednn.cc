@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Means over windows by oneDNN if its window definition matches; its maxima drop a NaN. Output and
 // gradient have the layout of the data.
+#include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/onednn/onednn.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/pooling/pooling.h"
@@ -19,21 +20,18 @@ class PoolingOneDnn final : public Operator {
     if (backward) backward_ = backward->Make();
   }
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    forward_->Execute({{Arg::kSrc, in[0].data},
-                       {Arg::kDst, out[0].data},
-                       {Arg::kScratchpad, ctx.workspace.data}});
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    forward_->Execute({{Arg::kSrc, args.in_data[0].data},
+                       {Arg::kDst, args.out_data[0].data},
+                       {Arg::kScratchpad, args.ctx.workspace.data}});
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    backward_->Execute({{Arg::kDiffDst, out_grad[0].data},
-                        {Arg::kDiffSrc, in_grad[0].data},
-                        {Arg::kScratchpad, ctx.workspace.data}});
+  void Backward(const BackwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    backward_->Execute({{Arg::kDiffDst, args.out_grad[0].data},
+                        {Arg::kDiffSrc, args.in_grad[0].data},
+                        {Arg::kScratchpad, args.ctx.workspace.data}});
   }
 
  private:
@@ -85,8 +83,7 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
 
   Plan plan = PlainPlan(base, request);
   plan.in[0] = *record.src.layout;
-  // [N, C, 1, 1] in blocks of channels is plain.
-  plan.out[0] = onednn::Canonical(out, *record.dst.layout);
+  plan.out[0] = Canonical(out, *record.dst.layout);
   plan.forward_workspace = forward->scratchpad_bytes();
   std::optional<Descriptor> backward;
   if (request.needs_backward) {

@@ -4,8 +4,8 @@
 // maxima of bfloat16, converted to float32 plane by plane.
 //
 // A maximum saves its cell within the window (row * kernel width + column), in a byte if the window
-// has few enough cells. Every cell of a row of windows is visited in scan order, so results match
-// `ref` bit for bit.
+// has few enough cells. Every cell of a row of windows is visited in scan order, so the results of
+// the forward pass match `ref` bit for bit.
 #include <algorithm>
 #include <limits>
 
@@ -132,6 +132,27 @@ MXTRAIN_SIMD void GiveToFour(int64_t windows, int64_t lanes, const float* head, 
   }
 }
 
+// The same for an average or a sum: every cell gets its window's head gradient over `divisor`.
+template <int kLanes>
+MXTRAIN_SIMD void ShareAmongFour(int64_t windows, int64_t lanes, const float* head, float divisor,
+                                 float* top, float* bottom) {
+  if constexpr (kLanes != 0) lanes = kLanes;
+#pragma GCC ivdep
+  for (int64_t x = 0; x < windows; ++x) {
+#pragma GCC ivdep
+    for (int64_t v = 0; v < lanes; ++v) {
+      const float share = head[x * lanes + v] / divisor;
+      top[2 * x * lanes + v] = top[(2 * x + 1) * lanes + v] = share;
+      bottom[2 * x * lanes + v] = bottom[(2 * x + 1) * lanes + v] = share;
+    }
+  }
+}
+
+MXTRAIN_SIMD void DivideLoop(int64_t n, const float* from, float divisor, float* to) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] / divisor;
+}
+
 // f(lanes as a constant, or 0 for any number).
 template <typename F>
 void SwitchLanes(int64_t lanes, F f) {
@@ -202,8 +223,11 @@ class PlaneLoops {
   }
 
   void Backward(const float* head, const Place* saved, float* plane, bool add) const {
-    if (g_.max() && !add && g_.tiles()) return BackwardTiles(head, saved, plane);
+    if (!add && g_.tiles()) return BackwardTiles(head, saved, plane);
     if (!add) std::fill_n(plane, g_.h.in * g_.cell_row(), 0.0f);
+    if constexpr (std::is_same_v<Place, uint8_t>) {
+      if (g_.max() && g_.planes.lanes == 1) return GiveToPlaces(head, saved, plane);
+    }
     for (int64_t y = 0; y < g_.h.out; y += g_.band()) {
       const int64_t rows = std::min(g_.band(), g_.h.out - y);
       if (saved) Convert(rows * g_.row(), saved + y * g_.row(), places_);
@@ -254,10 +278,31 @@ class PlaneLoops {
     SwitchLanes(g_.planes.lanes, [&](auto lanes) {
       for (int64_t y = 0; y < g_.h.out; ++y) {
         float* top = plane + 2 * y * g_.cell_row();
-        GiveToFour<lanes()>(g_.w.out, g_.planes.lanes, head + y * g_.row(), saved + y * g_.row(),
-                            top, top + g_.cell_row());
+        if (g_.max()) {
+          GiveToFour<lanes()>(g_.w.out, g_.planes.lanes, head + y * g_.row(), saved + y * g_.row(),
+                              top, top + g_.cell_row());
+        } else {
+          ShareAmongFour<lanes()>(g_.w.out, g_.planes.lanes, head + y * g_.row(), Divisor(y, 0),
+                                  top, top + g_.cell_row());
+        }
       }
     });
+  }
+  // Window by window: one addition for each, where the vectors of a loop over cells do not lie
+  // together.
+  void GiveToPlaces(const float* head, const Place* saved, float* plane) const {
+    int64_t offsets[std::numeric_limits<uint8_t>::max() + 1] = {};  // of the cells of a window
+    const auto cells = static_cast<uint64_t>(g_.h.in * g_.w.in);
+    for (int64_t cell = 0; cell < g_.h.kernel * g_.w.kernel; ++cell)
+      offsets[cell] = cell / g_.w.kernel * g_.w.in + cell % g_.w.kernel;
+    for (int64_t y = 0; y < g_.h.out; ++y) {
+      int64_t corner = g_.h.Start(y) * g_.w.in - g_.w.pad;
+      for (int64_t x = 0; x < g_.w.out; ++x, corner += g_.w.stride, ++head, ++saved) {
+        // Bytes that no forward pass wrote must not be followed out of the plane.
+        const int64_t cell = corner + offsets[*saved];
+        if (static_cast<uint64_t>(cell) < cells) plane[cell] += *head;
+      }
+    }
   }
 
   void BackwardRow(int64_t y, const float* head, const int32_t* places, float* plane) const {
@@ -271,11 +316,17 @@ class PlaneLoops {
     }
   }
 
+  float Divisor(int64_t y, int64_t x) const {
+    return static_cast<float>(PoolingDivisor(g_.param, g_.h, g_.w, y, x));
+  }
+  // Windows that have all their cells in the row share a divisor.
   void Divide(int64_t y, const float* from, float* to) const {
-    for (int64_t x = 0; x < g_.w.out; ++x) {
-      const float divisor = static_cast<float>(PoolingDivisor(g_.param, g_.h, g_.w, y, x));
-      for (int64_t at = x * g_.planes.lanes; at < (x + 1) * g_.planes.lanes; ++at)
-        to[at] = from[at] / divisor;
+    const int64_t lanes = g_.planes.lanes, first = WindowsWith(g_.w, 0).first,
+                  last = WindowsWith(g_.w, g_.w.kernel - 1).last;
+    for (int64_t x = 0; x < g_.w.out;) {
+      const int64_t end = x >= first && x < last ? last : x + 1;
+      DivideLoop((end - x) * lanes, from + x * lanes, Divisor(y, x), to + x * lanes);
+      x = end;
     }
   }
 
@@ -297,27 +348,26 @@ class PoolingSimd final : public Operator {
  public:
   explicit PoolingSimd(const Geometry& geometry) : g_(geometry) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const bool add = req[0] == OpReqType::kAddTo;
-    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane, Place* saved,
-                                       float* room) {
-      InFloat(in[0], plane, g_.cells(), room, out[0], g_.windows(), room + g_.cells(), add,
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const bool add = args.req[0] == OpReqType::kAddTo;
+    ForPlanes(args.ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane,
+                                            Place* saved, float* room) {
+      InFloat(args.in_data[0], plane, g_.cells(), room, args.out_data[0], g_.windows(),
+              room + g_.cells(), add,
               [&](const float* data, float* result) { loops.Forward(data, result, saved, add); });
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const bool add = req[0] == OpReqType::kAddTo;
-    ForPlanes(ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane,
-                                       const Place* saved, float* room) {
-      InFloat(
-          out_grad[0], plane, g_.windows(), room, in_grad[0], g_.cells(), room + g_.windows(), add,
-          [&](const float* head, float* gradient) { loops.Backward(head, saved, gradient, add); });
+  void Backward(const BackwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const bool add = args.req[0] == OpReqType::kAddTo;
+    ForPlanes(args.ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane,
+                                            const Place* saved, float* room) {
+      InFloat(args.out_grad[0], plane, g_.windows(), room, args.in_grad[0], g_.cells(),
+              room + g_.windows(), add, [&](const float* head, float* gradient) {
+                loops.Backward(head, saved, gradient, add);
+              });
     });
   }
 
@@ -370,11 +420,6 @@ std::string WhyNot(const PlanRequest& request, const Geometry& g) {
   return "";
 }
 
-// [N, C, 1, 1] in whole blocks of channels is the same as plain.
-Layout OutputLayout(const TShape& out, Layout layout) {
-  return out[2] * out[3] == 1 && !layout.Padded(out) ? Layout() : layout;
-}
-
 Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request,
                                  Backend&) {
   const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
@@ -388,7 +433,7 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
 
   Plan plan = PlainPlan(base, request);
   plan.in[0] = layout;
-  plan.out[0] = OutputLayout(out, layout);
+  plan.out[0] = Canonical(out, layout);
   plan.forward_workspace = std::max(request.threads, 1) * geometry.workspace();
   if (request.needs_backward) {
     plan.backward_workspace = plan.forward_workspace;

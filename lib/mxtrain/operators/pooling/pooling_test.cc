@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mxtrain/device/blocked_layout.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -269,6 +270,28 @@ TEST_CASE("Pooling: global") {
         {"global_pool", "True"}, {"kernel", "(7, 7)"}, {"stride", "(2, 2)"}, {"pool_type", type}};
     c.must_accept = {"ref", type == std::string("max") ? "simd" : "onednn"};
     RunCase(c);
+  }
+}
+
+// Blocks of channels of one pixel are plain, blocks of images are not.
+TEST_CASE("Pooling: global, layout of the output") {
+  const auto layout = [](const char* name, const TShape& shape, const char* type) {
+    const auto property =
+        TestRegistry().Create("Pooling", {{"global_pool", "True"}, {"pool_type", type}});
+    const TensorSpec in{shape, DType::kFloat32, Layout()},
+        out{{shape[0], shape[1], 1, 1}, DType::kFloat32, Layout()};
+    const std::optional<Layout> offered = TestBackend().Intern(BlockedLayout::FromName(name));
+    const OpReqType write = OpReqType::kWriteTo;
+    PlanRequest request;
+    request.in = {&in, 1};
+    request.out = {&out, 1};
+    request.in_layout = {&offered, 1};
+    request.out_req = {&write, 1};
+    return property->CreatePlan(TestRegistry(), request, TestBackend()).out[0].Name();
+  };
+  for (const char* type : {"max", "avg"}) {
+    CHECK(layout("aBcd8b", {2, 16, 3, 5}, type) == "plain");
+    CHECK(layout("Abcd8a", {16, 3, 4, 5}, type) == "Abcd8a");
   }
 }
 

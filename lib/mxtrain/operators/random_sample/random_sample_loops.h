@@ -23,13 +23,12 @@ template <typename Device, typename P>
 class Sample final : public Operator {
  public:
   explicit Sample(const P& param) : draw_(param.Drawing()) {}
-  void Forward(const OpContext& ctx, std::span<const TBlob>, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    SwitchFloating(out[0].type, "a random array", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.out_data[0].type, "a random array", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using V = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      MapOn<T>(Device{ctx.run_ctx}, out[0], req[0],
-               DrawAt<V, typename P::Draw>{draw_, ctx.requested[0].Draws()});
+      MapOn<T>(Device{args.ctx.run_ctx}, args.out_data[0], args.req[0],
+               DrawAt<V, typename P::Draw>{draw_, args.ctx.requested[0].Draws()});
     });
   }
 
@@ -51,10 +50,11 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
   return plan;
 }
 
-template <typename Device>
-void AddKernels(OperatorRegistry& registry) {
+}  // namespace mxtrain::random_sample
+
+MXTRAIN_KERNELS(random_sample, Device, registry) {
+  using namespace mxtrain;
+  using namespace mxtrain::random_sample;
   registry.AddKernel(LastKernel<Device>("_random_uniform", MakePlan<Device, UniformParam>));
   registry.AddKernel(LastKernel<Device>("_random_normal", MakePlan<Device, NormalParam>));
 }
-
-}  // namespace mxtrain::random_sample

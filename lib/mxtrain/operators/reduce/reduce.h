@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "mxtrain/base/params.h"
+#include "mxtrain/operator/reduction.h"
 
 namespace mxtrain::reduce {
 
@@ -25,33 +26,10 @@ struct ReduceParam : Parameter<ReduceParam> {
   }
 };
 
-// Groups the elements of the input, one group per element of the result: a kept and a reduced index
-// space, each with strides of the input. Trivially copyable, for kernels.
-struct Groups {
-  struct Space {
-    int ndim = 0;
-    int64_t size = 1;
-    int64_t dim[TShape::kMaxDims] = {}, stride[TShape::kMaxDims] = {};
-    void Add(int64_t length, int64_t step) {
-      dim[ndim] = length;
-      stride[ndim++] = step;
-      size *= length;
-    }
-    // Offset in the input of the index-th element of this space.
-    MXTRAIN_HD int64_t Offset(int64_t index) const {
-      int64_t offset = 0;
-      for (int i = ndim - 1; i >= 0; --i) {
-        offset += index % dim[i] * stride[i];
-        index /= dim[i];
-      }
-      return offset;
-    }
-  };
-  Space kept, reduced;
-};
-
-// Throws kConfig for an axis that is out of range or repeated.
-MXTRAIN_API Groups MakeGroups(const TShape& shape, const ReduceParam& param, const char* who);
-TShape ReducedShape(const TShape& shape, const ReduceParam& param, const char* who);
+// The axes that are reduced. Throws kConfig for an axis that is out of range or repeated.
+MXTRAIN_API AxisFlags FlagsOf(const TShape& shape, const ReduceParam& param, const char* who);
+MXTRAIN_API TShape ReducedShape(const TShape& shape, const ReduceParam& param, const char* who);
+// With length 1 in place of every reduced axis.
+MXTRAIN_API TShape KeptShape(const TShape& shape, const AxisFlags& reduced);
 
 }  // namespace mxtrain::reduce

@@ -100,6 +100,21 @@ TEST_CASE("every element equal to the extreme gets the gradient") {
   RunCase(c);
 }
 
+TEST_CASE("max and min of elements with a NaN are NaN") {
+  const double nan = std::nan("");
+  for (const char* op : {"max", "min"}) {
+    OperatorCase c = MakeCase(op, Sum, {}, {{"axis", "1"}});
+    c.shapes = {TShape{2, 400}};
+    Values x(800, 1.5);
+    x[7] = nan;
+    c.inputs = {Cycle(x)};
+    c.forward = [nan](const Arrays&, const Arrays&) { return Arrays{{nan, 1.5}}; };
+    c.backward = false;
+    c.types = kAllFloatingTypes;
+    RunCase(c);
+  }
+}
+
 TEST_CASE("nansum and nanprod skip NaN") {
   const double nan = std::nan("");
   for (const bool sum : {true, false}) {

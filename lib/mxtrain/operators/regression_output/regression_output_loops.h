@@ -41,28 +41,26 @@ class RegressionOutput final : public Operator {
  public:
   RegressionOutput(RegressionKind kind, double scale) : kind_(kind), scale_(scale) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    const Device device{ctx.run_ctx};
-    if (kind_ != RegressionKind::kLogistic) return CopyBlob(device, req[0], in[0], out[0]);
-    SwitchFloating(in[0].type, "a regression output", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    if (kind_ != RegressionKind::kLogistic)
+      return CopyBlob(device, args.req[0], args.in_data[0], args.out_data[0]);
+    SwitchFloating(args.in_data[0].type, "a regression output", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      MapOn<T>(device, out[0], req[0], Logistic<T>{in[0].dptr<T>()});
+      MapOn<T>(device, args.out_data[0], args.req[0], Logistic<T>{args.in_data[0].dptr<T>()});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob>, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const Device device{ctx.run_ctx};
-    SwitchFloating(in_grad[0].type, "a regression output", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    SwitchFloating(args.in_grad[0].type, "a regression output", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const T *y = out[0].dptr<T>(), *label = in[1].dptr<T>();
+      const T *y = args.out_data[0].dptr<T>(), *label = args.in_data[1].dptr<T>();
       const auto scale = static_cast<AccumulatorOf<T>>(scale_);
       if (kind_ == RegressionKind::kAbsolute) {
-        MapOn<T>(device, in_grad[0], req[0], Side<T>{y, label, scale});
+        MapOn<T>(device, args.in_grad[0], args.req[0], Side<T>{y, label, scale});
       } else {
-        MapOn<T>(device, in_grad[0], req[0], Difference<T>{y, label, scale});
+        MapOn<T>(device, args.in_grad[0], args.req[0], Difference<T>{y, label, scale});
       }
     });
   }
@@ -86,12 +84,12 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   return plan;
 }
 
-template <typename Device>
-void AddKernels(OperatorRegistry& registry) {
+}  // namespace mxtrain::regression_output
+
+MXTRAIN_KERNELS(regression_output, Device, registry) {
+  using namespace mxtrain;
   for (const char* op :
        {"LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"}) {
-    registry.AddKernel(LastKernel<Device>(op, MakePlan<Device>));
+    registry.AddKernel(LastKernel<Device>(op, regression_output::MakePlan<Device>));
   }
 }
-
-}  // namespace mxtrain::regression_output

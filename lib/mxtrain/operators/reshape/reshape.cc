@@ -206,9 +206,22 @@ bool ReshapeProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   return true;
 }
 
+bool ReshapeToProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                   std::vector<TShape>*) const {
+  UnifyShape(param_.shape, &(*out)[0], TypeString(), "output");
+  const TShape& data = (*in)[0];
+  if (data.known() && data.Size() != param_.shape.Size()) {
+    Throw(ErrorKind::kConfig, "_reshape_to: data of shape {} have no shape {}", data.ToString(),
+          param_.shape.ToString());
+  }
+  return data.known();
+}
+
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(reshape, registry) {
+  registry.AddProperty("_reshape_to", {},
+                       [] { return std::make_unique<mxtrain::ReshapeToProperty>(); });
   registry.AddProperty("Reshape", {"reshape"},
                        [] { return std::make_unique<mxtrain::ReshapeProperty>(); });
 }

@@ -28,6 +28,7 @@ struct ReshapeParam : Parameter<ReshapeParam> {
 class ReshapeProperty final : public ReshapingProperty<ReshapeParam> {
  public:
   std::string TypeString() const override { return "Reshape"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string Description() const override { return "changes the shape of its input"; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;
@@ -40,6 +41,21 @@ class ReshapeProperty final : public ReshapingProperty<ReshapeParam> {
   bool reverse_ = false;
 };
 
+// _reshape_to: the shape itself, without codes, for the graphs of composites.
+struct ReshapeToParam : Parameter<ReshapeToParam> {
+  TShape shape;
+  static void Declare(Fields<ReshapeToParam>& f) {
+    f.Add("shape", &ReshapeToParam::shape).Required().Help("the new shape");
+  }
+};
+class ReshapeToProperty final : public ReshapingProperty<ReshapeToParam> {
+ public:
+  std::string TypeString() const override { return "_reshape_to"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+};
+
 // The result of applying `codes` to `data`, which has known rank; unknown lengths propagate. Throws
 // kConfig.
 struct Reshaped {
@@ -50,3 +66,8 @@ struct Reshaped {
 Reshaped ApplyReshape(const TShape& data, std::vector<int64_t> codes, bool reverse);
 
 }  // namespace mxtrain
+
+MXTRAIN_KERNELS(reshape, Device, registry) {
+  registry.AddKernel(mxtrain::IdentityKernel<Device>("Reshape"));
+  registry.AddKernel(mxtrain::IdentityKernel<Device>("_reshape_to"));
+}

@@ -4,11 +4,8 @@
 // 2015). data [N, C, H, W]; rois [R, 5] with [image, x1, y1, x2, y2] in image coordinates; the data
 // are the image scaled by spatial_scale; output [R, C, h, w]. Hidden output maxidx: place of the
 // maximum in its plane, -1 for an empty cell, whose value is 0. The maximum of a cell with a NaN is
-// NaN. rois have no gradient.
-//
-// A region with a negative image index is ignored: its output is 0 and it has no gradient. One with
-// an image beyond the batch or a non-finite number is an error (kData) on the CPU; a GPU, which
-// cannot throw, returns NaN for it.
+// NaN. rois have no gradient. regions.h says what invalid regions are; one without an image gives 0
+// and has no gradient.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {

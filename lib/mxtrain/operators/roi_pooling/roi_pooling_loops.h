@@ -6,23 +6,12 @@
 #include <memory>
 
 #include "mxtrain/operator/identity.h"
+#include "mxtrain/operator/plane_bands.h"
 #include "mxtrain/operator/rows.h"
+#include "mxtrain/operators/roi_pooling/regions.h"
 #include "mxtrain/operators/roi_pooling/roi_pooling.h"
 
 namespace mxtrain::roi_pooling {
-
-// The meaning of the five numbers of a region.
-enum class Says { kRegion, kNone, kNonsense };
-
-template <typename R>
-MXTRAIN_HD Says WhatSays(const R* roi, int64_t images) {
-  for (int i = 0; i < 5; ++i) {
-    if (!(roi[i] - roi[i] == 0)) return Says::kNonsense;  // not finite
-  }
-  return roi[0] < 0                        ? Says::kNone
-         : roi[0] < static_cast<R>(images) ? Says::kRegion
-                                           : Says::kNonsense;
-}
 
 // A region on the feature map, in cells of the grid. Only for numbers that describe a region.
 struct Region {
@@ -129,62 +118,39 @@ struct GradientPlane {
     }
   }
 };
-template <typename R>
-struct SumAt {
-  const R* sums;
-  MXTRAIN_HD R operator()(int64_t i) const { return sums[i]; }
-};
-
-template <typename R>
-void CheckRegions(const OnCpu&, const R* rois, int64_t count, int64_t images) {
-  for (int64_t r = 0; r < count; ++r) {
-    const R* roi = rois + r * 5;
-    if (WhatSays(roi, images) != Says::kNonsense) continue;
-    if (std::isfinite(roi[0]) && roi[0] >= static_cast<R>(images)) {
-      Throw(ErrorKind::kData, "ROIPooling: region {} refers to image {}, but the batch has {}", r,
-            static_cast<double>(roi[0]), images);
-    }
-    Throw(ErrorKind::kData,
-          "ROIPooling: region {} is ({}); expected finite numbers: image, x1, y1, x2, y2", r,
-          join(std::span(roi, 5), ", "));
-  }
-}
-template <typename Device, typename R>
-void CheckRegions(const Device&, const R*, int64_t, int64_t) {}
 
 template <typename Device>
 class ROIPooling final : public Operator {
  public:
   explicit ROIPooling(const ROIPoolingParam& param) : scale_(param.spatial_scale) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    const Device device{ctx.run_ctx};
-    SwitchFloating(in[0].type, "ROIPooling", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    const Device device{args.ctx.run_ctx};
+    SwitchFloating(args.in_data[0].type, "ROIPooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const auto* rois = in[1].dptr<AccumulatorOf<T>>();
-      CheckRegions(device, rois, in[1].shape[0], in[0].shape[0]);
-      Launch(device, out[0].Size(),
-             OutputElement<T>{in[0].shape, out[0].shape, scale_, in[0].dptr<T>(), rois,
-                              out[0].dptr<T>(), out[1].dptr<int32_t>(), req[0], req[1]});
+      const auto* rois = args.in_data[1].dptr<AccumulatorOf<T>>();
+      CheckRegions(device, "ROIPooling", rois, args.in_data[1].shape[0], args.in_data[0].shape[0]);
+      Launch(device, args.out_data[0].Size(),
+             OutputElement<T>{args.in_data[0].shape, args.out_data[0].shape, scale_,
+                              args.in_data[0].dptr<T>(), rois, args.out_data[0].dptr<T>(),
+                              args.out_data[1].dptr<int32_t>(), args.req[0], args.req[1]});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const Device device{ctx.run_ctx};
-    SwitchFloating(in_grad[0].type, "ROIPooling", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const Device device{args.ctx.run_ctx};
+    SwitchFloating(args.in_grad[0].type, "ROIPooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using R = AccumulatorOf<T>;
-      const TShape &data = in_grad[0].shape, &pooled = out_grad[0].shape;
-      R* sums = ctx.workspace.dptr<R>();
-      ForColumns(device, data[0] * data[1],
-                 data[2] * data[3] + pooled.Size() / std::max<int64_t>(data[1], 1),
-                 GradientPlane<T>{data, pooled, out_grad[0].dptr<T>(), in[1].dptr<R>(),
-                                  out[1].dptr<int32_t>(), sums});
-      MapOn<T>(device, in_grad[0], req[0], SumAt<R>{sums});
+      const TShape &data = args.in_grad[0].shape, &pooled = args.out_grad[0].shape;
+      R* sums = args.ctx.workspace.dptr<R>();
+      ForColumns(
+          device, data[0] * data[1],
+          data[2] * data[3] + pooled.Size() / std::max<int64_t>(data[1], 1),
+          GradientPlane<T>{data, pooled, args.out_grad[0].dptr<T>(), args.in_data[1].dptr<R>(),
+                           args.out_data[1].dptr<int32_t>(), sums});
+      StoreSums<T>(device, sums, args.req[0], args.in_grad[0]);
     });
   }
 
@@ -205,3 +171,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }
 
 }  // namespace mxtrain::roi_pooling
+
+MXTRAIN_KERNELS(roi_pooling, Device, registry) {
+  using namespace mxtrain;
+  registry.AddKernel(LastKernel<Device>("ROIPooling", roi_pooling::MakePlan<Device>));
+}

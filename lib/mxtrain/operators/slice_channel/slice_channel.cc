@@ -2,14 +2,12 @@
 #include "mxtrain/operators/slice_channel/slice_channel.h"
 
 #include "mxtrain/operator/axes.h"
-#include "mxtrain/operator/registry.h"
+#include "mxtrain/operator/axis_pieces.h"
 
 namespace mxtrain {
 
 std::vector<std::string> SliceChannelProperty::ListOutputs() const {
-  std::vector<std::string> names;
-  for (int i = 0; i < param_.num_outputs; ++i) names.push_back(format("output{}", i));
-  return names;
+  return NumberedNames("output", param_.num_outputs);
 }
 
 int SliceChannelProperty::Axis(int ndim) const {
@@ -22,19 +20,15 @@ bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShap
   TShape part;  // with the axis
   for (TShape shape : *out) {
     if (!shape.has_rank()) continue;
-    if (param_.squeeze_axis) {
-      const int axis = Axis(shape.ndim() + 1);
-      TShape wider = TShape::OfRank(shape.ndim() + 1);
-      for (int i = 0; i < wider.ndim(); ++i) wider[i] = i == axis ? 1 : shape[i < axis ? i : i - 1];
-      shape = wider;
-    }
+    if (param_.squeeze_axis) shape = WithAxis(shape, Axis(shape.ndim() + 1), 1);
     UnifyShape(shape, &part, TypeString(), "output");
   }
   if (part.has_rank()) {
     TShape whole = part;
     const int axis = Axis(whole.ndim());
     whole[axis] = TShape{whole[axis], param_.num_outputs}.Size();
-    UnifyShape(whole, &data, TypeString(), "data");
+    UnifyShape(data, &whole, TypeString(), "data");
+    data = whole;
   }
   if (!data.has_rank()) return false;
   const int axis = Axis(data.ndim());
@@ -54,12 +48,26 @@ bool SliceChannelProperty::InferShape(std::vector<TShape>* in, std::vector<TShap
             "num_outputs = {}",
             axis, data.ToString(), param_.num_outputs);
     }
-    TShape narrow = TShape::OfRank(part.ndim() - 1);
-    for (int i = 0; i < narrow.ndim(); ++i) narrow[i] = part[i < axis ? i : i + 1];
-    part = narrow;
+    part = WithoutAxis(part, axis);
   }
   for (TShape& shape : *out) UnifyShape(part, &shape, TypeString(), "output");
   return data.known();
+}
+
+MoveList SliceChannelProperty::MovesOf(std::span<const TensorSpec> in,
+                                       std::span<const TensorSpec> out) const {
+  const AxisView whole(in[0].shape, Axis(in[0].shape.ndim()), in[0].layout);
+  const int64_t length = whole.length / param_.num_outputs;
+  MoveList list;
+  for (int i = 0; i < static_cast<int>(out.size()); ++i)
+    list.Add(0, whole.Columns(i * length, length), i, whole.Piece(length));
+  return list;
+}
+
+Layout SliceChannelProperty::LayoutFor(const PlanRequest& request) const {
+  const TShape& whole = request.in[0].shape;
+  // All outputs have one shape.
+  return CommonLayout(request.in_layout, whole, Axis(whole.ndim()), {&request.out[0].shape, 1});
 }
 
 }  // namespace mxtrain

@@ -2,7 +2,7 @@
 #pragma once
 // SliceChannel: splits an axis into equal parts, one output each. The inverse of Concat.
 #include "mxtrain/operator/most_arguments.h"
-#include "mxtrain/operator/property.h"
+#include "mxtrain/operator/view_operator.h"
 
 namespace mxtrain {
 
@@ -23,7 +23,7 @@ struct SliceChannelParam : Parameter<SliceChannelParam> {
   }
 };
 
-class SliceChannelProperty final : public PropertyWithParam<SliceChannelParam> {
+class SliceChannelProperty final : public ViewProperty<SliceChannelParam> {
  public:
   std::string TypeString() const override { return "SliceChannel"; }
   std::string Description() const override {
@@ -32,12 +32,17 @@ class SliceChannelProperty final : public PropertyWithParam<SliceChannelParam> {
   std::vector<std::string> ListOutputs() const override;
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
-                                             const std::vector<int>&,
-                                             const std::vector<int>&) const override {
-    return out_grad;
-  }
-  MXTRAIN_API int Axis(int ndim) const;  // throws kConfig when out of range
+  MoveList MovesOf(std::span<const TensorSpec> in, std::span<const TensorSpec> out) const override;
+  // A blocked layout, if every output is whole blocks of the input.
+  Layout LayoutFor(const PlanRequest& request) const override;
+  bool IsIdentity() const override { return param_.num_outputs == 1; }
+
+ private:
+  int Axis(int ndim) const;  // throws kConfig when out of range
 };
 
 }  // namespace mxtrain
+
+MXTRAIN_KERNELS(slice_channel, Device, registry) {
+  registry.AddKernel(mxtrain::ViewKernel<mxtrain::SliceChannelParam, Device>("SliceChannel"));
+}

@@ -43,6 +43,7 @@ TEST_CASE("SliceChannel") {
   RunCase(Case({0, 4}, 2, 1, false));
   RunCase(Case({2, 16, 3, 5}, 2, 1, false));  // also with offered blocks of eight channels
   RunCase(Case({4, 8, 3, 5}, 2, 0, false));
+  RunCase(Case({70, 3}, 3, 1, true));
 }
 
 TEST_CASE("SliceChannel: shapes and names") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// SoftmaxActivation, written once for both devices: Device is OnCpu or OnGpu.
+// SoftmaxActivation, written once for all devices.
 #include <memory>
 
 #include "mxtrain/operator/plans.h"
@@ -38,28 +38,31 @@ class SoftmaxActivation final : public Operator {
   explicit SoftmaxActivation(const SoftmaxActivationParam& param)
       : channel_(param.mode == kSoftmaxChannel) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const SoftmaxView view = ViewOf(in[0].shape);
-    SwitchFloating(in[0].type, "SoftmaxActivation", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    const OpReqType req = args.req[0];
+    if (req == OpReqType::kNullOp) return;
+    const TBlob &data = args.in_data[0], &output = args.out_data[0];
+    const SoftmaxView view = ViewOf(data.shape);
+    SwitchFloating(data.type, "SoftmaxActivation", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForEachSoftmax(Device{ctx.run_ctx}, view,
-                     SoftmaxRow<T>{{view}, in[0].dptr<T>(), out[0].dptr<T>(), req[0]});
+      ForEachSoftmax(Device{args.ctx.run_ctx}, view,
+                     SoftmaxRow<T>{{view}, data.dptr<T>(), output.dptr<T>(), req});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const SoftmaxView view = ViewOf(in_grad[0].shape);
-    SwitchFloating(in_grad[0].type, "SoftmaxActivation", [&](auto tag) {
+  void Backward(const BackwardArgs& args) override {
+    const OpReqType req = args.req[0];
+    if (req == OpReqType::kNullOp) return;
+    const TBlob& data_grad = args.in_grad[0];
+    const SoftmaxView view = ViewOf(data_grad.shape);
+    SwitchFloating(data_grad.type, "SoftmaxActivation", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForEachSoftmax(
-          Device{ctx.run_ctx}, view,
-          GradientKernel<T>{
-              {view}, out_grad[0].dptr<T>(), out[0].dptr<T>(), in_grad[0].dptr<T>(), req[0]});
+      ForEachSoftmax(Device{args.ctx.run_ctx}, view,
+                     GradientKernel<T>{{view},
+                                       args.out_grad[0].dptr<T>(),
+                                       args.out_data[0].dptr<T>(),
+                                       data_grad.dptr<T>(),
+                                       req});
     });
   }
 
@@ -79,3 +82,7 @@ KernelEntry Kernel() {
 }
 
 }  // namespace mxtrain::softmax_activation
+
+MXTRAIN_KERNELS(softmax_activation, Device, registry) {
+  registry.AddKernel(mxtrain::softmax_activation::Kernel<Device>());
+}

@@ -129,3 +129,10 @@ void Backward(const OutputGrad& head, const Input0& data, const Input1& label, c
 }
 
 }  // namespace mxtrain::softmax_cross_entropy
+
+MXTRAIN_KERNELS(softmax_cross_entropy, Device, registry) {
+  using namespace mxtrain;
+  SimpleOp(registry, "softmax_cross_entropy")
+      .set_function(Device::kType, softmax_cross_entropy::Forward<Device>, kNoInplace)
+      .set_gradient(Device::kType, softmax_cross_entropy::Backward<Device>, kNoInplace);
+}

@@ -18,7 +18,7 @@ TEST_CASE("softmax_cross_entropy") {
     for (int i = 0; i < 5; ++i) {
       double sum = 0;
       for (int j = 0; j < 7; ++j) sum += std::exp(in[0][i * 7 + j]);
-      loss += std::log(sum) - in[0][i * 7 + static_cast<int>(in[1][i] + 0.5)];
+      loss += std::log(sum) - in[0][i * 7 + static_cast<int>(std::lround(in[1][i]))];
     }
     return Arrays{{loss}};
   };

@@ -8,11 +8,11 @@ namespace mxtrain {
 namespace {
 
 int64_t CountValid(const TBlob& label, int64_t ignore) {
-  const LabelReader labels(label);
+  const NumberReader labels(label);
   std::atomic<int64_t> valid{0};
   ParallelFor(label.Size(), kParallelGrain, [&](int64_t begin, int64_t end) {
     int64_t count = 0;
-    for (int64_t i = begin; i < end; ++i) count += labels.Class(i) != ignore;
+    for (int64_t i = begin; i < end; ++i) count += labels.Index(i) != ignore;
     valid += count;
   });
   return valid;

@@ -6,43 +6,10 @@
 #include <cmath>
 #include <span>
 
-#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/number_reader.h"
 #include "mxtrain/operators/softmax_output/softmax_output.h"
 
 namespace mxtrain {
-
-// Labels of any type as double.
-struct LabelReader {
-  const void* data;
-  DType type;
-
-  explicit LabelReader(const TBlob& label) : data(label.data), type(label.type) {}
-  MXTRAIN_HD double operator()(int64_t i) const {
-    switch (type) {
-      case DType::kFloat32:
-        return At<float>(i);
-      case DType::kFloat64:
-        return At<double>(i);
-      case DType::kFloat16:
-        return At<float16>(i);
-      case DType::kBfloat16:
-        return At<bfloat16>(i);
-      case DType::kUint8:
-        return At<uint8_t>(i);
-      case DType::kInt32:
-        return At<int32_t>(i);
-      default:
-        return At<int64_t>(i);
-    }
-  }
-  MXTRAIN_HD int64_t Class(int64_t i) const { return static_cast<int64_t>((*this)(i)); }
-
- private:
-  template <typename T>
-  MXTRAIN_HD double At(int64_t i) const {
-    return static_cast<double>(static_cast<const T*>(data)[i]);
-  }
-};
 
 // gradient = scale * (p - target), where target is `on` for the labelled class and `off` for the
 // others; zero for ignored positions.

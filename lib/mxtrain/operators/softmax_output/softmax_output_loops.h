@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// SoftmaxOutput, written once for both devices: Device is OnCpu or OnGpu.
+// SoftmaxOutput, written once for all devices.
 #include <memory>
 
 #include "mxtrain/operator/plans.h"
@@ -10,9 +10,9 @@
 namespace mxtrain::softmax_output {
 
 struct IsValid {
-  LabelReader labels;
+  NumberReader labels;
   int64_t ignore;
-  MXTRAIN_HD double operator()(int64_t i) const { return labels.Class(i) != ignore ? 1 : 0; }
+  MXTRAIN_HD double operator()(int64_t i) const { return labels.Index(i) != ignore ? 1 : 0; }
 };
 
 // Gradient of an element for class labels. `valid`: number of valid labels, or null if it does not
@@ -22,13 +22,13 @@ struct FromClasses {
   using A = AccumulatorOf<T>;
   SoftmaxView view;
   SoftmaxTarget target;
-  LabelReader labels;
+  NumberReader labels;
   const T *p, *head;
   const double* valid;
   MXTRAIN_HD A operator()(int64_t i) const {
     const int64_t k = i / view.inner % view.classes,
                   row = i / (view.inner * view.classes) * view.inner + i % view.inner;
-    const int64_t chosen = labels.Class(row);
+    const int64_t chosen = labels.Index(row);
     if (target.use_ignore && chosen == target.ignore) return A(0) * Head(i);
     const double scale = valid ? target.scale / (*valid < 1 ? 1 : *valid) : target.scale;
     return A(scale) * (A(p[i]) - (k == chosen ? A(target.on) : A(target.off))) * Head(i);
@@ -40,11 +40,11 @@ struct FromClasses {
 template <typename T>
 struct FromProbabilities {
   using A = AccumulatorOf<T>;
-  LabelReader labels;
+  NumberReader labels;
   const T *p, *head;
   A scale;
   MXTRAIN_HD A operator()(int64_t i) const {
-    const A gradient = scale * (A(p[i]) - static_cast<A>(labels(i)));
+    const A gradient = scale * (A(p[i]) - static_cast<A>(labels.Number(i)));
     return head ? gradient * A(head[i]) : gradient;
   }
 };
@@ -56,7 +56,7 @@ struct WeightedRow {
   SoftmaxPlaces places;
   SoftmaxTarget target;
   SoftmaxTerm term;
-  LabelReader labels;
+  NumberReader labels;
   bool classes;  // labels are class indices; else distributions
   const T *p, *head;
   const double* valid;
@@ -65,7 +65,7 @@ struct WeightedRow {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t row) const {
-    const int64_t chosen = classes ? labels.Class(row) : -1;
+    const int64_t chosen = classes ? labels.Index(row) : -1;
     const double divisor = valid && *valid > 1 ? *valid : 1,
                  scale = classes && target.use_ignore && chosen == target.ignore
                              ? 0
@@ -82,7 +82,7 @@ struct WeightedRow {
   }
   MXTRAIN_HD double Pull(int64_t row, int64_t k, int64_t chosen) const {
     const int64_t i = places.At(row, k);
-    const double share = !classes ? labels(i) : k == chosen ? target.on : target.off;
+    const double share = !classes ? labels.Number(i) : k == chosen ? target.on : target.off;
     return share == 0 ? 0 : share * term(k, static_cast<double>(p[i]));
   }
 };
@@ -92,57 +92,52 @@ class SoftmaxOutput final : public Operator {
  public:
   SoftmaxOutput(const SoftmaxOutputParam& param, SoftmaxView view) : param_(param), view_(view) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    SwitchFloating(in[0].type, "SoftmaxOutput", [&](auto tag) {
+  void Forward(const ForwardArgs& args) override {
+    const OpReqType req = args.req[0];
+    if (req == OpReqType::kNullOp) return;
+    const TBlob &data = args.in_data[0], &output = args.out_data[0];
+    SwitchFloating(data.type, "SoftmaxOutput", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForEachSoftmax(Device{ctx.run_ctx}, view_,
-                     SoftmaxRow<T>{{view_}, in[0].dptr<T>(), out[0].dptr<T>(), req[0]});
+      ForEachSoftmax(Device{args.ctx.run_ctx}, view_,
+                     SoftmaxRow<T>{{view_}, data.dptr<T>(), output.dptr<T>(), req});
     });
   }
 
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp) return;
-    const Device device{ctx.run_ctx};
-    const LabelReader labels(in[1]);
-    const bool classes = in[1].shape != in_grad[0].shape;
+  void Backward(const BackwardArgs& args) override {
+    const OpReqType req = args.req[0];
+    if (req == OpReqType::kNullOp) return;
+    const Device device{args.ctx.run_ctx};
+    const TBlob &label = args.in_data[1], &data_grad = args.in_grad[0];
+    const NumberReader labels(label);
+    const bool classes = label.shape != data_grad.shape;
     const double* valid = classes && param_.normalization == kSoftmaxValid
-                              ? CountValid(device, labels, in[1].Size(), ctx.workspace)
+                              ? CountValid(device, labels, label.Size(), args.ctx.workspace)
                               : nullptr;
-    SwitchFloating(in_grad[0].type, "SoftmaxOutput", [&](auto tag) {
+    SwitchFloating(data_grad.type, "SoftmaxOutput", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const T *p = out[0].dptr<T>(), *head = param_.out_grad ? out_grad[0].dptr<T>() : nullptr;
+      const T* p = args.out_data[0].dptr<T>();
+      const T* head = param_.out_grad ? args.out_grad[0].dptr<T>() : nullptr;
       if (param_.weighted()) {
-        const SoftmaxTarget target = classes ? MakeUncountedTarget(param_, view_, in[1].Size())
+        const SoftmaxTarget target = classes ? MakeUncountedTarget(param_, view_, label.Size())
                                              : SoftmaxTarget{.scale = param_.grad_scale};
         const SoftmaxTerm term(param_.class_weights, param_.focal_gamma);
-        ForEachSoftmax(device, view_,
-                       WeightedRow<T>{{view_},
-                                      target,
-                                      term,
-                                      labels,
-                                      classes,
-                                      p,
-                                      head,
-                                      valid,
-                                      in_grad[0].dptr<T>(),
-                                      req[0]});
+        ForEachSoftmax(
+            device, view_,
+            WeightedRow<T>{
+                {view_}, target, term, labels, classes, p, head, valid, data_grad.dptr<T>(), req});
       } else if (classes) {
-        MapOn<T>(device, in_grad[0], req[0],
-                 FromClasses<T>{view_, MakeUncountedTarget(param_, view_, in[1].Size()), labels, p,
+        MapOn<T>(device, data_grad, req,
+                 FromClasses<T>{view_, MakeUncountedTarget(param_, view_, label.Size()), labels, p,
                                 head, valid});
       } else {
-        MapOn<T>(device, in_grad[0], req[0],
+        MapOn<T>(device, data_grad, req,
                  FromProbabilities<T>{labels, p, head, AccumulatorOf<T>(param_.grad_scale)});
       }
     });
   }
 
  private:
-  const double* CountValid(const Device& device, const LabelReader& labels, int64_t count,
+  const double* CountValid(const Device& device, const NumberReader& labels, int64_t count,
                            const TBlob& workspace) const {
     const IsValid valid{labels, static_cast<int64_t>(param_.ignore_label)};
     return SumTerms<double>(device, Slices(1, count), valid, workspace.dptr<double>());
@@ -172,3 +167,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
 }
 
 }  // namespace mxtrain::softmax_output
+
+MXTRAIN_KERNELS(softmax_output, Device, registry) {
+  registry.AddKernel(
+      mxtrain::LastKernel<Device>("SoftmaxOutput", mxtrain::softmax_output::MakePlan<Device>));
+}

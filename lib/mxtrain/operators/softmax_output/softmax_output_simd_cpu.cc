@@ -93,11 +93,10 @@ class SoftmaxOutputSimd final : public Operator {
   SoftmaxOutputSimd(const SoftmaxOutputParam& param, SoftmaxView view)
       : param_(param), view_(view) {}
 
-  void Forward(const OpContext&, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    if (req[0] == OpReqType::kNullOp || view_.classes == 0) return;
-    const float* x = in[0].dptr<float>();
-    float* y = out[0].dptr<float>();
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp || view_.classes == 0) return;
+    const float* x = args.in_data[0].dptr<float>();
+    float* y = args.out_data[0].dptr<float>();
     ForEachPiece([&](int64_t sample, int64_t begin, int64_t end) {
       const int64_t at = sample * view_.classes * view_.inner;
       if (view_.inner == 1) {
@@ -109,20 +108,18 @@ class SoftmaxOutputSimd final : public Operator {
     });
   }
 
-  void Backward(const OpContext&, std::span<const TBlob>, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const SoftmaxTarget target = MakeSoftmaxTarget(param_, view_, in[1]);
-    const LabelReader labels(in[1]);
-    const float* p = out[0].dptr<float>();
-    float* grad = in_grad[0].dptr<float>();
-    SwitchReq(req[0], [&](auto accumulate) {
+  void Backward(const BackwardArgs& args) override {
+    const SoftmaxTarget target = MakeSoftmaxTarget(param_, view_, args.in_data[1]);
+    const NumberReader labels(args.in_data[1]);
+    const float* p = args.out_data[0].dptr<float>();
+    float* grad = args.in_grad[0].dptr<float>();
+    SwitchReq(args.req[0], [&](auto accumulate) {
       ForEachPiece([&](int64_t sample, int64_t begin, int64_t end) {
         const int64_t at = sample * view_.classes * view_.inner;
         if (view_.inner == 1) {
           for (int64_t r = 0; r < end - begin; ++r) {
             const int64_t row = at + r * view_.classes;
-            GradientOfRow<accumulate()>(p + row, grad + row, labels.Class(sample + r), target);
+            GradientOfRow<accumulate()>(p + row, grad + row, labels.Index(sample + r), target);
           }
         } else {
           GradientOfColumns<accumulate()>(p + at, grad + at, labels, sample * view_.inner, begin,
@@ -164,7 +161,7 @@ class SoftmaxOutputSimd final : public Operator {
   }
 
   template <bool kAccumulate>
-  void GradientOfColumns(const float* p, float* grad, const LabelReader& labels,
+  void GradientOfColumns(const float* p, float* grad, const NumberReader& labels,
                          int64_t first_label, int64_t begin, int64_t end,
                          const SoftmaxTarget& target) const {
     constexpr int64_t kBlock = 256;
@@ -174,7 +171,7 @@ class SoftmaxOutputSimd final : public Operator {
     for (; begin < end; begin += kBlock) {
       const int64_t size = std::min(kBlock, end - begin);
       for (int64_t i = 0; i < size; ++i) {
-        const int64_t label = labels.Class(first_label + begin + i);
+        const int64_t label = labels.Index(first_label + begin + i);
         chosen[i] = label >= 0 && label < view_.classes ? static_cast<int32_t>(label) : -1;
         scale[i] =
             target.use_ignore && label == target.ignore ? 0.0f : static_cast<float>(target.scale);

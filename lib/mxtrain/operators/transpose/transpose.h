@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Permutes axes: transpose (axes; none: all reversed) and SwapAxis (swapaxes: swaps dim1 and dim2).
-#include "mxtrain/operator/simple_op.h"
+#include "mxtrain/operator/view_operator.h"
 
-namespace mxtrain::transpose {
+namespace mxtrain {
 
 struct TransposeParam : Parameter<TransposeParam> {
   TShape axes;
@@ -22,12 +22,37 @@ struct SwapAxisParam : Parameter<SwapAxisParam> {
   }
 };
 
-// Axis i of the output is axis order[i] of the data.
-struct Order {
-  int axis[TShape::kMaxDims] = {};
-};
-// Throw kConfig for axes that are out of range, missing or repeated.
-MXTRAIN_API Order OrderOf(const TransposeParam& param, const TShape& shape);
-MXTRAIN_API Order OrderOf(const SwapAxisParam& param, const TShape& shape);
+template <typename P>
+class PermutingProperty : public ViewProperty<P> {
+ public:
+  // Axis i of the output is axis order[i] of the data, of known rank. Throws kConfig for axes that
+  // are out of range, missing or repeated.
+  virtual std::vector<int> OrderOf(const TShape& data) const = 0;
 
-}  // namespace mxtrain::transpose
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const final;
+  MoveList MovesOf(std::span<const TensorSpec> in, std::span<const TensorSpec> out) const final;
+};
+
+class TransposeProperty final : public PermutingProperty<TransposeParam> {
+ public:
+  std::string TypeString() const override { return "transpose"; }
+  std::string Description() const override { return "permutes the axes"; }
+  std::vector<int> OrderOf(const TShape& data) const override;
+  bool IsIdentity() const override;
+};
+
+class SwapAxisProperty final : public PermutingProperty<SwapAxisParam> {
+ public:
+  std::string TypeString() const override { return "SwapAxis"; }
+  std::string Description() const override { return "swaps two axes"; }
+  std::vector<int> OrderOf(const TShape& data) const override;
+  bool IsIdentity() const override { return param_.dim1 == param_.dim2; }
+};
+
+}  // namespace mxtrain
+
+MXTRAIN_KERNELS(transpose, Device, registry) {
+  registry.AddKernel(mxtrain::ViewKernel<mxtrain::TransposeParam, Device>("transpose"));
+  registry.AddKernel(mxtrain::ViewKernel<mxtrain::SwapAxisParam, Device>("SwapAxis"));
+}

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "tests/support/moved_gradient.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
+
+constexpr int64_t kLarge = 4096;  // elements: one type, without central differences
 
 // Every element by definition: the index of the output along axis i is that of the data along axis
 // order[i].
@@ -35,7 +38,11 @@ void Examine(const std::string& op, const Kwargs& kwargs, const TShape& shape,
   };
   c.types = kAllFloatingTypes;
   c.tolerance = {0, "a copy"};
-  c.must_accept = {"simple"};
+  c.must_accept = {"ref"};
+  if (shape.Size() > kLarge) {
+    c.types = {DType::kFloat32};
+    UseMovedGradient(&c);
+  }
   RunCase(c);
   std::vector<TShape> in = {shape}, out(1), aux;
   CHECK(TestRegistry().Create(op, kwargs)->InferShape(&in, &out, &aux));
@@ -54,6 +61,34 @@ TEST_CASE("transpose and SwapAxis") {
   Examine("SwapAxis", {{"dim1", "0"}, {"dim2", "2"}}, {2, 3, 4}, {2, 1, 0});
   Examine("SwapAxis", {{"dim1", "-1"}, {"dim2", "1"}}, {2, 3, 4, 5}, {0, 3, 2, 1});
   Examine("swapaxes", {}, {2, 3}, {0, 1});
+  // Blocks, whole and not, several tiles, and more than one thread.
+  Examine("transpose", {}, {37, 150}, {1, 0});
+  Examine("transpose", {}, {130, 260}, {1, 0});
+  Examine("transpose", {{"axes", "(0, 2, 1)"}}, {5, 70, 33}, {0, 2, 1});
+  Examine("transpose", {{"axes", "(2, 0, 1, 3)"}}, {9, 3, 5, 2}, {2, 0, 1, 3});
+  Examine("transpose", {{"axes", "(0, 1, 2)"}}, {2, 3, 4}, {0, 1, 2});
+}
+
+// What follows from the output, and which parameters make an alias.
+TEST_CASE("transpose: partial shapes and identities") {
+  const auto property = TestRegistry().Create("transpose", {{"axes", "(2, 0, 1)"}});
+  std::vector<TShape> in = {TShape{2, -1, 4}}, out = {TShape{-1, -1, 3}}, aux;
+  CHECK(property->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{2, 3, 4});
+  CHECK(out[0] == TShape{4, 2, 3});
+  in = {TShape{}}, out = {TShape{4, 2, 3}};
+  CHECK(property->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{2, 3, 4});
+  in = {TShape{}}, out = {TShape{}};
+  CHECK(!property->InferShape(&in, &out, &aux));
+  const auto aliases = [](const char* op, const Kwargs& kwargs) {
+    return !TestRegistry().Create(op, kwargs)->ForwardIdentityOption().empty();
+  };
+  CHECK(aliases("transpose", {{"axes", "(0, 1)"}}));
+  CHECK(!aliases("transpose", {{"axes", "(1, 0)"}}));
+  CHECK(!aliases("transpose", {}));
+  CHECK(aliases("SwapAxis", {}));
+  CHECK(!aliases("SwapAxis", {{"dim2", "1"}}));
 }
 
 TEST_CASE("transpose moves elements of every type") {

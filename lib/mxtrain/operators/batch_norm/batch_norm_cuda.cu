@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operator/rows.cuh"
-#include "mxtrain/operators/batch_norm/batch_norm_loops.h"
-
-MXTRAIN_OPERATOR(batch_norm_cuda, registry) {
-  mxtrain::batch_norm::AddKernels<mxtrain::OnGpu>(registry);
-}

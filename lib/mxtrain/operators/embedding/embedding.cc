@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/operators/embedding/embedding.h"
+
+#include "mxtrain/operator/gather_property.h"
+#include "mxtrain/operator/registry.h"
+
+namespace mxtrain {
+
+void EmbeddingProperty::Check() {
+  if (param_.sparse_grad) {
+    Throw(ErrorKind::kConfig,
+          "Embedding: sparse_grad = True: gradients are dense here; leave the parameter out");
+  }
+}
+
+bool EmbeddingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                   std::vector<TShape>*) const {
+  TShape &data = (*in)[kData], &weight = (*in)[kWeight], &output = (*out)[0];
+  ExpectShape({param_.input_dim, param_.output_dim}, &weight, TypeString(), "weight");
+  if (output.ndim() == 0)
+    Throw(ErrorKind::kConfig, "Embedding: the output has shape []; its last axis is output_dim");
+  return InferVectors(param_.output_dim, &data, &output, TypeString(), "data");
+}
+
+bool EmbeddingProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
+                                  std::vector<DType>*) const {
+  DType& weight = (*in)[kWeight];
+  if (weight == DType::kUnknown) weight = (*out)[0];
+  if (weight == DType::kUnknown) weight = param_.dtype;
+  UnifyType(weight, &(*out)[0], TypeString(), "output");
+  return (*in)[kData] != DType::kUnknown;
+}
+
+}  // namespace mxtrain
+
+MXTRAIN_OPERATOR(embedding, registry) {
+  registry.AddProperty("Embedding", {},
+                       [] { return std::make_unique<mxtrain::EmbeddingProperty>(); });
+}

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operator/rows.cuh"
-#include "mxtrain/operators/global_norm/global_norm_loops.h"
-
-MXTRAIN_OPERATOR(global_norm_cuda, registry) {
-  mxtrain::global_norm::AddKernels<mxtrain::OnGpu>(registry);
-}

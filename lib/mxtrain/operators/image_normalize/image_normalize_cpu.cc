@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operators/image_normalize/image_normalize_loops.h"
-
-MXTRAIN_OPERATOR(image_normalize_cpu, registry) {
-  registry.AddKernel(mxtrain::image_normalize::Kernel<mxtrain::OnCpu>());
-}

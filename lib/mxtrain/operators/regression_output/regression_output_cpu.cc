@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operators/regression_output/regression_output_loops.h"
-
-MXTRAIN_OPERATOR(regression_output_cpu, registry) {
-  mxtrain::regression_output::AddKernels<mxtrain::OnCpu>(registry);
-}
