@@ -2,6 +2,7 @@
 #include "mxtrain/executor/internal/captured_kernels.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "mxtrain/base/error.h"
 
@@ -14,11 +15,13 @@ constexpr size_t kMaxEntries = 4;  // inputs alternate between two sets of array
 
 CapturedKernels::CapturedKernels(KernelSet& kernels, std::vector<int> ids)
     : kernels_(kernels), ids_(std::move(ids)) {
-  captures_ =
-      std::none_of(ids_.begin(), ids_.end(), [&](int k) { return kernels_.DrawsRandomNumbers(k); });
+  std::copy_if(ids_.begin(), ids_.end(), std::back_inserter(drawing_),
+               [&](int k) { return kernels_.Draws(k); });
+  captures_ = std::all_of(ids_.begin(), ids_.end(), [&](int k) { return kernels_.Repeats(k); });
 }
 
 void CapturedKernels::Run(RunContext ctx) {
+  kernels_.PrepareDraws(drawing_, ctx);  // outside the capture, which would keep this run's state
   if (!captures_ || kernels_.monitored()) return RunEach(ctx);
   Entry* entry = Find();
   if (!entry) return RunEach(ctx);  // libraries initialize lazily in the first run
@@ -43,7 +46,7 @@ CapturedKernels::Entry* CapturedKernels::Find() {
 void CapturedKernels::RunEach(RunContext ctx) {
   for (int k : ids_) {
     try {
-      kernels_.Run(k, ctx);
+      kernels_.Issue(k, ctx);
     } catch (...) {
       RethrowWithPrefix(std::current_exception(), kernels_[k].name);
     }

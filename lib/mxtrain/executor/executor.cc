@@ -9,6 +9,7 @@
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/executor/internal/run_inputs.h"
 #include "mxtrain/executor/internal/step_sequences.h"
+#include "mxtrain/operator/host_kernel.h"
 
 namespace mxtrain {
 namespace {
@@ -53,26 +54,41 @@ void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
 
 // Shared by executors that never run concurrently; grows on demand.
 struct Arena {
-  NDArray bytes;
+  NDArray bytes;                         // of the net's device; its variable orders the runs
+  std::map<Context, NDArray> elsewhere;  // of the devices of groups
   // The executor with a pending Backward on this arena; null: none.
   const void* forward_of = nullptr;
 
   // Throws kConfig if it is on another device.
-  void Grow(Runtime& runtime, Context ctx, int64_t size) {
-    const int64_t before = bytes.empty() ? 0 : bytes.shape().Size();
+  void Grow(Runtime& runtime, Context ctx, const executor::MemoryPlan& plan) {
     if (!bytes.empty() && bytes.ctx() != ctx) {
       Throw(ErrorKind::kConfig,
             "executors on {} and {} cannot share an arena; bind one of them without `shared`",
             bytes.ctx().ToString(), ctx.ToString());
     }
-    if (!bytes.empty() && before >= size) return;
+    int64_t own = 0;
+    for (const executor::ArenaPlan& planned : plan.arenas) {
+      if (planned.ctx == ctx) own = planned.bytes;
+    }
+    for (const executor::ArenaPlan& planned : plan.arenas) {
+      if (planned.ctx != ctx) Grow(runtime, planned.ctx, planned.bytes, &elsewhere[planned.ctx]);
+    }
+    Grow(runtime, ctx, own, &bytes);
+  }
+
+  NDArray& On(Context ctx) { return ctx == bytes.ctx() ? bytes : elsewhere.at(ctx); }
+
+ private:
+  void Grow(Runtime& runtime, Context ctx, int64_t size, NDArray* array) {
+    const int64_t before = array->empty() ? 0 : array->shape().Size();
+    if (!array->empty() && before >= size) return;
     if (!bytes.empty()) bytes.WaitToWrite();  // steps in flight are ordered only by the old array
     forward_of = nullptr;
-    bytes = NDArray();  // first, so both never exist at once
+    *array = NDArray();  // first, so both never exist at once
     try {
-      bytes = New(runtime, ctx, size);
+      *array = New(runtime, ctx, size);
     } catch (...) {
-      if (before > 0) bytes = New(runtime, ctx, before);  // for the executors that share it
+      if (before > 0) *array = New(runtime, ctx, before);  // for the executors that share it
       throw;
     }
   }
@@ -87,14 +103,14 @@ struct Arena {
 // The arrays of one run.
 struct Run {
   RunInputs inputs;
-  NDArray bytes;  // of the arena
-  uint64_t random_step = 0;
+  std::vector<NDArray> arenas;  // in the order of the plan
+  RandomState random;
   executor::Precomputation precomputation;
   Executor::Monitor monitor;
 
   void Clear() {
     inputs.clear();
-    bytes = NDArray();
+    arenas.clear();
     monitor = nullptr;
   }
 };
@@ -123,10 +139,11 @@ struct Executor::Impl {
   executor::BoundArrays arrays;
   std::vector<std::string> input_names;
   std::shared_ptr<Arena> arena;
-  void* resolved_arena = nullptr;  // used only on the compute lane
+  std::vector<void*>
+      resolved_arenas;  // in the order of the plan; used by bind_inputs, ordered by the arena
 
   executor::StepState state;
-  uint64_t random_step = 0;
+  RandomSteps random{runtime.resources()};
   Monitor monitor;
   int monitor_every = 1;
   uint64_t monitor_runs = 0;
@@ -155,13 +172,21 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
   for (int id : graph.arguments) {
     if (request.inputs.contains(graph.nodes[id].name)) input_names.push_back(graph.nodes[id].name);
   }
-  arena->Grow(runtime, request.ctx, plan.arena_bytes);
+  arena->Grow(runtime, request.ctx, plan);
+  resolved_arenas.resize(plan.arenas.size());
   state.replica = request.replica;
   sequences = std::make_unique<StepSequences>(runtime, graph, plan, externals, request, state);
   LogBinding();
 }
 
 void Executor::Impl::LogBinding() const {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const executor::ExecNode& node = graph.nodes[i];
+    if (plan.runs[i] && node.plan && RunsOnHost(*node.plan))
+      LogHostKernel(runtime, node.ctx, node.op->TypeString(),
+                    node.where.empty() ? format("layer '{}'", node.name)
+                                       : format("layer '{}', {}", node.name, node.where));
+  }
   const Logger log = runtime.log("executor");
   if (!log.Enabled(LogLevel::kDebug)) return;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -182,10 +207,11 @@ Executor::Impl::~Impl() {
 
 void Executor::Impl::Stage(RunInputs* inputs) {
   for (auto& [external, array] : *inputs) {
-    if (executor::LiesOn(array, request.ctx)) continue;
+    const Context device = externals[external].ctx;
+    if (executor::LiesOn(array, device)) continue;
     NDArray& target = staged[stage][external];
     if (target.empty())
-      target = NDArray(runtime, array.shape(), array.dtype(), request.ctx, Layout(), "input");
+      target = NDArray(runtime, array.shape(), array.dtype(), device, Layout(), "input");
     target.CopyFrom(array);
     array = target;
   }
@@ -198,18 +224,19 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
   Stage(&run->inputs);
   // A backward pass uses the inputs of its forward pass besides its head gradients.
   executor::MakeDistinct(externals, is_forward ? std::span<const NDArray>() : kept_inputs,
-                         request.ctx, &run->inputs);
+                         &run->inputs);
   if (is_forward) kept_inputs.clear();
   for (const auto& [external, array] : run->inputs) {
     externals.SetPort(externals[external].port, array.var());
     kept_inputs.push_back(array);
   }
   if (is_forward) {
-    random_step += request.is_train;
+    random.Next(request.is_train);
     monitored = monitor && monitor_runs++ % static_cast<uint64_t>(monitor_every) == 0;
   }
-  run->bytes = arena->bytes;
-  run->random_step = random_step;
+  for (const executor::ArenaPlan& planned : plan.arenas)
+    run->arenas.push_back(arena->On(planned.ctx));
+  run->random = random.last();
   run->precomputation =
       is_forward ? sequences->PlanPrecomputed(arrays) : executor::Precomputation();
   if (monitored) run->monitor = monitor;
@@ -225,11 +252,12 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
         executor::KernelSet& kernels = sequences->kernels();
         for (const auto& [external, array] : run->inputs)
           kernels.SetExternal(external, array.data().data);
-        if (void* base = run->bytes.data().data; base != resolved_arena) {
-          kernels.SetArena(base);
-          resolved_arena = base;
+        for (size_t i = 0; i < run->arenas.size(); ++i) {
+          void* const base = run->arenas[i].data().data;
+          if (base != resolved_arenas[i]) kernels.SetArena(base, static_cast<int>(i));
+          resolved_arenas[i] = base;
         }
-        state.random = {runtime.options().seed, run->random_step};
+        state.random = run->random;
         state.precomputation = run->precomputation;
         state.monitor = run->monitor;
       },
@@ -242,7 +270,7 @@ Executor::~Executor() = default;
 std::unique_ptr<Executor> Executor::Impl::Make(Runtime& runtime, const Symbol& symbol,
                                                BindRequest request, executor::BoundArrays given,
                                                Executor* shared) {
-  CheckDevice(runtime.backend(request.ctx), request.ctx);
+  for (const Context device : request.devices()) CheckDevice(runtime.backend(device), device);
   AdoptSpecs(given.args, &request);
   AdoptSpecs(given.auxs, &request);
   std::unique_ptr<Executor> result(new Executor);
@@ -378,10 +406,10 @@ const NDArray& Executor::loss_scale() const {
   return impl_->arrays.loss_scale;
 }
 uint64_t Executor::random_step() const {
-  return impl_->random_step;
+  return impl_->random.step();
 }
 void Executor::set_random_step(uint64_t step) {
-  impl_->random_step = step;
+  impl_->random.set_step(step);
 }
 void Executor::SetMonitor(Monitor callback, int every) {
   if (every < 1) Throw(ErrorKind::kUsage, "a monitor needs every >= 1, not {}", every);

@@ -6,6 +6,10 @@
 // Calls push work to the engine and return; results are read after a wait on the arrays. One thread
 // at a time may use an executor; several steps may be in flight. The executor must not outlive its
 // Runtime.
+//
+// With groups of layers on several devices (BindRequest::group2ctx) parameters, gradients,
+// auxiliary states and outputs are on the device of their layers, and inputs are accepted from any
+// device.
 #include <functional>
 #include <map>
 #include <memory>
@@ -76,19 +80,20 @@ class MXTRAIN_API Executor {
   // unless gradients are computed in float16 (BindRequest::amp), whose range they may exceed.
   const NDArray& loss_scale() const;
 
-  // Training forward passes so far: the step of the random draws. Set on resume.
+  // Training forward passes since the random numbers were seeded: the step of the draws. Set on
+  // resume.
   uint64_t random_step() const;
   void set_random_step(uint64_t step);
 
   // Calls `callback` with every output of every node that runs, plain, on the computing thread, at
-  // every `every`-th forward pass from now on, and at the matching Backward. An empty callback ends
-  // it.
+  // every `every`-th forward pass from now on, and at the matching Backward. One call at a time;
+  // with several CPU workers in any order that the net allows. An empty callback ends it.
   using Monitor = std::function<void(const std::string& output_name, const TBlob& value)>;
   void SetMonitor(Monitor callback, int every = 1);
 
   const executor::ExecGraph& graph() const;
   const executor::MemoryPlan& memory_plan() const;
-  int64_t arena_bytes() const;  // of this executor's plan
+  int64_t arena_bytes() const;  // of this executor's plan, on all devices
 
  private:
   Executor();

@@ -20,16 +20,20 @@ struct ExternalBuffers::Maker {
   BoundArrays& bound;
 
   int BufferOf(NodeEntry entry) const { return plan.buffer_of[entry.node][entry.index]; }
-  NDArray New(const TensorSpec& spec, const std::string& name) const {
-    return NDArray(runtime, spec.shape, spec.type, request.ctx, spec.layout, name);
+  // On the device of the node that the entry belongs to.
+  NDArray New(NodeEntry entry, const std::string& name) const {
+    const TensorSpec& spec = graph.spec(entry);
+    return NDArray(runtime, spec.shape, spec.type, graph.nodes[entry.node].ctx, spec.layout, name);
   }
 
-  const NDArray& GivenOrNew(ArrayMap* arrays, const std::string& name, const TensorSpec& spec,
+  const NDArray& GivenOrNew(ArrayMap* arrays, const std::string& name, NodeEntry entry,
                             bool zero) const {
+    const TensorSpec& spec = graph.spec(entry);
+    const Context device = graph.nodes[entry.node].ctx;
     auto [found, fresh] = arrays->try_emplace(name);
     NDArray& array = found->second;
     if (fresh) {
-      array = New(spec, name);
+      array = New(entry, name);
       if (zero) array.Fill(0);
     }
     if (!(array.spec() == spec)) {
@@ -38,10 +42,10 @@ struct ExternalBuffers::Maker {
             NameOf(array.dtype()), array.shape().ToString(), array.layout().Name(),
             NameOf(spec.type), spec.shape.ToString(), spec.layout.Name());
     }
-    if (!LiesOn(array, request.ctx)) {
+    if (!LiesOn(array, device)) {
       Throw(ErrorKind::kConfig,
             "array '{}' is on {}, but the net is bound to {}; copy it there first", name,
-            array.ctx().ToString(), request.ctx.ToString());
+            array.ctx().ToString(), device.ToString());
     }
     return array;
   }
@@ -56,12 +60,12 @@ struct ExternalBuffers::Maker {
         external.input = inputs++;
         external.spec = node.specs[0];
       } else {
-        external.array = GivenOrNew(&bound.args, node.name, node.specs[0], false);
+        external.array = GivenOrNew(&bound.args, node.name, {id, 0}, false);
       }
       externals.Add(BufferOf({id, 0}), std::move(external));
       if (const NodeEntry gradient = graph.gradients[k]) {
         ExternalBuffer target;
-        target.array = GivenOrNew(&bound.grads, node.name, graph.spec(gradient), true);
+        target.array = GivenOrNew(&bound.grads, node.name, gradient, true);
         externals.Add(BufferOf(gradient), std::move(target));
       }
     }
@@ -70,8 +74,7 @@ struct ExternalBuffers::Maker {
   void AddAuxiliaries() const {
     for (int id : graph.auxiliaries) {
       ExternalBuffer external;
-      external.array =
-          GivenOrNew(&bound.auxs, graph.nodes[id].name, graph.nodes[id].specs[0], false);
+      external.array = GivenOrNew(&bound.auxs, graph.nodes[id].name, {id, 0}, false);
       externals.Add(BufferOf({id, 0}), std::move(external));
     }
   }
@@ -80,7 +83,7 @@ struct ExternalBuffers::Maker {
     if (graph.loss_scale < 0) return;
     const NodeEntry scale{graph.loss_scale, 0};
     if (bound.loss_scale.empty()) {
-      bound.loss_scale = New(graph.spec(scale), graph.nodes[scale.node].name);
+      bound.loss_scale = New(scale, graph.nodes[scale.node].name);
       bound.loss_scale.Fill(1);
     }
     ExternalBuffer external;
@@ -97,7 +100,7 @@ struct ExternalBuffers::Maker {
       }
       const int known = externals.of_buffer_[BufferOf(head)];
       ExternalBuffer external;
-      external.array = known >= 0 ? externals[known].array : New(graph.spec(head), node.name);
+      external.array = known >= 0 ? externals[known].array : New(head, node.name);
       bound.outputs.push_back(external.array);
       externals.Add(BufferOf(head), std::move(external));
     }
@@ -118,7 +121,7 @@ struct ExternalBuffers::Maker {
       if (!graph.nodes[id].precomputed) continue;
       for (int i = 0; i < static_cast<int>(graph.nodes[id].specs.size()); ++i) {
         ExternalBuffer external;
-        external.array = New(graph.nodes[id].specs[i], graph.nodes[id].name);
+        external.array = New({id, i}, graph.nodes[id].name);
         externals.Add(BufferOf({id, i}), std::move(external));
       }
     }
@@ -135,6 +138,9 @@ ExternalBuffers::ExternalBuffers(Runtime& runtime, const ExecGraph& graph, const
   maker.AddOutputs();
   maker.AddHeadGrads();
   maker.AddPrecomputed();
+  for (size_t b = 0; b < of_buffer_.size(); ++b) {
+    if (of_buffer_[b] >= 0) arrays_[of_buffer_[b]].ctx = plan.arenas[plan.buffers[b].arena].ctx;
+  }
   NewPort(nullptr);  // the arena
 }
 

@@ -9,7 +9,8 @@
 
 namespace mxtrain::executor {
 
-// Bytes [begin, end) of an address space: 0 is the arena, k > 0 the k-th external buffer.
+// Bytes [begin, end) of an address space: -k is the arena of the k-th device (0: the first), k > 0
+// the k-th external buffer. StepSequences adds spaces of operators, from kOperatorSpaces on.
 struct ByteRange {
   int space = 0;
   int64_t begin = 0, end = 0;

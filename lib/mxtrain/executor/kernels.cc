@@ -22,7 +22,8 @@ KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan,
   int externals = 0;
   for (int external : external_of) externals = std::max(externals, external + 1);
   external_slots_.resize(externals);
-  addresses_.resize(static_cast<size_t>(externals) + 1);
+  arena_slots_.resize(plan.arenas.size());
+  addresses_.resize(arena_slots_.size() + static_cast<size_t>(externals));
   for (int id = 0; id < static_cast<int>(graph.nodes.size()); ++id) {
     if (plan.runs[id]) AddNode(id);
   }
@@ -32,7 +33,8 @@ void KernelSet::PlaceView(TBlob* view, int buffer) {
   if (external_of_[buffer] >= 0) {
     external_slots_[external_of_[buffer]].push_back({view, 0});
   } else {
-    arena_slots_.push_back({view, plan_.buffers[buffer].offset});
+    const Buffer& b = plan_.buffers[buffer];
+    arena_slots_[b.arena].push_back({view, b.offset});
   }
 }
 
@@ -40,9 +42,10 @@ void KernelSet::Touch(NodeEntry entry, Use use) {
   const int buffer = plan_.buffer_of[entry.node][entry.index];
   MXTRAIN_ASSERT(buffer >= 0);
   const Buffer& b = plan_.buffers[buffer];
-  const ByteRange range = external_of_[buffer] >= 0 ? ByteRange{external_of_[buffer] + 1, 0,
-                                                                std::max<int64_t>(b.bytes, 1)}
-                                                    : ByteRange{0, b.offset, b.offset + b.bytes};
+  const ByteRange range =
+      external_of_[buffer] >= 0
+          ? ByteRange{external_of_[buffer] + 1, 0, std::max<int64_t>(b.bytes, 1)}
+          : ByteRange{-b.arena, b.offset, b.offset + b.bytes};
   Access& access = accesses_.back();
   if (use != Use::kWrite) access.reads.push_back(range);
   if (use != Use::kRead) access.writes.push_back(range);
@@ -52,7 +55,7 @@ void KernelSet::Touch(NodeEntry entry, Use use) {
 // offset.
 int64_t KernelSet::TouchScratch(int buffer) {
   const Buffer& b = plan_.buffers[buffer];
-  accesses_.back().writes.push_back({0, b.offset, b.offset + b.bytes});
+  accesses_.back().writes.push_back({-b.arena, b.offset, b.offset + b.bytes});
   return b.offset;
 }
 
@@ -173,7 +176,7 @@ void KernelSet::AddWorkspace(Kernel* kernel) {
   if (buffer < 0) return;
   kernel->workspace = {nullptr, TShape{plan_.buffers[buffer].bytes}, DType::kUint8, Layout(),
                        graph_.nodes[kernel->node].ctx};
-  arena_slots_.push_back({&kernel->workspace, TouchScratch(buffer)});
+  arena_slots_[plan_.buffers[buffer].arena].push_back({&kernel->workspace, TouchScratch(buffer)});
 }
 
 void KernelSet::AddResources(Kernel* kernel) {
@@ -186,53 +189,93 @@ void KernelSet::AddResources(Kernel* kernel) {
     if (temps[i] == MemoryPlan::kNoTempSpace) {
       r.type = ResourceRequest::kRandom;
       r.random = &state_.random;
+      r.random_on_device = RandomOn(node.ctx);
       // A backward pass and a recomputation repeat the draws of the first run.
       const std::string& stream = node.forward >= 0 ? graph_.nodes[node.forward].name : node.name;
       r.stream = StreamOf(stream, static_cast<uint64_t>(state_.replica));
+    } else if (temps[i] == MemoryPlan::kUnknownSize) {
+      r.bytes = ResourceRequest::kUnknownSize;
     } else if (temps[i] >= 0) {
       r.type = ResourceRequest::kTempSpace;
       r.bytes = plan_.buffers[temps[i]].bytes;
-      temp_slots_.push_back({&r, TouchScratch(temps[i])});
+      temp_slots_.push_back({&r, TouchScratch(temps[i]), plan_.buffers[temps[i]].arena});
     }
   }
 }
 
-void KernelSet::SetArena(void* base) {
-  addresses_[0] = base;
+// Null for the CPU.
+const RandomState* KernelSet::RandomOn(Context ctx) {
+  if (ctx.type != DeviceType::kGPU) return nullptr;
+  NDArray& bytes = random_on_[ctx].bytes;
+  if (bytes.empty())
+    bytes =
+        NDArray(runtime_, TShape{kRandomStateBytes}, DType::kUint8, ctx, Layout(), "random state");
+  return bytes.data().dptr<RandomState>();
+}
+
+void KernelSet::SetArena(void* base, int arena) {
+  addresses_[arena] = base;
   char* bytes = static_cast<char*>(base);
-  for (const Slot& slot : arena_slots_) slot.view->data = bytes + slot.offset;
-  for (const TempSlot& slot : temp_slots_) slot.resource->space = bytes + slot.offset;
+  for (const Slot& slot : arena_slots_[arena]) slot.view->data = bytes + slot.offset;
+  for (const TempSlot& slot : temp_slots_) {
+    if (slot.arena == arena) slot.resource->space = bytes + slot.offset;
+  }
 }
 
 void KernelSet::SetExternal(int external, void* data) {
-  addresses_[static_cast<size_t>(external) + 1] = data;
+  addresses_[arena_slots_.size() + static_cast<size_t>(external)] = data;
   for (const Slot& slot : external_slots_[external])
     slot.view->data = static_cast<char*>(data) + slot.offset;
 }
 
-bool KernelSet::DrawsRandomNumbers(int k) const {
+bool KernelSet::Draws(int k) const {
   const std::vector<Resource>& requested = kernels_[k]->requested;
   return std::any_of(requested.begin(), requested.end(),
                      [](const Resource& r) { return r.type == ResourceRequest::kRandom; });
 }
 
+void KernelSet::PrepareDraws(std::span<const int> ks, RunContext run_ctx) {
+  for (const int k : ks) {
+    if (!Draws(k)) continue;
+    const Context ctx = graph_.nodes[kernels_[k]->node].ctx;
+    runtime_.resources().CountRandomRun(ctx);
+    const auto found = random_on_.find(ctx);
+    if (found == random_on_.end() || found->second.written == state_.random) continue;
+    runtime_.backend(ctx).PutBytes(run_ctx, &state_.random, found->second.bytes.data().data,
+                                   kRandomStateBytes);
+    found->second.written = state_.random;
+  }
+}
+
+bool KernelSet::Repeats(int k) const {
+  const std::vector<Resource>& requested = kernels_[k]->requested;
+  return std::none_of(requested.begin(), requested.end(),
+                      [](const Resource& r) { return r.bytes == ResourceRequest::kUnknownSize; });
+}
+
 void KernelSet::Run(int k, RunContext run_ctx) {
+  PrepareDraws({&k, 1}, run_ctx);
+  Issue(k, run_ctx);
+}
+
+void KernelSet::Issue(int k, RunContext run_ctx) {
   Kernel& kernel = *kernels_[k];
   const ExecNode& node = graph_.nodes[kernel.node];
   switch (node.kind) {
     case Node::Kind::kForward:
     case Node::Kind::kBackward: {
       OpContext ctx;
+      const ResourceGrant grant(runtime_.resources(), run_ctx, kernel.requested);
       ctx.is_train = is_train_;
       ctx.run_ctx = run_ctx;
       ctx.requested = kernel.requested;
       ctx.saved = kernel.saved;
       ctx.workspace = kernel.workspace;
       if (node.kind == Node::Kind::kForward) {
-        kernel.op->Forward(ctx, kernel.in, kernel.req, kernel.out, kernel.aux);
+        kernel.op->Forward({ctx, kernel.in, kernel.req, kernel.out, kernel.aux});
       } else {
-        kernel.op->Backward(ctx, kernel.out_grad, kernel.in, kernel.out, kernel.req, kernel.in_grad,
-                            kernel.aux);
+        kernel.op->Backward(
+            {ctx, kernel.out_grad, kernel.in, kernel.out, kernel.req, kernel.in_grad, kernel.aux});
       }
       break;
     }
@@ -240,6 +283,12 @@ void KernelSet::Run(int k, RunContext run_ctx) {
       runtime_.backend(node.ctx).Reorder(run_ctx, graph_.spec(node.inputs[0]), kernel.in[0].data,
                                          node.specs[0], kernel.out[0].data);
       break;
+    case Node::Kind::kCopy: {
+      const Context from = graph_.nodes[node.inputs[0].node].ctx;
+      runtime_.backend(node.ctx).CopyBytes(run_ctx, from, kernel.in[0].data, node.ctx,
+                                           kernel.out[0].data, node.specs[0].Bytes());
+      return;  // its source was reported
+    }
     case Node::Kind::kZeros:
       if (node.req[0] == OpReqType::kWriteTo)
         runtime_.backend(node.ctx).Zero(run_ctx, kernel.out[0].data, node.specs[0].Bytes());
@@ -268,6 +317,7 @@ TBlob KernelSet::OnHost(const TBlob& view, RunContext run_ctx, std::vector<char>
 }
 
 void KernelSet::Report(const Kernel& kernel, RunContext run_ctx) const {
+  MutexLock lock(report_mutex_);
   const ExecNode& node = graph_.nodes[kernel.node];
   const bool backward = node.kind == Node::Kind::kBackward;
   const std::vector<TBlob>& views = backward ? kernel.in_grad : kernel.out;

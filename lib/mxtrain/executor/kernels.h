@@ -3,9 +3,13 @@
 // The runnable nodes of a planned graph: an Operator, views of its arrays, and where the bytes of
 // each view come from.
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/executor/freeze.h"
 #include "mxtrain/executor/memory_plan.h"
 #include "mxtrain/ndarray/ndarray.h"
@@ -38,8 +42,8 @@ struct Kernel {
   TBlob workspace;
 };
 
-// Owns the kernels of one executor. Views point into the arena (one base address) or into external
-// buffers (one address each); both may change between steps, on the computing thread.
+// Owns the kernels of one executor. Views point into the arenas or into external buffers, with one
+// base address each, which may change between steps, while no kernel runs.
 class MXTRAIN_API KernelSet {
  public:
   // `external_of` maps a buffer to the number of its external buffer; `state` must outlive the set.
@@ -50,19 +54,34 @@ class MXTRAIN_API KernelSet {
   const Kernel& operator[](int k) const { return *kernels_[k]; }
   const Access& access(int k) const { return accesses_[k]; }
 
-  void SetArena(void* base);
+  void SetArena(void* base, int arena = 0);
   void SetExternal(int external, void* data);
+  // Draws random numbers.
+  bool Draws(int k) const;
+  // For those of these kernels of one device that draw: writes the random state of this run to the
+  // memory of their GPU and counts them. On the thread that issues their work.
+  void PrepareDraws(std::span<const int> ks, RunContext ctx);
+  // After PrepareDraws.
+  void Issue(int k, RunContext ctx);
+  // Both.
   void Run(int k, RunContext ctx);
 
-  // Of the arena, then of the external buffers: everything a run reads or writes.
+  // Of the arenas, then of the external buffers: everything a run reads or writes.
   const std::vector<void*>& addresses() const { return addresses_; }
-  bool DrawsRandomNumbers(int k) const;
+  // Issues the same device work in every run at these addresses: takes no space of unknown size.
+  bool Repeats(int k) const;
   bool monitored() const { return static_cast<bool>(state_.monitor); }  // this run is monitored
 
  private:
   struct Slot {
     TBlob* view;
     int64_t offset;
+  };
+  // The random state in the memory of a GPU whose kernels draw. Written in the order of its stream,
+  // so it changes when the kernels of earlier runs are done.
+  struct DeviceRandom {
+    NDArray bytes;
+    std::optional<RandomState> written;  // last; used by the thread that issues the work
   };
   enum class Use { kRead, kWrite, kReadWrite };
   class Views;
@@ -73,6 +92,7 @@ class MXTRAIN_API KernelSet {
   int64_t TouchScratch(int buffer);
   void AddWorkspace(Kernel* kernel);
   void AddResources(Kernel* kernel);
+  const RandomState* RandomOn(Context ctx);
   TBlob OnHost(const TBlob& view, RunContext run_ctx, std::vector<char>* bytes) const;
   void Report(const Kernel& kernel, RunContext run_ctx) const;
 
@@ -85,14 +105,18 @@ class MXTRAIN_API KernelSet {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<Access> accesses_;
   std::vector<std::shared_ptr<Operator>> operators_;  // [forward node]: serves forward and backward
-  std::vector<Slot> arena_slots_;
+  std::vector<std::vector<Slot>> arena_slots_;        // [arena]
   std::vector<std::vector<Slot>> external_slots_;
   std::vector<void*> addresses_;
   struct TempSlot {
     Resource* resource;
     int64_t offset;
+    int arena;
   };
   std::vector<TempSlot> temp_slots_;
+  std::map<Context, DeviceRandom> random_on_;  // by GPU
+  // Several devices or workers compute at once; the monitor sees one result at a time.
+  mutable Mutex report_mutex_;
 };
 
 }  // namespace mxtrain::executor

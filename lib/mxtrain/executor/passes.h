@@ -3,9 +3,10 @@
 // The passes that turn a symbol's graph into what an Executor runs, in order. Each takes an
 // ExecGraph and returns a new one; one file each in passes/.
 //
-//   Infer -> Place -> CastForAmp -> Fuse (FoldBatchNorm, patterns, FuseElementwise)
-//   -> ChooseLayouts -> AddGradient -> FinalizePlans -> ChooseOrder -> Recompute
-//   -> PlanMemory -> Freeze
+//   Infer -> Place -> LowerComposites -> CastForAmp -> Fuse (FoldBatchNorm, patterns,
+//   FuseElementwise)
+//   -> ChooseLayouts -> AddGradient -> FinalizePlans -> CopyAcrossDevices -> ChooseOrder
+//   -> Recompute -> Overlap -> PlanMemory -> Freeze
 //
 // Nodes stay in topological order, which is the order of execution on one lane.
 #include <map>
@@ -42,8 +43,9 @@ struct MemoryBudget {
 
 struct BindRequest {
   Context ctx = Context::cpu();
-  std::map<std::string, Context> group2ctx;  // device of each ctx_group
-  bool is_train = true;                      // passed to operators as OpContext::is_train
+  // Device of each ctx_group; of groups that are not named here, and of the rest, `ctx`.
+  std::map<std::string, Context> group2ctx;
+  bool is_train = true;  // passed to operators as OpContext::is_train
   bool fuse = true;
   // The last kernel of every operator, plain arrays: the reference in tests.
   bool reference_kernels = false;
@@ -64,6 +66,8 @@ struct BindRequest {
   std::vector<std::string> monitored;       // names of nodes whose outputs must survive fusion
 
   bool needs_backward() const;
+  // Each once: `ctx`, then those of groups.
+  MXTRAIN_API std::vector<Context> devices() const;
 };
 
 // A node with what the passes determine about it.
@@ -73,7 +77,8 @@ struct BindRequest {
 //   out_grad of each output | in_data of each argument | out_data of each output
 //   | auxiliary states | saved buffers
 // and its output i is the gradient of argument i. A kReorder node converts its input to another
-// layout, or to another type (CastForAmp).
+// layout, or to another type (CastForAmp). A kCopy node ("_CrossDeviceCopy") copies its input,
+// which is on another device; all other inputs are on the node's device.
 struct ExecNode : Node {
   ExecNode() = default;
   explicit ExecNode(const Node& node) : Node(node) {}
@@ -86,11 +91,21 @@ struct ExecNode : Node {
   std::shared_ptr<const Plan> plan;  // of kForward, shared by its kBackward
   // kBackward: its forward node; kForward and kReorder: the node that this one recomputes.
   int forward = -1;
+  // Several CPU workers: the last node that may run beside this one, among those after it. -1: this
+  // one.
+  int last_beside = -1;
   bool backward_pass = false;  // created by AddGradient, or later on its behalf
   bool precomputed = false;    // depends only on parameters: run when they change, not per step
   std::vector<std::string> origins;  // the user's nodes fused into this one; empty: only itself
   Context ctx;
+  // Its ctx_group, or the one whose device it follows. Nodes of different groups are neither fused
+  // nor accumulate into one array, so that the bits do not depend on the devices of the groups.
+  std::string group;
 
+  void PlaceBeside(const ExecNode& other) {
+    ctx = other.ctx;
+    group = other.group;
+  }
   int num_outputs() const {
     return kind == Kind::kForward ? op->NumOutputs() : static_cast<int>(req.size());
   }
@@ -112,8 +127,13 @@ struct ExecGraph {
 };
 
 MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
-// Rejects a second device.
+// Throws kConfig for a device of a group that the net does not have, and for what several devices
+// do not support: amp, a memory budget, GPUs together with CPUs, an auxiliary state that operators
+// on several devices use.
 MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);
+// Replaces composite operators that no kernel takes by their graphs.
+MXTRAIN_API ExecGraph LowerComposites(ExecGraph graph, const BindRequest& request,
+                                      Runtime& runtime);
 // Why mixed precision in this type is not supported on the device; "" if it is.
 MXTRAIN_API std::string WhyNoAmp(DType type, Context ctx, Runtime& runtime);
 // Throws kConfig if the device does not support it, and in float16 for a trained head that is not a
@@ -128,6 +148,9 @@ MXTRAIN_API ExecGraph ChooseLayouts(ExecGraph graph, const BindRequest& request,
 MXTRAIN_API ExecGraph AddGradient(ExecGraph graph, const BindRequest& request,
                                   const OperatorRegistry& registry);
 MXTRAIN_API ExecGraph FinalizePlans(ExecGraph graph, const BindRequest& request, Runtime& runtime);
+// Inserts a kCopy wherever a node reads an entry of another device, one for each entry and device,
+// and for the gradient of a variable on another device.
+MXTRAIN_API ExecGraph CopyAcrossDevices(ExecGraph graph, const BindRequest& request);
 // Repeats forward nodes to meet the memory budget.
 MXTRAIN_API ExecGraph Recompute(ExecGraph graph, const BindRequest& request);
 // All of the above.

@@ -49,7 +49,7 @@ void CheckHeadGrads(const ExternalBuffers& externals, const ExecGraph& graph, co
           inputs->size());
 }
 
-void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> others, Context ctx,
+void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> others,
                   RunInputs* inputs) {
   for (auto at = inputs->begin(); at != inputs->end(); ++at) {
     NDArray& array = at->second;
@@ -57,7 +57,7 @@ void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> oth
     const bool taken =
         externals.Owns(array.var()) || std::any_of(others.begin(), others.end(), same) ||
         std::any_of(inputs->begin(), at, [&](const auto& before) { return same(before.second); });
-    if (taken) array = array.Copy(ctx);
+    if (taken) array = array.Copy(externals[at->first].ctx);
   }
 }
 

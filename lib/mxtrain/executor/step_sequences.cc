@@ -3,11 +3,18 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "mxtrain/executor/executor.h"
+#include "mxtrain/operator/host_kernel.h"
 
 namespace mxtrain::executor {
+namespace {
+
+constexpr int kOperatorSpaces = std::numeric_limits<int>::min();
+
+}  // namespace
 
 StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const MemoryPlan& plan,
                              ExternalBuffers& externals, const BindRequest& request,
@@ -18,7 +25,9 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
       externals_(externals),
       capture_passes_(request.capture_passes),
       kernels_(graph, plan, externals.of_buffer(), runtime, request.is_train, state) {
-  for (int i = 0; i < externals.size(); ++i) {
+  first_of_port_.resize(externals.num_ports());
+  for (int i = externals.size(); i-- > 0;) {
+    first_of_port_[externals[i].port] = i;
     if (!externals[i].array.empty()) kernels_.SetExternal(i, externals[i].array.data().data);
   }
   std::vector<int> kernels_of[4];
@@ -43,20 +52,41 @@ std::vector<StepSequences::Piece> StepSequences::Split(const std::vector<int>& k
   const bool on_one_gpu =
       !kernel_ids.empty() && std::all_of(kernel_ids.begin(), kernel_ids.end(), [&](int k) {
         return node_of(k).ctx.type == DeviceType::kGPU &&
-               node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).precomputed;
+               node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).precomputed &&
+               node_of(k).kind != Node::Kind::kCopy;
       });
-  if (on_one_gpu && capture_passes_) return {{kernel_ids, true}};
   std::vector<Piece> each;
+  if (on_one_gpu && capture_passes_) {
+    // The host kernel cannot be captured; what runs between two of them is.
+    for (int k : kernel_ids) {
+      const bool captured = !node_of(k).plan || !RunsOnHost(*node_of(k).plan);
+      if (each.empty() || !captured || !each.back().captured) each.push_back({{}, captured});
+      each.back().kernels.push_back(k);
+    }
+    return each;
+  }
   for (int k : kernel_ids) each.push_back({{k}, false});
   return each;
+}
+
+// Arrays of one variable may share bytes: they are one space, of addresses.
+ByteRange StepSequences::Located(ByteRange range) const {
+  if (range.space <= 0) return range;
+  const ExternalBuffer& external = externals_[range.space - 1];
+  if (external.array.empty()) return range;
+  const auto address = reinterpret_cast<int64_t>(external.array.data().data);
+  return {first_of_port_[external.port] + 1, address + range.begin, address + range.end};
 }
 
 Access StepSequences::AccessOf(const Piece& piece) const {
   Access all;
   for (int k : piece.kernels) {
-    const Access& a = kernels_.access(k);
-    all.reads.insert(all.reads.end(), a.reads.begin(), a.reads.end());
-    all.writes.insert(all.writes.end(), a.writes.begin(), a.writes.end());
+    for (const ByteRange& r : kernels_.access(k).reads) all.reads.push_back(Located(r));
+    for (const ByteRange& w : kernels_.access(k).writes) all.writes.push_back(Located(w));
+    // An Operator runs one call at a time, and may keep state from Forward to Backward.
+    const ExecNode& node = graph_.nodes[kernels_[k].node];
+    const int forward = node.forward >= 0 ? node.forward : kernels_[k].node;
+    if (kernels_[k].op) all.writes.push_back({kOperatorSpaces + forward, 0, 1});
   }
   return all;
 }
@@ -67,7 +97,7 @@ Access StepSequences::AccessOf(const Piece& piece) const {
 std::set<int> StepSequences::OverwrittenPorts(const std::vector<int>& kernel_ids) const {
   std::set<int> touched, overwritten, others;
   const auto touch = [&](const ByteRange& range, bool writes) {
-    if (range.space == 0 || !touched.insert(range.space).second) return;
+    if (range.space <= 0 || !touched.insert(range.space).second) return;
     const ExternalBuffer& external = externals_[range.space - 1];
     const bool whole = writes && !external.array.empty() && external.array.IsWhole() &&
                        range.end >= external.array.spec().Bytes();
@@ -89,6 +119,14 @@ engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
   op.name = kernels_[k].name;
   op.ctx = node.ctx;
   op.priority = kStepPriority;
+  if (node.kind == Node::Kind::kCopy) {
+    // As NDArray::CopyFrom: the GPU that is left copies.
+    const Context from = graph_.nodes[node.inputs[0].node].ctx;
+    const bool leaves_gpu = from.type == DeviceType::kGPU;
+    op.ctx = leaves_gpu ? from : node.ctx;
+    op.property =
+        leaves_gpu ? engine::FnProperty::kCopyFromDevice : engine::FnProperty::kCopyToDevice;
+  }
   op.fn = [this, k](RunContext ctx) { kernels_.Run(k, ctx); };
   if (node.precomputed) op.fn = [this, k](RunContext ctx) { RunPrecomputed(k, ctx); };
   if (piece.captured) {

@@ -187,7 +187,7 @@ class Inference {
   std::string SourceText(NodeEntry e, int source) const {
     if (source == kGiven) return "given";
     if (source == kAssumed) return "assumed";
-    if (source == kAttribute) return std::is_same_v<T, TShape> ? "its __shape__" : "its __dtype__";
+    if (source == kAttribute) return "declared";
     if (source == e.node) return "from " + DescribeNode(node(e.node));
     return "needed by " + DescribeNode(node(source));
   }
@@ -238,10 +238,16 @@ class Inference {
           ? ""
           : format(" (a shape was given for {}, which is not a variable here)", join(unused, ", "));
   if (node.is_variable()) {
+    const std::vector<int> readers = ReadersOf(graph)[id];
+    std::string reason = "nothing reads it";
+    if (!readers.empty()) {
+      reason = DescribeNode(graph.nodes[static_cast<size_t>(readers[0])]) +
+               (readers.size() > 1 ? " and other readers imply only " : " implies only ") +
+               shapes.facts[id][0].ToString();
+    }
     Throw(ErrorKind::kConfig,
-          "the shape of {} is not known: its readers imply only {}; give its shape, or set its "
-          "__shape__{}",
-          DescribeNode(node), shapes.facts[id][0].ToString(), advice);
+          "the shape of {} is not known: {}; declare its shape, or pass it when binding{}",
+          DescribeNode(node), reason, advice);
   }
   const std::string situation = shapes.Situation(static_cast<int>(id));
   Throw(ErrorKind::kConfig,

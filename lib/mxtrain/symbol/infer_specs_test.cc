@@ -104,8 +104,14 @@ TEST_CASE_FIXTURE(Fixture, "errors name what stays unknown and what would help")
   const Symbol net =
       Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")}, 3);
   CHECK(MessageOf([&] { InferSpecs(net.graph(), {}, {}, false); }) ==
-        "the shape of variable 'data' is not known: its readers imply only ?; give its shape, or "
-        "set its __shape__");
+        "the shape of variable 'data' is not known: FullyConnected 'fc' (net.yaml:3) implies only "
+        "?; declare its shape, or pass it when binding");
+  const Symbol x = Symbol::Variable("x");
+  const Symbol twice =
+      Op("elemwise_add", "sum", {}, {Op("Activation", "relu", {{"act_type", "relu"}}, {x}, 4), x});
+  CHECK(MessageOf([&] { InferSpecs(twice.graph(), {}, {}, false); }) ==
+        "the shape of variable 'x' is not known: Activation 'relu' (net.yaml:4) and other readers "
+        "imply only ?; declare its shape, or pass it when binding");
   CHECK(MessageOf([&] {
           InferSpecs(net.graph(), {{"dta", TShape{1, 2}}}, {}, false);
         }).ends_with("(a shape was given for dta, which is not a variable here)"));

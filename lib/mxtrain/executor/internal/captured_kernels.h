@@ -2,7 +2,8 @@
 #pragma once
 // The kernels of part of a step, issued in sequence on the stream of one GPU. When the addresses
 // repeat, the stream work is captured as a graph and replayed from then on: one launch instead of
-// hundreds.
+// hundreds. Random numbers change all the same: kernels read the random state from device memory,
+// which is written before each launch.
 #include <memory>
 #include <vector>
 
@@ -32,6 +33,7 @@ class MXTRAIN_API CapturedKernels {
 
   KernelSet& kernels_;
   const std::vector<int> ids_;
+  std::vector<int> drawing_;    // those that draw random numbers
   bool captures_;               // until the device rejects a capture
   std::vector<Entry> entries_;  // most recently used first
 };

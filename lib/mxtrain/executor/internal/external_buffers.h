@@ -24,6 +24,7 @@ struct BoundArrays {
 
 struct ExternalBuffer {
   NDArray array;  // empty if each run brings its own
+  Context ctx;    // its device: that of its node
   int port = -1;
   int input = -1;      // index into the names of the inputs, or -1
   int head_grad = -1;  // index of the output, or -1

@@ -22,7 +22,7 @@ void CheckHeadGrads(const ExternalBuffers& externals, const ExecGraph& graph, co
                     std::span<const NDArray> given, RunInputs* inputs);
 
 // Copies each array whose variable belongs to the net, to `others` or to an earlier array.
-void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> others, Context ctx,
+void MakeDistinct(const ExternalBuffers& externals, std::span<const NDArray> others,
                   RunInputs* inputs);
 
 }  // namespace mxtrain::executor

@@ -3,7 +3,8 @@
 // The kernels of a bound net as frozen sequences of the engine: one for the forward pass, one for
 // the backward pass, one for both, and one for the precomputed parameters. Each kernel is an
 // operation; on one GPU, whose stream orders them anyway, a pass is one captured operation
-// (captured_kernels.h), unless the request wants each gradient as soon as it is ready.
+// (captured_kernels.h), or several with the kernels that run on the host between them, unless the
+// request wants each gradient as soon as it is ready.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -51,6 +52,7 @@ class StepSequences {
     bool captured = false;
   };
   std::vector<Piece> Split(const std::vector<int>& kernel_ids) const;
+  ByteRange Located(ByteRange range) const;
   Access AccessOf(const Piece& piece) const;
   std::set<int> OverwrittenPorts(const std::vector<int>& kernel_ids) const;
   engine::SequenceOp OperationOf(const Piece& piece);
@@ -63,6 +65,7 @@ class StepSequences {
   ExternalBuffers& externals_;
   const bool capture_passes_;
   KernelSet kernels_;
+  std::vector<int> first_of_port_;  // [port]: the first external buffer that has it
   Frozen parts_[4];
   std::vector<engine::VarHandle> vars_;  // of the ports of the pushed part
   Precomputation precomputation_;        // the last one planned

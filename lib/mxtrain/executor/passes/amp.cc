@@ -14,21 +14,10 @@
 #include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/passes.h"
 #include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/operator/registry.h"
 
 namespace mxtrain::executor {
 namespace {
-
-struct Rule {
-  bool gains;     // always runs narrow; otherwise only on narrow inputs
-  int arguments;  // number of leading narrow arguments; -1: all
-};
-
-const std::map<std::string, Rule> kRules = {
-    {"Convolution", {true, 2}},    {"FullyConnected", {true, 2}}, {"BatchNorm", {false, 1}},
-    {"Activation", {false, -1}},   {"Pooling", {false, -1}},      {"ElementWiseSum", {false, -1}},
-    {"elemwise_add", {false, -1}}, {"Concat", {false, -1}},       {"Flatten", {false, -1}},
-    {"Reshape", {false, -1}},      {"Dropout", {false, -1}},      {"clip", {false, -1}},
-};
 
 class Caster {
  public:
@@ -116,7 +105,7 @@ class Caster {
     node.kind = kind;
     node.name = std::move(name);
     node.where = like.where;
-    node.ctx = like.ctx;
+    node.PlaceBeside(like);
     node.specs = {spec};
     node.req = {OpReqType::kWriteTo};
     node.adds_to.resize(1);
@@ -125,11 +114,10 @@ class Caster {
 
   bool AddNarrow(int id) {
     const ExecNode& old = graph_.nodes[id];
-    const auto found = kRules.find(old.op->TypeString());
-    if (found == kRules.end()) return false;
-    const Rule& rule = found->second;
+    const MixedPrecision rule = old.op->mixed_precision();
+    if (rule.use == MixedPrecision::kNever) return false;
     const int count = rule.arguments < 0 ? old.num_args : rule.arguments;
-    bool runs = rule.gains;
+    bool runs = rule.use == MixedPrecision::kGains;
     for (int i = 0; i < count; ++i) {
       if (graph_.spec(old.inputs[i]).type != DType::kFloat32) return false;
       runs |= rewriter_.spec(rewriter_.Map(old.inputs[i])).type == narrow_;
@@ -142,7 +130,7 @@ class Caster {
       node.inputs[i] = i < count ? Narrow(now) : Wide(now);
     }
     SetTypes(&node);
-    if (!HasGoodRow(id, node, rule)) return false;
+    if (!HasGoodKernel(id, node, rule)) return false;
     Add(id, std::move(node));
     return true;
   }
@@ -156,23 +144,33 @@ class Caster {
     for (size_t i = 0; i < out.size(); ++i) node->specs[i].type = out[i];
   }
 
-  // False if only the reference kernel takes the narrow arrays while float32 has a better one.
-  bool HasGoodRow(int id, const ExecNode& node, const Rule& rule) {
+  // False if no kernel of the device takes the narrow arrays, or only the reference kernel while
+  // float32 has a better one.
+  bool HasGoodKernel(int id, const ExecNode& node, const MixedPrecision& rule) {
+    if (request_.reference_kernels) return true;
     const auto entries = runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type);
-    if (request_.reference_kernels || entries.size() == 1) return true;
-    const std::string reference = entries.back()->name;
-    if (KernelOf(rewriter_.graph(), node, id) != reference) return true;
-    return !rule.gains && KernelOf(graph_, graph_.nodes[id], id) == reference;
+    const KernelEntry* kernel = KernelOf(rewriter_.graph(), node, id);
+    if (!kernel) return false;
+    const KernelEntry* reference = entries.back();
+    if (kernel != reference || entries.size() == 1) return true;
+    return rule.use != MixedPrecision::kGains &&
+           KernelOf(graph_, graph_.nodes[id], id) == reference;
   }
 
-  std::string KernelOf(const ExecGraph& graph, const ExecNode& node, int id) {
+  // The first kernel of the device that accepts the node; null if none does.
+  const KernelEntry* KernelOf(const ExecGraph& graph, const ExecNode& node, int id) {
     const std::vector<std::optional<Layout>> layouts(static_cast<size_t>(node.num_args));
     std::vector<OpReqType> grad_req;
     if (HasGradient(id)) {
       for (bool want : wanted_[id])
         grad_req.push_back(want ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
-    return (*PlanNode(graph, node, request_, runtime_, layouts, grad_req))->kernel;
+    for (const KernelEntry* entry :
+         runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
+      if (PlanNode(graph, node, request_, runtime_, layouts, grad_req, entry->name.c_str()))
+        return entry;
+    }
+    return nullptr;
   }
 
   NodeEntry Narrow(NodeEntry entry) {

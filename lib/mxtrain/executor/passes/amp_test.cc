@@ -83,6 +83,30 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("operators declare their part in mixed precision") {
+  const auto use_of = [](const char* op, const Kwargs& kwargs = {}) {
+    const MixedPrecision part = TestRegistry().Create(op, kwargs)->mixed_precision();
+    return std::pair(part.use, part.arguments);
+  };
+  const Kwargs conv = {{"num_filter", "1"}, {"kernel", "(1, 1)"}};
+  CHECK(use_of("Convolution", conv) == std::pair(MixedPrecision::kGains, 2));
+  CHECK(use_of("FullyConnected", {{"num_hidden", "1"}}) == std::pair(MixedPrecision::kGains, 2));
+  for (const char* op : {"dot", "batch_dot"})
+    CHECK(use_of(op) == std::pair(MixedPrecision::kGains, 2));
+  CHECK(use_of("BatchNorm") == std::pair(MixedPrecision::kFollows, 1));
+  const auto follows = std::pair(MixedPrecision::kFollows, -1);
+  CHECK(use_of("Activation", {{"act_type", "relu"}}) == follows);
+  CHECK(use_of("Pooling", {{"kernel", "(2, 2)"}}) == follows);
+  for (const char* op : {"ElementWiseSum", "Concat"})
+    CHECK(use_of(op, {{"num_args", "2"}}) == follows);
+  for (const char* op : {"elemwise_add", "Flatten", "Dropout", "gelu", "silu", "hard_swish"})
+    CHECK(use_of(op) == follows);
+  CHECK(use_of("Reshape", {{"shape", "(-1,)"}}) == follows);
+  CHECK(use_of("clip", {{"a_min", "0"}, {"a_max", "6"}}) == follows);
+  for (const char* op : {"SoftmaxOutput", "softmax_cross_entropy", "LinearRegressionOutput"})
+    CHECK(use_of(op).first == MixedPrecision::kNever);
+}
+
 TEST_CASE(
     "gradients of narrow weights come in float32 from the kernel, in the weight's own layout") {
   if (!WhyNoBfloat16().empty()) return;

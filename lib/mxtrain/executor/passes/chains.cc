@@ -35,7 +35,9 @@ bool ChainMatcher::Extend(const std::vector<FusePattern::Link>& links, size_t li
   const ExecNode& node = graph_.nodes[id];
   if (node.kind != Node::Kind::kForward || node.op->TypeString() != links[link].op || claimed_[id])
     return false;
-  if (link + 1 < links.size() && !MayVanish(id)) return false;
+  if (link + 1 < links.size() &&
+      (!MayVanish(id) || node.group != graph_.nodes[chain->ids.front()].group))
+    return false;
   chain->ids.push_back(id);
   if (link == 0) return true;
   const int inputs = links[link].any_input ? node.num_args : std::min(node.num_args, 1);

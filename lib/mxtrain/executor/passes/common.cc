@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "mxtrain/base/error.h"
 #include "mxtrain/executor/internal/order.h"
 #include "mxtrain/executor/passes.h"
-#include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/operator/host_kernel.h"
 
 namespace mxtrain::executor {
 
@@ -11,6 +13,15 @@ bool BindRequest::needs_backward() const {
     if (req != GradReq::kNull) return true;
   }
   return false;
+}
+
+std::vector<Context> BindRequest::devices() const {
+  std::vector<Context> devices{ctx};
+  for (const auto& [group, device] : group2ctx) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end())
+      devices.push_back(device);
+  }
+  return devices;
 }
 
 std::string Describe(const Node& node) {
@@ -65,9 +76,15 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
     const auto entries = runtime.operators().Kernels(node.op->TypeString(), node.ctx.type);
     if (!kernel && request.reference_kernels && !entries.empty())
       kernel = entries.back()->name.c_str();
+    const HostPlanOptions on_host{.writes_aux = request.is_train,
+                                  .reference = request.reference_kernels};
     if (!kernel)
-      return std::make_shared<const Plan>(
-          node.op->CreatePlan(runtime.operators(), r.plan, backend));
+      return std::make_shared<const Plan>(PlanOnDevice(*node.op, r.plan, runtime, on_host));
+    if (kernel == std::string_view(kHostKernel)) {
+      auto plan = PlanOnHost(*node.op, r.plan, runtime, on_host);
+      if (!plan) return plan.error();
+      return std::make_shared<const Plan>(std::move(*plan));
+    }
     for (const KernelEntry* entry : entries) {
       if (entry->name != kernel) continue;
       auto plan = entry->plan(*node.op, r.plan, backend);
@@ -167,13 +184,19 @@ std::vector<std::vector<int>> CountReaders(const ExecGraph& graph) {
 ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& runtime) {
   ExecGraph g = Infer(graph, request);
   g = Place(std::move(g), request);
+  g = LowerComposites(std::move(g), request, runtime);
   g = FoldBatchNorm(std::move(g), request, runtime);  // folded weights are cast like others
   g = CastForAmp(std::move(g), request, runtime);
   g = Fuse(std::move(g), request, runtime);
   g = ChooseLayouts(std::move(g), request, runtime);
   g = AddGradient(std::move(g), request, runtime.operators());
-  g = ChooseOrder(FinalizePlans(std::move(g), request, runtime));
-  return Recompute(std::move(g), request);
+  g = CopyAcrossDevices(FinalizePlans(std::move(g), request, runtime), request);
+  g = ChooseOrder(std::move(g));
+  g = Recompute(std::move(g), request);
+  // A budget is met by the plan for one worker.
+  return request.memory_budget.limits()
+             ? std::move(g)
+             : Overlap(std::move(g), request.ctx, runtime.options().cpu_workers);
 }
 
 }  // namespace mxtrain::executor

@@ -85,11 +85,12 @@ class PlanFinalizer {
         node.req[gradient.index] = OpReqType::kAddTo;
         continue;
       }
-      if (TryAccumulate(gradient)) continue;
+      const ExecNode& variable = old_.nodes[old_.arguments[k]];
+      if (node.group == variable.group && TryAccumulate(gradient)) continue;
       ExecNode sum;
       sum.kind = Node::Kind::kForward;
       sum.name = old_.nodes[old_.arguments[k]].name + "_grad_add";
-      sum.ctx = node.ctx;
+      sum.PlaceBeside(variable);
       sum.op = runtime_.operators().Create("ElementWiseSum", {{"num_args", "1"}});
       sum.inputs = {gradient};
       sum.num_args = 1;
@@ -117,6 +118,7 @@ class PlanFinalizer {
       std::vector<NodeEntry> rest;
       for (const NodeEntry& term : sum.inputs) {
         const bool onto = !rest.empty() && rest.back().node < term.node &&
+                          old_.nodes[rest.back().node].group == old_.nodes[term.node].group &&
                           !IsIdentity(rest.back()) && !IsExternalVariable(rest.back()) &&
                           TryAccumulate(term);
         if (onto) {

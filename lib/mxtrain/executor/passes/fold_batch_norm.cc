@@ -35,7 +35,7 @@ void Fold(const ExecGraph& graph, const Chain& chain, Runtime& runtime, Rewriter
   fold.kind = Node::Kind::kForward;
   fold.name = norm.name + "_folded";
   fold.where = norm.where;
-  fold.ctx = norm.ctx;
+  fold.PlaceBeside(norm);
   fold.op = runtime.operators().Create("_FoldBatchNorm", fold_params);
   for (int i = 1; i < conv.num_args; ++i) fold.inputs.push_back(rewriter->Map(conv.inputs[i]));
   for (size_t i = 1; i < norm.inputs.size(); ++i)

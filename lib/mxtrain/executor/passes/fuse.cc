@@ -66,7 +66,6 @@ class Fuser {
     const int last = fusion.chain.ids.back();
     ExecNode fused(graph_.nodes[last]);
     fused.op = fusion.into;
-    fused.ctx = graph_.nodes[last].ctx;
     TakeInputs(fusion.chain, &fused);
     // The outputs of the last operator, then the fused one's additional outputs, as in the first
     // operator.
@@ -77,7 +76,7 @@ class Fuser {
     fused.req.assign(fused.specs.size(), OpReqType::kWriteTo);
     fused.adds_to.resize(fused.specs.size());
     for (int id : fusion.chain.ids) fused.origins.push_back(graph_.nodes[id].name);
-    if (!HasGoodRow(fused, fusion.chain.ids)) return;
+    if (!HasGoodKernel(fused, fusion.chain.ids)) return;
 
     const int id = rewriter_.Add(std::move(fused));
     for (size_t i = 0; i < graph_.nodes[last].specs.size(); ++i)
@@ -102,7 +101,7 @@ class Fuser {
   }
 
   // Whether a kernel before `ref` accepts the fused operator.
-  bool HasGoodRow(const ExecNode& node, const std::vector<int>& ids) {
+  bool HasGoodKernel(const ExecNode& node, const std::vector<int>& ids) {
     const std::vector<std::optional<Layout>> layouts(node.num_args);
     std::vector<OpReqType> grad_req;
     bool any = false;

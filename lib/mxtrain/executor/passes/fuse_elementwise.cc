@@ -134,6 +134,7 @@ class ElementwiseFuser {
             continue;
           if (varies_[e.node] != varies_[last])
             continue;  // what depends only on parameters is not computed in every run
+          if (graph_.nodes[e.node].group != graph_.nodes[last].group) continue;
           members.push_back(e.node);
           grown = true;
         }
@@ -185,7 +186,6 @@ class ElementwiseFuser {
     fused.op = runtime_.operators().Create(
         "_ElementwiseChain",
         {{"num_args", std::to_string(arguments.size())}, {"steps", steps.dump()}});
-    fused.ctx = graph_.nodes[group.back()].ctx;
     fused.specs = graph_.nodes[group.back()].specs;
     fused.req.assign(1, OpReqType::kWriteTo);
     fused.adds_to.resize(1);

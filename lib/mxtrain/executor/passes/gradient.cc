@@ -62,7 +62,7 @@ class GradientMaker {
       ExecNode variable;
       variable.kind = Node::Kind::kVariable;
       variable.name = format("{}_head_grad{}", node.name, i);
-      variable.ctx = node.ctx;
+      variable.PlaceBeside(node);
       variable.specs = {graph_.spec(head)};
       variable.req = {OpReqType::kNullOp};
       variable.adds_to.resize(1);
@@ -82,7 +82,7 @@ class GradientMaker {
     node.name =
         graph_.nodes[of.node].name + (of.index ? format("_{}_grad_sum", of.index) : "_grad_sum");
     node.where = graph_.nodes[of.node].where;
-    node.ctx = graph_.nodes[of.node].ctx;
+    node.PlaceBeside(graph_.nodes[of.node]);
     node.op = registry_.Create("ElementWiseSum", {{"num_args", std::to_string(terms.size())}});
     node.inputs = terms;
     node.num_args = static_cast<int>(terms.size());
@@ -98,7 +98,7 @@ class GradientMaker {
     ExecNode node;
     node.kind = Node::Kind::kZeros;
     node.name = graph_.nodes[like.node].name + "_zero_grad";
-    node.ctx = graph_.nodes[like.node].ctx;
+    node.PlaceBeside(graph_.nodes[like.node]);
     node.specs = {graph_.spec(like)};
     node.req = {OpReqType::kWriteTo};
     node.adds_to.resize(1);
@@ -122,7 +122,7 @@ class GradientMaker {
     node.name = forward.name + "_backward";
     node.where = forward.where;
     node.op = forward.op;
-    node.ctx = forward.ctx;
+    node.PlaceBeside(forward);
     node.forward = id;
     node.origins = forward.origins;
     node.num_args = forward.num_args;
@@ -182,7 +182,7 @@ class GradientMaker {
     node.kind = Node::Kind::kReorder;
     node.name = of.name + "_backward";
     node.where = of.where;
-    node.ctx = of.ctx;
+    node.PlaceBeside(of);
     node.inputs = {gradient};
     node.specs = {spec};
     node.req = {OpReqType::kWriteTo};

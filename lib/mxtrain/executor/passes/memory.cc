@@ -2,21 +2,31 @@
 // PlanMemory: entries that may share bytes become one buffer; buffers with disjoint lifetimes share
 // the arena.
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/executor/memory_plan.h"
 #include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/operator/host_kernel.h"
 
 namespace mxtrain::executor {
 namespace {
+
+std::vector<Buffer> BuffersOf(const MemoryPlan& plan, int arena) {
+  std::vector<Buffer> buffers;
+  std::copy_if(plan.buffers.begin(), plan.buffers.end(), std::back_inserter(buffers),
+               [arena](const Buffer& b) { return b.arena == arena; });
+  return buffers;
+}
 
 class Planner {
  public:
   Planner(const ExecGraph& graph, Strategy strategy) : graph_(graph), strategy_(strategy) {}
 
   MemoryPlan Lifetimes() {
+    FindDevices();
     NumberEntries();
     FindLifetimes();
     MarkExternal();
@@ -29,7 +39,10 @@ class Planner {
     CollectBuffers();
     AddScratch();
     FindRuns();
-    plan_.lower_bound = LowerBound(plan_.buffers);
+    for (int arena = 0; arena < static_cast<int>(plan_.arenas.size()); ++arena) {
+      plan_.arenas[arena].lower_bound = LowerBound(BuffersOf(plan_, arena));
+      plan_.lower_bound += plan_.arenas[arena].lower_bound;
+    }
     return std::move(plan_);
   }
 
@@ -37,10 +50,13 @@ class Planner {
   struct Life {
     int first, last;
     int readers_at_last = 0;  // input slots of node `last` that read it
+    int until = 0;            // last node that may run beside one that uses it
+    int until_before = -1;    // the same without node `last`
     bool external = false;
     bool taken = false;  // an output already runs in place on it at its last position
   };
 
+  int LastBeside(int id) const { return std::max(id, graph_.nodes[id].last_beside); }
   int Id(NodeEntry e) const { return base_[e.node] + e.index; }
   int Find(int e) {
     while (parent_[e] != e) e = parent_[e] = parent_[parent_[e]];
@@ -49,6 +65,18 @@ class Planner {
   Life& Of(NodeEntry e) { return life_[Find(Id(e))]; }
   bool Wanted(int id, int output) const {
     return graph_.nodes[id].is_variable() || graph_.nodes[id].req[output] != OpReqType::kNullOp;
+  }
+
+  void FindDevices() {
+    std::set<Context> devices;
+    for (const ExecNode& node : graph_.nodes) devices.insert(node.ctx);
+    for (const Context device : devices) plan_.arenas.push_back({.ctx = device});
+  }
+  int ArenaOf(int id) const {
+    const auto found =
+        std::find_if(plan_.arenas.begin(), plan_.arenas.end(),
+                     [&](const ArenaPlan& arena) { return arena.ctx == graph_.nodes[id].ctx; });
+    return static_cast<int>(found - plan_.arenas.begin());
   }
 
   void NumberEntries() {
@@ -65,12 +93,14 @@ class Planner {
   void FindLifetimes() {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       for (size_t i = 0; i < graph_.nodes[id].specs.size(); ++i)
-        life_[base_[id] + i].first = life_[base_[id] + i].last = id;
+        life_[base_[id] + i] = {.first = id, .last = id, .until = LastBeside(id)};
       for (const NodeEntry& e : graph_.nodes[id].inputs) {
         if (!e) continue;
         Life& life = life_[Id(e)];
+        if (life.last != id) life.until_before = life.until;
         life.readers_at_last = life.last == id ? life.readers_at_last + 1 : 1;
         life.last = id;
+        life.until = std::max(life.until, LastBeside(id));
       }
     }
   }
@@ -95,6 +125,9 @@ class Planner {
     const Life& y = life_[rb];
     x.external |= y.external;
     x.first = std::min(x.first, y.first);
+    x.until_before = std::max(y.last > x.last ? x.until : x.until_before,
+                              y.last < x.last ? y.until : y.until_before);
+    x.until = std::max(x.until, y.until);
     if (y.last > x.last) {
       x.last = y.last;
       x.readers_at_last = y.readers_at_last;
@@ -155,7 +188,8 @@ class Planner {
     ForPairs(id, backward ? node.plan->backward_inplace : node.plan->forward_inplace,
              [&](NodeEntry from, NodeEntry to) {
                Life& source = Of(from);
-               const bool last_reader = source.last == id && source.readers_at_last == 1;
+               const bool last_reader =
+                   source.last == id && source.readers_at_last == 1 && source.until_before < id;
                if (!last_reader || source.external || source.taken || Of(to).external ||
                    graph_.spec(from).Bytes() != graph_.spec(to).Bytes())
                  return;
@@ -181,8 +215,10 @@ class Planner {
         if (buffer < 0) {
           buffer = static_cast<int>(plan_.buffers.size());
           plan_.buffers.push_back(
-              {0, life_[root].first, life_[root].last, -1, life_[root].external});
+              {0, life_[root].first, life_[root].until, -1, life_[root].external, ArenaOf(id)});
         }
+        // Entries of several devices never share memory.
+        MXTRAIN_ASSERT(plan_.arenas[plan_.buffers[buffer].arena].ctx == node.ctx);
         plan_.buffers[buffer].bytes = std::max(plan_.buffers[buffer].bytes, node.specs[i].Bytes());
         plan_.buffer_of[id][i] = buffer;
       }
@@ -193,7 +229,7 @@ class Planner {
 
   int AddTemporary(int id, int64_t bytes) {
     if (bytes <= 0) return -1;
-    plan_.buffers.push_back({bytes, id, id, -1, false});
+    plan_.buffers.push_back({bytes, id, LastBeside(id), -1, false, ArenaOf(id)});
     return static_cast<int>(plan_.buffers.size()) - 1;
   }
 
@@ -207,12 +243,15 @@ class Planner {
                                                                    : node.plan->forward_workspace));
       std::vector<int>& temps = plan_.temp_space_of.emplace_back();
       if (!node.op || node.is_variable()) continue;
+      const bool on_host = node.plan && RunsOnHost(*node.plan);
       const std::vector<TShape> shapes =
           ArgumentShapes(graph_, backward ? graph_.nodes[node.forward] : node);
       for (const ResourceRequest& r :
            backward ? node.op->BackwardResource(shapes) : node.op->ForwardResource(shapes)) {
-        temps.push_back(r.type == ResourceRequest::kTempSpace ? AddTemporary(id, r.bytes)
-                                                              : MemoryPlan::kNoTempSpace);
+        temps.push_back(r.type != ResourceRequest::kTempSpace      ? MemoryPlan::kNoTempSpace
+                        : on_host                                  ? -1
+                        : r.bytes == ResourceRequest::kUnknownSize ? MemoryPlan::kUnknownSize
+                                                                   : AddTemporary(id, r.bytes));
       }
     }
   }
@@ -246,13 +285,22 @@ MemoryPlan PlanLifetimes(const ExecGraph& graph, Strategy strategy) {
 
 MemoryPlan PlanMemory(const ExecGraph& graph, const BindRequest&, Strategy strategy) {
   MemoryPlan plan = PlanLifetimes(graph, strategy);
-  if (strategy == Strategy::kInplace) {
-    for (const Buffer& b : plan.buffers) plan.arena_bytes += b.external ? 0 : b.bytes;
-    return plan;
+  for (int arena = 0; arena < static_cast<int>(plan.arenas.size()); ++arena) {
+    ArenaPlan& planned = plan.arenas[arena];
+    std::vector<Buffer> buffers = BuffersOf(plan, arena);
+    if (strategy == Strategy::kInplace) {
+      for (const Buffer& b : buffers) planned.bytes += b.external ? 0 : b.bytes;
+    } else {
+      const Placement placement = AssignOffsets(&buffers, planned.lower_bound);
+      planned.bytes = placement.bytes;
+      plan.optimality = std::max(plan.optimality, placement.optimality);
+      auto placed = buffers.begin();
+      for (Buffer& b : plan.buffers) {
+        if (b.arena == arena) b = *placed++;
+      }
+    }
+    plan.arena_bytes += planned.bytes;
   }
-  const Placement placement = AssignOffsets(&plan.buffers, plan.lower_bound);
-  plan.arena_bytes = placement.bytes;
-  plan.optimality = placement.optimality;
   return plan;
 }
 
@@ -287,6 +335,10 @@ MemorySummary SummarizeMemory(const Graph& graph, const BindRequest& request, Ru
   summary.full_bytes = full.arena_bytes;
   summary.lower_bound_bytes = full.lower_bound;
   summary.optimality = full.optimality;
+  summary.arenas = full.arenas;
+  for (const std::vector<int>& requests : full.temp_space_of)
+    summary.unsized_requests +=
+        static_cast<int>(std::count(requests.begin(), requests.end(), MemoryPlan::kUnknownSize));
   return summary;
 }
 

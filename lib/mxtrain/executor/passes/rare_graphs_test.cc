@@ -168,12 +168,11 @@ class AsksForNothing final : public PropertyWithParam<NoParam> {
 class AsksForNothingCpu final : public Operator {
  public:
   explicit AsksForNothingCpu(const NoParam&) {}
-  void Forward(const OpContext& ctx, std::span<const TBlob>, std::span<const OpReqType>,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
-    float* y = out[0].dptr<float>();
-    y[0] = ctx.requested[0].type == ResourceRequest::kTempSpace;
-    y[1] = static_cast<float>(ctx.requested[0].bytes);
-    y[2] = ctx.requested[1].type == ResourceRequest::kRandom;
+  void Forward(const ForwardArgs& args) override {
+    float* y = args.out_data[0].dptr<float>();
+    y[0] = args.ctx.requested[0].type == ResourceRequest::kTempSpace;
+    y[1] = static_cast<float>(args.ctx.requested[0].bytes);
+    y[2] = args.ctx.requested[1].type == ResourceRequest::kRandom;
   }
 };
 

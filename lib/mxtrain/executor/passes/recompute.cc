@@ -48,7 +48,7 @@ class CopyMaker {
     ExecNode node;
     node.kind = Node::Kind::kReorder;
     node.name = rewriter_.graph().nodes[now.node].name + "_copy";
-    node.ctx = rewriter_.graph().nodes[now.node].ctx;
+    node.PlaceBeside(rewriter_.graph().nodes[now.node]);
     node.inputs = {now};
     node.specs = {rewriter_.spec(now)};
     node.req = {OpReqType::kWriteTo};

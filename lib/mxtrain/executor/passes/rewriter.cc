@@ -54,7 +54,7 @@ NodeEntry Rewriter::Reordered(NodeEntry entry, Layout layout) {
   node.name = format("{}_to_{}", source.name, layout.Name());
   if (entry.index > 0) node.name += format("_{}", entry.index);
   node.where = source.where;
-  node.ctx = source.ctx;
+  node.PlaceBeside(source);
   node.inputs = {entry};
   node.specs = {TensorSpec{from.shape, from.type, layout}};
   node.req = {OpReqType::kWriteTo};
