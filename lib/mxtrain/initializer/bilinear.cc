@@ -18,7 +18,8 @@ class Bilinear final : public Initializer {
             name, shape.ToString());
     }
     const int64_t height = shape[2], width = shape[3];
-    const auto factor = static_cast<double>((width + 1) / 2);
+    const int64_t half = (width + 1) / 2;
+    const auto factor = static_cast<double>(half);
     const double centre = (2 * factor - 1 - std::fmod(factor, 2)) / (2 * factor);
     InitializeElements(name, array, [=](int64_t i) {
       const auto x = static_cast<double>(i % width), y = static_cast<double>(i / width % height);

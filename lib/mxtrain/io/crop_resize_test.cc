@@ -132,8 +132,8 @@ std::vector<double> PillowLine(const std::vector<double>& from, int count, int h
   for (int i = 0; i < count; ++i) {
     const double centre = (i + 0.5) * step;
     double sum = 0, weights = 0;
-    for (int k = std::max(0, static_cast<int>(centre - support + 0.5));
-         k < std::min(n, static_cast<int>(centre + support + 0.5)); ++k) {
+    for (int k = std::max(0, static_cast<int>(std::floor(centre - support + 0.5)));
+         k < std::min(n, static_cast<int>(std::floor(centre + support + 0.5))); ++k) {
       const double weight = filter((k + 0.5 - centre) / reduction);
       sum += weight * from[static_cast<size_t>(k)];
       weights += weight;

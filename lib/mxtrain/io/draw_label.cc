@@ -2,6 +2,7 @@
 #include "mxtrain/io/draw_label.h"
 
 #include <algorithm>
+#include <cmath>
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
@@ -51,7 +52,7 @@ void DrawLabel(const std::string& text, Image* image) {
   const int margin = std::min(std::max(3, image->height / 100), image->width / 4);
   const double by_width = double(image->width - 2 * margin) / std::max(unit.width, 1);
   const double scale = std::min(by_width, image->height / 12.0 / (unit.height + below));
-  const int thickness = std::max(1, static_cast<int>(scale * 1.5 + 0.5));
+  const int thickness = std::max(1, static_cast<int>(std::floor(scale * 1.5 + 0.5)));
   const cv::Size size = cv::getTextSize(line, kFont, scale, thickness, &below);
 
   cv::Mat canvas(image->height, image->width, CV_8UC3, image->pixels.data());

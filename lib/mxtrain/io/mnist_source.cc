@@ -29,7 +29,8 @@ std::string FindFile(const std::string& folder, const std::string& stem,
   for (const char* joint : {"-", "."}) {
     for (const char* packing : {"", ".gz"}) {
       const std::string path =
-          (std::filesystem::path(folder) / (stem + joint + ending + packing)).string();
+          (std::filesystem::path(folder) / format("{}{}{}{}", stem, joint, ending, packing))
+              .string();
       if (std::filesystem::is_regular_file(path)) return path;
     }
   }

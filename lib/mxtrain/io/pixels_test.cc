@@ -108,8 +108,8 @@ TEST_CASE("sharpness goes away from a blur or towards it, except at the border")
       for (int x = 0; x < from.width; ++x) {
         for (int c = 0; c < 3; ++c) {
           const auto at = [&](int dy, int dx) {
-            return static_cast<double>(
-                from.pixels[static_cast<size_t>(((y + dy) * from.width + x + dx) * 3 + c)]);
+            const int byte = ((y + dy) * from.width + x + dx) * 3 + c;
+            return static_cast<double>(from.pixels[static_cast<size_t>(byte)]);
           };
           double expected = at(0, 0);
           if (y > 0 && x > 0 && y < from.height - 1 && x < from.width - 1) {

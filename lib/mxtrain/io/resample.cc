@@ -120,8 +120,9 @@ void Weigh(const Side& side, const Filter& filter, int at, int* begin,
   const double step = side.size / side.grid, reduction = std::max(1.0, step),
                inverse = 1 / reduction, support = filter.support * reduction;
   const double centre = side.begin - side.least + (at + 0.5) * step;
-  *begin = std::max(0, static_cast<int>(centre - support + 0.5));
-  const int end = std::min(side.most - side.least, static_cast<int>(centre + support + 0.5));
+  *begin = std::max(0, static_cast<int>(std::floor(centre - support + 0.5)));
+  const int end =
+      std::min(side.most - side.least, static_cast<int>(std::floor(centre + support + 0.5)));
   weights->clear();
   double sum = 0;
   for (int i = *begin; i < end; ++i)

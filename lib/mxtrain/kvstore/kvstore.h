@@ -88,7 +88,8 @@ class MXTRAIN_API OptimizerUpdater {
  public:
   struct Key {
     std::string name;
-    std::vector<NDArray> weights;  // one per device, in the same order for all keys
+    // One per device, in the same order for all keys; a single one may be on a device of its own.
+    std::vector<NDArray> weights;
     Multipliers multipliers;
   };
   OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys,
@@ -122,8 +123,8 @@ class MXTRAIN_API OptimizerUpdater {
   struct Device {
     Context ctx;
     std::vector<std::vector<NDArray>> states;          // [key][state], in the weight's layout
-    NDArray scalars;                                   // [keys, NumScalars]
-    std::vector<NDArray> rows;                         // [key]: of scalars
+    NDArray scalars;                                   // [keys, NumScalars], on ctx
+    std::vector<NDArray> rows;                         // [key]: of the scalars beside the weight
     std::vector<std::optional<PreparedCall>> updates;  // [key]
     std::optional<PreparedCall> joint_update;          // of all keys
     // Of all gradients of a step, if requested.

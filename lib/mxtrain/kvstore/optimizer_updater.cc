@@ -13,25 +13,34 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
       keys_(std::move(keys)),
       rescale_grad_(rescale_grad) {
   if (keys_.empty()) return;
-  std::vector<Context> contexts;
-  for (const NDArray& weight : keys_[0].weights) contexts.push_back(weight.ctx());
+  std::vector<Context> contexts;  // of all weights, those of the first key first
+  for (const Key& key : keys_) {
+    for (const NDArray& weight : key.weights) {
+      if (std::find(contexts.begin(), contexts.end(), weight.ctx()) == contexts.end())
+        contexts.push_back(weight.ctx());
+    }
+  }
   const int64_t width = optimizer_->NumScalars();
   all_scalars_ = StagedArray(runtime, TShape{static_cast<int64_t>(keys_.size()), width},
                              DType::kFloat32, contexts, "optimizer scalars");
-  for (size_t d = 0; d < contexts.size(); ++d) {
+  const auto scalars_on = [&](Context ctx) {
+    const auto found = std::find(contexts.begin(), contexts.end(), ctx);
+    return all_scalars_.array(static_cast<size_t>(found - contexts.begin()));
+  };
+  for (size_t d = 0; d < keys_[0].weights.size(); ++d) {
     Device& device = devices_.emplace_back();
-    device.ctx = contexts[d];
-    device.scalars = all_scalars_.array(d);
+    device.ctx = keys_[0].weights[d].ctx();
+    device.scalars = scalars_on(device.ctx);
     device.updates.resize(keys_.size());
     for (size_t k = 0; k < keys_.size(); ++k) {
       const NDArray& weight = keys_[k].weights[d];
       std::vector<NDArray>& states = device.states.emplace_back();
       for (int s = 0; s < optimizer_->NumStates(); ++s) {
         states.push_back(
-            NDArray::Zeros(runtime, weight.shape(), weight.dtype(), device.ctx, weight.layout()));
+            NDArray::Zeros(runtime, weight.shape(), weight.dtype(), weight.ctx(), weight.layout()));
       }
       const auto row = static_cast<int64_t>(k);
-      device.rows.push_back(device.scalars.Slice(row, row + 1).Reshape(TShape{width}));
+      device.rows.push_back(scalars_on(weight.ctx()).Slice(row, row + 1).Reshape(TShape{width}));
     }
   }
 }
@@ -41,6 +50,7 @@ OptimizerUpdater::~OptimizerUpdater() {
 }
 
 OptimizerUpdater::Device& OptimizerUpdater::DeviceOf(const NDArray& weight) {
+  if (devices_.size() == 1) return devices_[0];  // its keys may be on several devices
   for (Device& device : devices_) {
     if (device.ctx == weight.ctx()) return device;
   }
@@ -132,7 +142,7 @@ bool OptimizerUpdater::GoTogether(const Device& device,
   if (device.ctx.type != DeviceType::kGPU || keys.size() != keys_.size() || keys.size() == 1)
     return false;
   return std::all_of(keys.begin(), keys.end(), [&](const KVStore::KeyUpdate& key) {
-    return key.local.dtype() == keys[0].local.dtype();
+    return key.local.dtype() == keys[0].local.dtype() && key.local.ctx() == device.ctx;
   });
 }
 

@@ -54,6 +54,12 @@ TEST_CASE("ties go to the first class, and NaN is never right") {
   CHECK(ValueOf(*accuracy, Host({3}, {0, 0, 1}), Host({3, 2}, {nan, nan, nan, 0.5f, nan, 0.5f}),
                 3) == 0);
   CHECK(ValueOf(*top5, Host({1}, {0}), Host({1, 2}, {nan, nan}), 1) == 0);
+  // Nor is a finite score beside a NaN, however many guesses there are.
+  CHECK(ValueOf(*top5, Host({3}, {0, 1, 1}), Host({3, 2}, {nan, 0.5f, nan, 0.5f, 0.5f, nan}), 3) ==
+        0);
+  // A row without a prediction misses its class: 2 tp / (2 tp + fp + fn) = 2 / 3 for class 0.
+  CHECK(ValueOf(*Metric::Create("f1"), Host({2}, {0, 0}), Host({2, 2}, {0.9f, 0.1f, 0.9f, nan}),
+                2) == doctest::Approx(2.0 / 3));
 }
 
 TEST_CASE("a class at every position") {
@@ -212,7 +218,8 @@ TEST_CASE("auc is that of brute force over all pairs of examples") {
       std::vector<float> scores;
       std::vector<bool> positive;
       for (int i = 0; i < kCounted; ++i) {
-        scores.push_back(pred.values[static_cast<size_t>(i * classes + c)]);
+        const int at = i * classes + c;
+        scores.push_back(pred.values[static_cast<size_t>(at)]);
         positive.push_back(label.values[static_cast<size_t>(i)] == static_cast<float>(c));
       }
       sum += PairArea(scores, positive);
@@ -236,12 +243,12 @@ TEST_CASE("r2, rmse and perplexity are their formulas") {
   double r2 = 0, squares = 0;
   for (int c = 0; c < kWidth; ++c) {
     double mean = 0, spread = 0, error = 0;
-    const auto y = [&](int i) {
-      return static_cast<double>(label.values[static_cast<size_t>(i * kWidth + c)]);
+    const auto at = [c](const auto& values, int i) {
+      const int index = i * kWidth + c;
+      return static_cast<double>(values[static_cast<size_t>(index)]);
     };
-    const auto p = [&](int i) {
-      return static_cast<double>(pred.values[static_cast<size_t>(i * kWidth + c)]);
-    };
+    const auto y = [&](int i) { return at(label.values, i); };
+    const auto p = [&](int i) { return at(pred.values, i); };
     for (int i = 0; i < kCounted; ++i) mean += y(i) / kCounted;
     for (int i = 0; i < kCounted; ++i) {
       spread += (y(i) - mean) * (y(i) - mean);

@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "mxtrain/base/error.h"
+
 namespace mxtrain {
 
 Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& net,
@@ -14,6 +16,12 @@ Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& 
   const auto on_device = std::count(workers.begin(), workers.end(), device);
   Executor::BindRequest request = EvaluationRequest(net, arrays, device, options.modes);
   request.is_train = true;
+  if (workers.size() > 1 && request.devices().size() > 1) {
+    Throw(ErrorKind::kConfig,
+          "groups of layers cannot be placed on other devices while {} workers share each batch; "
+          "train with one worker, or without the groups' devices",
+          workers.size());
+  }
   request.replica = static_cast<int>(worker);
   // Across several devices, gradient aggregation starts as gradients become ready.
   request.capture_passes = on_device == static_cast<ptrdiff_t>(workers.size());

@@ -27,7 +27,8 @@ struct BindOptions {
 
 // For the executor of one worker, on its part of the batch. `net` reads arrays of `arrays`, the
 // whole batch (data, then labels); every other argument is a parameter, and gets a gradient unless
-// its learning rate multiplier is 0. `worker`: index into options.workers.
+// its learning rate multiplier is 0. `worker`: index into options.workers. Throws kConfig for
+// several workers together with groups on other devices.
 MXTRAIN_API Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& net,
                                                   std::span<const DataDesc> arrays,
                                                   size_t worker = 0);

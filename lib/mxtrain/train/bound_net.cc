@@ -98,7 +98,7 @@ void BoundNet::Bind(const DataIter& train, DataIter* val) {
 // Attributes in the net take precedence over patterns, and patterns over the rules for names.
 void BoundNet::Initialize() {
   const auto weights = Initializer::Create(options_.initializer.name, options_.initializer.params);
-  const uint64_t seed = runtime_.options().seed;
+  const uint64_t seed = runtime_.resources().seed();
   for (const auto* arrays : {&first().args(), &first().auxs()}) {
     for (const auto& [name, array] : *arrays) {
       NDArray target = array;

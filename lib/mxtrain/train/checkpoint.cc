@@ -84,6 +84,7 @@ Json HeaderOf(const Checkpoint& c) {
             {"batches_per_step", s.batches_per_step},
             {"ended_early", s.ended_early},
             {"random_step", s.random_step},
+            {"random_calls", s.random_calls},
             {"seed", s.seed},
             {"threads", s.threads},
             {"metrics", s.metric_states},
@@ -137,6 +138,7 @@ TrainState StateFromJson(const FileJson& j) {
   s.batches_per_step = std::max<int64_t>(1, CountFromJson(j, "batches_per_step", kMostBatch, 1));
   s.ended_early = j.value("ended_early", false);
   s.random_step = j.at("random_step");
+  s.random_calls = j.value("random_calls", uint64_t{0});  // missing in older files
   s.seed = j.at("seed");
   s.threads = j.at("threads");
   s.metric_states = j.at("metrics").get<std::vector<std::string>>();
@@ -180,7 +182,8 @@ class CheckpointReader {
  public:
   // Reads up to the arrays.
   explicit CheckpointReader(const std::string& path) : file_(path) {
-    const bool weights = path.ends_with(".safetensors") || path.ends_with(".params");
+    const bool weights = path.ends_with(".safetensors") || path.ends_with(".params") ||
+                         path.ends_with(".pth") || path.ends_with(".pt");
     std::string magic(std::min<uint64_t>(kMagic.size(), file_.size()), '\0');
     Read(magic);
     if (weights && magic != kMagic)

@@ -59,6 +59,7 @@ struct TrainState {
   int64_t batches_per_step = 1;
   bool ended_early = false;  // without improvement, or having reached its target
   uint64_t random_step = 0;
+  uint64_t random_calls = 0;  // calls on arrays that drew random numbers
   uint64_t seed = 0;
   int threads = 0;
   std::vector<std::string> metric_states;  // of the current epoch

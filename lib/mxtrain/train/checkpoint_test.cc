@@ -28,6 +28,7 @@ struct Fixture {
     c.model.kernel_choices = {{"convolution, forward: data 64x1x28x28; a GPU", "winograd, fma"},
                               {"another", "gemm"}};
     c.state.step = step;
+    c.state.random_calls = 21;
     c.state.best = {{"accuracy", 0.1, 3}, {"loss", 1.0 / 3, 2}};
     c.args["w"] = NDArray::FromVector(runtime, TShape{2}, {1.5f, static_cast<float>(step)});
     c.auxs["mean"] = NDArray::FromVector(runtime, TShape{1}, {2});
@@ -45,6 +46,7 @@ TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
   CHECK(c.model.kernel_choices == Make(7).model.kernel_choices);
   CHECK(PeekModel(folder.path("c")).kernel_choices == c.model.kernel_choices);
   CHECK(c.state.step == 7);
+  CHECK(c.state.random_calls == 21);
   REQUIRE(c.state.best.size() == 2);
   CHECK(c.state.best[0].value == 0.1);
   CHECK(c.state.best[1].metric == "loss");

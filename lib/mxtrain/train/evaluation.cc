@@ -229,19 +229,14 @@ Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
   const Symbol net = OnBatchesOf(iter, runtime.operators(), symbol);
   executor_ = Executor::SimpleBind(runtime, net, EvaluationRequest(net, ArraysOf(iter), ctx, modes),
                                    shared);
-  // Labels missing from the data are not read in evaluation, but need arrays.
-  for (const LossReport::Head& head : scores_.loss().heads()) {
-    if (!head.label.empty() && executor_->args().contains(head.label))
-      NDArray(executor_->arg(head.label)).Fill(0);
+  // Labels that no output depends on need arrays all the same. Shared ones are parameters of the
+  // layers that compute a label.
+  const std::set<std::string> read = VariablesRead(symbol);
+  for (const auto& [name, array] : executor_->args()) {
+    if (read.contains(name)) continue;
+    if (!shared || !shared->args().contains(name)) NDArray(array).Fill(0);
+    missing_labels_.push_back(name);
   }
-}
-
-std::vector<std::string> Evaluation::MissingLabels() const {
-  std::vector<std::string> names;
-  for (const LossReport::Head& head : scores_.loss().heads()) {
-    if (!head.label.empty() && executor_->args().contains(head.label)) names.push_back(head.label);
-  }
-  return names;
 }
 
 void Evaluation::Launch(const InputOrder& order, Flight* flight) {

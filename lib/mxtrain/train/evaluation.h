@@ -121,13 +121,15 @@ class MXTRAIN_API Evaluation {
   // `stop`: checked between batches.
   NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {});
   Executor& executor() { return *executor_; }
-  // Label inputs of losses missing from the data: filled with zeros, not parameters.
-  std::vector<std::string> MissingLabels() const;
+  // Labels missing from the data that no output depends on (VariablesRead), and the parameters of
+  // layers that only compute a label: filled with zeros unless shared, and need no values.
+  const std::vector<std::string>& MissingLabels() const { return missing_labels_; }
 
  private:
   Runtime& runtime_;
   DataIter& iter_;
   std::unique_ptr<Executor> executor_;
+  std::vector<std::string> missing_labels_;
   // A batch, and copies of its outputs for the host while the executor's own are overwritten.
   struct Flight {
     DataBatch batch;

@@ -96,6 +96,39 @@ TEST_CASE("a model is evaluated in the modes of its run to the values of its val
   CHECK(evaluation.Run() == log.epochs.back().val);
 }
 
+TEST_CASE("a label that the data lack and no output depends on is zero, wherever its loss is") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  Process process(data, spec);
+  const Symbol loss = QuietNet().Compose({{"softmax_label", Symbol::Variable("other_label")}});
+  const Symbol net = Symbol::Create(TestRegistry(), "BlockGrad", "copy", {}, std::vector{loss});
+  Evaluation evaluation(*process.runtime, net, *process.val, {}, nullptr, Context::cpu());
+  CHECK(evaluation.MissingLabels() == std::vector<std::string>{"other_label"});
+  CHECK(evaluation.executor().arg("other_label").ToVector() == std::vector<float>(kBatch));
+}
+
+TEST_CASE("parameters of layers that only compute a label are kept in the training executor") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  Process process(data, spec);
+  const Symbol input = Symbol::Variable("data");
+  const auto scores = [&input](const char* name) {
+    return Symbol::Create(TestRegistry(), "FullyConnected", name, {{"num_hidden", "3"}},
+                          std::vector{input});
+  };
+  const Symbol net = Symbol::Create(TestRegistry(), "LinearRegressionOutput", "gap", {},
+                                    std::vector{scores("student"), scores("teacher")});
+  const auto training = Executor::SimpleBind(
+      *process.runtime, net, EvaluationRequest(net, ArraysOf(*process.val), Context::cpu(), {}));
+  NDArray(training->arg("teacher_bias")).Fill(2);
+  Evaluation evaluation(*process.runtime, net, *process.val, {}, training.get(), Context::cpu());
+  CHECK(training->arg("teacher_bias").ToVector() == std::vector<float>(3, 2.0f));
+}
+
 TEST_CASE("batches are processed one by one, in order, while the next one is computed") {
   const TempDir data;
   WriteTable(data);

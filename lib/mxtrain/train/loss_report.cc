@@ -19,6 +19,17 @@ std::string VariableName(const Graph& graph, const Node& node, int index) {
   return source.is_variable() ? source.name : "";
 }
 
+// kMean for all operators but those that output predictions, and read a label for their gradients.
+LossReport::Head::Kind KindOf(const OperatorProperty& op) {
+  using Kind = LossReport::Head::Kind;
+  const std::string type = op.TypeString();
+  return type == "SoftmaxOutput"              ? Kind::kSoftmax
+         : type == "LinearRegressionOutput"   ? Kind::kLinear
+         : type == "LogisticRegressionOutput" ? Kind::kLogistic
+         : type == "MAERegressionOutput"      ? Kind::kAbsolute
+                                              : Kind::kMean;
+}
+
 // The loss of class k with probability p, for the label k.
 double TermOf(const LossReport::Head& head, int64_t k, double p) {
   if (std::isnan(p)) return p;
@@ -108,13 +119,12 @@ LossReport::LossReport(const Symbol& symbol) {
   for (size_t i = 0; i < graph.heads.size(); ++i) {
     const Node& node = graph.nodes[graph.heads[i].node];
     if (!node.op || node.op->NeedsHeadGradient()) continue;
-    const std::string op = node.op->TypeString();
-    if (op == "BlockGrad") continue;
+    if (node.op->TypeString() == "BlockGrad") continue;
     Head head;
     head.name = node.name;
     head.output = static_cast<int>(i);
-    if (op == "SoftmaxOutput") {
-      head.kind = Head::Kind::kSoftmax;
+    head.kind = KindOf(*node.op);
+    if (head.kind == Head::Kind::kSoftmax) {
       head.ignores = ParamOf(*node.op, "use_ignore") == "True";
       head.class_axis_1 = ParamOf(*node.op, "multi_output") == "True";
       params::Parse(ParamOf(*node.op, "ignore_label"), &head.ignore_label);
@@ -124,12 +134,6 @@ LossReport::LossReport(const Symbol& symbol) {
         params::Parse(gamma, &head.focal_gamma);
       const std::string smoothing = ParamOf(*node.op, "smooth_alpha");
       if (!head.class_axis_1 && !smoothing.empty()) params::Parse(smoothing, &head.smoothing);
-    } else if (op == "LinearRegressionOutput") {
-      head.kind = Head::Kind::kLinear;
-    } else if (op == "LogisticRegressionOutput") {
-      head.kind = Head::Kind::kLogistic;
-    } else if (op == "MAERegressionOutput") {
-      head.kind = Head::Kind::kAbsolute;
     }
     if (head.kind != Head::Kind::kMean) head.label = VariableName(graph, node, 1);
     // A label that the net computes is not available outside.
@@ -219,6 +223,47 @@ void LossReport::RestoreState(const std::string& text) {
     return std::bit_cast<double>(bits);
   };
   for (size_t h = 0; h < sums_.size(); ++h) sums_[h] = {read(h * 34), read(h * 34 + 17)};
+}
+
+bool HasLabel(const Node& node) {
+  return node.op && KindOf(*node.op) != LossReport::Head::Kind::kMean;
+}
+
+std::set<std::string> VariablesRead(const Symbol& symbol) {
+  const Graph& graph = symbol.graph();
+  std::vector<bool> read(graph.nodes.size());
+  for (const NodeEntry& head : graph.heads) read[static_cast<size_t>(head.node)] = true;
+  std::set<std::string> names;
+  for (size_t id = graph.nodes.size(); id-- > 0;) {
+    const Node& node = graph.nodes[id];
+    if (!read[id]) continue;
+    if (node.is_variable()) names.insert(node.name);
+    const bool has_label = HasLabel(node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!(has_label && i == 1)) read[static_cast<size_t>(node.inputs[i].node)] = true;
+    }
+  }
+  return names;
+}
+
+std::set<std::string> VariablesTrained(const Symbol& symbol) {
+  const Graph& graph = symbol.graph();
+  std::vector<bool> reached(graph.nodes.size());
+  for (const NodeEntry& head : graph.heads) {
+    const Node& node = graph.nodes[static_cast<size_t>(head.node)];
+    if (node.op && !node.op->NeedsHeadGradient()) reached[static_cast<size_t>(head.node)] = true;
+  }
+  std::set<std::string> names;
+  for (size_t id = graph.nodes.size(); id-- > 0;) {
+    const Node& node = graph.nodes[id];
+    if (!reached[id]) continue;
+    if (node.kind == Node::Kind::kVariable) names.insert(node.name);
+    for (int i = 0; node.op && i < node.num_args; ++i) {
+      if (node.op->HasGradient(i))
+        reached[static_cast<size_t>(node.inputs[static_cast<size_t>(i)].node)] = true;
+    }
+  }
+  return names;
 }
 
 double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::string* reason) {

@@ -7,10 +7,12 @@
 // over the outputs of an example. Other heads (MakeLoss): mean over elements, without grad_scale.
 // Each is a mean over examples; the total is their sum.
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "mxtrain/ndarray/tblob.h"
+#include "mxtrain/symbol/graph.h"
 #include "mxtrain/symbol/symbol.h"
 
 namespace mxtrain {
@@ -52,6 +54,16 @@ class MXTRAIN_API LossReport {
   std::vector<Head> heads_;
   Sums sums_;
 };
+
+// Whether input 1 of the node is a label that it reads only for gradients, as SoftmaxOutput and the
+// regression outputs do.
+MXTRAIN_API bool HasLabel(const Node& node);
+// The variables that the values of the outputs depend on: not those from which only such labels are
+// computed.
+MXTRAIN_API std::set<std::string> VariablesRead(const Symbol& symbol);
+
+// The variables that a gradient from a loss of the net reaches, past no operator that has none.
+MXTRAIN_API std::set<std::string> VariablesTrained(const Symbol& symbol);
 
 // The optimizer's factor on gradients, which are summed over `parts` of the batch: 1 / parts if
 // every loss normalizes itself (over its part), else 1 / batch. `reason` says which, for the log.

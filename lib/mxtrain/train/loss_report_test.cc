@@ -95,6 +95,53 @@ TEST_CASE("a label of another size than the outputs need is refused, not read") 
   CHECK_THROWS_AS(update("SoftmaxOutput", per_position, {2, 3, 4}, {2}), Error);
 }
 
+TEST_CASE("a value depends on the labels of layers, not on those that losses read for gradients") {
+  const auto registry = BuiltinOperators();
+  const auto layer = [&](const char* op, const char* name, const std::vector<Symbol>& inputs) {
+    return Symbol::Create(*registry, op, name, {}, inputs);
+  };
+  using Names = std::set<std::string>;
+  const Symbol a = Symbol::Variable("a"), y = Symbol::Variable("y");
+  for (const char* op : {"SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput",
+                         "MAERegressionOutput"}) {
+    CAPTURE(op);
+    const Symbol loss = layer(op, "loss", {a, y});
+    CHECK(VariablesRead(loss) == Names{"a"});
+    CHECK(VariablesRead(layer("elemwise_sub", "error", {loss, y})) == Names{"a", "y"});
+    const Symbol squared = layer("square", "squared", {y});
+    CHECK(VariablesRead(layer(op, "loss", {a, squared})) == Names{"a"});
+    CHECK(VariablesRead(Symbol::Group(std::vector{layer(op, "loss", {a, squared}), squared})) ==
+          Names{"a", "y"});
+  }
+  const Symbol error = layer("elemwise_sub", "error", {a, y});
+  CHECK(VariablesRead(layer("MakeLoss", "loss", {error})) == Names{"a", "y"});
+  CHECK(VariablesRead(Symbol::Group(std::vector{a, layer("BlockGrad", "stop", {y})})) ==
+        Names{"a", "y"});
+}
+
+TEST_CASE("a variable is trained if a gradient reaches it past no BlockGrad, label or index") {
+  const auto registry = BuiltinOperators();
+  const auto layer = [&](const char* op, const char* name, const std::vector<Symbol>& inputs,
+                         const Kwargs& kwargs = {}) {
+    return Symbol::Create(*registry, op, name, kwargs, inputs);
+  };
+  using Names = std::set<std::string>;
+  const Symbol a = Symbol::Variable("a"), b = Symbol::Variable("b"), y = Symbol::Variable("y");
+  CHECK(VariablesTrained(layer("SoftmaxOutput", "loss", {a, layer("square", "s", {y})})) ==
+        Names{"a"});
+  const Symbol stopped = layer("BlockGrad", "stop", {layer("square", "below", {b})});
+  const Symbol sum = layer("elemwise_add", "sum", {a, stopped});
+  CHECK(VariablesTrained(layer("MakeLoss", "loss", {sum})) == Names{"a"});
+  // Past another path, it is.
+  const Symbol both = layer("elemwise_add", "both", {sum, b});
+  CHECK(VariablesTrained(layer("MakeLoss", "loss", {both})) == Names{"a", "b"});
+  const Symbol head[] = {layer("MakeLoss", "loss", {a}), layer("BlockGrad", "features", {b})};
+  CHECK(VariablesTrained(Symbol::Group(head)) == Names{"a"});
+  const Symbol words =
+      layer("Embedding", "words", {a, b}, {{"input_dim", "3"}, {"output_dim", "2"}});
+  CHECK(VariablesTrained(layer("MakeLoss", "loss", {words})) == Names{"b"});
+}
+
 TEST_CASE("the loss since earlier sums") {
   const auto registry = BuiltinOperators();
   const Symbol data = Symbol::Variable("data");

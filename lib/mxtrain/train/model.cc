@@ -9,6 +9,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/train/loss_report.h"
 
 namespace mxtrain {
 namespace {
@@ -126,8 +127,20 @@ InputInfo Described(const ModelInfo& known, const std::string& name) {
   return {name, TShape(), DType::kFloat32};
 }
 
+// Throws kConfig unless the variable without an array is a label: one of a loss, named like one or
+// described as one by the symbol.
+void CheckIsLabel(const Model& model, const ModelInfo& known, const std::string& name) {
+  const auto is_name = [&name](const auto& of) { return of == name; };
+  const LossReport losses(model.symbol);
+  const bool label = name.ends_with("label") || !VariablesRead(model.symbol).contains(name) ||
+                     std::ranges::any_of(losses.heads(), is_name, &LossReport::Head::label) ||
+                     std::ranges::any_of(known.labels, is_name, &InputInfo::name);
+  if (!label)
+    Throw(ErrorKind::kConfig, "{}: the parameter '{}' of the net is missing", model.file, name);
+}
+
 // Splits the variables without arrays into inputs and labels: as named by the caller, else as in
-// the symbol, else by their names.
+// the symbol, else by their names. Throws kConfig for those that are parameters.
 void FindInputs(const std::vector<std::string>& open, const std::vector<std::string>& named,
                 Model* model) {
   const ModelInfo known = model->info;
@@ -146,6 +159,7 @@ void FindInputs(const std::vector<std::string>& open, const std::vector<std::str
     const bool label = !named.empty() ? std::find(named.begin(), named.end(), name) == named.end()
                        : !known.inputs.empty() ? !holds(known.inputs, name)
                                                : name.ends_with("_label") || name == "label";
+    if (label) CheckIsLabel(*model, known, name);
     (label ? model->info.labels : model->info.inputs).push_back(Described(known, name));
   }
   if (model->info.inputs.size() > 1 && named.empty() && known.inputs.empty()) {

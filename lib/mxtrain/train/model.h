@@ -23,9 +23,10 @@ struct Model {
 };
 
 // Throws kFileSystem if missing, kData if damaged, kConfig if symbol and arrays do not match.
-// `inputs`: for PREFIX@7, the variables that are inputs; others without arrays are labels. Empty:
-// as the symbol says, else by name. Throws kUsage for inputs of a model that declares its own, and
-// for names that are not such variables.
+// `inputs`: for PREFIX@7, the variables that are inputs. Empty: as the symbol says, else by name.
+// Others without arrays are labels if a loss reads them as one, the symbol says so or their names
+// end in "label", else missing parameters: kConfig. Throws kUsage for inputs of a model that
+// declares its own, and for names that are not such variables.
 MXTRAIN_API Model LoadModel(Runtime& runtime, const std::string& where,
                             const std::vector<std::string>& inputs = {});
 // The target of a link to a run, such as runs/latest. Other paths are returned unchanged.

@@ -35,6 +35,7 @@ Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataD
   request.amp = modes.amp;
   request.deterministic = modes.deterministic;
   request.fuse = modes.fuse;
+  request.group2ctx = modes.group2ctx;
   const std::vector<std::string> arguments = net.ListArguments();
   for (const DataDesc& desc : arrays) {
     if (std::find(arguments.begin(), arguments.end(), desc.name) == arguments.end()) continue;

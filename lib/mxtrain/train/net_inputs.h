@@ -3,8 +3,10 @@
 // Binding a net to an iterator's data. If batches hold pixels (DataDesc::pixels), the bound net
 // starts with the operator that normalizes them, which runs on the device as part of the step; the
 // net in checkpoints and models keeps its float32 input.
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "mxtrain/executor/executor.h"
@@ -24,6 +26,7 @@ struct ComputeModes {
   std::optional<DType> amp = std::nullopt;
   bool deterministic = false;  // the same bits in every run
   bool fuse = true;
+  std::map<std::string, Context> group2ctx = {};  // devices of groups of layers (BindRequest)
 };
 
 // The arrays of an iterator's batches: data, then labels.

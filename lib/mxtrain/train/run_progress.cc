@@ -22,7 +22,6 @@ RunProgress::RunProgress(Runtime& runtime, const TrainOptions& options, const Da
         train.batch_size());
   }
   PlanSteps();
-  state_.seed = runtime.options().seed;
   state_.threads = runtime.backend(options.workers[0]).threads();
 }
 

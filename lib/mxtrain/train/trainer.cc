@@ -26,9 +26,25 @@ void CheckWorkers(const TrainOptions& options, const DataIter& train) {
   }
 }
 
+// What computes over all parameters at once needs them on one device.
+void CheckPlacement(const TrainOptions& options) {
+  const Context own = options.workers[0];
+  const auto& groups = options.modes.group2ctx;
+  if (std::all_of(groups.begin(), groups.end(), [&](auto& group) { return group.second == own; }))
+    return;
+  const char* what = options.clip_norm            ? "clipping by the global norm"
+                     : options.average_decay      ? "an average of the weights"
+                     : options.kvstore != "local" ? "a kvstore other than local"
+                                                  : nullptr;
+  if (what)
+    Throw(ErrorKind::kConfig,
+          "{} is not supported for a net on several devices; remove one of them", what);
+}
+
 // The options with the parts of the model that follow from net and data.
 TrainOptions Complete(TrainOptions options, const DataIter& train, const DataIter* val) {
   CheckWorkers(options, train);
+  CheckPlacement(options);
   options.model.symbol_json = options.symbol.ToJson();
   // A model's inputs are those that it was evaluated on.
   options.model.inputs = PerExample((val ? *val : train).provide_data());
@@ -116,21 +132,23 @@ void Trainer::Impl::CompareData(const char* what, const std::string& then, const
 
 void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   const TrainState& state = checkpoint.state;
-  if (state.seed != runtime.options().seed) {
+  ResourceManager& resources = runtime.resources();
+  if (state.seed != resources.seed()) {
     Throw(ErrorKind::kConfig,
           "the checkpoint was made with seed {}, the run has seed {}; resume with --seed {}",
-          state.seed, runtime.options().seed, state.seed);
+          state.seed, resources.seed(), state.seed);
   }
   CheckClasses(checkpoint.model.class_names, options.model.class_names);
   net.Restore(checkpoint);
+  resources.Restore({state.seed, state.random_calls});
   updates.RestoreStates(checkpoint.optimizer);
   CompareData("training", checkpoint.model.train_data, options.model.train_data, extend);
   CompareData("validation", checkpoint.model.val_data, options.model.val_data, extend);
   if (state.threads != progress.state().threads) {
     runtime.log("train").Warning(
-        "the checkpoint was made with {} threads, this run has {}: results may differ in the last "
-        "bits",
-        state.threads, progress.state().threads);
+        "the checkpoint was made with {}{}, this run has {}: results may differ in the last bits",
+        Counted(state.threads, "thread"), runtime.options().cpu_workers > 1 ? " per worker" : "",
+        progress.state().threads);
   }
   best.Restore(state.best);
   scores.metrics().RestoreState(state.metric_states);
@@ -178,6 +196,9 @@ Checkpoint Trainer::Impl::Snapshot() const {
   c.state = progress.Save();
   c.state.best = best.values();
   c.state.loss_scale = updates.ReadLossScale();
+  const RandomState random = runtime.resources().State();
+  c.state.seed = random.seed;
+  c.state.random_calls = random.step;
   c.state.random_step = net.first().random_step();
   c.state.metric_states = scores.metrics().SaveState();
   c.state.loss_state = scores.loss().SaveState();

@@ -8,12 +8,23 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/ndarray/safetensors.h"
+#include "mxtrain/ndarray/torch_file.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain {
 namespace {
 
-bool IsPickle(const std::string& file) {
+constexpr size_t kBeginBytes = 512;
+
+// Files of PyTorch are recognized by their contents; those that only have its names are read as
+// such for the error.
+bool IsTorch(const std::string& file) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return false;
+  FileReader reader(file);
+  std::string begin(kBeginBytes, '\0');
+  begin.resize(reader.Read(begin));
+  if (IsTorchFile(begin)) return true;
   const std::string ending = std::filesystem::path(file).extension().string();
   return ending == ".pt" || ending == ".pth" || ending == ".bin" || ending == ".pkl" ||
          ending == ".ckpt";
@@ -30,16 +41,10 @@ std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
 }
 
 std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file) {
+  if (IsTorch(file)) return ByName(DeserializeTorchFile(runtime, ReadFile(file), file));
   if (file.ends_with(".safetensors"))
     return ByName(DeserializeSafetensors(runtime, ReadFile(file), file));
   if (file.ends_with(".params")) return ByName(LoadArrays(runtime, file));
-  if (IsPickle(file)) {
-    Throw(ErrorKind::kData,
-          "{} is a pickle by its name, and reading one can execute arbitrary code; save it as "
-          "safetensors: "
-          "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')",
-          file);
-  }
   const std::string checkpoint = CheckpointOf(file);
   if (checkpoint.empty()) return ByName(LoadArrays(runtime, ReferenceParamsFile(file)));
   Checkpoint c = LoadCheckpoint(runtime, checkpoint);

@@ -72,8 +72,32 @@ TEST_CASE_FIXTURE(Fixture, "weights of files of every format") {
             ->first == "head_weight");
   CHECK(KindOf(folder.path("net.params"), NameMap(Rules{{".+", "same"}})) == ErrorKind::kData);
   CHECK(KindOf(folder.path("absent.safetensors")) == ErrorKind::kFileSystem);
+}
+
+TEST_CASE_FIXTURE(Fixture, "files of PyTorch are recognized by their contents") {
+  // {"w": a tensor of 1.5 and -2} in the form that PyTorch wrote before 1.6.
+  const auto text = [](const std::string& t) {
+    return std::string("U") + static_cast<char>(t.size()) + t;
+  };
+  const std::string begin("\x80\x02", 2);
+  const std::string storage =
+      "(" + text("storage") + "ctorch\nFloatStorage\n" + text("0") + text("cpu") + "K\2tQ";
+  const std::string tensor =
+      "ctorch._utils\n_rebuild_tensor\n(" + storage + std::string("K\0K\2\x85K\1\x85tR", 10);
+  const std::string bytes = begin + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19." + begin +
+                            "M\xe9\x03." + begin + "}." + begin + "}" + text("w") + tensor + "s." +
+                            begin + "]" + text("0") + "a." +
+                            std::string("\2\0\0\0\0\0\0\0\0\0\xc0\x3f\0\0\0\xc0", 16);
+  for (const char* file : {"net.pth", "net.safetensors", "net"}) {
+    CAPTURE(file);
+    folder.Write(file, bytes);
+    const auto arrays = LoadWeights(runtime, folder.path(file));
+    REQUIRE(arrays.size() == 1);
+    CHECK(arrays.at("w").ToVector() == std::vector<float>{1.5f, -2});
+  }
   folder.Write("model.pth", "\x80\x02");
   CHECK(KindOf(folder.path("model.pth")) == ErrorKind::kData);
+  CHECK(KindOf(folder.path("absent.pth")) == ErrorKind::kFileSystem);
 }
 
 TEST_CASE_FIXTURE(Fixture, "what fits is loaded, the rest is reported") {

@@ -17,14 +17,15 @@ struct Scores {
   float operator[](int64_t j) const { return first[j * stride]; }
 };
 
-// Number of classes before `j` when scores are sorted in descending order, ties by index. A NaN
-// score is before all others and counts none behind it, so a diverged net is never right.
+// Number of classes before `j` when scores are sorted in descending order, ties by index. Scores
+// with a NaN predict no class: the number is then beyond that of the classes.
 inline int64_t RankOf(const Scores& scores, int64_t j) {
   const float own = scores[j];
-  if (std::isnan(own)) return std::numeric_limits<int64_t>::max();
   int64_t rank = 0;
-  for (int64_t i = 0; i < scores.classes; ++i)
-    rank += !(scores[i] <= own) || (i < j && scores[i] == own);
+  for (int64_t i = 0; i < scores.classes; ++i) {
+    if (std::isnan(scores[i])) return std::numeric_limits<int64_t>::max();
+    rank += scores[i] > own || (i < j && scores[i] == own);
+  }
   return rank;
 }
 
