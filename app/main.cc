@@ -34,11 +34,20 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
       .Option("--device", &flags->device,
               "auto (the first GPU, else the CPU), cpu, gpu, gpu:N, or gpu:0,1 to train on several")
       .ShowsDefault();
+  arguments.Flag("--strict-device", &flags->strict_device,
+                 "refuse operators that have no kernel on the GPU, instead of running them on the "
+                 "CPU between copies");
   arguments.Option("--seed", &flags->seed, "random seed; overrides the configuration's")
       .Within(int64_t{0}, config::kMostInteger);
   arguments
       .Option("--threads", &flags->threads, "compute threads; 0: all CPUs available to the process")
       .Within(0, kMaxThreads);
+  arguments
+      .Option("--cpu-workers", &flags->cpu_workers,
+              "workers that divide the compute threads and run independent operators of a net side "
+              "by side")
+      .Within(1, kMaxThreads)
+      .ShowsDefault();
   arguments
       .Option("--engine", &flags->engine,
               "threaded, or naive: one operation at a time, for debugging")

@@ -59,6 +59,7 @@ class Bench final : public Command {
     Arguments arguments =
         line.Add("bench", "images/s with synthetic and with real data, time per operator");
     config_.Declare(arguments);
+    DeclarePlaces(arguments, &config_.places);
     arguments.Option("--seconds", &seconds_, "minimum time of each measurement")
         .Positive()
         .ShowsDefault();

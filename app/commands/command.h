@@ -18,10 +18,10 @@ namespace mxtrain::commands {
 // Flags that every command takes.
 struct CommonFlags {
   bool json = false;  // only JSON on stdout
-  bool quiet = false, verbose = false, deterministic = false;
+  bool quiet = false, verbose = false, deterministic = false, strict_device = false;
   std::string device = "auto", engine = "threaded", color = "auto", progress = "auto";
   std::string log_level, log_size = "16MiB";
-  int threads = 0;
+  int threads = 0, cpu_workers = 1;
   std::optional<uint64_t> seed;
   std::vector<std::string> plugins;
 };
@@ -42,6 +42,7 @@ struct ConfigArguments {
   std::string file;
   std::vector<std::string> overrides, more_files;
   bool trusts_plugins = true;  // load those that the file names; else only those of the flags
+  std::vector<std::string> places{};  // --place
   void Declare(Arguments& arguments, bool required = true);
 };
 

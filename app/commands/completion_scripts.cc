@@ -100,7 +100,7 @@ std::string BashFlagValues(const CommandLine& line) {
       if (argument.positional() || argument.takes.empty()) continue;
       for (const std::string& flag : argument.names) {
         const std::string pattern =
-            name == "*" ? "*\" " + flag + "\"" : "\"" + name + " " + flag + "\"";
+            name == "*" ? format("*\" {}\"", flag) : format("\"{} {}\"", name, flag);
         text += argument.choices.empty()
                     ? format("    {}) files=1 ;;\n", pattern)
                     : format("    {}) reply='{}' ;;\n", pattern, Joined(argument.choices));

@@ -2,6 +2,7 @@
 #include "app/commands/compute_modes.h"
 
 #include "app/config/document.h"
+#include "mxtrain/device/backend.h"
 #include "mxtrain/executor/passes.h"
 
 namespace mxtrain::commands {
@@ -36,11 +37,18 @@ std::string ModesInConfig(const std::string& config) {
 }
 
 ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device,
-                     report::Console& console) {
+                     const std::map<std::string, Context>& places, report::Console& console) {
   const std::string& text = model.info.modes.empty() ? model.info.config : model.info.modes;
   ComputeModes modes = ModesOf(TrainKey(text, "math"), TrainKey(text, "amp"), flags.deterministic);
+  modes.group2ctx = places;
+  bool several = false;
+  for (const auto& [group, its_device] : places) {
+    CheckDevice(runtime.backend(its_device), its_device);
+    several = several || !(its_device == device);
+  }
   if (!modes.amp) return modes;
-  const std::string why = executor::WhyNoAmp(*modes.amp, device, runtime);
+  const std::string why =
+      several ? "the net is on several devices" : executor::WhyNoAmp(*modes.amp, device, runtime);
   if (why.empty()) return modes;
   console.Message(
       LogLevel::kInfo,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The compute modes of a net, from its configuration or that of its run.
+#include <map>
 #include <string>
 
 #include "app/commands/command.h"
@@ -17,8 +18,9 @@ ComputeModes ModesOf(const std::string& math, const std::string& amp, bool deter
 std::string ModesInConfig(const std::string& config);
 
 // The modes in which the model's run trained and validated, so that `eval` and `infer` reproduce
-// its results. Mixed precision that the device does not support is skipped, with a message.
+// its results, with groups of layers on the devices of `places`. Mixed precision that the devices
+// do not support is skipped, with a message. Throws kDevice for a device that is not there.
 ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device,
-                     report::Console& console);
+                     const std::map<std::string, Context>& places, report::Console& console);
 
 }  // namespace mxtrain::commands

@@ -17,7 +17,7 @@ std::vector<Context> ParseDevices(const std::string& flag, const std::function<b
   std::vector<Context> devices;
   std::string kind;
   for (std::string item; std::getline(items, item, ',');) {
-    const Context device = Context::Parse(devices.empty() ? item : kind + ":" + item);
+    const Context device = Context::Parse(devices.empty() ? item : format("{}:{}", kind, item));
     if (devices.empty()) kind = item.substr(0, item.find(':'));
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
       Throw(ErrorKind::kUsage, "--device {} lists {} twice", flag, device.ToString());
@@ -54,6 +54,36 @@ Context DeviceOf(const CommonFlags& flags) {
     Throw(ErrorKind::kUsage, "--device {} is only for training; give one device, {}", flags.device,
           devices[0].ToString());
   return devices[0];
+}
+
+void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places) {
+  arguments
+      .Option("--place", places,
+              "compute the layers with this ctx_group on another device, such as encoder=cpu(1) or "
+              "encoder=gpu:1; may be repeated")
+      .Takes("GROUP=DEVICE")
+      .Repeats();
+}
+
+std::map<std::string, Context> ParsePlaces(const std::vector<std::string>& places) {
+  std::map<std::string, Context> parsed;
+  for (const std::string& place : places) {
+    const size_t at = place.rfind('=');
+    if (at == 0 || at == std::string::npos) {
+      Throw(ErrorKind::kUsage,
+            "--place {}: expected GROUP=DEVICE, a ctx_group of the net and its device, such as "
+            "encoder=cpu(1)",
+            place);
+    }
+    const std::string group = place.substr(0, at);
+    try {
+      if (parsed.emplace(group, Context::Parse(place.substr(at + 1))).second) continue;
+    } catch (const Error& e) {
+      Throw(e.kind(), "--place {}: {}", place, e.what());
+    }
+    Throw(ErrorKind::kUsage, "--place {}: group '{}' has a device already", place, group);
+  }
+  return parsed;
 }
 
 CommonFlags WithoutAutoGpu(CommonFlags flags) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// --device: the devices that it selects on this machine.
+// --device and --place: the devices that they select on this machine.
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ const AutoDevice& FindAutoDevice();
 std::vector<Context> DevicesOf(const CommonFlags& flags);
 // For commands that use one device: throws kUsage for several.
 Context DeviceOf(const CommonFlags& flags);
+// --place of commands that bind a net; may be repeated.
+void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places);
+// "GROUP=DEVICE" each, such as "encoder=cpu(1)": the devices of groups of layers. Throws kUsage for
+// anything else and for a repeated group.
+std::map<std::string, Context> ParsePlaces(const std::vector<std::string>& places);
 // For commands that compute little and must respond quickly: auto is the CPU.
 CommonFlags WithoutAutoGpu(CommonFlags flags);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "app/commands/class_files.h"
 #include "app/commands/class_report.h"
@@ -67,6 +68,7 @@ class Eval final : public Command {
         .Option("overrides", &overrides_,
                 "overrides if DATA is a configuration: data.val.path=photos/test")
         .Takes("key=value");
+    DeclarePlaces(arguments, &places_);
     facts_.Declare(arguments);
     arguments.Examples(
         "  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 "
@@ -77,6 +79,7 @@ class Eval final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (flags.json) format_ = "jsonl";
     CheckArguments();
+    const std::map<std::string, Context> places = ParsePlaces(places_);
     auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
     facts_.Complete(&model, console);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
@@ -87,7 +90,7 @@ class Eval final : public Command {
                              DeviceOf(flags));
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags),
-                          ModesOf(model, flags, *runtime, DeviceOf(flags), console));
+                          ModesOf(model, flags, *runtime, DeviceOf(flags), places, console));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     const report::ImageReader reader(spec.transforms);
     std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names, spec);
@@ -339,7 +342,7 @@ class Eval final : public Command {
 
   ModelFacts facts_;
   std::string model_, data_, format_ = "table", predictions_, output_;
-  std::vector<std::string> metrics_, overrides_;
+  std::vector<std::string> metrics_, overrides_, places_;
   int64_t batch_ = 0;
   int worst_ = 20;
   bool skip_bad_ = false;

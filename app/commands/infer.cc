@@ -12,6 +12,7 @@
 #include "app/commands/answers.h"
 #include "app/commands/batch_fit.h"
 #include "app/commands/compute_modes.h"
+#include "app/commands/cut_model.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/finite_check.h"
 #include "app/commands/model_facts.h"
@@ -24,7 +25,6 @@
 #include "app/report/npy.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/suggest.h"
 #include "mxtrain/io/image_folder_source.h"
 
 namespace mxtrain::commands {
@@ -80,7 +80,8 @@ class Infer final : public Command {
         .Option(
             "--output-layer", &output_layer_,
             "write the output of this layer instead of predictions, as .npy into --output; the row "
-            "names go to stdout")
+            "names go to stdout; a table needs only the columns of inputs that the layer depends "
+            "on, if they have names")
         .Takes("NAME");
     arguments
         .Option("--tta", &tta_,
@@ -94,6 +95,7 @@ class Infer final : public Command {
                 "the free memory")
         .Positive();
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 even if images could not be read");
+    DeclarePlaces(arguments, &places_);
     facts_.Declare(arguments);
     arguments.Examples(
         "  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv "
@@ -108,11 +110,14 @@ class Infer final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
     CheckOrder(model_, inputs_[0], "infer");
+    const std::map<std::string, Context> places = ParsePlaces(places_);
     if (format_.empty())
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
     auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
     facts_.Complete(&model, console);
+    if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol, output_layer_);
+    RemoveLabels(runtime->operators(), &model, console);
     for (const InputInfo& input : model.info.inputs) {
       if (!input.shape.known())
         Throw(ErrorKind::kUsage, "{} does not define the size of its input '{}'; give --size C,H,W",
@@ -121,11 +126,10 @@ class Infer final : public Command {
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     const bool table = IsTable(spec, console);
     CheckKind(table, spec.NeedsTable());
-    if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol);
     Net net;
-    net.source = table ? OpenTable(spec, console) : OpenImages(console);
+    net.source = table ? OpenTable(spec, model, console) : OpenImages(console);
     const std::vector<std::string> names = NamesOf(net.source.get(), spec);
-    const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), console);
+    const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), places, console);
     if (net.source)
       net.iter = NewIter(*runtime, model, net.source, DeviceOf(flags), modes, console);
     if (net.iter) {
@@ -271,10 +275,10 @@ class Infer final : public Command {
     }
   }
 
-  // The rows of a table with the columns of the run's inputs; other columns are ignored.
-  std::shared_ptr<const io::Source> OpenTable(const PipelineSpec& spec,
+  // The rows of a table with the columns of the model's inputs; other columns are ignored.
+  std::shared_ptr<const io::Source> OpenTable(const PipelineSpec& spec, const Model& model,
                                               report::Console& console) const {
-    Kwargs kwargs = spec.TableParams(inputs_[0], /*with_labels=*/false);
+    Kwargs kwargs = spec.OfInputs(model.info.inputs).TableParams(inputs_[0], /*with_labels=*/false);
     kwargs.emplace_back("key", key_.empty() && spec.NeedsTable() ? "#" : key_);
     std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, kwargs);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
@@ -324,27 +328,12 @@ class Infer final : public Command {
     const auto bytes_of = [&](int64_t batch) {
       return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device, modes);
     };
-    const int64_t batch = PowerOfTwoWithin(FreeBytes(runtime, device) / 4, kMost, bytes_of);
-    if (batch < kMost)
-      console.Message(LogLevel::kInfo,
-                      format("{} examples per batch, to fit the free memory", batch));
-    return batch;
-  }
-
-  // The part of the net up to the layer.
-  Symbol LayerOf(const Symbol& net) const {
-    const Symbol internals = net.GetInternals();
-    const std::vector<std::string> known = internals.ListOutputs();
-    for (const std::string& name : {output_layer_, output_layer_ + "_output"}) {
-      if (std::find(known.begin(), known.end(), name) != known.end()) return internals[name];
-    }
-    std::vector<std::string> layers;
-    for (const std::string& name : known) {
-      if (name.ends_with("_output")) layers.push_back(name.substr(0, name.rfind('_')));
-    }
-    const std::string guess = DidYouMean(output_layer_, layers);
-    Throw(ErrorKind::kUsage, "the model has no layer '{}'{}", output_layer_,
-          guess.empty() ? format("; it has {}", join(layers, ", ")) : guess);
+    const auto memory_of = [&](Context of) { return FreeBytes(runtime, of) / 4; };
+    const BatchFit fit = PowerOfTwoWithin(memory_of, kMost, bytes_of);
+    if (fit.limit)
+      console.Message(LogLevel::kInfo, format("{} examples per batch, to fit the free memory of {}",
+                                              fit.batch, fit.limit->ToString()));
+    return fit.batch;
   }
 
   // Runs the net over all examples; `on_row` gets the outputs for each readable one, averaged over
@@ -506,7 +495,7 @@ class Infer final : public Command {
 
   std::string model_, key_, format_, output_, output_layer_, copy_to_, annotate_, probabilities_,
       tta_;
-  std::vector<std::string> inputs_;
+  std::vector<std::string> inputs_, places_;
   ModelFacts facts_;
   int top_k_ = 1, views_ = 1;
   int64_t batch_ = 0;  // 0: not said

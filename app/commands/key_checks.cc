@@ -2,8 +2,11 @@
 #include "app/commands/key_checks.h"
 
 #include <algorithm>
+#include <set>
 
 #include "app/commands/source_params.h"
+#include "app/commands/train_options.h"
+#include "app/config/net_shapes.h"
 #include "app/config/relations.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/error.h"
@@ -70,13 +73,8 @@ void CheckInputOrder(const SessionView& session) {
 
 void CheckNetShapes(const SessionView& session) {
   const config::Config& config = session.config();
-  try {
-    const int batch_size = std::max(config.data.batch_size, 1);  // 0: not chosen yet
-    session.net.symbol.InferShape(config::BatchShapes(session.net, batch_size));
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kConfig) throw;
-    session.diagnostics.Add(config::ToDiagnostic(session.net, e, config.net.place));
-  }
+  const int batch_size = std::max(config.data.batch_size, 1);  // 0: not chosen yet
+  config::CheckNetShapes(session.net, batch_size, config.net.place, &session.diagnostics);
 }
 
 void CheckPatterns(const SessionView& session) {
@@ -97,6 +95,36 @@ void CheckPatterns(const SessionView& session) {
   for (const auto& [pattern, factor] : train.lr_mult) check("lr_mult", pattern);
   for (const std::string& pattern : train.freeze) check("freeze", pattern);
   for (const auto& [pattern, init] : train.initializers) check("initializers", pattern);
+}
+
+void WarnOfUntrained(const SessionView& session) {
+  constexpr size_t kMostNamed = 5;
+  const config::Net& net = session.net;
+  if (LossReport(net.symbol).heads().empty()) return;
+  const std::set<std::string> trained = VariablesTrained(net.symbol);
+  const LrPatterns patterns = LrPatternsOf(session.config().train);
+  const Graph& graph = net.symbol.graph();
+  const auto is_untrained = [&](const NodeEntry& e) {
+    const Node& variable = graph.nodes[static_cast<size_t>(e.node)];
+    const auto has_name = [&](const config::NetInput& i) { return i.name == variable.name; };
+    return variable.kind == Node::Kind::kVariable && !trained.contains(variable.name) &&
+           std::none_of(net.inputs.begin(), net.inputs.end(), has_name) &&
+           std::none_of(net.labels.begin(), net.labels.end(), has_name) &&
+           FindMultipliers(variable.name, variable.attrs, patterns).lr != 0;
+  };
+  std::vector<std::string> layers;
+  for (const Node& node : graph.nodes) {
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), is_untrained))
+      layers.push_back(format("'{}'", node.name));
+  }
+  if (layers.empty()) return;
+  const auto first = net.origins.find(std::string_view(layers[0]).substr(1, layers[0].size() - 2));
+  session.diagnostics.Warning(
+      first == net.origins.end() ? session.config().net.place : first->second.place,
+      format("no gradient of a loss reaches the parameters of {}, so they are not trained",
+             FirstOf(layers, kMostNamed)),
+      "if that is meant, freeze them with attrs: {lr_mult: 0}; else find the operator without a "
+      "gradient between them and the loss, such as BlockGrad");
 }
 
 void CheckLabelSets(const SessionView& session) {

@@ -7,10 +7,12 @@ namespace mxtrain::commands {
 
 // Images are channels first; most other tools write channels last. Throws DiagnosticError.
 void CheckInputOrder(const SessionView& session);
-// Reports shapes that contradict each other, for one batch.
+// Reports shapes that contradict each other or are unknown (config/net_shapes.h), for one batch.
 void CheckNetShapes(const SessionView& session);
 // Checks parameter name patterns against the parameters of the net.
 void CheckPatterns(const SessionView& session);
+// Warns of layers with parameters that are not frozen and that no loss's gradient reaches.
+void WarnOfUntrained(const SessionView& session);
 // A label that label_delim makes a set of classes needs LogisticRegressionOutput.
 void CheckLabelSets(const SessionView& session);
 // If train.metrics is not given, uses the defaults of the first loss; the resolved configuration

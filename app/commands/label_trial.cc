@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/label_trial.h"
 
+#include "app/commands/shape_check.h"
 #include "app/config/net.h"
 #include "mxtrain/base/error.h"
 
@@ -9,9 +10,9 @@ namespace mxtrain::commands {
 LabelTrial::LabelTrial(const Session& session, const DataIter& iter)
     : losses_(session.net().symbol),
       metrics_(session.net().symbol, losses_, session.Metrics(), iter.provide_label()) {
-  const std::map<std::string, TShape> shapes =
-      config::BatchShapes(session.net(), iter.batch_size());
-  for (const TShape& shape : session.net().symbol.InferShape(shapes).outputs) {
+  const config::Net& net = session.net();
+  const Symbol::Shapes found = net.symbol.InferShape(config::BatchShapes(net, iter.batch_size()));
+  for (const TShape& shape : found.complete ? found.outputs : OutputShapes(iter, net)) {
     std::vector<float>& values = values_.emplace_back(static_cast<size_t>(shape.Size()), 0.5f);
     outputs_.push_back({values.data(), shape, DType::kFloat32, {}, Context::cpu()});
   }

@@ -41,8 +41,8 @@ PipelineSpec Prepare(const TShape& input, const std::string& mean, const std::st
 void DeclareInputs(Arguments& arguments, std::vector<std::string>* inputs) {
   arguments
       .Option("--input", inputs,
-              "for PREFIX@N: a variable of the net that is an input; other variables without an "
-              "array are labels; may be repeated")
+              "for PREFIX@N: a variable of the net that is an input; others without an array must "
+              "be labels; may be repeated")
       .Takes("NAME")
       .Repeats();
 }

@@ -128,8 +128,8 @@ class NetImage {
       if (s.last - begin + 1 > most && s.first > begin) begin = s.first, ++column;
       s.column = column;
     }
-    column_widths_.assign(static_cast<size_t>(column + 1), 0);
-    column_lefts_.assign(static_cast<size_t>(column + 1), 0);
+    column_widths_.assign(static_cast<size_t>(column) + 1, 0);
+    column_lefts_.assign(static_cast<size_t>(column) + 1, 0);
     for (const Segment& s : segments_)
       column_lefts_[static_cast<size_t>(s.column)] =
           std::min(column_lefts_[static_cast<size_t>(s.column)], s.left);

@@ -34,17 +34,28 @@ std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
   return names;
 }
 
+int CpuWorkersFor(const CommonFlags& flags, Context device) {
+  return device.type == DeviceType::kGPU ? 1 : flags.cpu_workers;
+}
+
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed,
                                      std::shared_ptr<const OperatorRegistry> registry,
                                      report::Console& console) {
+  const std::vector<Context> devices = DevicesOf(flags);
   RuntimeOptions options;
   options.engine = flags.engine;
   options.threads = flags.threads;
+  options.cpu_workers = CpuWorkersFor(flags, devices[0]);
   options.seed = seed;
   options.log = console.log();
+  options.strict_device = flags.strict_device;
   auto runtime = std::make_unique<Runtime>(options, std::move(registry));
-  const std::vector<Context> devices = DevicesOf(flags);
   for (const Context device : devices) CheckDevice(runtime->backend(device), device);
+  if (options.cpu_workers != flags.cpu_workers) {
+    console.Message(LogLevel::kInfo,
+                    format("--cpu-workers is for nets on the CPU; on {} one worker has all threads",
+                           devices[0].ToString()));
+  }
   if (flags.device == "auto") TellAutoDevice(*runtime, devices[0], console);
   return runtime;
 }

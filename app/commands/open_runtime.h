@@ -17,6 +17,9 @@ std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& p
                                                DeviceType device = DeviceType::kCPU);
 // The public names; those with a leading underscore are internal, or kept for MXNet's files.
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
+// The workers of the runtime for --cpu-workers: one for a GPU. Its nets use the CPU for one
+// operator at a time, if for any (operator/host_kernel.h), and that has all threads.
+int CpuWorkersFor(const CommonFlags& flags, Context device);
 // Reports which device `--device auto` is, if it is a GPU. Throws kDevice for a missing device.
 std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed,
                                      std::shared_ptr<const OperatorRegistry> registry,

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "app/commands/open_runtime.h"
+#include "app/commands/operator_arrays.h"
 #include "app/config/other_tools.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -127,11 +128,25 @@ Json JsonOfOperator(const OperatorRegistry& registry, const std::string& wanted)
                       {"required", f.required},
                       {"ignored", f.ignored}});
   }
+  const ArraysReference arrays = DescribeArrays(registry, name);
+  Json variants = Json::array();
+  for (const ArraysVariant& v : arrays.variants) {
+    variants.push_back({{"parameter", v.parameter},
+                        {"value", v.value},
+                        {"is_count", v.is_count},
+                        {"arguments", v.arrays.arguments},
+                        {"outputs", v.arrays.outputs},
+                        {"auxiliary_states", v.arrays.auxiliary_states}});
+  }
   return {{"name", name},
           {"group", GroupOf(name, *property)},
           {"aliases", registry.Aliases(name)},
           {"description", property->Description()},
           {"parameters", fields},
+          {"arguments", arrays.base.arguments},
+          {"outputs", arrays.base.outputs},
+          {"auxiliary_states", arrays.base.auxiliary_states},
+          {"variants", variants},
           {"cpu_kernels", Kernels(registry, name, DeviceType::kCPU)},
           {"gpu_kernels", Kernels(registry, name, DeviceType::kGPU)}};
 }
@@ -143,6 +158,8 @@ std::string TextOfOperator(const OperatorRegistry& registry, const std::string& 
   const auto aliases = registry.Aliases(name);
   if (!aliases.empty()) text += format("  (also {})", join(aliases, ", "));
   text += "\n" + property->Description() + "\n";
+  if (const std::string arrays = TextOfArrays(DescribeArrays(registry, name)); !arrays.empty())
+    text += "\n" + arrays;
   const auto fields = property->DescribeParams();
   if (!fields.empty()) text += "\nParameters:\n";
   for (const FieldInfo& f : fields) {
@@ -157,9 +174,12 @@ std::string TextOfOperator(const OperatorRegistry& registry, const std::string& 
                           : ", default " + (f.default_text.empty() ? "\"\"" : f.default_text),
                f.help);
   }
-  text += format("\nCPU kernels, best first: {}\n",
-                 join(Kernels(registry, name, DeviceType::kCPU), ", "));
-  const auto on_gpu = Kernels(registry, name, DeviceType::kGPU);
+  const auto on_cpu = Kernels(registry, name, DeviceType::kCPU),
+             on_gpu = Kernels(registry, name, DeviceType::kGPU);
+  // Operators without kernels are composites.
+  text += !on_cpu.empty()  ? format("\nCPU kernels, best first: {}\n", join(on_cpu, ", "))
+          : on_gpu.empty() ? "\nComputed as a graph of other operators.\n"
+                           : "\nCPU kernels: none\n";
   if (!on_gpu.empty()) text += format("GPU kernels, best first: {}\n", join(on_gpu, ", "));
   return text;
 }

@@ -124,6 +124,28 @@ Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) cons
   return kwargs;
 }
 
+PipelineSpec PipelineSpec::OfInputs(const std::vector<InputInfo>& inputs) const {
+  PipelineSpec spec = *this;
+  bool named = false;  // a table of numbered columns may lack a header, which all of them determine
+  for (auto& [key, value] : spec.source_params) {
+    if (key != "data_fields" && key != "picture_fields") continue;
+    std::vector<std::string> fields;  // FIELD=COLUMN or FIELD
+    params::Parse(value, &fields);
+    std::erase_if(fields, [&inputs](const std::string& field) {
+      return std::none_of(inputs.begin(), inputs.end(), [&field](const InputInfo& input) {
+        return input.name == field.substr(0, field.find('='));
+      });
+    });
+    for (const std::string& field : fields) {
+      const size_t equals = field.find('=');
+      named = named || (equals != std::string::npos &&
+                        field.find_first_not_of("0123456789", equals + 1) != std::string::npos);
+    }
+    value = params::Print(fields);
+  }
+  return named ? spec : *this;
+}
+
 bool PipelineSpec::NamesData() const {
   return !source.empty() && std::any_of(source_params.begin(), source_params.end(),
                                         [](const auto& param) { return param.first == "path"; });

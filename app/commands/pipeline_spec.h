@@ -40,6 +40,8 @@ struct PipelineSpec {
   // pipe are relative to the working folder.
   Kwargs TableParams(const std::string& file, bool with_labels) const;
 
+  // Reads only these inputs: a table with named columns may lack those of the others.
+  PipelineSpec OfInputs(const std::vector<InputInfo>& inputs) const;
   // Whether it tells where its data is.
   bool NamesData() const;
   // For other machines: does not tell where files are on this one.

@@ -16,6 +16,7 @@
 #include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/executor/memory_plan.h"
 #include "mxtrain/io/pipeline.h"
+#include "mxtrain/operator/host_kernel.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -33,6 +34,7 @@ class Plan final : public Command {
     Arguments arguments =
         line.Add("plan", "show layers, parameters, work and exact memory of a net");
     config_.Declare(arguments);
+    DeclarePlaces(arguments, &config_.places);
     arguments.Flag("--kernels", &kernels_,
                    "show the kernel chosen for each operator and why others were rejected; on a "
                    "GPU with --time also the measured kernels");
@@ -72,6 +74,7 @@ class Plan final : public Command {
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
     const executor::ExecGraph trained = executor::RunPasses(graph, train, session.runtime());
     const ExternalBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
+    const auto of_devices = BytesOutsideArenas(trained, train, session.StatesOfTraining());
     const DiskForecast disk = ForecastDisk(session, outer);
     std::optional<TimeForecast> time;
     if (time_) time = ForecastTime(session);
@@ -88,6 +91,7 @@ class Plan final : public Command {
     const Fit fit = fits ? LargestBatch(session) : Fit();
     if (flags.json) {
       Json all = ToJson(layers, training, inference, outer);
+      all["memory"]["training"]["devices"] = ToJson(training.arenas, of_devices);
       all["disk"] = {{"checkpoint_bytes", disk.checkpoint_bytes},
                      {"most_files", disk.most_files},
                      {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
@@ -98,6 +102,7 @@ class Plan final : public Command {
       std::cout << report::JsonText(all, 2) << "\n";
     } else {
       Print(session, layers, training, inference, outer);
+      PrintDevices(training.arenas, of_devices);
       PrintDisk(disk);
       if (time) PrintTime(*time);
       if (fits) PrintFit(fit);
@@ -123,12 +128,12 @@ class Plan final : public Command {
     // From here on for each worker.
     const auto workers = static_cast<int64_t>(session.MakeTrainOptions().workers.size());
     const int64_t most = io::kMostBatch / workers;
-    Fit fit{memory->bytes, 0, session.BytesOfTraining(workers)};
+    Fit fit{memory->bytes, 0, TotalOf(session.BytesOfTraining(workers))};
     if (fit.total > fit.memory) return fit;
     int64_t fits = 1, too_many = most + 1;
     for (int64_t part = 2; fits + 1 < too_many;
          part = too_many > most ? std::min(2 * fits, most) : (fits + too_many) / 2) {
-      const int64_t total = session.BytesOfTraining(part * workers);
+      const int64_t total = TotalOf(session.BytesOfTraining(part * workers));
       if (total > fit.memory) {
         too_many = part;
       } else {
@@ -139,6 +144,46 @@ class Plan final : public Command {
     fit.batch = fits * workers;
     fit.is_most = fits == most;
     return fit;
+  }
+
+  using OfDevices = std::map<Context, ExternalBytes>;
+
+  static ExternalBytes Of(const OfDevices& devices, Context device) {
+    const auto found = devices.find(device);
+    return found == devices.end() ? ExternalBytes() : found->second;
+  }
+
+  static Json ToJson(const std::vector<executor::ArenaPlan>& arenas, const OfDevices& devices) {
+    Json list = Json::array();
+    for (const executor::ArenaPlan& arena : arenas) {
+      const ExternalBytes own = Of(devices, arena.ctx);
+      list.push_back({{"device", arena.ctx.ToString()},
+                      {"full_bytes", arena.bytes},
+                      {"lower_bound_bytes", arena.lower_bound},
+                      {"parameters_bytes", own.parameters + own.auxiliaries},
+                      {"gradients_bytes", own.gradients},
+                      {"optimizer_bytes", own.optimizer},
+                      {"total_bytes", own.Sum() + arena.bytes}});
+    }
+    return list;
+  }
+
+  static void PrintDevices(const std::vector<executor::ArenaPlan>& arenas,
+                           const OfDevices& devices) {
+    if (arenas.size() < 2) return;
+    std::cout << format("\n{:<10}  {:>11}  {:>11}  {:>10}  {:>10}  {:>10}  {:>10}\n", "device",
+                        "activations", "lower bound", "parameters", "gradients", "optimizer",
+                        "total");
+    for (const executor::ArenaPlan& arena : arenas) {
+      const ExternalBytes own = Of(devices, arena.ctx);
+      std::cout << format("{:<10}  {:>11}  {:>11}  {:>10}  {:>10}  {:>10}  {:>10}\n",
+                          arena.ctx.ToString(), FormatBytes(arena.bytes),
+                          FormatBytes(arena.lower_bound),
+                          FormatBytes(own.parameters + own.auxiliaries), FormatBytes(own.gradients),
+                          FormatBytes(own.optimizer), FormatBytes(own.Sum() + arena.bytes));
+    }
+    std::cout << "  in training; activations include their gradients, copies between devices and "
+                 "workspaces\n";
   }
 
   static void PrintDisk(const DiskForecast& disk) {
@@ -252,6 +297,7 @@ class Plan final : public Command {
             {"share_bytes", m.share_bytes},
             {"full_bytes", m.full_bytes},
             {"lower_bound_bytes", m.lower_bound_bytes},
+            {"unsized_requests", m.unsized_requests},
             {"optimality", OptimalityName(m.optimality)}};
   }
 
@@ -334,6 +380,10 @@ class Plan final : public Command {
                  "  the peak of live bytes. none: a buffer for each array of the net as it is "
                  "written, but no workspace of kernels; a small net may need\n"
                  "  more workspace than that\n";
+    if (training.unsized_requests > 0) {
+      std::cout << format("  without {} of temporary space, whose size is known only in a run\n",
+                          Counted(static_cast<size_t>(training.unsized_requests), "request"));
+    }
     const size_t workers = session.MakeTrainOptions().workers.size();
     if (workers > 1)
       std::cout << format("  training: for each of {} workers, on its part of the batch\n",
@@ -365,9 +415,14 @@ class Plan final : public Command {
         std::cout << format("  {}: {} {}\n", report::Printable(node.name),
                             converts ? "convert to" : "reorder to", StorageOf(node.specs[0]));
       }
+      if (node.kind == Node::Kind::kCopy) {
+        std::cout << format("  _CrossDeviceCopy {}: {} to {}\n", report::Printable(node.name),
+                            graph.nodes[node.inputs[0].node].ctx.ToString(), node.ctx.ToString());
+      }
       if (node.kind != Node::Kind::kForward) continue;
       std::cout << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name),
                           node.plan->kernel);
+      if (RunsOnHost(*node.plan)) std::cout << " (on the CPU, with copies)";
       if (!node.plan->out.empty()) std::cout << format(" -> {}", StorageOf(node.specs[0]));
       for (const auto& [kernel, reason] :
            executor::Refusals(graph, node, request, session.runtime()))

@@ -86,12 +86,27 @@ class Plot {
     Legend(boxes);
     Axes();
     for (const Box& box : boxes) Draw(box);
+    Devices();
     Alive(boxes);
     PassLine();
     return std::move(drawing_);
   }
 
  private:
+  // Arenas of several devices are stacked.
+  double BaseOf(int arena) const {
+    double base = 0;
+    for (int a = 0; a < arena; ++a) base += static_cast<double>(plan_.arenas[a].bytes);
+    return base;
+  }
+  void Devices() {
+    for (int a = 0; a < static_cast<int>(plan_.arenas.size()) && plan_.arenas.size() > 1; ++a) {
+      const double y = Y(BaseOf(a));
+      drawing_.AddLine({{kLeft, y}, {kLeft + kPlotWidth, y}}, {});
+      drawing_.AddText({kLeft + 6, y - 6}, plan_.arenas[a].ctx.ToString());
+    }
+  }
+
   double X(double time) const { return kLeft + time / times_ * kPlotWidth; }
   double Y(double bytes) const { return kTop + kPlotHeight - bytes / bytes_ * kPlotHeight; }
 
@@ -133,8 +148,8 @@ class Plot {
   void Draw(const Box& box) {
     const Buffer& b = *box.buffer;
     const double x = X(b.first), width = X(b.last + 1) - x;
-    const double y = Y(static_cast<double>(b.offset + b.bytes)),
-                 height = Y(static_cast<double>(b.offset)) - y;
+    const double offset = BaseOf(b.arena) + static_cast<double>(b.offset);
+    const double y = Y(offset + static_cast<double>(b.bytes)), height = Y(offset) - y;
     drawing_.AddBox({x, y}, width, height, kStyles[box.kind].colour, 1,
                     format("{}: {}, {}, nodes {} to {}", box.name, kStyles[box.kind].name,
                            FormatBytes(b.bytes), b.first, b.last));

@@ -182,7 +182,9 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   const Json json = ReadBundle(bundle);
   const int64_t step = json["step"];
   CommonFlags same = flags;
-  same.threads = json["threads"];  // rounding depends on the number of threads
+  // Rounding depends on the threads of a team. One team, so that the tensors are seen in order.
+  same.threads = json["threads"];
+  same.cpu_workers = 1;
   ConfigArguments arguments;
   arguments.file = bundle + "/config.yaml";
   arguments.trusts_plugins = false;

@@ -75,11 +75,13 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags,
     : console_(console),
       deterministic_(flags.deterministic),
       devices_(DevicesOf(flags)),
+      places_(ParsePlaces(arguments.places)),
       diagnostics_(std::make_shared<config::SourceMap>()),
       loaded_(Load(arguments, flags, &diagnostics_, console)),
       runtime_(OpenRuntime(arguments, flags, loaded_.config, ctx(), console)),
       sets_(view()),
       iters_(view(), *runtime_, ctx(), sets_) {
+  for (const auto& [group, device] : places_) CheckDevice(runtime_->backend(device), device);
   if (config().train.math != "tf32") return;
   console.Message(LogLevel::kInfo,
                   ctx().type == DeviceType::kGPU
@@ -104,11 +106,13 @@ void Session::BuildNet(int64_t resumed_batch) {
   };
   net_ = config::BuildNet(config(), runtime_->operators(), classes, &diagnostics_);
   diagnostics_.ThrowIfErrors();
+  config::MarkTexts(net_.texts, &loaded_.resolved);
   CheckInputOrder(view());
   CheckNetShapes(view());
   CheckPatterns(view());
   ChooseMetrics(view(), &loaded_);
   CheckLabelSets(view());
+  WarnOfUntrained(view());
   diagnostics_.ThrowIfErrors();
   net_.symbol = WithWeightsOfClasses(view(), runtime_->operators(), sets_);
   for (const config::Diagnostic& d : diagnostics_.TakeWarnings())
@@ -124,17 +128,19 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   int64_t most = kMost;
   if (std::filesystem::exists(config().data.train.path))
     most = std::min(most, OpenSource(false)->size());
-  const int64_t batch =
-      resumed_batch > 0
-          ? resumed_batch
-          : workers * PowerOfTwoWithin(FreeBytes(*runtime_, ctx()) / 2, most / workers, bytes_of);
+  const auto memory_of = [this](Context device) { return FreeBytes(*runtime_, device) / 2; };
+  const BatchFit fit =
+      resumed_batch > 0 ? BatchFit() : PowerOfTwoWithin(memory_of, most / workers, bytes_of);
+  const int64_t batch = resumed_batch > 0 ? resumed_batch : workers * fit.batch;
   loaded_.config.data.batch_size = static_cast<int>(batch);
   config::Member* data = loaded_.resolved.Find("data");
   data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));
+  const std::string limit =
+      fit.limit ? format("; the memory of {} limits it", fit.limit->ToString()) : "";
   console_.Message(LogLevel::kInfo,
                    resumed_batch > 0 ? format("batch_size: auto: {}, as in the resumed run", batch)
-                                     : format("batch_size: auto: {}, which takes {}", batch,
-                                              FormatBytes(BytesOfTraining(batch))));
+                                     : format("batch_size: auto: {}, which takes {}{}", batch,
+                                              ToString(BytesOfTraining(batch)), limit));
 }
 
 std::shared_ptr<const io::Source> Session::EvaluationSource() {
@@ -153,6 +159,7 @@ std::string Session::DeviceNames() const {
 
 TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_.symbol, devices_, deterministic_);
+  o.modes.group2ctx = places_;
   o.model.class_names = class_names();
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
   o.model.pipeline =
@@ -174,17 +181,19 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
       arrays.push_back({input.name, known == shapes.end() ? TShape() : known->second, input.dtype});
     }
   }
-  const BindOptions options = BindOptionsOf(config().train, devices_, deterministic_);
+  BindOptions options = BindOptionsOf(config().train, devices_, deterministic_);
+  options.modes.group2ctx = places_;
   return training ? TrainingRequest(options, net_.symbol, arrays)
                   : EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);
 }
 
-int64_t Session::BytesOfTraining(int64_t batch) const {
+MemoryBytes Session::BytesOfTraining(int64_t batch) const {
   executor::BindRequest request = MakeBindRequest(true);
   const std::vector<Context> workers = WorkersOf(config().train, devices_);
   request.shapes = config::BatchShapes(net_, batch / static_cast<int64_t>(workers.size()));
-  return std::count(workers.begin(), workers.end(), ctx()) *
-         TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesOfTraining());
+  MemoryBytes bytes = TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesOfTraining());
+  for (auto& [device, taken] : bytes) taken *= std::count(workers.begin(), workers.end(), ctx());
+  return bytes;
 }
 
 }  // namespace mxtrain::commands

@@ -4,6 +4,7 @@
 // the options of its training. A session opens them in that order, and reports what does not fit;
 // each part has its own file (net: key_checks.h and class_checks.h, data: data_sets.h and
 // data_iters.h, training: train_options.h).
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,9 +63,9 @@ class Session {
   // As `train` binds the net: one of its workers for training, or for evaluation; for a batch of
   // arrays as the net declares them.
   executor::BindRequest MakeBindRequest(bool training) const;
-  // Bytes of training on a batch of this size, without recomputation: of all workers on the first
-  // one's device.
-  int64_t BytesOfTraining(int64_t batch) const;
+  // Of training on a batch of this size, without recomputation: of all workers on the first one's
+  // device, with the devices of --place.
+  MemoryBytes BytesOfTraining(int64_t batch) const;
 
  private:
   SessionView view() { return {loaded_, net_, diagnostics_, console_}; }
@@ -72,7 +73,8 @@ class Session {
 
   report::Console& console_;
   const bool deterministic_;
-  const std::vector<Context> devices_;  // one, or several GPUs that share every batch
+  const std::vector<Context> devices_;           // one, or several GPUs that share every batch
+  const std::map<std::string, Context> places_;  // of --place
   config::Diagnostics diagnostics_;
   config::LoadedConfig loaded_;
   config::Net net_;

@@ -8,6 +8,7 @@
 #include "app/commands/train_options.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/symbol/graph.h"
 #include "mxtrain/train/evaluation.h"
 
 namespace mxtrain::commands {
@@ -77,8 +78,8 @@ class Zeros {
   std::vector<std::vector<float>> values_;
 };
 
-// Shapes of the net's outputs on a batch of the data. Empty if they do not fit each other, which
-// the net's binding reports.
+}  // namespace
+
 std::vector<TShape> OutputShapes(const DataIter& iter, const config::Net& net) {
   std::map<std::string, TShape> known = config::BatchShapes(net, iter.batch_size());
   for (const DataDesc& label : iter.provide_label()) {
@@ -86,15 +87,14 @@ std::vector<TShape> OutputShapes(const DataIter& iter, const config::Net& net) {
                                   [&](const config::NetInput& l) { return l.name == label.name; });
     if (read) known[label.name] = label.shape;
   }
-  try {
-    return net.symbol.InferShape(known).outputs;
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kConfig) throw;
-    return {};
+  const Graph& graph = net.symbol.graph();
+  const InferredSpecs specs = InferSpecs(graph, known, {}, /*allow_partial=*/false);
+  std::vector<TShape> shapes;
+  for (const NodeEntry& head : graph.heads) {
+    shapes.push_back(specs.shapes[static_cast<size_t>(head.node)][static_cast<size_t>(head.index)]);
   }
+  return shapes;
 }
-
-}  // namespace
 
 void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool training,
                  const SessionView& session) {
@@ -126,20 +126,25 @@ void CheckMetrics(const DataIter& iter, const SessionView& session) {
   const std::vector<DataDesc> descs = iter.provide_label();
   Zeros zeros;
   std::vector<TBlob> outputs;
-  for (const TShape& shape : OutputShapes(iter, session.net)) outputs.push_back(zeros.Add(shape));
+  try {
+    for (const TShape& shape : OutputShapes(iter, session.net)) outputs.push_back(zeros.Add(shape));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    return;  // the net's binding reports that
+  }
   std::map<std::string, TBlob> labels;
   for (const DataDesc& label : descs) labels[label.name] = zeros.Add(label.shape);
   const bool misses_label =
       std::any_of(losses.heads().begin(), losses.heads().end(), [&](const LossReport::Head& head) {
         return !head.label.empty() && !labels.contains(head.label);
       });
-  if (outputs.empty() || misses_label) return;  // the trainer reports that
+  if (misses_label) return;  // the trainer reports that
   const std::vector<MetricSpec> specs = MetricsOf(session.config().train);
   std::vector<MetricSpec> sound;
   for (size_t i = 0; i < specs.size(); ++i) {
     sound.push_back(specs[i]);
     try {
-      MetricSet(net, losses, sound, descs);
+      const MetricSet all(net, losses, sound, descs);  // throws for two of one name
       MetricSet(net, losses, {specs[i]}, descs).Update(outputs, labels, iter.batch_size());
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kConfig) throw;

@@ -6,6 +6,9 @@
 
 namespace mxtrain::commands {
 
+// Of the net's outputs on a batch of the data. Throws kConfig if the shapes contradict those of the
+// data's labels or do not follow from them.
+std::vector<TShape> OutputShapes(const DataIter& iter, const config::Net& net);
 // `c`: where the data comes from. `training`: the shapes must be equal; else images may also be
 // larger or smaller if the net accepts them. Throws DiagnosticError with all mismatches.
 void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool training,

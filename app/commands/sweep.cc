@@ -126,7 +126,7 @@ class Sweep final : public Command {
 
   std::vector<std::string> OverridesOf(const Trial& trial) const {
     std::vector<std::string> overrides = config_.overrides;
-    for (const auto& [key, value] : trial.point) overrides.push_back(key + "=" + value);
+    for (const auto& [key, value] : trial.point) overrides.push_back(format("{}={}", key, value));
     return overrides;
   }
 
@@ -231,15 +231,16 @@ class Sweep final : public Command {
     for (const std::string& text : OverridesOf(*trial)) arguments.push_back(text);
     for (const std::string& file : config_.more_files)
       arguments.insert(arguments.end(), {"-c", file});
-    arguments.insert(
-        arguments.end(),
-        {"--out", folder, "--quiet", "--device", flags.device, "--engine", flags.engine,
-         "--threads", std::to_string(flags.threads), "--log-size", flags.log_size});
+    arguments.insert(arguments.end(),
+                     {"--out", folder, "--quiet", "--device", flags.device, "--engine",
+                      flags.engine, "--threads", std::to_string(flags.threads), "--cpu-workers",
+                      std::to_string(flags.cpu_workers), "--log-size", flags.log_size});
     if (!flags.log_level.empty())
       arguments.insert(arguments.end(), {"--log-level", flags.log_level});
     if (begun) arguments.push_back("--resume");
     if (flags.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(*flags.seed)});
     if (flags.deterministic) arguments.push_back("--deterministic");
+    if (flags.strict_device) arguments.push_back("--strict-device");
     for (const std::string& plugin : flags.plugins)
       arguments.insert(arguments.end(), {"--plugin", plugin});
     console.Message(LogLevel::kInfo,

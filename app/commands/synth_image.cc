@@ -200,12 +200,11 @@ void DrawShape(const Shape& shape, const Background& background, Draws& draws, C
     for (int x = 0; x < canvas->width; ++x) {
       int hits = 0;
       for (int s = 0; s < kSamples * kSamples; ++s) {
+        const int row = s / kSamples, column = s % kSamples;
         const float u =
-            (static_cast<float>(x) + (static_cast<float>(s % kSamples) + 0.5f) / kSamples - cx) /
-            radius;
+            (static_cast<float>(x) + (static_cast<float>(column) + 0.5f) / kSamples - cx) / radius;
         const float v =
-            (static_cast<float>(y) + (static_cast<float>(s / kSamples) + 0.5f) / kSamples - cy) /
-            radius;
+            (static_cast<float>(y) + (static_cast<float>(row) + 0.5f) / kSamples - cy) / radius;
         hits += shape.inside({(u * dx + v * dy) * stretch, (v * dx - u * dy) / stretch});
       }
       if (hits == 0) continue;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "app/commands/cpu_share.h"
+#include "app/commands/device_flag.h"
 #include "app/commands/label_trial.h"
 #include "app/commands/plugin_trust.h"
 #include "app/commands/pretrained.h"
@@ -62,6 +63,7 @@ class Train final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("train", "train a net");
     config_.Declare(arguments);
+    DeclarePlaces(arguments, &config_.places);
     arguments.Flag("--resume", &resume_,
                    "continue a run from its last checkpoint: the run folder given as CONFIG or "
                    "--out, else the newest run of this name; train.epochs=N then means N in all");
@@ -223,7 +225,10 @@ class Train final : public Command {
   // diverges is written here.
   TrainResult RunIn(const report::RunFolder& folder, Runtime& runtime, Trainer* trainer,
                     TrainListener& listener, report::Console& console) {
-    if (!profile_.empty()) runtime.engine().StartProfile();
+    if (!profile_.empty()) {
+      runtime.engine().StartProfile();
+      runtime.ProfileResources();
+    }
     const auto begin = std::chrono::steady_clock::now();
     const CpuTimes before_run = ReadCpuTimes();
     TrainResult result;
@@ -238,7 +243,10 @@ class Train final : public Command {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     given_share_ = GivenShare(before_run, ReadCpuTimes(), seconds, UsableCpuCount());
     console.ShowBar("");
-    if (!profile_.empty()) runtime.engine().StopProfile(profile_);
+    if (!profile_.empty()) {
+      runtime.ProfileResources();
+      runtime.engine().StopProfile(profile_);
+    }
     return result;
   }
 
@@ -280,11 +288,13 @@ class Train final : public Command {
   }
 
   void Describe(Session& session, report::Console& console) {
-    const Backend& backend = session.runtime().backend(session.ctx());
+    std::string threads = Counted(session.runtime().backend(session.ctx()).threads(), "thread");
+    const int workers = session.runtime().options().cpu_workers;
+    if (workers > 1 && session.ctx().type != DeviceType::kGPU)
+      threads = format("{} workers of {} each", workers, threads);
     console.Message(LogLevel::kInfo,
-                    format("device {}, {}, seed {}, batch {}", session.DeviceNames(),
-                           Counted(backend.threads(), "thread"), session.config().seed,
-                           session.config().data.batch_size));
+                    format("device {}, {}, seed {}, batch {}", session.DeviceNames(), threads,
+                           session.config().seed, session.config().data.batch_size));
     if (!session.class_names().empty())
       console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
   }
@@ -405,8 +415,9 @@ class Train final : public Command {
     std::string text = format("system={} {} {}\nhost={}\n", system.sysname, system.release,
                               system.machine, system.nodename);
     for (const auto& [name, value] : BuildFacts()) text += format("{}={}\n", name, value);
-    text += format("device={}\nthreads={}\n", session.DeviceNames(),
-                   session.runtime().backend(session.ctx()).threads());
+    const int workers = session.runtime().options().cpu_workers;
+    text += format("device={}\nthreads={}\ncpu_workers={}\n", session.DeviceNames(),
+                   session.runtime().backend(session.ctx()).threads() * workers, workers);
     for (const char* name :
          {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NO_COLOR", "TERM", "TMPDIR"}) {
       if (const char* value = std::getenv(name)) text += format("{}={}\n", name, value);

@@ -10,13 +10,6 @@
 namespace mxtrain::commands {
 namespace {
 
-// Frozen parameters come last and take precedence.
-LrPatterns LrPatternsOf(const config::TrainConfig& train) {
-  LrPatterns patterns = train.lr_mult;
-  for (const std::string& pattern : train.freeze) patterns.emplace_back(pattern, 0);
-  return patterns;
-}
-
 SavePolicy SavePolicyOf(const config::SaveConfig& save) {
   using Unit = config::Interval::Unit;
   SavePolicy policy{0, 0, 0, save.keep};
@@ -45,6 +38,12 @@ std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train) {
     specs.push_back(std::move(spec));
   }
   return specs;
+}
+
+LrPatterns LrPatternsOf(const config::TrainConfig& train) {
+  LrPatterns patterns = train.lr_mult;
+  for (const std::string& pattern : train.freeze) patterns.emplace_back(pattern, 0);
+  return patterns;
 }
 
 std::vector<Context> WorkersOf(const config::TrainConfig& train,

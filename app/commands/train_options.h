@@ -13,6 +13,9 @@ namespace mxtrain::commands {
 // Those of train.metrics; none if that is not given.
 std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train);
 
+// Those of train.lr_mult, then the frozen parameters, which take precedence.
+LrPatterns LrPatternsOf(const config::TrainConfig& train);
+
 // The devices of the workers: logical workers on one device, or several devices. `devices`: those
 // of --device. Throws kConfig for several of them together with several workers on one.
 std::vector<Context> WorkersOf(const config::TrainConfig& train,

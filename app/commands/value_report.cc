@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <span>
+#include <string>
 
 #include "app/commands/finite_check.h"
 #include "app/report/output.h"
@@ -13,6 +15,17 @@ namespace mxtrain::commands {
 
 using report::Printable;
 using report::QuoteCsv;
+
+namespace {
+
+// ",1.5,nan"
+std::string Cells(std::span<const float> values) {
+  std::string cells;
+  for (const float value : values) cells += format(",{}", static_cast<float>(UnsignedNan(value)));
+  return cells;
+}
+
+}  // namespace
 
 void ValueReport::Output::Add(double y, double prediction) {
   const double error = prediction - y;
@@ -56,8 +69,8 @@ void ValueReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
         guess(p.data() + i * width, width);
     for (size_t k = 0; k < width; ++k) outputs_[k].Add(truth[k], guess[k]);
     if (each_)
-      each_->Write(format("{},{},{}\n", QuoteCsv(iter.ExampleName(batch.index[i])),
-                          join(truth, ","), join(guess, ",")));
+      each_->Write(format("{}{}{}\n", QuoteCsv(iter.ExampleName(batch.index[i])), Cells(truth),
+                          Cells(guess)));
   }
 }
 

@@ -53,6 +53,13 @@ Value WithNamesMarked(Value value, const std::string& path) {
   return value;
 }
 
+void MarkTextsIn(const std::vector<Place>& texts, Value* value) {
+  if (value->AsNumber() && std::find(texts.begin(), texts.end(), value->place) != texts.end())
+    value->quoted = true;
+  for (Value& item : value->list) MarkTextsIn(texts, &item);
+  for (Member& member : value->members) MarkTextsIn(texts, &member.value);
+}
+
 class Loader {
  public:
   Loader(Diagnostics* diagnostics, LoadedConfig* loaded)
@@ -288,6 +295,12 @@ LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   if (const char* why = WhyNoRunName(loaded.config.name))
     diagnostics->Error(loaded.PlaceOf("name"), format("invalid run name: {}", why));
   return loaded;
+}
+
+void MarkTexts(const std::vector<Place>& texts, Value* resolved) {
+  for (const char* key : {"net", "blocks"}) {
+    if (Member* member = resolved->Find(key)) MarkTextsIn(texts, &member->value);
+  }
 }
 
 std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& sources) {

@@ -33,6 +33,10 @@ struct LoadedConfig {
 // none. The net itself is checked by BuildNet (net.h), so that a caller can report both at once.
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics);
 
+// Marks the scalars of the net and its blocks at these places (Net::texts), so that ToYaml writes
+// them as texts: 010 is not 10.
+void MarkTexts(const std::vector<Place>& texts, Value* resolved);
+
 // The text of origin.txt: "train.epochs  default", a line each.
 std::string OriginText(const std::vector<KeyOrigin>& origins, const SourceMap& sources);
 

@@ -44,6 +44,8 @@ struct Net {
   std::vector<NetInput> inputs;                        // as declared
   std::vector<NetInput> labels;                        // declared ones, then those that losses name
   std::map<std::string, Origin, std::less<>> origins;  // by node name
+  // Of the layers' parameters that are texts and look like numbers.
+  std::vector<Place> texts;
 };
 
 // The value of a name that is neither in `vars` nor a parameter: "classes", the number of classes

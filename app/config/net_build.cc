@@ -52,6 +52,7 @@ class Builder {
       return built;
     }
     WarnOfUnused();
+    built.texts = std::move(texts_);
     built.symbol = heads.size() == 1 ? heads[0] : Symbol::Group(heads);
     return built;
   }
@@ -253,11 +254,21 @@ class Builder {
       ReportStrangers(At(i), fields, &diagnostics_);
       return false;
     }
+    NoteTexts(At(i), fields);
     properties_[static_cast<size_t>(i)] = op;
     std::map<std::string, Symbol> named;
     good = ReadNamed(i, *op, fields, &named) && good;
     return good && CheckInputs(At(i), *op, inputs.size(), named, &diagnostics_) &&
            CheckLosses(At(i), *op, inputs) && Compose(i, *op, *kwargs, inputs, &named);
+  }
+
+  void NoteTexts(const Layer& layer, const std::vector<FieldInfo>& fields) {
+    for (const FieldInfo& field : fields) {
+      if (field.type != "string") continue;
+      for (const Member& m : layer.params) {
+        if (m.key == field.name && m.value.AsNumber()) texts_.push_back(m.value.place);
+      }
+    }
   }
 
   bool ReadInputs(int i, std::vector<Symbol>* inputs) {
@@ -394,6 +405,7 @@ class Builder {
       return false;
     }
     WarnOfOverlap(layer, kwargs, &diagnostics_);
+    if (!inputs.empty()) WarnOfTwoSoftmaxes(layer, inputs[0], &diagnostics_);
     for (size_t k = inputs.size(); k < arguments.size(); ++k) {
       if (named->contains(arguments[k])) continue;
       const std::string name = layer.name + "_" + arguments[k];
@@ -458,6 +470,7 @@ class Builder {
   std::vector<std::shared_ptr<const OperatorProperty>> properties_;
   std::vector<int> ranks_;
   std::vector<bool> used_;
+  std::vector<Place> texts_;
   std::vector<int> path_;
   int depth_ = 0;
   int64_t num_resolved_ = 0;

@@ -91,4 +91,18 @@ void WarnOfOverlap(const Layer& layer, const Kwargs& kwargs, Diagnostics* diagno
       layer.notes);
 }
 
+void WarnOfTwoSoftmaxes(const Layer& layer, const Symbol& input, Diagnostics* diagnostics) {
+  if (layer.op != "SoftmaxOutput") return;
+  const Graph& graph = input.graph();
+  const Node& before = graph.nodes[static_cast<size_t>(graph.heads[0].node)];
+  if (!before.op) return;
+  const std::string type = before.op->TypeString();
+  if (type != "softmax" && type != "SoftmaxActivation") return;
+  diagnostics->Warning(layer.place,
+                       format("SoftmaxOutput '{}' applies softmax itself; its input '{}' is a "
+                              "softmax already",
+                              layer.name, before.name),
+                       format("remove the layer '{}'", before.name), layer.notes);
+}
+
 }  // namespace mxtrain::config

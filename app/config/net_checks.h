@@ -27,4 +27,7 @@ void ReportStrangers(const Layer& layer, const std::vector<FieldInfo>& fields,
 // 1, as in MXNet.
 void WarnOfOverlap(const Layer& layer, const Kwargs& kwargs, Diagnostics* diagnostics);
 
+// Warns of a SoftmaxOutput that reads a softmax: it applies one itself.
+void WarnOfTwoSoftmaxes(const Layer& layer, const Symbol& input, Diagnostics* diagnostics);
+
 }  // namespace mxtrain::config

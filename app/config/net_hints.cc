@@ -8,10 +8,12 @@ namespace mxtrain::config {
 namespace {
 
 // An operator with the value as its required parameter, else as its first one (for Pooling, the
-// stride is the window size); `written` may contain others: "Pooling: {pool_type: avg}".
+// stride is the window size). `written` may contain others: "Pooling: {pool_type: avg}"; with all
+// required ones it is the line.
 std::string LineWith(const OperatorRegistry& registry, const std::string& written,
                      const Value& value) {
   const std::string op = written.substr(0, written.find(':'));
+  const size_t others = written.find('{');
   std::vector<std::string> parameters;
   if (op == "Pooling") {
     parameters = {"kernel", "stride"};
@@ -20,15 +22,20 @@ std::string LineWith(const OperatorRegistry& registry, const std::string& writte
     for (const FieldInfo& field : fields) {
       if (field.required) parameters.push_back(field.name);
     }
-    if (parameters.empty() && !fields.empty()) parameters = {fields.front().name};
+    if (parameters.empty() && !fields.empty() && others == std::string::npos)
+      parameters = {fields.front().name};
   }
+  std::erase_if(parameters, [&written](const std::string& parameter) {
+    return written.find("{" + parameter + ":") != std::string::npos ||
+           written.find(" " + parameter + ":") != std::string::npos;
+  });
+  if (parameters.empty() && others != std::string::npos) return written;
   const std::string text = value.is_scalar() ? value.text : "...";
   std::string given;
   for (const std::string& parameter : parameters) {
     const bool known = given.empty() || op == "Pooling";
     given += format("{}{}: {}", given.empty() ? "" : ", ", parameter, known ? text : "...");
   }
-  const size_t others = written.find('{');
   return others == std::string::npos
              ? format("{}: {{{}}}", op, given)
              : format("{}, {}}}", written.substr(0, written.rfind('}')), given);

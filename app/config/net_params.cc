@@ -24,9 +24,22 @@ std::string Repeat(const std::string& element, int count) {
   return text + ")";
 }
 
-// Numbers may be written as text that a factory reads ("inf"), optional ones as None.
+bool IsNone(const Value& value) {
+  return value.is_scalar() && value.text == "None";
+}
+
+// MXNet's None is written None or, within a list, null. Numbers may be written as text that the
+// operator reads ("inf"); whether one may be None is known to the operator.
 std::optional<std::string> Text(const Value& value, const FieldInfo& field, int rank) {
-  if (value.is_scalar() && value.text == "None" && field.default_text == "None") return value.text;
+  const bool number = field.type == "integer" || field.type == "number";
+  if (IsNone(value) && (number || field.default_text == "None")) return value.text;
+  if (field.type == "list" && value.is_list()) {
+    Value named = value;
+    for (Value& item : named.list) {
+      if (item.is_null()) item = Value::Scalar("None", item.place);
+    }
+    return TextOfField(named, field);
+  }
   if (field.type == "tuple" && value.is_scalar() && IsSpatial(field.name)) {
     return value.AsInteger() ? std::optional(Repeat(std::to_string(*value.AsInteger()), rank))
                              : std::nullopt;

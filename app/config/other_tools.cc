@@ -8,6 +8,14 @@
 #include "mxtrain/base/text.h"
 
 namespace mxtrain::config {
+namespace {
+
+// "SiLU" of "nn.SiLU", "cat" of "torch.cat".
+std::string BareName(const std::string& name) {
+  return name.substr(name.rfind('.') + 1);
+}
+
+}  // namespace
 
 std::string OperatorOfOtherTools(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> names = {
@@ -25,9 +33,38 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"Sigmoid", "Activation: {act_type: sigmoid}"},
       {"Tanh", "Activation: {act_type: tanh}"},
       {"PReLU", "LeakyReLU: {act_type: prelu}"},
-      {"ELU", "LeakyReLU: {act_type: elu}"},
+      {"ELU", "LeakyReLU: {act_type: elu, slope: 1}"},
       {"SELU", "LeakyReLU: {act_type: selu}"},
-      {"GELU", "LeakyReLU: {act_type: gelu}"},
+      {"GELU", "gelu"},
+      {"SiLU", "silu"},
+      {"Swish", "silu"},
+      {"Mish", "mish"},
+      {"Hardswish", "hard_swish"},
+      {"HardSwish", "hard_swish"},
+      {"LogSigmoid", "log_sigmoid"},
+      {"LayerNormalization", "LayerNorm"},
+      {"GroupNormalization", "GroupNorm"},
+      {"InstanceNorm1d", "InstanceNorm"},
+      {"InstanceNorm2d", "InstanceNorm"},
+      {"Upsample", "UpSampling: {scale: 2, sample_type: nearest, num_args: 1}"},
+      {"UpSampling2D", "UpSampling: {scale: 2, sample_type: nearest, num_args: 1}"},
+      {"ConstantPad2d", "Pad: {mode: constant, pad_width: [0, 0, 0, 0, 1, 1, 1, 1]}"},
+      {"ZeroPad2d", "Pad: {mode: constant, pad_width: [0, 0, 0, 0, 1, 1, 1, 1]}"},
+      {"ReflectionPad2d", "Pad: {mode: reflect, pad_width: [0, 0, 0, 0, 1, 1, 1, 1]}"},
+      {"ReplicationPad2d", "Pad: {mode: edge, pad_width: [0, 0, 0, 0, 1, 1, 1, 1]}"},
+      {"LogSoftmax", "log_softmax"},
+      {"Softplus", "Activation: {act_type: softrelu}"},
+      {"Hardtanh", "clip: {a_min: -1, a_max: 1}"},
+      {"unsqueeze", "expand_dims: {axis: 0}"},
+      {"permute", "transpose"},
+      {"bmm", "batch_dot"},
+      {"matmul", "linalg_gemm2"},
+      {"interpolate", "BilinearResize2D: {scale_height: 2, scale_width: 2, align_corners: false}"},
+      {"UpsamplingBilinear2d", "BilinearResize2D: {scale_height: 2, scale_width: 2}"},
+      {"UpsamplingNearest2d", "UpSampling: {scale: 2, sample_type: nearest, num_args: 1}"},
+      {"roi_align", "ROIAlign"},
+      {"roi_pool", "ROIPooling"},
+      {"normalize", "L2Normalization: {mode: channel}"},
       {"MaxPool2d", "Pooling"},
       {"MaxPooling2D", "Pooling"},
       {"MaxPool", "Pooling"},
@@ -36,8 +73,9 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"AvgPool2d", "Pooling: {pool_type: avg}"},
       {"AveragePooling2D", "Pooling: {pool_type: avg}"},
       {"avgpool", "Pooling: {pool_type: avg, global_pool: true}"},
-      {"AdaptiveAvgPool2d", "Pooling: {pool_type: avg, global_pool: true}"},
+      {"AdaptiveAvgPool2d", "AdaptiveAvgPooling2D"},
       {"GlobalAveragePooling2D", "Pooling: {pool_type: avg, global_pool: true}"},
+      {"BatchNorm1d", "BatchNorm"},
       {"BatchNorm2d", "BatchNorm"},
       {"BatchNormalization", "BatchNorm"},
       {"SoftmaxWithLoss", "SoftmaxOutput"},
@@ -60,10 +98,11 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"route", "Concat"},
       {"cat", "Concat"},
       {"Concatenate", "Concat"}};
-  const auto found = names.find(name);
+  const std::string bare = BareName(name);
+  const auto found = names.find(bare);
   if (found != names.end()) return found->second;
   const auto alike = std::find_if(names.begin(), names.end(), [&](const auto& item) {
-    return Lower(item.first) == Lower(name);
+    return Lower(item.first) == Lower(bare);
   });
   return alike == names.end() ? "" : alike->second;
 }
@@ -83,26 +122,13 @@ std::string MissingOperator(const std::string& name) {
                                           "GRU",
                                           "BiLSTM",
                                           "Bidirectional",
-                                          "Embedding",
                                           "EmbeddingBag",
-                                          "LayerNorm",
-                                          "LayerNormalization",
-                                          "GroupNorm",
-                                          "GroupNormalization",
-                                          "InstanceNorm",
-                                          "InstanceNorm2d",
-                                          "RMSNorm",
                                           "Attention",
                                           "MultiheadAttention",
                                           "MultiHeadAttention",
                                           "Transformer",
                                           "TransformerEncoder",
-                                          "UpSampling",
-                                          "Upsample",
-                                          "UpSampling2D",
-                                          "BilinearSampler",
                                           "SpatialTransformer",
-                                          "GridGenerator",
                                           "Correlation",
                                           "SVMOutput",
                                           "CTCLoss",
@@ -111,21 +137,22 @@ std::string MissingOperator(const std::string& name) {
                                           "MultiBoxTarget",
                                           "MultiBoxDetection",
                                           "Proposal",
-                                          "RoIAlign",
-                                          "ROIAlign",
-                                          "PixelShuffle",
-                                          "SequenceMask",
-                                          "SequenceLast",
-                                          "SequenceReverse"};
+                                          "PixelShuffle"};
+  const std::string bare = Lower(BareName(name));
   const bool none = std::any_of(std::begin(kNone), std::end(kNone),
-                                [&](const char* known) { return Lower(known) == Lower(name); });
+                                [&](const char* known) { return Lower(known) == bare; });
   return none ? "not supported yet; `mxtrain ops` lists the operators, and a plug-in can add more"
               : "";
 }
 
 std::string ActivationOfOtherTools(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> lines = {
-      {"gelu", "LeakyReLU: {act_type: gelu}"},
+      {"gelu", "gelu"},
+      {"silu", "silu"},
+      {"swish", "silu"},
+      {"mish", "mish"},
+      {"hard_swish", "hard_swish"},
+      {"hardswish", "hard_swish"},
       {"elu", "LeakyReLU: {act_type: elu}"},
       {"selu", "LeakyReLU: {act_type: selu}"},
       {"prelu", "LeakyReLU: {act_type: prelu}"},

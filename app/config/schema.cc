@@ -164,7 +164,9 @@ Json SchemaOfSection(const std::vector<Key>& keys, const std::string& selector) 
 Json FormOfLayer(const OperatorProperty& op) {
   Json properties = {{"name", ValueOf(Text())}};
   for (const char* key : {"inputs", "attrs", "when"}) properties[key] = Json::object();
-  for (const FieldInfo& param : op.DescribeParams()) {
+  for (FieldInfo param : op.DescribeParams()) {
+    // As in net_params.cc: whether a number may be None is known to the operator alone.
+    if (param.type == "integer" || param.type == "number") param.default_text = "None";
     Json value = param.ignored ? Json::object() : ValueOf(FormOfParam(param));
     value["description"] = param.help;
     properties[param.name] = std::move(value);

@@ -19,7 +19,9 @@ Section<NetConfig> NetSection() {
       .Help("several inputs by name: a shape, or {shape, dtype}");
   s.Add("labels", &NetConfig::labels)
       .Default({})
-      .Help("labels that layers read as inputs, by name: a shape, or {shape, dtype}");
+      .Help(
+          "labels that layers read as inputs, by name: a shape, or {shape, dtype}; `infer` gives "
+          "the outputs that do not depend on them");
   s.Add("layers", &NetConfig::layers)
       .Required()
       .Help("operators in order; each takes the output of the previous one")
@@ -338,8 +340,8 @@ Section<WeightsConfig> WeightsSection() {
       .IsPath()
       .Default("")
       .Help(
-          "a run folder, a checkpoint, PREFIX@7 or .params of MXNet, or .safetensors; parameters "
-          "that it lacks, or has in another shape, are re-initialized")
+          "a run folder, a checkpoint, PREFIX@7 or .params of MXNet, .safetensors, or .pth of "
+          "PyTorch; parameters that it lacks, or has in another shape, are re-initialized")
       .Also({"path", "checkpoint"});
   s.Add("map", &WeightsConfig::map)
       .IsPath()

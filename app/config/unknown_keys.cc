@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/config/other_tools.h"
+#include "mxtrain/base/format.h"
 #include "mxtrain/base/suggest.h"
 
 namespace mxtrain::config {
@@ -27,7 +28,7 @@ std::string FindParam(const std::vector<NamedKind>& kinds, std::string_view name
     for (const auto& [other, param] : kind.params_also) {
       const bool has = std::any_of(kind.params.begin(), kind.params.end(),
                                    [&, p = &param](const FieldInfo& f) { return f.name == *p; });
-      if (other == name && has) return path + "." + param;
+      if (other == name && has) return format("{}.{}", path, param);
     }
     for (const FieldInfo& field : kind.params) {
       if (field.name == name) return path + "." + field.name;

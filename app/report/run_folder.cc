@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
+#include <string_view>
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -53,12 +55,20 @@ std::vector<std::string> Parts() {
   return parts;
 }
 
-// Whether it exists and is not an empty folder, which may be removed.
+// Files that file managers leave in folders that they show.
+bool IsOfFileManager(const std::string& name) {
+  return name == ".DS_Store" || name == "Thumbs.db" || name == "desktop.ini";
+}
+
+// Whether it exists and is not a folder that may be removed: empty, but for such files.
 bool HoldsSomething(const fs::path& path) {
-  std::error_code none;
-  const fs::file_type type = fs::symlink_status(path, none).type();
-  return type != fs::file_type::not_found &&
-         !(type == fs::file_type::directory && fs::is_empty(path, none));
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (type != fs::file_type::directory) return type != fs::file_type::not_found;
+  const fs::directory_iterator entries(path, error);
+  return error || std::any_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+           return !IsOfFileManager(entry.path().filename().string());
+         });
 }
 
 bool IsLog(const std::string& name) {
@@ -81,14 +91,30 @@ bool HoldsCheckpoint(const fs::path& folder) {
   return false;
 }
 
-// Whether a run writes an entry of this name into one of its folders.
+using Names = std::initializer_list<std::string_view>;
+
+// Whether the file is one of these drawings, as PNG or SVG.
+bool IsDrawing(const fs::path& file, Names stems) {
+  return (file.extension() == ".png" || file.extension() == ".svg") &&
+         std::find(stems.begin(), stems.end(), file.stem().string()) != stems.end();
+}
+bool IsTable(const fs::path& file, Names stems) {
+  return file.extension() == ".csv" &&
+         std::find(stems.begin(), stems.end(), file.stem().string()) != stems.end();
+}
+
+// Whether a run writes an entry of this name into one of its folders, or it is nobody's.
 bool IsOwnName(const std::string& folder, const std::string& name) {
-  if (name.find(kTemporary) != std::string::npos) return true;
-  const bool drawing = name.ends_with(".png") || name.ends_with(".svg");
+  if (name.find(kTemporary) != std::string::npos || IsOfFileManager(name)) return true;
   if (folder == "tb") return name.starts_with("events.out.tfevents.");
-  if (folder == "plots") return drawing;
-  if (folder == "samples") return drawing && name.starts_with("train_batch");
-  if (folder == "eval") return drawing || name == "report.json" || name.ends_with(".csv");
+  if (folder == "plots") return IsDrawing(name, {"loss", "metrics", "learning_rate"});
+  if (folder == "samples") return name.starts_with("train_batch") && name.ends_with(".png");
+  if (folder == "eval") {
+    return name == "report.json" ||
+           IsDrawing(name, {"confusion", "classes", "reliability", "mistakes"}) ||
+           IsTable(name,
+                   {"classes", "confusion", "calibration", "thresholds", "decisions", "mistakes"});
+  }
   const std::string base = name.ends_with(".new") ? name.substr(0, name.size() - 4) : name;
   return base == "last" || base == "previous" || base == "best" || base.starts_with("best-") ||
          NumberOf(base, "epoch") > 0 || base == "epoch-0000";
@@ -101,7 +127,7 @@ std::string ForeignIn(const fs::path& run, const std::string& part, const std::s
   std::error_code none;
   if (!fs::is_directory(fs::symlink_status(run / part, none))) return "";
   for (const auto& entry : fs::directory_iterator(run / part)) {
-    const std::string name = entry.path().filename().string(), inside = part + "/" + name;
+    const std::string name = entry.path().filename().string(), inside = format("{}/{}", part, name);
     const bool folder = !entry.is_symlink() && entry.is_directory();
     if (folder && kind == "eval" && part == kind) {
       const std::string foreign = ForeignIn(run, inside, kind);
@@ -177,8 +203,9 @@ RunFolder::RunFolder(std::string path)
 
 namespace {
 
-// The first entry of a folder without a run, by name; "" if there is none. Hidden files do not
-// count, nor does what a start that failed has left: temporary files, empty folders, its log.
+// The first entry of a folder without a run, by name; "" if there is none. Hidden files and those
+// of file managers do not count, nor does what a start that failed has left: temporary files, empty
+// folders, its log.
 std::string ForeignEntry(const std::string& path) {
   const std::vector<std::string> parts = Parts();
   std::string first;
@@ -187,8 +214,8 @@ std::string ForeignEntry(const std::string& path) {
     const std::string name = entry.path().filename().string();
     const bool empty_part =
         std::find(parts.begin(), parts.end(), name) != parts.end() && !HoldsSomething(entry.path());
-    if (name.starts_with('.') || name.find(kTemporary) != std::string::npos || empty_part ||
-        IsLogOfStart(entry.path()))
+    if (name.starts_with('.') || IsOfFileManager(name) ||
+        name.find(kTemporary) != std::string::npos || empty_part || IsLogOfStart(entry.path()))
       continue;
     if (first.empty() || name < first) first = name;
   }

@@ -31,8 +31,9 @@ plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>&
   plot::Drawing drawing(page, 2 * kMargin + kTitle + row * static_cast<double>(rows) - kGap);
   drawing.AddText({kMargin, kMargin + 14}, title, {.size = 15});
   for (size_t i = 0; i < images.size(); ++i) {
-    const plot::Point at{kMargin + static_cast<double>(i % columns) * (cell + kGap),
-                         kMargin + kTitle + static_cast<double>(i / columns) * row};
+    const size_t across = i % columns, down = i / columns;
+    const plot::Point at{kMargin + static_cast<double>(across) * (cell + kGap),
+                         kMargin + kTitle + static_cast<double>(down) * row};
     drawing.AddImage({at.x + (cell - width) / 2, at.y}, width, height, images[i].image);
     for (size_t k = 0; k < images[i].lines.size(); ++k) {
       const std::string text = plot::FitText(images[i].lines[k], kTextSize, cell);
@@ -113,7 +114,7 @@ void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReade
     }
     const std::string name = images > 1 ? "train_batch_" + inputs[i].name : "train_batch";
     plot::SaveAs(DrawSheet("first training batch, as fed to the net", sheet),
-                 folder + "/" + name + ".png");
+                 format("{}/{}.png", folder, name));
   }
 }
 
