@@ -57,6 +57,39 @@ says "wrong.yaml:6:"
 holds "--json says other than JSON" "$helper" json <stdout
 prints '"ok":false'
 
+# --- the shape of a variable is not known; a net for one batch size
+variable() {
+  sed "s/- Flatten/- Variable: {name: w$1}\n    - Flatten/; s/- SoftmaxOutput/- broadcast_add: {inputs: [fc, w]}\n    - SoftmaxOutput/; s/{num_hidden: .*}/{name: fc, num_hidden: 2}/" photos.yaml >variable.yaml
+}
+variable ""
+for command in check plan "train --dry-run"; do
+  # shellcheck disable=SC2086 # several words
+  expect 3 ${command%% *} variable.yaml ${command#"${command%% *}"}
+  says "variable.yaml:5:7: error: the shape of variable 'w' is not known: broadcast_add"
+  says "help: write the shape into the Variable: {shape: [...]}"
+done
+variable ", shape: [3, 2], init: 0"
+expect 9 check variable.yaml data.batch_size=3  # because of the unreadable files
+prints "3 findings"
+says "variable.yaml:8:7: the net fits batches of 3, but not of 4: broadcast_add"
+
+# --- layers that no gradient reaches, unless they are frozen
+blocked() {
+  sed "s/- Flatten/- Flatten\n    - FullyConnected: {name: below, num_hidden: 4$1}\n    - BlockGrad/" photos.yaml >blocked.yaml
+}
+blocked ""
+expect 0 plan blocked.yaml
+says "blocked.yaml:6:7: no gradient of a loss reaches the parameters of 'below', so they are not trained"
+expect 9 check blocked.yaml  # because of the unreadable files
+says "no gradient of a loss reaches the parameters of 'below'"
+expect 0 plan blocked.yaml 'train.freeze=[below_*]'
+holds "a frozen layer gives a warning" test "$(grep -c 'no gradient' stderr)" -eq 0
+blocked ", attrs: {lr_mult: 0}"
+expect 0 plan blocked.yaml
+holds "a frozen layer gives a warning" test "$(grep -c 'no gradient' stderr)" -eq 0
+expect 0 plan photos.yaml
+holds "a net that is trained gives a warning" test "$(grep -c 'no gradient' stderr)" -eq 0
+
 # --- a copy of a training image, smaller and compressed, is found in validation; images that are only alike are not
 expect 0 synth shapes --count 60 --classes 3 --size 128 --seed 4
 write_photos shapes/train shapes/val 4

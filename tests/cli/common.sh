@@ -17,8 +17,8 @@ failures=0
 fail() {
   failures=$((failures + 1))
   printf 'FAILED: %s\n' "$1"
-  [ -s stdout ] && sed 's/^/  stdout: /' stdout | head -20
-  [ -s stderr ] && sed 's/^/  stderr: /' stderr | head -20
+  [ -s stdout ] && sed 's/^/  stdout: /' stdout | cut -c1-500 | head -20
+  [ -s stderr ] && sed 's/^/  stderr: /' stderr | cut -c1-500 | head -20
 }
 
 # expect CODE ARGUMENT...: runs the program; its output is in the files stdout and stderr.
@@ -48,6 +48,11 @@ holds() {
   local message=$1
   shift
   "$@" || fail "$message"
+}
+
+# Whether the CPU trains in bfloat16: by the processor and the build, as the program reports them.
+computes_bfloat16() {
+  "$program" devices 2>/dev/null | grep -qE '^cpu .*avx512_bf16.*, oneDNN [0-9]'
 }
 
 # Sets mnist, the folder of MNIST: in MXTRAIN_DATA_DIR; if that is not set, in data/ of the source tree or in ../shared/data beside it. Without

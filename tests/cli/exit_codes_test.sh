@@ -197,7 +197,21 @@ for part in checkpoints eval plots tb; do
   holds "a refused run was changed" cmp mine/checkpoints/last copy/checkpoints/last
   rm copy/$part/notes.txt
 done
+# By their names: the user's own tables and drawings are not those of the run.
+for file in eval/notes.csv eval/notes.png plots/notes.png plots/loss-notes.svg; do
+  echo mine >copy/$file
+  expect 8 train points.yaml --out copy --overwrite
+  says "--overwrite would delete copy/$file, which does not belong to the run; move it elsewhere"
+  holds "files of the user's were deleted" test "$(cat copy/$file)" = mine
+  rm copy/$file
+done
+# File managers leave files of their own.
+for file in .DS_Store Thumbs.db desktop.ini; do
+  for part in . checkpoints eval plots; do echo view >copy/$part/$file; done
+  mkdir -p viewed/plots && echo view | tee viewed/$file >viewed/plots/$file
+done
 expect 0 train points.yaml --out copy --overwrite
+expect 0 train points.yaml --out viewed --resume --or-begin
 mkdir void
 echo mine >void/notes.txt
 expect 0 train points.yaml --out void

@@ -90,6 +90,8 @@ for group in layers losses "elementwise functions" "optimizer updates, chosen by
 done
 holds "an update is no step of an optimizer" sh -c "sed -n '/^optimizer updates/,\$p' stdout | grep -q '^  adam_update '"
 holds "a layer is no layer" sh -c "sed -n '/^layers:/,/^\$/p' stdout | grep -q '^  SliceChannel '"
+expect 0 ops LayerNorm
+prints "Inputs: data, gamma, beta"
 expect 0 ops adam_update --json
 prints '"group": "optimizer updates'
 

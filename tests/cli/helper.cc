@@ -19,6 +19,8 @@
 //   helper json                          stdin is JSON, one document per line; 1 if not
 //   helper trace FILE KEY LAST FIRST     see trace.h; KEY and LAST: the last layer's weight and
 //                                        backward, FIRST: the first layer's
+//   helper overlap FILE A B              counts the operations A of a trace during which a B runs;
+//                                        1 if there is none
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -271,9 +273,11 @@ int Run(const std::vector<std::string>& words) {
     names.first_backward = words[4];
     return test::CheckTrace(words[1], names) ? 0 : 1;
   }
+  if (command == "overlap" && words.size() == 4)
+    return test::CountOverlaps(words[1], words[2], words[3]) > 0 ? 0 : 1;
   if (command == "json" && words.size() == 1) return StdinIsJson() ? 0 : 1;
   std::cerr << "usage: helper idx | images | jpeg | scans | digits | crop | again | turned | "
-               "layered | size | compare | json | trace, see helper.cc\n";
+               "layered | size | compare | json | trace | overlap, see helper.cc\n";
   return 2;
 }
 

@@ -194,6 +194,23 @@ expect 0 eval own things.csv
 expect 7 eval own overflow.csv
 says "for 1 example: overflow.csv:3; the results are meaningless"
 
+cat >difference.yaml <<'END'
+net:
+  input: [2]
+  layers:
+    - square: {name: squared}
+    - elemwise_sub: {inputs: [squared, squared]}
+    - FullyConnected: {num_hidden: 1}
+    - LinearRegressionOutput: {name: out}
+data:
+  batch_size: 10
+  train: {source: csv, path: things.csv, columns: {data: [a, b], out_label: weight}}
+train: {epochs: 1, optimizer: {name: sgd, lr: 0.0001}}
+END
+expect 0 train difference.yaml --out difference
+expect 7 eval difference overflow.csv --predictions difference.csv
+holds "nan with a sign" grep -q 'overflow.csv:3,1,nan$' difference.csv
+
 # --- a net that is not a classifier gives numbers or a suggestion; the value of a loss is not a prediction
 cat >images.yaml <<'END'
 net:

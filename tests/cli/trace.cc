@@ -130,4 +130,16 @@ bool CheckTrace(const std::string& file, const TraceNames& names) {
   return kinds && updates && decoding;
 }
 
+int CountOverlaps(const std::string& file, const std::string& a, const std::string& b) {
+  const std::vector<Span> spans = ReadSpans(file);
+  const auto others = Select(spans, [&](const Span& s) { return s.name == b; });
+  const auto overlapped = Select(spans, [&](const Span& s) {
+    return s.name == a && std::any_of(others.begin(), others.end(), [&](const Span& other) {
+             return other.begin < s.end && s.begin < other.end;
+           });
+  });
+  std::cout << format("{} of {} overlap\n", overlapped.size(), a);
+  return static_cast<int>(overlapped.size());
+}
+
 }  // namespace mxtrain::test

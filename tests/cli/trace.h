@@ -16,4 +16,7 @@ struct TraceNames {
 // when few batches are decoded while an earlier one is computed.
 bool CheckTrace(const std::string& file, const TraceNames& names);
 
+// Spans with the name `a` during which one with the name `b` runs.
+int CountOverlaps(const std::string& file, const std::string& a, const std::string& b);
+
 }  // namespace mxtrain::test

@@ -15,6 +15,7 @@ net:
     - Activation: {act_type: relu}
     - Pooling: {pool_type: max, kernel: 2, stride: 2}
     - Flatten
+    - Dropout: {p: 0.1}
     - FullyConnected: {name: last, num_hidden: 10}                 # keys 4 and 5
     - SoftmaxOutput: {name: softmax}
 data:
@@ -31,6 +32,8 @@ for try in 1 2 3 4 5; do
 done
 holds "the trace is not JSON" sh -c "tr -d '\n' <trace.json | '$helper' json"
 holds "the trace does not show what it should: $(cat seen.txt)" "$helper" trace trace.json 4 last_backward first_backward
+holds "the trace does not count how often temporary space grew" grep -q '"cpu(0) temporary space, times grown"' trace.json
+holds "the trace does not count the passes of Dropout" grep -q '"cpu(0) runs of operators that request random numbers"' trace.json
 # The check can fail: with the naive engine everything runs one after the other.
 expect 0 train net.yaml --out naive -q --threads 1 --engine naive --profile naive.json
 checks=$((checks + 1))

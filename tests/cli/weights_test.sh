@@ -45,8 +45,11 @@ says "names.yaml:2:3: error"
 
 # Load errors are reported before a run folder is created.
 expect 8 train points.yaml --out third train.weights=absent
+echo "no weights" >model.pth
 expect 4 train points.yaml --out third train.weights=model.pth
-says "is a pickle by its name"
+says "model.pth: not a file of torch.save"
+expect 4 eval model.pth points.csv
+says "model.pth holds only weights, without a net"
 echo "not safe" >broken.safetensors
 expect 4 train points.yaml --out third train.weights=broken.safetensors
 says "is not a safetensors file"

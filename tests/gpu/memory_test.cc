@@ -91,6 +91,29 @@ TEST_CASE("layouts and types match the CPU byte for byte") {
   }
 }
 
+TEST_CASE("bytes put on the GPU are those at the time of the call") {
+  const auto runtime = GpuRuntime();
+  Backend& gpu = runtime->backend(kGpu);
+  constexpr int kTimes = 1000;
+  const NDArray there(*runtime, {kTimes, 2}, DType::kInt64, kGpu);
+  auto* const to = static_cast<int64_t*>(there.data().data);
+  std::vector<int64_t> back(2 * kTimes);
+  const auto stream = gpu.NewStream(kGpu, 0);
+  const auto event = stream->NewEvent();
+  const RunContext ctx{kGpu, stream.get()};
+  int64_t value[2] = {};
+  for (int i = 0; i < kTimes; ++i) {
+    value[0] = i;
+    value[1] = -i;
+    gpu.PutBytes(ctx, value, to + 2 * i, sizeof value);
+  }
+  gpu.CopyBytes(ctx, kGpu, to, Context::cpu(), back.data(), sizeof value * kTimes);
+  stream->Record(*event);
+  event->Wait();
+  for (int i = 0; i < kTimes; ++i)
+    CHECK((back[static_cast<size_t>(2 * i)] == i && back[static_cast<size_t>(2 * i + 1)] == -i));
+}
+
 TEST_CASE("narrow types round as on the CPU") {
   const auto runtime = GpuRuntime();
   Backend& gpu = runtime->backend(kGpu);

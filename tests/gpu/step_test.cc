@@ -66,14 +66,16 @@ TEST_CASE("image_normalize: the bits of the CPU for every pixel value") {
 
 TEST_CASE("a step of a net: outputs and gradients match the CPU") {
   const auto runtime = GpuRuntime();
-  for (const SmallNet& net : SmallNets(runtime->operators())) {
+  std::vector<SmallNet> nets = SmallNets(runtime->operators());
+  nets.push_back(DropoutNet(runtime->operators()));
+  for (const SmallNet& net : nets) {
     CAPTURE(net.name);
     std::map<std::string, std::vector<double>> results[2];
     for (const bool on_gpu : {false, true}) {
       executor::BindRequest request = RequestFor(net, net.losses);
       request.ctx = on_gpu ? kGpu : Context::cpu();
       const auto executor = BindWithValues(*runtime, net.losses, request);
-      for (int step = 0; step < 3; ++step)
+      for (int step = 0; step < 5; ++step)  // the last of them replayed
         executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32,
                                   std::to_string(step)));
       for (size_t i = 0; i < executor->outputs().size(); ++i)

@@ -21,7 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // Nets whose step takes seconds on two cores: they are bound and not run.
-const std::set<std::string> kSlow = {"vgg16", "resnet50", "alexnet", "resnet1001"};
+const std::set<std::string> kSlow = {
+    "alexnet",      "convnext_tiny", "densenet121",     "efficientnet_v2_s",
+    "inception_v3", "resnet1001",    "resnet101",       "resnet152",
+    "resnet34",     "resnet50",      "resnext50_32x4d", "vgg11",
+    "vgg11_bn",     "vgg13",         "vgg13_bn",        "vgg16",
+    "vgg16_bn",     "vgg19",         "vgg19_bn",        "wide_resnet50_2"};
 constexpr int64_t kBatch = 2;
 constexpr int64_t kClasses = 10;  // for nets that take it from the data
 
@@ -96,6 +101,14 @@ void CheckPlan(const Executor& executor) {
   CHECK(reader.LowerBound() == executor.memory_plan().lower_bound);
 }
 
+int64_t LargestWorkspace(const executor::MemoryPlan& plan) {
+  int64_t bytes = 0;
+  for (const int buffer : plan.workspace_of) {
+    if (buffer >= 0) bytes = std::max(bytes, plan.buffers[static_cast<size_t>(buffer)].bytes);
+  }
+  return bytes;
+}
+
 TEST_CASE("every configuration binds; all but the slowest run a step") {
   const auto runtime = NewRuntime();
   const std::vector<fs::path> files = WholeConfigs();
@@ -115,7 +128,8 @@ TEST_CASE("every configuration binds; all but the slowest run a step") {
     inference.grad_req.clear();
     const auto eval = Executor::SimpleBind(*runtime, net.symbol, inference, train.get());
     CheckPlan(*eval);
-    CHECK(eval->arena_bytes() <= train->arena_bytes());
+    // Evaluation needs no more than training but for what its own kernels need while they run.
+    CHECK(eval->arena_bytes() <= train->arena_bytes() + LargestWorkspace(eval->memory_plan()));
   }
 }
 

@@ -146,7 +146,145 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
   CHECK(replays_of(net, true, false) == 4);
   CHECK(replays_of(net, false, false) == 0);
   CHECK(replays_of(net, true, true) == 0);
-  CHECK(replays_of(dropout, true, false) == 0);  // it draws new numbers each time
+  CHECK(replays_of(dropout, true, false) == 4);
+}
+
+// Three operators that draw, in evaluation too.
+SmallNet DrawingNet(const OperatorRegistry& registry) {
+  const auto layer = [&](const char* op, const char* name, const std::vector<Symbol>& in,
+                         const Kwargs& kwargs = {}) {
+    return Symbol::Create(registry, op, name, kwargs, in);
+  };
+  Symbol x = layer("FullyConnected", "fc1", {Symbol::Variable("data")}, {{"num_hidden", "8"}});
+  x = layer("LeakyReLU", "rrelu", {x}, {{"act_type", "rrelu"}})[0];
+  x = layer("Dropout", "drop", {x}, {{"p", "0.4"}, {"mode", "always"}});
+  const Symbol noise = layer("_random_uniform", "noise", {}, {{"low", "0.5"}, {"shape", "(6, 8)"}});
+  x = layer("elemwise_mul", "noisy", {x, noise});
+  x = layer("FullyConnected", "fc2", {x}, {{"num_hidden", "4"}});
+  return {"drawing",
+          layer("SoftmaxOutput", "softmax", {x}),
+          x,
+          {{"data", {6, 5}}},
+          {{"softmax_label", {6}}},
+          4};
+}
+
+constexpr int kDrawingSteps = 9;
+
+struct DrawingRun {
+  const char* engine = "threaded";
+  bool capture_passes = true;
+  bool apart = false;      // Forward and Backward, not Step
+  bool evaluates = false;  // after each step, on the same arena
+  uint64_t first = 0;      // steps that are skipped, as after a resume
+};
+struct Drawn {
+  // Of each step; read when all are pushed, so the host is ahead of the device.
+  std::vector<std::vector<std::vector<float>>> steps, evaluations;
+  uint64_t draws = 0;
+  int replays = 0;
+};
+
+// Steps with the same inputs and parameters: what differs is drawn.
+Drawn RunDrawing(const SmallNet& net, Context ctx, const DrawingRun& how) {
+  const auto runtime = NewFakeGpuRuntime(how.engine);
+  executor::BindRequest request = RequestFor(net, net.losses);
+  request.ctx = ctx;
+  request.capture_passes = how.capture_passes;
+  const auto training = BindWithValues(*runtime, net.losses, request);
+  request.is_train = false;
+  request.grad_req.clear();
+  const auto evaluation = Executor::SimpleBind(*runtime, net.losses, request, training.get());
+  const std::vector<NDArray> inputs = MakeInputs(*runtime, net, training->input_names());
+  training->set_random_step(how.first);
+  const int before = FakeStream::replays();
+  std::vector<std::vector<NDArray>> steps, evaluations;
+  for (uint64_t step = how.first; step < kDrawingSteps; ++step) {
+    if (how.apart) {
+      training->Forward(inputs);
+      training->Backward();
+    } else {
+      training->Step(inputs);
+    }
+    steps.push_back({training->outputs()[0].Copy(Context::cpu())});
+    for (const auto& [name, array] : training->grads())
+      steps.back().push_back(array.Copy(Context::cpu()));
+    if (!how.evaluates) continue;
+    evaluation->Forward(inputs);
+    evaluations.push_back({evaluation->outputs()[0].Copy(Context::cpu())});
+  }
+  const auto read = [](const std::vector<std::vector<NDArray>>& arrays) {
+    std::vector<std::vector<std::vector<float>>> values;
+    for (const std::vector<NDArray>& of_step : arrays) {
+      values.emplace_back();
+      for (const NDArray& array : of_step) values.back().push_back(array.ToVector());
+    }
+    return values;
+  };
+  Drawn drawn{read(steps), read(evaluations), 0, 0};
+  runtime->engine().WaitForAll();
+  drawn.draws = runtime->resources().GetStats(ctx).random_runs;
+  drawn.replays = FakeStream::replays() - before;
+  return drawn;
+}
+
+TEST_CASE("captured passes draw new numbers at each replay: those of the CPU and of no capture") {
+  const auto registry = BuiltinOperators();
+  for (const SmallNet& net : {DropoutNet(*registry), DrawingNet(*registry)}) {
+    CAPTURE(net.name);
+    const Drawn on_cpu = RunDrawing(net, Context::cpu(), {.evaluates = true});
+    CHECK(on_cpu.replays == 0);
+    REQUIRE(on_cpu.steps.size() == kDrawingSteps);
+    for (size_t i = 0; i < on_cpu.steps.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) CHECK(on_cpu.steps[i][0] != on_cpu.steps[j][0]);
+    }
+    const uint64_t draws = RunDrawing(net, Context::cpu(), {}).draws;
+    for (const char* engine : {"naive", "threaded"}) {
+      CAPTURE(engine);
+      const Drawn captured = RunDrawing(net, kGpu, {.engine = engine});
+      CHECK(captured.steps == on_cpu.steps);
+      CHECK(captured.draws == draws);
+      // Each of the two sets of inputs runs once first.
+      CHECK(captured.replays == kDrawingSteps - 2);
+      const Drawn uncaptured = RunDrawing(net, kGpu, {.engine = engine, .capture_passes = false});
+      CHECK(uncaptured.steps == on_cpu.steps);
+      CHECK(uncaptured.replays == 0);
+      // A backward pass repeats the draws of its forward pass.
+      const Drawn apart = RunDrawing(net, kGpu, {.engine = engine, .apart = true});
+      CHECK(apart.steps == on_cpu.steps);
+      CHECK(apart.replays == 2 * (kDrawingSteps - 2));
+      const Drawn evaluating = RunDrawing(net, kGpu, {.engine = engine, .evaluates = true});
+      CHECK(evaluating.steps == on_cpu.steps);
+      CHECK(evaluating.evaluations == on_cpu.evaluations);
+      CHECK(evaluating.draws == on_cpu.draws);
+      CHECK(evaluating.replays > captured.replays);
+      const Drawn resumed = RunDrawing(net, kGpu, {.engine = engine, .first = 3});
+      CHECK(resumed.steps == decltype(resumed.steps)(on_cpu.steps.begin() + 3, on_cpu.steps.end()));
+    }
+  }
+}
+
+TEST_CASE("calls on arrays draw the CPU's numbers, also where the host draws for the GPU") {
+  const auto draw = [](Runtime& runtime, Context ctx) {
+    std::vector<NDArray> arrays;
+    for (int i = 0; i < 20; ++i) {
+      arrays.emplace_back(runtime, TShape{50}, DType::kFloat32, ctx);
+      InvokeInto(i % 2 == 0 ? "_random_uniform" : "_random_normal", {}, {&arrays.back(), 1});
+    }
+    std::vector<std::vector<float>> numbers;
+    for (const NDArray& array : arrays) numbers.push_back(array.ToVector());
+    return numbers;
+  };
+  RuntimeOptions options;
+  options.seed = 3;
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto expected = draw(*NewFakeGpuRuntime(engine), Context::cpu());
+    CHECK(expected[0] != expected[2]);
+    CHECK(draw(*NewFakeGpuRuntime(engine), kGpu) == expected);
+    options.engine = engine;
+    const auto host = NewFakeGpuRuntimeWithout({"_random_uniform", "_random_normal"}, options);
+    CHECK(draw(*host, kGpu) == expected);
+  }
 }
 
 TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, checkpoints, resume") {
@@ -176,15 +314,21 @@ TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, check
   const Outcome whole = RunWhole(data, spec);
   const TempDir folder;
   spec.folder = folder.path("checkpoints");
+  RandomState drawn;
   {
     Process process(data, spec);
+    process.runtime->resources().Restore({process.runtime->resources().seed(), 17});
     std::atomic<int> stop = 0;
     StopAfter listener(8, &stop);
     CHECK(process.trainer->Run(listener, &stop).end == RunEnd::kStopped);
+    drawn = process.runtime->resources().State();
   }
   Process process(data, spec);
   std::vector<std::string> warnings;
   process.trainer->Resume(CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings));
+  CHECK(drawn.step >= 17);
+  CHECK(process.runtime->resources().State() == drawn);
+  process.runtime->resources().Restore({drawn.seed, 0});  // as in the whole run
   Log log;
   process.trainer->Run(log);
   CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);

@@ -10,6 +10,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "tests/support/allocation_count.h"
+#include "tests/support/error_message.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
@@ -235,6 +236,37 @@ TEST_CASE("no step after the first ones allocates") {
   spec.average_decay = 0.99;
   spec.grad_accum = 2;
   CHECK(allocations(spec) < kGrowth);
+}
+
+TEST_CASE("a parameter that MXNet's files lack is no label") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  Process process(data, spec);
+  Model model;
+  model.symbol = spec.symbol;
+  model.info.inputs.push_back({"data", TShape(), DType::kFloat32});
+  std::vector<std::string> parameters;
+  for (const std::string& name : spec.symbol.ListArguments()) {
+    if (name == "data" || name == "softmax_label") continue;
+    parameters.push_back(name);
+    model.args[name] = NDArray(*process.runtime, TShape{1});
+    model.args[name].Fill(0);
+  }
+  const std::string where = folder.path("exported") + "@1";
+  SaveMxnetModel(where, model);
+  const ModelInfo info = LoadModel(*process.runtime, where).info;
+  REQUIRE(info.labels.size() == 1);
+  CHECK(info.labels[0].name == "softmax_label");
+  for (const std::string& missing : parameters) {
+    Model damaged = model;
+    damaged.args.erase(missing);
+    SaveMxnetModel(where, damaged);
+    CHECK(MessageOf([&] {
+            LoadModel(*process.runtime, where);
+          }).ends_with("0001.params: the parameter '" + missing + "' of the net is missing"));
+  }
 }
 
 TEST_CASE("a trained model predicts the same from its checkpoint and from MXNet's files") {

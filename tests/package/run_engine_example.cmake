@@ -1,18 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs component `engine` of the build MXTRAIN_BUILD into WORK, builds the example SOURCE against it with FLAGS, and checks what it says
 # about files whose sizes, lines and hashes are known.
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
-  if(NOT code EQUAL 0)
-    message(FATAL_ERROR "${ARGV}\nended with ${code}:\n${out}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-endfunction()
-
-file(REMOVE_RECURSE ${WORK})
-run(${CMAKE_COMMAND} --install ${MXTRAIN_BUILD} --component engine --prefix ${WORK}/installed)
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/installed -DCMAKE_CXX_FLAGS=${FLAGS})
-run(${CMAKE_COMMAND} --build ${WORK}/build)
+set(INSTALL_OPTIONS --component engine)
+include(${CMAKE_CURRENT_LIST_DIR}/build_installed.cmake)
 
 set(expected "")
 foreach(i RANGE 10 29)  # more files than the example has slots

@@ -2,21 +2,10 @@
 # Installs the build MXTRAIN_BUILD into WORK, builds the plug-in SOURCE against it with FLAGS, calls its operator, and trains a net of CONFIGS
 # with it: the parameters are those of the operator that the program brings along, byte for byte (HELPER compares; without it, as in a build
 # without the program, nothing is trained).
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
-  if(NOT code EQUAL 0)
-    message(FATAL_ERROR "${ARGV}\nended with ${code}:\n${out}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-endfunction()
-
-file(REMOVE_RECURSE ${WORK})
-run(${CMAKE_COMMAND} --install ${MXTRAIN_BUILD} --prefix ${WORK}/installed)
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/installed -DCMAKE_CXX_FLAGS=${FLAGS})
-run(${CMAKE_COMMAND} --build ${WORK}/build)
+include(${CMAKE_CURRENT_LIST_DIR}/build_installed.cmake)
 run(${WORK}/build/use_plugin ${WORK}/build/my_smooth_l1.so)
-if(NOT out STREQUAL "2.875\n0.125\n0.125\n2.875\n")
-  message(FATAL_ERROR "my_smooth_l1 gave\n${out}")
+if(NOT out STREQUAL "my_smooth_l1 2.875 0.125 0.125 2.875\nmy_layer_norm -0.5 10 1.5 -10\nmy_channel_scale 1.5 2.5 30 40\n")
+  message(FATAL_ERROR "the plug-in's operators gave\n${out}")
 endif()
 
 if(NOT HELPER)

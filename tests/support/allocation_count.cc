@@ -11,6 +11,7 @@
 namespace {
 
 std::atomic<int64_t> allocations{0}, bytes{0}, most_bytes{0};
+thread_local int64_t until_failure = -1;  // allocations; -1: none fails
 
 void NoteMost(int64_t now) {
   int64_t most = most_bytes.load(std::memory_order_relaxed);
@@ -20,6 +21,7 @@ void NoteMost(int64_t now) {
 
 void* Allocate(std::size_t size, std::size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
+  if (until_failure >= 0 && until_failure-- == 0) throw std::bad_alloc();
   if (size == 0) size = 1;
   void* data = alignment <= alignof(max_align_t)
                    ? std::malloc(size)
@@ -117,6 +119,13 @@ int64_t AllocationsSoFar() {
 
 PeakBytes::PeakBytes() : start_(bytes.load(std::memory_order_relaxed)) {
   most_bytes = start_;
+}
+
+FailingAllocation::FailingAllocation(int64_t count) {
+  until_failure = count;
+}
+FailingAllocation::~FailingAllocation() {
+  until_failure = -1;
 }
 
 int64_t PeakBytes::value() const {

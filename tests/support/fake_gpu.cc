@@ -85,6 +85,12 @@ class FakeGpu final : public ChoosingBackend {
     if (bytes == 0) return;  // there may be no memory
     Do(ctx, [src, dst, bytes] { std::memcpy(dst, src, static_cast<size_t>(bytes)); });
   }
+  void PutBytes(RunContext ctx, const void* value, void* dst, int64_t bytes) override {
+    const auto* from = static_cast<const char*>(value);
+    Do(ctx, [copy = std::vector<char>(from, from + bytes), dst = ToHost(dst)] {
+      std::memcpy(dst, copy.data(), copy.size());
+    });
+  }
   void Zero(RunContext ctx, void* data, int64_t bytes) override {
     if (bytes == 0) return;
     Do(ctx, [data = ToHost(data), bytes] { std::memset(data, 0, static_cast<size_t>(bytes)); });
@@ -130,26 +136,25 @@ struct LateContext {
       : is_train(ctx.is_train),
         requested(ctx.requested.begin(), ctx.requested.end()),
         saved(ToHost(ctx.saved)),
-        workspace(ctx.workspace) {
+        workspace(ctx.workspace),
+        scalar(ctx.scalar) {
     workspace.data = ToHost(workspace.data);
     for (Resource& resource : requested) {
       resource.space = ToHost(resource.space);
-      if (resource.random) random = *resource.random;
+      resource.random = nullptr;  // host memory: a kernel of a device cannot read it
+      resource.random_on_device = ToHost(resource.random_on_device);
     }
   }
   OpContext Make() {
     SetTeamSize(1);
-    for (Resource& resource : requested) {
-      if (resource.random) resource.random = &random;
-    }
-    return {is_train, RunContext(), requested, saved, workspace};
+    return {is_train, RunContext(), requested, saved, workspace, scalar};
   }
 
   bool is_train;
   std::vector<Resource> requested;
   std::vector<TBlob> saved;
   TBlob workspace;
-  RandomState random;
+  std::optional<double> scalar;
 };
 
 // A CPU kernel that a stream runs.
@@ -157,20 +162,20 @@ class FakeGpuOperator final : public Operator {
  public:
   explicit FakeGpuOperator(std::shared_ptr<Operator> op) : op_(std::move(op)) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob> aux) override {
-    Do(ctx.run_ctx,
-       [op = op_, late = LateContext(ctx), in = ToHost(in), req = Copy(req), out = ToHost(out),
-        aux = ToHost(aux)]() mutable { op->Forward(late.Make(), in, req, out, aux); });
+  void Forward(const ForwardArgs& args) override {
+    Do(args.ctx.run_ctx,
+       [op = op_, late = LateContext(args.ctx), in = ToHost(args.in_data), req = Copy(args.req),
+        out = ToHost(args.out_data), aux = ToHost(args.aux_states)]() mutable {
+         op->Forward({late.Make(), in, req, out, aux});
+       });
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
-    Do(ctx.run_ctx, [op = op_, late = LateContext(ctx), out_grad = ToHost(out_grad),
-                     in = ToHost(in), out = ToHost(out), req = Copy(req), in_grad = ToHost(in_grad),
-                     aux = ToHost(aux)]() mutable {
-      op->Backward(late.Make(), out_grad, in, out, req, in_grad, aux);
-    });
+  void Backward(const BackwardArgs& args) override {
+    Do(args.ctx.run_ctx,
+       [op = op_, late = LateContext(args.ctx), out_grad = ToHost(args.out_grad),
+        in = ToHost(args.in_data), out = ToHost(args.out_data), req = Copy(args.req),
+        in_grad = ToHost(args.in_grad), aux = ToHost(args.aux_states)]() mutable {
+         op->Backward({late.Make(), out_grad, in, out, req, in_grad, aux});
+       });
   }
 
  private:
@@ -192,17 +197,21 @@ PlanFn OnFakeGpu(PlanFn plan_on_cpu) {
   };
 }
 
-// Adds a fake GPU kernel for each CPU kernel.
+// Adds a fake GPU kernel for each CPU kernel. Not for the chain of element-wise operators, which
+// the CUDA backend does not have: its kernel runs others itself.
 void AddFakeGpuKernels(const std::string& op, OperatorRegistry* registry) {
+  if (op == "_ElementwiseChain") return;
   for (const KernelEntry* kernel : registry->Kernels(op, DeviceType::kCPU)) {
     registry->AddKernel(
         {op, DeviceType::kGPU, kernel->name, kernel->rank, OnFakeGpu(kernel->plan)});
   }
 }
 
-std::shared_ptr<OperatorRegistry> FakeGpuOperators() {
+std::shared_ptr<OperatorRegistry> FakeGpuOperators(const std::set<std::string>& without = {}) {
   std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
-  for (const std::string& op : registry->Names()) AddFakeGpuKernels(op, registry.get());
+  for (const std::string& op : registry->Names()) {
+    if (!without.contains(op)) AddFakeGpuKernels(op, registry.get());
+  }
   return registry;
 }
 
@@ -253,18 +262,17 @@ class PlainInside final : public Operator {
  public:
   explicit PlainInside(std::unique_ptr<Operator> op) : op_(std::move(op)) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob> aux) override {
-    Plain inputs(in), outputs(out);
-    op_->Forward(ctx, inputs.blobs, req, outputs.blobs, aux);
-    outputs.PutBack(out);
+  void Forward(const ForwardArgs& args) override {
+    Plain inputs(args.in_data), outputs(args.out_data);
+    op_->Forward({args.ctx, inputs.blobs, args.req, outputs.blobs, args.aux_states});
+    outputs.PutBack(args.out_data);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob> in,
-                std::span<const TBlob> out, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob> aux) override {
-    Plain heads(out_grad), inputs(in), outputs(out), gradients(in_grad);
-    op_->Backward(ctx, heads.blobs, inputs.blobs, outputs.blobs, req, gradients.blobs, aux);
-    gradients.PutBack(in_grad);
+  void Backward(const BackwardArgs& args) override {
+    Plain heads(args.out_grad), inputs(args.in_data), outputs(args.out_data),
+        gradients(args.in_grad);
+    op_->Backward({args.ctx, heads.blobs, inputs.blobs, outputs.blobs, args.req, gradients.blobs,
+                   args.aux_states});
+    gradients.PutBack(args.in_grad);
   }
 
  private:
@@ -352,6 +360,16 @@ std::unique_ptr<Communicator> NewFakeCommunicator(std::span<const Context>) {
 std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine, uint64_t seed) {
   static const std::shared_ptr<OperatorRegistry> registry = FakeGpuOperators();
   return NewRuntimeOn(registry, engine, seed);
+}
+
+std::unique_ptr<Runtime> NewFakeGpuRuntimeWithout(
+    const std::set<std::string>& operators, RuntimeOptions options,
+    const std::function<void(OperatorRegistry*)>& add) {
+  options.threads = 1;
+  options.new_gpu_backend = [] { return NewFakeGpuBackend(); };
+  const std::shared_ptr<OperatorRegistry> registry = FakeGpuOperators(operators);
+  if (add) add(registry.get());
+  return std::make_unique<Runtime>(options, registry);
 }
 
 std::unique_ptr<Runtime> NewChannelsLastRuntime() {

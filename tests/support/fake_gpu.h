@@ -6,6 +6,7 @@
 // crashes the process at once.
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "mxtrain/device/communicator.h"
 #include "mxtrain/ndarray/runtime.h"
@@ -25,8 +26,13 @@ std::unique_ptr<Runtime> NewSmallGpuRuntime(int64_t memory);
 // each CPU kernel.
 std::unique_ptr<Runtime> NewFakeGpuRuntime(const std::string& engine = "threaded",
                                            uint64_t seed = 3);
-// The same with only the reference kernels, and a convolution that requires channels last, like
-// cuDNN's.
+// Fake GPUs without kernels for these operators, and for those that `add` registers; one thread of
+// the CPU.
+std::unique_ptr<Runtime> NewFakeGpuRuntimeWithout(
+    const std::set<std::string>& operators, RuntimeOptions options = {},
+    const std::function<void(OperatorRegistry*)>& add = {});
+// As NewFakeGpuRuntime with only the reference kernels, and a convolution that requires channels
+// last, like cuDNN's.
 std::unique_ptr<Runtime> NewChannelsLastRuntime();
 
 // Simulated measurements: seconds of a kernel for a key of KernelChoices.

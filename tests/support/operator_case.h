@@ -78,6 +78,9 @@ struct OperatorCase {
   bool backward = true;  // false: only forward
   std::vector<DType> types = {DType::kFloat32, DType::kFloat64};
   Tolerance tolerance;
+  // Further error allowed to the graph of a composite operator, in epsilons of the element type, to
+  // which each of its intermediate arrays is rounded.
+  double lowered_epsilons = 0;
   // Kernels that must not refuse this case in float32 ("onednn": if the build has it); the last
   // kernel never may.
   std::vector<std::string> must_accept;

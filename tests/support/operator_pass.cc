@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "mxtrain/base/format.h"
 #include "tests/support/allocation_count.h"
@@ -144,8 +145,9 @@ Pass::Array Pass::NewArray(const TensorSpec& spec, const Layout& layout) const {
 
 template <typename F>
 void Pass::ForArrays(F f) {
-  for (auto* arrays : {&in_, &out_, &aux_, &head_, &grad_, &backward_in_, &saved_, &forward_space_,
-                       &backward_space_, &forward_workspace_, &backward_workspace_}) {
+  for (auto* arrays :
+       {&in_, &out_, &aux_, &head_, &grad_, &backward_in_, &saved_, &forward_space_,
+        &backward_space_, &forward_workspace_, &backward_workspace_, &device_random_}) {
     for (Array& array : *arrays) f(array);
   }
 }
@@ -192,6 +194,7 @@ void Pass::MakeArrays() {
     }
     for (const int64_t bytes : plan_->saved) saved_.push_back(NewArray(RawBytes(bytes), Layout()));
   }
+  device_random_ = {NewArray(RawBytes(kRandomStateBytes), Layout())};
   forward_workspace_ = {NewArray(RawBytes(plan_->forward_workspace), Layout())};
   backward_workspace_ = {NewArray(RawBytes(plan_->backward_workspace), Layout())};
 }
@@ -262,6 +265,7 @@ void Pass::Fill() {
                              &forward_workspace_, &backward_workspace_}) {
     poison(*arrays);
   }
+  std::memcpy(device_random_[0].buffer->data(), &random_, sizeof random_);
   const auto write = [this](const std::vector<Array>& arrays, const Arrays& values) {
     for (size_t i = 0; i < arrays.size(); ++i) Write(arrays[i], values[i]);
   };
@@ -311,10 +315,17 @@ void Pass::MakeBlobs() {
                              std::vector<Array>* spaces) {
     std::vector<Resource> resources;
     for (const ResourceRequest& request : requests) {
-      spaces->push_back(NewArray(
-          RawBytes(request.type == ResourceRequest::kTempSpace ? request.bytes : 0), Layout()));
+      const bool scratch = request.type == ResourceRequest::kTempSpace,
+                 unsized = scratch && request.bytes == ResourceRequest::kUnknownSize;
+      MXTRAIN_ASSERT(!unsized || setup_.ctx.type == DeviceType::kCPU);
+      spaces->push_back(NewArray(RawBytes(scratch && !unsized ? request.bytes : 0), Layout()));
       resources.push_back({request.type, spaces->back().Blob(setup_.ctx).data, request.bytes,
-                           &random_, StreamOf("case"), "case"});
+                           &random_, StreamOf("case"), "case",
+                           unsized ? &grown_.emplace_back() : nullptr});
+      if (!scratch && setup_.ctx.type == DeviceType::kGPU) {
+        resources.back().random_on_device =
+            static_cast<const RandomState*>(device_random_[0].Blob(setup_.ctx).data);
+      }
     }
     return resources;
   };
@@ -323,19 +334,27 @@ void Pass::MakeBlobs() {
   out_req_ = WithPair(trial_.out_req, trial_.forward_pair);
   if (trial_.backward) grad_req_ = WithPair(trial_.grad_req, trial_.backward_pair);
   const RunContext run = run_context();
-  forward_ctx_ = {setup_.is_train, run, forward_resources_, saved_blobs_,
-                  forward_workspace_[0].Blob(setup_.ctx)};
-  backward_ctx_ = {setup_.is_train, run, backward_resources_, saved_blobs_,
-                   backward_workspace_[0].Blob(setup_.ctx)};
+  forward_ctx_ = {setup_.is_train,
+                  run,
+                  forward_resources_,
+                  saved_blobs_,
+                  forward_workspace_[0].Blob(setup_.ctx),
+                  {}};
+  backward_ctx_ = {setup_.is_train,
+                   run,
+                   backward_resources_,
+                   saved_blobs_,
+                   backward_workspace_[0].Blob(setup_.ctx),
+                   {}};
 }
 
 void Pass::Forward() {
-  op_->Forward(forward_ctx_, in_blobs_, out_req_, out_blobs_, aux_blobs_);
+  op_->Forward({forward_ctx_, in_blobs_, out_req_, out_blobs_, aux_blobs_});
 }
 
 void Pass::Backward() {
-  op_->Backward(backward_ctx_, head_blobs_, backward_in_blobs_, backward_out_blobs_, grad_req_,
-                grad_blobs_, aux_blobs_);
+  op_->Backward({backward_ctx_, head_blobs_, backward_in_blobs_, backward_out_blobs_, grad_req_,
+                 grad_blobs_, aux_blobs_});
 }
 
 PassOutcome Pass::Run() {

@@ -3,6 +3,7 @@
 // One forward (and backward) pass of one kernel over guarded memory: the machinery of
 // operator_case.h. It plans, creates the arrays in the layouts of the plan, runs, and checks
 // memory; the caller checks the numbers.
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "mxtrain/operator/registry.h"
 #include "tests/support/guarded_buffer.h"
+#include "tests/support/host_space.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -96,9 +98,11 @@ class Pass {
   std::vector<Array> in_, out_, aux_, head_, grad_, backward_in_, saved_, forward_space_,
       backward_space_;
   std::vector<Array> forward_workspace_, backward_workspace_;  // one each
+  std::vector<Array> device_random_;                           // one: random_, for a GPU
   std::vector<TBlob> in_blobs_, out_blobs_, aux_blobs_, head_blobs_, grad_blobs_,
       backward_in_blobs_, backward_out_blobs_, saved_blobs_;
   std::vector<Resource> forward_resources_, backward_resources_;
+  std::deque<HostSpace> grown_;  // of resources of unknown size
   std::vector<OpReqType> out_req_, grad_req_;
   OpContext forward_ctx_, backward_ctx_;
 };

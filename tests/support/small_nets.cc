@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "mxtrain/base/json.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/operator_case.h"
 
@@ -138,10 +139,28 @@ SmallNet DropoutNet(const OperatorRegistry& registry) {
           3};
 }
 
-std::unique_ptr<Runtime> NewRuntime(const std::string& engine, int threads, uint64_t seed) {
+Symbol Grouped(const OperatorRegistry& registry, const Symbol& symbol,
+               const std::function<std::string(int)>& group_of) {
+  Json json = Json::parse(symbol.ToJson());
+  int number = 0;
+  for (Json& node : json.at("nodes")) {
+    if (node.at("op") == "null") continue;
+    if (const std::string group = group_of(number++); !group.empty())
+      node["attrs"]["__ctx_group__"] = group;
+  }
+  return Symbol::FromJson(registry, json.dump());
+}
+
+Symbol InTurns(const OperatorRegistry& registry, const Symbol& symbol) {
+  return Grouped(registry, symbol, [](int i) { return i % 2 == 0 ? "a" : "b"; });
+}
+
+std::unique_ptr<Runtime> NewRuntime(const std::string& engine, int threads, uint64_t seed,
+                                    int cpu_workers) {
   RuntimeOptions options;
   options.engine = engine;
   options.threads = threads;
+  options.cpu_workers = cpu_workers;
   options.seed = seed;
   // The registry lives as long as the process: no ownership.
   return std::make_unique<Runtime>(

@@ -3,6 +3,7 @@
 // Small nets that together cover the cases of the executor's passes: chains, residual sums,
 // concatenation, shared weights, several losses, random draws, statistics. Also helpers that bind
 // them and feed them with numbers that depend only on names.
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,9 +27,15 @@ std::vector<SmallNet> SmallNets(const OperatorRegistry& registry);
 // Also with Dropout.
 SmallNet DropoutNet(const OperatorRegistry& registry);
 
+// The symbol with operator i, in topological order, in the ctx_group group_of(i); "": in none.
+Symbol Grouped(const OperatorRegistry& registry, const Symbol& symbol,
+               const std::function<std::string(int)>& group_of);
+// The operators in groups `a` and `b` in turn.
+Symbol InTurns(const OperatorRegistry& registry, const Symbol& symbol);
+
 // A Runtime with the operators shared by all tests of a process.
 std::unique_ptr<Runtime> NewRuntime(const std::string& engine = "threaded", int threads = 2,
-                                    uint64_t seed = 3);
+                                    uint64_t seed = 3, int cpu_workers = 1);
 
 // Values in [-1, 1] (class indices for class labels), determined by the name.
 std::vector<double> ValuesFor(const std::string& name, int64_t size, int classes = 0);

@@ -108,8 +108,10 @@ struct TurnTeam {
   }
 };
 
+// As on a GPU, functors must be copyable byte by byte.
 template <typename F>
 void ForRows(const OnTeams&, int64_t rows, int64_t, const F& f) {
+  static_assert(std::is_trivially_copyable_v<F>, "functors are copied to the device bytewise");
   const auto schedule = std::make_unique<TeamSchedule>();
   for (int64_t row = 0; row < rows; ++row) {
     schedule->Run([&](int rank) { f(TurnTeam{schedule.get(), rank}, row); });
@@ -117,11 +119,13 @@ void ForRows(const OnTeams&, int64_t rows, int64_t, const F& f) {
 }
 template <typename F>
 void ForColumns(const OnTeams&, int64_t columns, int64_t, const F& f) {
+  static_assert(std::is_trivially_copyable_v<F>, "functors are copied to the device bytewise");
   // The order of members does not matter.
   for (int64_t column = columns; column-- > 0;) f(SoloTeam{}, column);
 }
 template <typename F>
 void Launch(const OnTeams&, int64_t n, const F& f) {
+  static_assert(std::is_trivially_copyable_v<F>, "functors are copied to the device bytewise");
   for (int64_t i = n; i-- > 0;) f(i);
 }
 

@@ -68,6 +68,7 @@ struct RunSpec {
   std::optional<double> clip_norm;
   std::optional<DType> amp;
   bool deterministic = false;
+  std::map<std::string, Context> group2ctx;
   KernelChoices::Table kernel_choices;  // of a checkpoint
   std::string folder;
   uint64_t seed = 5;
@@ -135,6 +136,7 @@ struct Process {
     options.clip_norm = spec.clip_norm;
     options.modes.amp = spec.amp;
     options.modes.deterministic = spec.deterministic;
+    options.modes.group2ctx = spec.group2ctx;
     options.model.kernel_choices = spec.kernel_choices;
     options.checkpoint_folder = spec.folder;
     options.report_steps = spec.report_steps;

@@ -3,8 +3,10 @@
 // parameters.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 
+#include "app/config/net_shapes.h"
 #include "config_test.h"
 #include "shape_operators.h"
 #include "tests/support/build_paths.h"
@@ -41,9 +43,24 @@ int64_t CountParameters(const config::Net& net) {
 }
 
 TEST_CASE("the numbers of parameters are the published ones") {
+  // By torchvision, without auxiliary heads; EfficientNet-Lite0 by timm.
   const std::map<std::string, int64_t> published = {
-      {"alexnet", 61100840},  {"vgg16", 138357544},      {"resnet18", 11689512},
-      {"resnet50", 25557032}, {"mobilenet_v2", 3504872}, {"googlenet", 6624904}};
+      {"alexnet", 61100840},           {"convnext_tiny", 28589128},
+      {"densenet121", 7978856},        {"efficientnet_b0", 5288548},
+      {"efficientnet_lite0", 4652008}, {"efficientnet_v2_s", 21458488},
+      {"googlenet", 6624904},          {"inception_v3", 23834568},
+      {"mnasnet1_0", 4383312},         {"mobilenet_v2", 3504872},
+      {"mobilenet_v3_large", 5483032}, {"mobilenet_v3_small", 2542856},
+      {"regnet_y_400mf", 4344144},     {"resnet101", 44549160},
+      {"resnet152", 60192808},         {"resnet18", 11689512},
+      {"resnet34", 21797672},          {"resnet50", 25557032},
+      {"resnext50_32x4d", 25028904},   {"shufflenet_v2_x1_0", 2278604},
+      {"squeezenet1_1", 1235496},      {"vgg11", 132863336},
+      {"vgg11_bn", 132868840},         {"vgg13", 133047848},
+      {"vgg13_bn", 133053736},         {"vgg16", 138357544},
+      {"vgg16_bn", 138365992},         {"vgg19", 143667240},
+      {"vgg19_bn", 143678248},         {"wide_resnet50_2", 68883240},
+  };
   for (const auto& [name, count] : published) {
     CAPTURE(name);
     const Outcome o = Load(SourceDir() / "configs" / "imagenet" / (name + ".yaml"));
@@ -52,6 +69,11 @@ TEST_CASE("the numbers of parameters are the published ones") {
     const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 2));
     CHECK(shapes.complete);
     CHECK(shapes.outputs[0] == TShape{2, 1000});
+  }
+  for (const fs::path& file : WholeConfigs()) {
+    if (file.parent_path().filename() != "imagenet") continue;
+    CAPTURE(file.string());
+    CHECK(published.contains(file.stem().string()));
   }
 }
 
@@ -62,8 +84,12 @@ TEST_CASE("every file of configs/ that is a whole configuration builds, with all
     ++count;
     const Outcome o = Load(file);
     REQUIRE(o.text == "");
-    CHECK(o.net.symbol.InferShape(config::BatchShapes(o.net, o.loaded.config.data.batch_size))
-              .complete);
+    const int64_t batch = std::max(o.loaded.config.data.batch_size, 1);
+    CHECK(o.net.symbol.InferShape(config::BatchShapes(o.net, batch)).complete);
+    // Batches of every size fit.
+    config::Diagnostics diagnostics(o.sources);
+    config::CheckNetShapes(o.net, batch, {}, &diagnostics);
+    CHECK(config::Render(diagnostics.Sorted(), *o.sources) == "");
   }
   CHECK(count >= 10);
 }

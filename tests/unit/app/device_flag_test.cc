@@ -26,6 +26,20 @@ TEST_CASE("a named device is not probed") {
                        Error);
 }
 
+TEST_CASE("--place gives groups of layers their devices") {
+  using Places = std::map<std::string, Context>;
+  CHECK(ParsePlaces({}).empty());
+  CHECK(ParsePlaces({"encoder=cpu(1)", "a=b=gpu:2"}) ==
+        Places{{"encoder", Context::cpu(1)}, {"a=b", Context::gpu(2)}});
+  for (const char* wrong : {"encoder", "=cpu"}) {
+    CHECK_THROWS_WITH_AS(ParsePlaces({wrong}), doctest::Contains("expected GROUP=DEVICE"), Error);
+  }
+  CHECK_THROWS_WITH_AS(ParsePlaces({"a=gpux"}),
+                       doctest::Contains("--place a=gpux: 'gpux' is not a device"), Error);
+  CHECK_THROWS_WITH_AS(ParsePlaces({"a=cpu", "a=cpu(1)"}),
+                       "--place a=cpu(1): group 'a' has a device already", Error);
+}
+
 TEST_CASE("quick commands use a GPU only if it is named") {
   CommonFlags flags;
   CHECK(WithoutAutoGpu(flags).device == "cpu");

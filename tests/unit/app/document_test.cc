@@ -246,6 +246,54 @@ TEST_CASE("names that look like numbers are written as texts, numbers as numbers
   }
 }
 
+struct TagParam : Parameter<TagParam> {
+  std::string text;
+  int number;
+  static void Declare(Fields<TagParam>& f) {
+    f.Add("text", &TagParam::text).Required().Help("a text");
+    f.Add("number", &TagParam::number).Default(0).Help("a number");
+  }
+};
+class Tag : public PropertyWithParam<TagParam> {
+ public:
+  std::string TypeString() const override { return "Tag"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>*) const override {
+    UnifyShape((*in)[0], &(*out)[0], "Tag", "output");
+    return (*out)[0].known();
+  }
+};
+
+TEST_CASE("a text parameter that looks like a number keeps its digits, also from a run's file") {
+  const auto operators = ShapeOperators();
+  operators->AddProperty("Tag", {}, [] { return std::make_unique<Tag>(); });
+  TemporaryFolder folder;
+  folder.Write("main.yaml",
+               "blocks:\n  tagged: {layers: [{Tag: {text: 1e3}}]}\n"
+               "net:\n  input: [4]\n  layers:\n    - Tag: {name: tag, text: 010, number: 010}\n"
+               "    - tagged\n    - MakeLoss\n"
+               "data: {train: {source: mnist, path: .}}\n");
+  const auto load = [&](const std::string& file) {
+    config::LoadRequest request;
+    request.files = {file};
+    request.working_folder = folder.path();
+    Outcome outcome = LoadAndBuild(request, *operators);
+    CHECK(outcome.text == "");
+    config::MarkTexts(outcome.net.texts, &outcome.loaded.resolved);
+    return outcome;
+  };
+  const Outcome first = load("main.yaml");
+  const std::string yaml = config::ToYaml(first.loaded.resolved);
+  CAPTURE(yaml);
+  for (const char* part : {"text: \"010\"", "number: 10", "text: \"1e3\""})
+    CHECK(yaml.find(part) != std::string::npos);
+  folder.Write("run/config.yaml", yaml);
+  const Outcome second = load("run/config.yaml");
+  CHECK(config::ToYaml(second.loaded.resolved) == yaml);
+  CHECK(second.net.symbol.ToJson() == first.net.symbol.ToJson());
+  CHECK(first.net.symbol.ToJson().find("\"010\"") != std::string::npos);
+}
+
 TEST_CASE("what is written means the same to parsers of YAML 1.1 and 1.2") {
   const auto written = [](const std::string& text) { return config::ToFlow(Value::Scalar(text)); };
   const auto number_of = [](const std::string& text) { return Value::Scalar(text).AsNumber(); };
@@ -480,6 +528,8 @@ TEST_CASE("JSON schema and the list of keys come from the table") {
   CHECK(schema["additionalProperties"] == false);
   CHECK(schema["properties"]["net"]["properties"]["layers"]["$ref"] == "#/$defs/layers");
   CHECK(schema["$defs"]["Convolution"]["properties"].contains("num_filter"));
+  const Json number = {{"anyOf", {{{"type", "integer"}}, {{"const", "None"}}}}};
+  CHECK(schema["$defs"]["Convolution"]["properties"]["num_filter"]["anyOf"][0] == number);
   bool seen = false;
   for (const config::KeyInfo& key : config::DescribeKeys()) {
     CHECK_MESSAGE(!key.help.empty(), key.path);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "config_test.h"
+#include "mxtrain/operator/registry.h"
 
 namespace mxtrain::test {
 namespace {
@@ -68,6 +69,29 @@ TEST_CASE("a pooling window without a stride gives a warning") {
   CHECK(text("kernel: 2, stride: 1") == "");
   CHECK(text("kernel: 1") == "");
   CHECK(text("kernel: 2, global_pool: true") == "");
+}
+
+TEST_CASE("a softmax before SoftmaxOutput gives a warning") {
+  const auto text = [](const std::string& before) {
+    TemporaryFolder folder;
+    folder.Write("net.yaml",
+                 "net:\n  input: [3]\n  layers:\n    - FullyConnected: {num_hidden: 2}\n    - " +
+                     before +
+                     "\n    - SoftmaxOutput: {name: head}\n"
+                     "data: {train: {source: mnist, path: .}}\n");
+    config::LoadRequest request;
+    request.files = {"net.yaml"};
+    request.working_folder = folder.path();
+    return LoadAndBuild(request, *BuiltinOperators()).text;
+  };
+  for (const std::string op : {"softmax", "SoftmaxActivation"}) {
+    CAPTURE(op);
+    CHECK(text(op + ": {name: probs}")
+              .find("SoftmaxOutput 'head' applies softmax itself; its input 'probs' is a softmax "
+                    "already") != std::string::npos);
+  }
+  CHECK(text("log_softmax: {name: probs}") == "");
+  CHECK(text("Activation: {act_type: tanh}") == "");
 }
 
 TEST_CASE("inputs by name, several outputs, forward references, attributes") {

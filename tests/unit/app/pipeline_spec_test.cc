@@ -58,6 +58,26 @@ TEST_CASE("another table is read like the run's, with or without labels") {
   CHECK_FALSE(spec.NeedsTable());
 }
 
+TEST_CASE("a table of some of the inputs lacks the columns of the others") {
+  PipelineSpec spec;
+  spec.source = "csv";
+  spec.source_params = {{"picture_fields", "(photo)"},
+                        {"data_fields", "(photo=file, size=width, \"size=height, m\")"},
+                        {"field_shapes", "(size=2)"}};
+  const auto of = [&spec](const char* input) {
+    return spec.OfInputs({{input, TShape{2}, DType::kFloat32}}).source_params;
+  };
+  CHECK(of("size") == Kwargs{{"picture_fields", "()"},
+                             {"data_fields", "(size=width, \"size=height, m\")"},
+                             {"field_shapes", "(size=2)"}});
+  CHECK(of("photo") == Kwargs{{"picture_fields", "(photo)"},
+                              {"data_fields", "(photo=file)"},
+                              {"field_shapes", "(size=2)"}});
+  // Numbered columns: whether the first line is a header depends on the images.
+  spec.source_params[1].second = "(photo=0, size=1)";
+  CHECK(of("size") == spec.source_params);
+}
+
 TEST_CASE("a table begins with a record that names the run's column of images") {
   PipelineSpec spec;
   spec.source = "csv";

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <numeric>
 
@@ -65,6 +66,43 @@ TEST_CASE("pending functions hold no memory: a thousand copies need that of thre
   last.WaitToRead();
   CHECK(runtime->storage().GetStats(Context::cpu()).peak <= before + 2 * kMiB);
   CHECK(last.ToVector() == std::vector<float>(kMiB / 4, 3.0f));
+}
+
+void OnGpu(Runtime& runtime, engine::Fn work) {
+  const NDArray order(runtime, {1});
+  const engine::VarHandle writes[] = {order.var()};
+  runtime.engine().PushSync(std::move(work), {}, writes, {.ctx = kGpu, .name = "work"});
+  order.WaitToWrite();
+}
+
+TEST_CASE("temporary space grows once the stream no longer uses the smaller block") {
+  const auto runtime = NewSmallGpuRuntime(8 * kMiB);
+  std::atomic<bool> used = false;
+  bool used_before_growth = false;
+  OnGpu(*runtime, [&](RunContext ctx) {
+    const SpaceLease space = runtime->resources().TakeSpace(ctx);
+    space->Get(kMiB, "small");
+    Do(ctx, [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      used = true;
+    });
+    space->Get(2 * kMiB, "large");
+    used_before_growth = used;
+  });
+  CHECK(used_before_growth);
+  CHECK(runtime->resources().GetStats(kGpu).peak == 2 * kMiB);
+}
+
+TEST_CASE("a device that is full gets back the temporary space that nobody uses") {
+  const auto runtime = NewSmallGpuRuntime(3 * kMiB);
+  OnGpu(*runtime,
+        [&](RunContext ctx) { runtime->resources().TakeSpace(ctx)->Get(2 * kMiB, "work"); });
+  runtime->resources().TakeSpace({Context::cpu(), nullptr})->Get(64, "work on the host");
+  NDArray array(*runtime, {kMiB / 2}, DType::kFloat32, kGpu);
+  array.Fill(3);
+  CHECK(array.ToVector() == std::vector<float>(kMiB / 2, 3.0f));
+  CHECK(runtime->resources().GetStats(kGpu).bytes == 0);
+  CHECK(runtime->resources().GetStats(Context::cpu()).bytes == 64);
 }
 
 TEST_CASE("a device that is full waits for the memory that its own work still uses") {

@@ -49,26 +49,23 @@ class Twice final : public Operator {
  public:
   explicit Twice(Fault fault) : fault_(fault) {}
 
-  void Forward(const OpContext& ctx, std::span<const TBlob> in, std::span<const OpReqType> req,
-               std::span<const TBlob> out, std::span<const TBlob>) override {
+  void Forward(const ForwardArgs& args) override {
     if (fault_ == Fault::kAllocates) delete new volatile int(1);
-    if (fault_ == Fault::kChangesItsInput) WriteFirst(in[0]);
-    if (fault_ == Fault::kWritesWhereNothingIsWanted && req[0] == OpReqType::kNullOp)
-      WriteFirst(out[0]);
+    if (fault_ == Fault::kChangesItsInput) WriteFirst(args.in_data[0]);
+    if (fault_ == Fault::kWritesWhereNothingIsWanted && args.req[0] == OpReqType::kNullOp)
+      WriteFirst(args.out_data[0]);
     const double factor = fault_ == Fault::kForwardSign  ? -2
                           : fault_ == Fault::kCountsRuns ? 2 + runs_++ * 1e-3
                                                          : 2;
-    Scale(ctx,
-          fault_ == Fault::kForgetsToAdd && req[0] == OpReqType::kAddTo ? OpReqType::kWriteTo
-                                                                        : req[0],
-          factor, in[0], out[0]);
+    Scale(args.ctx,
+          fault_ == Fault::kForgetsToAdd && args.req[0] == OpReqType::kAddTo ? OpReqType::kWriteTo
+                                                                             : args.req[0],
+          factor, args.in_data[0], args.out_data[0]);
   }
-  void Backward(const OpContext& ctx, std::span<const TBlob> out_grad, std::span<const TBlob>,
-                std::span<const TBlob>, std::span<const OpReqType> req,
-                std::span<const TBlob> in_grad, std::span<const TBlob>) override {
-    const bool forgets = fault_ == Fault::kForgetsToAddGradient && req[0] == OpReqType::kAddTo;
-    Scale(ctx, forgets ? OpReqType::kWriteTo : req[0], fault_ == Fault::kGradientFactor ? 2.01 : 2,
-          out_grad[0], in_grad[0]);
+  void Backward(const BackwardArgs& args) override {
+    const bool forgets = fault_ == Fault::kForgetsToAddGradient && args.req[0] == OpReqType::kAddTo;
+    Scale(args.ctx, forgets ? OpReqType::kWriteTo : args.req[0],
+          fault_ == Fault::kGradientFactor ? 2.01 : 2, args.out_grad[0], args.in_grad[0]);
   }
 
  private:

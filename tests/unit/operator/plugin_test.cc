@@ -41,7 +41,7 @@ TEST_CASE("a plug-in adds its operators") {
   float x[] = {1, -2, 3}, y[] = {0, 0, 0};
   const TBlob from[] = {{x, TShape{3}, DType::kFloat32, {}, {}}},
               to[] = {{y, TShape{3}, DType::kFloat32, {}, {}}};
-  op->Forward({}, from, req, to, {});
+  op->Forward({{}, from, req, to, {}});
   CHECK(y[0] == 2);
   CHECK(y[1] == -4);
   CHECK(y[2] == 6);
@@ -114,7 +114,7 @@ TEST_CASE("objects of a plug-in outlive the registry, the runtime and the engine
   const OpReqType req[] = {OpReqType::kWriteTo};
   const TBlob from[] = {{x, TShape{3}, DType::kFloat32, {}, {}}},
               to[] = {{y, TShape{3}, DType::kFloat32, {}, {}}};
-  op->Forward({}, from, req, to, {});
+  op->Forward({{}, from, req, to, {}});
   CHECK(y[2] == 6);
   CHECK(property->TypeString() == "twice");
 }
