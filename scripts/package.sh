@@ -93,7 +93,7 @@ done
 done
 
 tarball=$out/$name.tar.gz
-tar -C "$work" --owner=0 --group=0 --sort=name -czf "$tarball" "$name"
+tar -C "$work" --owner=0 --group=0 --sort=name -I "gzip -9" -cf "$tarball" "$name"
 echo "$tarball: $(du -h "$tarball" | cut -f1), unpacked $(du -sh "$tree" | cut -f1)"
 [[ $arch == all || $(stat -c %s "$tarball") -le $((40 << 20)) ]] || fail "$tarball is larger than 40 MiB"
 

@@ -34,7 +34,7 @@ sanitized() {
   local preset=$1
   shift
   ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1 \
-    OMP_WAIT_POLICY=passive MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}" MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-20}" \
+    OMP_WAIT_POLICY=passive MXTRAIN_CASE_FLOAT64=0 MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}" MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-20}" \
     ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" "$@"
 }
 

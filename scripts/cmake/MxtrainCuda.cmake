@@ -43,6 +43,9 @@ if(MXTRAIN_HAVE_CUDA)
   set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -DNDEBUG")
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+    string(APPEND CMAKE_CUDA_FLAGS_RELEASE " --compress-mode=size")
+  endif()
   add_library(mxtrain_cuda_flags INTERFACE)
   # Constant functions of the C++ library (std::bit_cast, std::min) and lambdas marked MXTRAIN_HD are allowed in device code. fmt 9
   # wrongly assumes that nvcc lacks constexpr functions.

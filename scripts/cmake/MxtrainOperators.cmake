@@ -1,14 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-# mxtrain_collect_operators([CUDA] FOLDERS folder... SOURCES var REGISTRATIONS file FUNCTION name)
-#
-# Scans operator folders (lib/mxtrain/operators/*, or those of a plug-in) for their sources and writes FILE, a source that defines
-# FUNCTION(OperatorRegistry&), which calls mxtrain_register_<file name>() of every source that holds a MXTRAIN_OPERATOR(...): those of the GPU,
-# *_cuda.cu, *_cuda.cc and *_cudnn.cc, with CUDA, and all others without. A missing function is a link error; there
+# Operator folders (lib/mxtrain/operators/*, or those of a plug-in) hold sources with a MXTRAIN_OPERATOR(id, ...) each, and headers with a
+# MXTRAIN_KERNELS(id, Device, ...): kernels written once for all devices. The build finds both. A missing function is a link error; there
 # are no static initializers that a linker could drop.
+
+# The ids of all lines of FILE that begin with MACRO(id
+function(mxtrain_marked_ids file macro var)
+  file(STRINGS ${file} marks REGEX "^${macro}\\(")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  list(TRANSFORM marks REPLACE "^${macro}\\(([a-z0-9_]+).*" "\\1")
+  set(${var} ${marks} PARENT_SCOPE)
+endfunction()
+
+# mxtrain_device_kernels(FOLDERS folder... DEVICE type INCLUDE header SUFFIX cc|cu DIRECTORY dir SOURCES var IDS var)
+#
+# Writes a source into DIRECTORY for every header of kernels, which instantiates them for the device TYPE, known by the header INCLUDE. IDS
+# are those of the functions, for mxtrain_write_registrations.
+function(mxtrain_device_kernels)
+  cmake_parse_arguments(ARG "" "DEVICE;INCLUDE;SUFFIX;DIRECTORY;SOURCES;IDS" "FOLDERS" ${ARGN})
+  set(sources)
+  set(ids)
+  foreach(folder IN LISTS ARG_FOLDERS)
+    file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.h)
+    foreach(header IN LISTS headers)
+      mxtrain_marked_ids(${header} MXTRAIN_KERNELS marks)
+      get_filename_component(stem ${header} NAME_WE)
+      foreach(id IN LISTS marks)
+        if(NOT stem STREQUAL id AND NOT stem STREQUAL "${id}_loops")
+          message(FATAL_ERROR "${header}: MXTRAIN_KERNELS(${id}, ...) must be named after the file")
+        endif()
+        set(path ${header})
+        if(MXTRAIN_TREE_HEADERS)  # of the tree itself: the same text in every clone
+          cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${MXTRAIN_TREE_HEADERS})
+        endif()
+        file(CONFIGURE OUTPUT ${ARG_DIRECTORY}/${id}_kernels.${ARG_SUFFIX} CONTENT
+"// Generated from ${stem}.h.
+#include \"${ARG_INCLUDE}\"
+#include \"mxtrain/operator/registry.h\"
+#include \"${path}\"
+
+MXTRAIN_OPERATOR(${id}_kernels, registry) { mxtrain_kernels_${id}<${ARG_DEVICE}>(registry); }
+" @ONLY)
+        list(APPEND sources ${ARG_DIRECTORY}/${id}_kernels.${ARG_SUFFIX})
+        list(APPEND ids ${id}_kernels)
+      endforeach()
+    endforeach()
+  endforeach()
+  set(${ARG_SOURCES} ${sources} PARENT_SCOPE)
+  set(${ARG_IDS} ${ids} PARENT_SCOPE)
+endfunction()
+
+# mxtrain_write_registrations(FILE file FUNCTION name IDS id...): a source that defines mxtrain::NAME(OperatorRegistry&), which calls
+# mxtrain_register_ID of every id.
+function(mxtrain_write_registrations)
+  cmake_parse_arguments(ARG "" "FILE;FUNCTION" "IDS" ${ARGN})
+  set(declarations "")
+  set(calls "")
+  foreach(id IN LISTS ARG_IDS)
+    string(APPEND declarations "extern \"C\" void mxtrain_register_${id}(::mxtrain::OperatorRegistry&);\n")
+    string(APPEND calls "  mxtrain_register_${id}(registry);\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${ARG_FILE} CONTENT
+"// Generated from the operator folders: one call per file.
+#include \"mxtrain/operator/registry.h\"
+${declarations}
+namespace mxtrain {
+void ${ARG_FUNCTION}([[maybe_unused]] OperatorRegistry& registry) {
+${calls}}
+}  // namespace mxtrain
+" @ONLY)
+endfunction()
+
+# mxtrain_collect_operators([CUDA] FOLDERS folder... SOURCES var [TESTS var] REGISTRATIONS file FUNCTION name)
+#
+# The sources of operator folders and those generated for their kernels: those of the GPU, *_cuda.cu, *_cuda.cc and *_cudnn.cc, with CUDA, and
+# all others without. Writes FILE, whose FUNCTION registers them all.
 function(mxtrain_collect_operators)
   cmake_parse_arguments(ARG "CUDA" "SOURCES;TESTS;REGISTRATIONS;FUNCTION" "FOLDERS" ${ARGN})
   set(sources)
-  set(tests)
   foreach(folder IN LISTS ARG_FOLDERS)
     file(GLOB found CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*.cu)
     list(APPEND sources ${found})
@@ -22,39 +90,32 @@ function(mxtrain_collect_operators)
     endif()
   endforeach()
   set(of_gpu "_cuda\\.cu$|_cuda\\.cc$|_cudnn\\.cc$")
+  get_filename_component(directory ${ARG_REGISTRATIONS} DIRECTORY)
+  get_filename_component(name ${ARG_REGISTRATIONS} NAME_WE)
   if(ARG_CUDA)
     list(FILTER sources INCLUDE REGEX "${of_gpu}")
+    set(device DEVICE mxtrain::OnGpu INCLUDE mxtrain/operator/device_code.cuh SUFFIX cu)
   else()
     list(FILTER sources EXCLUDE REGEX "${of_gpu}")
+    set(device DEVICE mxtrain::OnCpu INCLUDE mxtrain/operator/kernel.h SUFFIX cc)
   endif()
   if(NOT MXTRAIN_HAVE_ONEDNN)
     list(FILTER sources EXCLUDE REGEX "_onednn\\.cc$")
   endif()
-  set(declarations "")
-  set(calls "")
+  set(ids)
   foreach(source IN LISTS sources)
-    file(STRINGS ${source} marks REGEX "^MXTRAIN_OPERATOR\\(")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-    foreach(mark IN LISTS marks)
-      string(REGEX REPLACE "^MXTRAIN_OPERATOR\\(([a-z0-9_]+).*" "\\1" id "${mark}")
-      get_filename_component(stem ${source} NAME_WE)
+    mxtrain_marked_ids(${source} MXTRAIN_OPERATOR marks)
+    get_filename_component(stem ${source} NAME_WE)
+    foreach(id IN LISTS marks)
       if(NOT id STREQUAL stem)
         message(FATAL_ERROR "${source}: MXTRAIN_OPERATOR(${id}, ...) must bear the file's name, ${stem}")
       endif()
-      string(APPEND declarations "extern \"C\" void mxtrain_register_${id}(::mxtrain::OperatorRegistry&);\n")
-      string(APPEND calls "  mxtrain_register_${id}(registry);\n")
     endforeach()
+    list(APPEND ids ${marks})
   endforeach()
-  file(CONFIGURE OUTPUT ${ARG_REGISTRATIONS} CONTENT
-"// Generated from the operator folders: one call per file.
-#include \"mxtrain/operator/registry.h\"
-${declarations}
-namespace mxtrain {
-void ${ARG_FUNCTION}([[maybe_unused]] OperatorRegistry& registry) {
-${calls}}
-}  // namespace mxtrain
-" @ONLY)
-  set(${ARG_SOURCES} ${sources} PARENT_SCOPE)
+  mxtrain_device_kernels(${device} FOLDERS ${ARG_FOLDERS} DIRECTORY ${directory}/${name}_kernels SOURCES kernel_sources IDS kernel_ids)
+  mxtrain_write_registrations(FILE ${ARG_REGISTRATIONS} FUNCTION ${ARG_FUNCTION} IDS ${ids} ${kernel_ids})
+  set(${ARG_SOURCES} ${sources} ${kernel_sources} PARENT_SCOPE)
   if(ARG_TESTS)
     set(${ARG_TESTS} ${tests} PARENT_SCOPE)
   endif()
