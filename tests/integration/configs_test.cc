@@ -101,12 +101,19 @@ void CheckPlan(const Executor& executor) {
   CHECK(reader.LowerBound() == executor.memory_plan().lower_bound);
 }
 
+// The most that one kernel needs while it runs.
 int64_t LargestWorkspace(const executor::MemoryPlan& plan) {
-  int64_t bytes = 0;
-  for (const int buffer : plan.workspace_of) {
-    if (buffer >= 0) bytes = std::max(bytes, plan.buffers[static_cast<size_t>(buffer)].bytes);
+  int64_t largest = 0;
+  for (size_t node = 0; node < plan.workspace_of.size(); ++node) {
+    std::vector<int> buffers = plan.temp_space_of[node];
+    buffers.push_back(plan.workspace_of[node]);
+    int64_t bytes = 0;
+    for (const int buffer : buffers) {
+      if (buffer >= 0) bytes += plan.buffers[static_cast<size_t>(buffer)].bytes;
+    }
+    largest = std::max(largest, bytes);
   }
-  return bytes;
+  return largest;
 }
 
 TEST_CASE("every configuration binds; all but the slowest run a step") {
