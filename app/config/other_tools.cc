@@ -20,7 +20,7 @@ bool IsNumber(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789.-") == std::string::npos;
 }
 
-// Replaces each "$N" by `value`, or by N if that is no number.
+// Replaces each "$N" by `value`, or by N if that is not a number.
 std::string Filled(const std::string& line, const std::string& value) {
   static const std::regex slot(R"(\$([0-9.]+))");
   return std::regex_replace(line, slot, IsNumber(value) ? value : "$1");

@@ -4,6 +4,7 @@
 // of row i and column j is the sum of H(i, y) W(j, x) data[y, x]. The weights H and W of all
 // regions are computed first, into the workspace, and serve every channel, also in the backward
 // pass.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -318,6 +319,9 @@ class ROIAlign final : public Operator {
 template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
                                  Backend&) {
+  const TShape& data = request.in[0].shape;
+  if (std::max(data[2], data[3]) > std::numeric_limits<int32_t>::max())
+    return Refusal{"an image longer than 2^31 - 1"};
   Plan plan = PlainPlan(base, request);
   const Geometry shape(request.in[0].shape, request.out[0].shape);
   const int64_t width = request.in[0].type == DType::kFloat64 ? sizeof(double) : sizeof(float);

@@ -161,6 +161,9 @@ class ROIPooling final : public Operator {
 template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
                                  Backend&) {
+  const TShape& data = request.in[0].shape;
+  if (data[2] * data[3] > std::numeric_limits<int32_t>::max())
+    return Refusal{"an image of more than 2^31 - 1 elements"};
   Plan plan = PlainPlan(base, request);
   const int64_t width = request.in[0].type == DType::kFloat64 ? 8 : 4;
   if (request.needs_backward) plan.backward_workspace = request.in[0].shape.Size() * width;
