@@ -42,11 +42,11 @@ Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const 
   return {op, params, in, aux, out, planned, first->runtime(), first->ctx()};
 }
 
-[[noreturn]] void RefuseOverlap(const char* op, const char* what) {
+[[noreturn]] void RefuseOverlap(std::string_view op, const char* what) {
   Throw(ErrorKind::kConfig, "{}: {} share memory", op, what);
 }
 
-void CheckOutputs(const char* op, std::span<const NDArray> out) {
+void CheckOutputs(std::string_view op, std::span<const NDArray> out) {
   for (size_t i = 0; i < out.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (out[i].Overlaps(out[j])) RefuseOverlap(op, "two outputs");
@@ -237,7 +237,7 @@ std::vector<NDArray> Start(const Call& call, int priority);
 
 // Runs the steps of a composite that its visible outputs need.
 std::vector<NDArray> StartLowered(const Call& call, const CallPlan& plan, int priority) {
-  CheckOutputs(plan.name(), call.out);
+  CheckOutputs(call.op, call.out);
   if (call.req == OpReqType::kNullOp) return {call.out.begin(), call.out.end()};
   const Lowering& graph = *plan.lowered();
   const std::vector<Lowering::Value> outputs(graph.outputs().begin(),
