@@ -80,8 +80,8 @@ mv table.csv points.csv
 expect 0 train points.yaml --out table -q
 
 # --- a missing operator is not taken for another
-expect 3 ops Deconvolution
-says "there is no operator 'Deconvolution': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
+expect 3 ops LSTM
+says "there is no operator 'LSTM': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
 expect 3 ops RNN
 says "not supported yet"
 expect 0 ops

@@ -84,7 +84,7 @@ PrimitiveDesc Create(Function create, const engine& engine, const Args&... args)
 }
 
 constexpr dnnl_alg_kind_t kLocalResponse = dnnl_lrn_across_channels;
-const Dims kNoGaps(2, 0);
+const Dims kNoGaps(3, 0);  // of as many spatial axes as there may be
 
 }  // namespace
 
