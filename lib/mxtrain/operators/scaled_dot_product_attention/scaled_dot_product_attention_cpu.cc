@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/number_reader.h"
 #include "mxtrain/operators/scaled_dot_product_attention/scaled_dot_product_attention.h"

@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/uniform_block.h"
 #include "mxtrain/operators/scaled_dot_product_attention/attention_kernels.h"
