@@ -33,12 +33,10 @@ bool ArcFaceProperty::Lower(Lowering* graph) const {
   // The slope of the root is infinite at 0.
   const auto square = g.WithScalar("_rminus_scalar", g("square", {cosine}), 1);
   const auto sine = g("sqrt", {g("clip", {square}, {{"a_min", "1e-7"}, {"a_max", "1"}})});
-  const auto shifted =
-      g("elemwise_sub", {g.WithScalar("_mul_scalar", cosine, std::cos(margin)),
-                         g.WithScalar("_mul_scalar", sine, std::sin(margin))});
+  const auto shifted = g("elemwise_sub", {g.WithScalar("_mul_scalar", cosine, std::cos(margin)),
+                                          g.WithScalar("_mul_scalar", sine, std::sin(margin))});
   const auto past = g.WithScalar("_minus_scalar", cosine, margin * std::sin(margin));
-  const auto moved =
-      g("where", {g.WithScalar("_greater_scalar", cosine, farthest), shifted, past});
+  const auto moved = g("where", {g.WithScalar("_greater_scalar", cosine, farthest), shifted, past});
   const auto own = g("one_hot", {g.argument(kLabel)}, {{"depth", classes}});
   const auto result = g("where", {own, moved, cosine});
   g.SetOutput(0, g.WithScalar("_mul_scalar", result, param_.scale));

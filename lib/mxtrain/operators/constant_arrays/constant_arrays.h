@@ -86,9 +86,7 @@ struct ArangeParam : TypeParam, Parameter<ArangeParam> {
     DeclareType(f);
   }
   TShape ShapeOf() const;
-  Ramp ElementsOf(const TShape&) const {
-    return {stop || infer_range ? start : 0, step, repeat};
-  }
+  Ramp ElementsOf(const TShape&) const { return {stop || infer_range ? start : 0, step, repeat}; }
 };
 
 struct LinspaceParam : TypeParam, Parameter<LinspaceParam> {

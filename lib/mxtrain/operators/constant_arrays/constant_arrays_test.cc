@@ -43,8 +43,7 @@ TEST_CASE("constant arrays: ranges") {
   Examine("_arange", {{"start", "2"}, {"stop", "-1"}, {"step", "-1.5"}}, {2, 0.5}, {2});
   Examine("_arange", {{"start", "1"}, {"stop", "3"}, {"repeat", "2"}}, {1, 1, 2, 2}, {4});
   Examine("_arange", {{"start", "1"}, {"stop", "1"}}, {}, {0});
-  Examine("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "5"}}, {1, 1.25, 1.5, 1.75, 2},
-          {5});
+  Examine("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "5"}}, {1, 1.25, 1.5, 1.75, 2}, {5});
   Examine("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "4"}, {"endpoint", "False"}},
           {1, 1.25, 1.5, 1.75}, {4});
   Examine("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "1"}}, {1}, {1});

@@ -59,8 +59,7 @@ MoveList DiagProperty::MovesOf(std::span<const TensorSpec> in,
     from.offset = diagonals.row * whole.stride[diagonals.row_axis] +
                   diagonals.column * whole.stride[diagonals.column_axis];
     for (int i = 0; i < data.ndim(); ++i) {
-      if (i != diagonals.row_axis && i != diagonals.column_axis)
-        from.Add(data[i], whole.stride[i]);
+      if (i != diagonals.row_axis && i != diagonals.column_axis) from.Add(data[i], whole.stride[i]);
     }
     from.Add(diagonals.length,
              whole.stride[diagonals.row_axis] + whole.stride[diagonals.column_axis]);

@@ -6,8 +6,7 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(const Kwargs& kwargs, const TShape& shape,
-         const std::function<Values(const Values&)>& f) {
+void Run(const Kwargs& kwargs, const TShape& shape, const std::function<Values(const Values&)>& f) {
   OperatorCase c;
   c.op = "diag";
   c.name = format("diag {} {}", shape.ToString(), kwargs.empty() ? "" : kwargs[0].second);

@@ -32,17 +32,24 @@ void Examine(const std::string& op, const Kwargs& kwargs, double (*f)(double),
 }
 
 TEST_CASE("gradient changes: identity, rounding and sign with another gradient") {
-  Examine("_contrib_gradientmultiplier", {{"scalar", "-0.75"}}, [](double x) { return x; }, -0.75);
-  Examine("gradientmultiplier", {}, [](double x) { return x; }, 1.0);
-  Examine("round_ste", {}, [](double x) { return std::round(x); }, 1.0);
-  Examine("sign_ste", {}, [](double x) { return x > 0 ? 1.0 : -1.0; }, 1.0);
+  Examine(
+      "_contrib_gradientmultiplier", {{"scalar", "-0.75"}}, [](double x) { return x; }, -0.75);
+  Examine(
+      "gradientmultiplier", {}, [](double x) { return x; }, 1.0);
+  Examine(
+      "round_ste", {}, [](double x) { return std::round(x); }, 1.0);
+  Examine(
+      "sign_ste", {}, [](double x) { return x > 0 ? 1.0 : -1.0; }, 1.0);
 }
 
 TEST_CASE("quadratic and full_like") {
-  Examine("_contrib_quadratic", {{"a", "2"}, {"b", "-0.5"}, {"c", "3"}},
-          [](double x) { return 2 * x * x - 0.5 * x + 3; }, std::nullopt);
-  Examine("quadratic", {}, [](double) { return 0.0; }, std::nullopt);
-  Examine("full_like", {{"fill_value", "1.5"}}, [](double) { return 1.5; }, 0.0);
+  Examine(
+      "_contrib_quadratic", {{"a", "2"}, {"b", "-0.5"}, {"c", "3"}},
+      [](double x) { return 2 * x * x - 0.5 * x + 3; }, std::nullopt);
+  Examine(
+      "quadratic", {}, [](double) { return 0.0; }, std::nullopt);
+  Examine(
+      "full_like", {{"fill_value", "1.5"}}, [](double) { return 1.5; }, 0.0);
 }
 
 }  // namespace

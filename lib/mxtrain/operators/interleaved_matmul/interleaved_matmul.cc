@@ -91,22 +91,21 @@ void AddSelfAttention(OperatorRegistry& registry) {
                          g.shape(0)[2] / (3 * param.heads));
            }});
   AddComposite<HeadsParam>(
-      registry,
-      {.name = "_contrib_interleaved_matmul_selfatt_valatt",
-       .description = "attention times values, which alternate with queries and keys",
-       .aliases = {"interleaved_matmul_selfatt_valatt"},
-       .arguments = {"queries_keys_values", "attention"},
-       .complete =
-           [](const HeadsParam& param, std::vector<TShape>* in) {
-             constexpr const char* kWho = "interleaved_matmul_selfatt_valatt";
-             CheckSequence((*in)[0], 3, param.heads, kWho, "queries_keys_values");
-             CheckAttention((*in)[0], true, param.heads, kWho, &(*in)[1]);
-           },
-       .lower =
-           [](const HeadsParam& param, Lowering& g) {
-             LowerMeans(g, param.heads, HeadsOf(g, 0, param.heads, 3, 2),
-                        g.shape(0)[2] / (3 * param.heads));
-           }});
+      registry, {.name = "_contrib_interleaved_matmul_selfatt_valatt",
+                 .description = "attention times values, which alternate with queries and keys",
+                 .aliases = {"interleaved_matmul_selfatt_valatt"},
+                 .arguments = {"queries_keys_values", "attention"},
+                 .complete =
+                     [](const HeadsParam& param, std::vector<TShape>* in) {
+                       constexpr const char* kWho = "interleaved_matmul_selfatt_valatt";
+                       CheckSequence((*in)[0], 3, param.heads, kWho, "queries_keys_values");
+                       CheckAttention((*in)[0], true, param.heads, kWho, &(*in)[1]);
+                     },
+                 .lower =
+                     [](const HeadsParam& param, Lowering& g) {
+                       LowerMeans(g, param.heads, HeadsOf(g, 0, param.heads, 3, 2),
+                                  g.shape(0)[2] / (3 * param.heads));
+                     }});
 }
 
 void AddEncoderDecoder(OperatorRegistry& registry) {
@@ -134,23 +133,22 @@ void AddEncoderDecoder(OperatorRegistry& registry) {
              LowerScores(g, HeadsOf(g, 0, param.heads, 1, 0), HeadsOf(g, 1, param.heads, 2, 0),
                          g.shape(0)[2] / param.heads);
            }});
-  AddComposite<HeadsParam>(
-      registry,
-      {.name = "_contrib_interleaved_matmul_encdec_valatt",
-       .description = "attention times values, which alternate with keys",
-       .aliases = {"interleaved_matmul_encdec_valatt"},
-       .arguments = {"keys_values", "attention"},
-       .complete =
-           [](const HeadsParam& param, std::vector<TShape>* in) {
-             constexpr const char* kWho = "interleaved_matmul_encdec_valatt";
-             CheckSequence((*in)[0], 2, param.heads, kWho, "keys_values");
-             CheckAttention((*in)[0], false, param.heads, kWho, &(*in)[1]);
-           },
-       .lower =
-           [](const HeadsParam& param, Lowering& g) {
-             LowerMeans(g, param.heads, HeadsOf(g, 0, param.heads, 2, 1),
-                        g.shape(0)[2] / (2 * param.heads));
-           }});
+  AddComposite<HeadsParam>(registry,
+                           {.name = "_contrib_interleaved_matmul_encdec_valatt",
+                            .description = "attention times values, which alternate with keys",
+                            .aliases = {"interleaved_matmul_encdec_valatt"},
+                            .arguments = {"keys_values", "attention"},
+                            .complete =
+                                [](const HeadsParam& param, std::vector<TShape>* in) {
+                                  constexpr const char* kWho = "interleaved_matmul_encdec_valatt";
+                                  CheckSequence((*in)[0], 2, param.heads, kWho, "keys_values");
+                                  CheckAttention((*in)[0], false, param.heads, kWho, &(*in)[1]);
+                                },
+                            .lower =
+                                [](const HeadsParam& param, Lowering& g) {
+                                  LowerMeans(g, param.heads, HeadsOf(g, 0, param.heads, 2, 1),
+                                             g.shape(0)[2] / (2 * param.heads));
+                                }});
 }
 
 }  // namespace
@@ -160,22 +158,20 @@ MXTRAIN_OPERATOR(interleaved_matmul, registry) {
   using namespace mxtrain;
   AddSelfAttention(registry);
   AddEncoderDecoder(registry);
-  AddComposite<NoParam>(registry, {.name = "_contrib_div_sqrt_dim",
-                                   .description = "the data over the root of the last axis's length",
-                                   .aliases = {"div_sqrt_dim"},
-                                   .complete =
-                                       [](const NoParam&, std::vector<TShape>* in) {
-                                         if ((*in)[0].has_rank() && (*in)[0].ndim() == 0) {
-                                           Throw(ErrorKind::kConfig,
-                                                 "div_sqrt_dim: the data have no axis");
-                                         }
-                                       },
-                                   .lower =
-                                       [](const NoParam&, Lowering& g) {
-                                         const TShape& shape = g.shape(0);
-                                         const auto last =
-                                             static_cast<double>(shape[shape.ndim() - 1]);
-                                         g.SetOutput(0, g.WithScalar("_div_scalar", g.argument(0),
-                                                                     std::sqrt(last)));
-                                       }});
+  AddComposite<NoParam>(
+      registry, {.name = "_contrib_div_sqrt_dim",
+                 .description = "the data over the root of the last axis's length",
+                 .aliases = {"div_sqrt_dim"},
+                 .complete =
+                     [](const NoParam&, std::vector<TShape>* in) {
+                       if ((*in)[0].has_rank() && (*in)[0].ndim() == 0) {
+                         Throw(ErrorKind::kConfig, "div_sqrt_dim: the data have no axis");
+                       }
+                     },
+                 .lower =
+                     [](const NoParam&, Lowering& g) {
+                       const TShape& shape = g.shape(0);
+                       const auto last = static_cast<double>(shape[shape.ndim() - 1]);
+                       g.SetOutput(0, g.WithScalar("_div_scalar", g.argument(0), std::sqrt(last)));
+                     }});
 }

@@ -13,8 +13,8 @@ constexpr int64_t kBatch = 2, kHeads = 3, kDepth = 4;
 // Element d of part `part` of a head, of sequences [length, kBatch, kHeads * parts * kDepth].
 double At(const Values& x, int64_t parts, int64_t place, int64_t n, int64_t head, int64_t part,
           int64_t d) {
-  return x[static_cast<size_t>(
-      (((place * kBatch + n) * kHeads + head) * parts + part) * kDepth + d)];
+  return x[static_cast<size_t>((((place * kBatch + n) * kHeads + head) * parts + part) * kDepth +
+                               d)];
 }
 
 // [kBatch * kHeads, queries, keys].

@@ -66,8 +66,8 @@ MXTRAIN_OPERATOR(moments, registry) {
                                         .description = "mean and variance over axes",
                                         .outputs = {"mean", "var"},
                                         .lower = LowerMoments});
-  AddComposite<LogSumExpParam>(
-      registry, {.name = "logsumexp",
-                 .description = "the logarithm of the sum of exponentials over axes",
-                 .lower = LowerLogSumExp});
+  AddComposite<LogSumExpParam>(registry,
+                               {.name = "logsumexp",
+                                .description = "the logarithm of the sum of exponentials over axes",
+                                .lower = LowerLogSumExp});
 }

@@ -68,9 +68,9 @@ TEST_CASE("logsumexp") {
     c.forward = [=](const Arrays& in, const Arrays&) {
       Values y;
       for (const Values& row : RowsOf(in[0], outer, length, inner))
-        y.push_back(offset +
-                    std::log(static_cast<double>(length) *
-                             Mean(Apply(row, [=](double x) { return std::exp(x - offset); }))));
+        y.push_back(offset + std::log(static_cast<double>(length) * Mean(Apply(row, [=](double x) {
+                                        return std::exp(x - offset);
+                                      }))));
       return Arrays{y};
     };
     c.tolerance = {16, "elementary functions"};
@@ -85,10 +85,9 @@ TEST_CASE("logsumexp") {
 TEST_CASE("logsumexp of infinities is infinite") {
   const std::unique_ptr<Runtime> runtime = NewRuntime();
   const float infinity = std::numeric_limits<float>::infinity();
-  const NDArray x = NDArray::FromVector(*runtime, {3, 2},
-                                        {-infinity, -infinity, infinity, 1, -infinity, 2});
-  const std::vector<float> y =
-      Invoke("logsumexp", {&x, 1}, {{"axis", "1"}})[0].ToVector();
+  const NDArray x =
+      NDArray::FromVector(*runtime, {3, 2}, {-infinity, -infinity, infinity, 1, -infinity, 2});
+  const std::vector<float> y = Invoke("logsumexp", {&x, 1}, {{"axis", "1"}})[0].ToVector();
   CHECK(y == std::vector<float>{-infinity, infinity, 2});
 }
 

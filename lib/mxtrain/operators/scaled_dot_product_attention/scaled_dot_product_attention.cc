@@ -10,8 +10,8 @@ namespace mxtrain::attention {
 
 void AttentionProperty::Check() {
   if (param_.dropout_p == 1) {
-    Throw(ErrorKind::kConfig,
-          "{}: dropout_p = 1 drops every probability; use a fraction below 1", TypeString());
+    Throw(ErrorKind::kConfig, "{}: dropout_p = 1 drops every probability; use a fraction below 1",
+          TypeString());
   }
 }
 
@@ -156,8 +156,7 @@ bool AttentionProperty::Lower(Lowering* graph) const {
   all[n - 1] = key[n - 2];
   const std::string all_axes = params::Print(all);
   std::vector<Lowering::Value> visible;  // conditions
-  if (param_.mask == kAdditiveMask)
-    scores = g("broadcast_add", {scores, g.argument(kMask)});
+  if (param_.mask == kAdditiveMask) scores = g("broadcast_add", {scores, g.argument(kMask)});
   if (param_.mask == kBooleanMask) {
     visible.push_back(g("broadcast_to", {g.WithScalar("_not_equal_scalar", g.argument(kMask), 0)},
                         {{"shape", all_axes}}));
@@ -171,8 +170,7 @@ bool AttentionProperty::Lower(Lowering* graph) const {
       return g.Reshape(g("_arange", {}, {{"start", "0"}, {"stop", params::Print(count)}}), shape);
     };
     const auto earlier =
-        g("broadcast_lesser_equal",
-          {numbers(all[n - 1], along), numbers(all[n - 2], down)});
+        g("broadcast_lesser_equal", {numbers(all[n - 1], along), numbers(all[n - 2], down)});
     visible.push_back(g("broadcast_to", {earlier}, {{"shape", all_axes}}));
   }
   // Scores that no net has, and that every floating type holds.
@@ -191,7 +189,6 @@ bool AttentionProperty::Lower(Lowering* graph) const {
 }  // namespace mxtrain::attention
 
 MXTRAIN_OPERATOR(scaled_dot_product_attention, registry) {
-  registry.AddProperty("scaled_dot_product_attention", {}, [] {
-    return std::make_unique<mxtrain::attention::AttentionProperty>();
-  });
+  registry.AddProperty("scaled_dot_product_attention", {},
+                       [] { return std::make_unique<mxtrain::attention::AttentionProperty>(); });
 }

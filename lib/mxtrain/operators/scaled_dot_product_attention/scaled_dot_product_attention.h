@@ -21,7 +21,8 @@
 // sum of the softmax (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., "FlashAttention", arXiv
 // 2205.14135), so that memory is linear in the number of keys. Backward computes the probabilities
 // again from the logarithm of each query's sum of exponentials, which forward saves. With p the
-// probabilities, f the factors of dropout, g the head gradient and d = sum over a query of g output:
+// probabilities, f the factors of dropout, g the head gradient and d = sum over a query of g
+// output:
 //   dvalue = (p f)^T g, dscores = p (f g value^T - d),
 //   dquery = scale dscores key, dkey = scale dscores^T query.
 #include <algorithm>

@@ -59,8 +59,8 @@ class AttentionReference final : public Operator {
  private:
   // The scores of a query, as far as it sees the keys. Returns how far.
   template <typename T>
-  int64_t ScoresOf(const T* query, const T* keys, const NumberReader& mask, int64_t item,
-                   int64_t i, double* scores) const {
+  int64_t ScoresOf(const T* query, const T* keys, const NumberReader& mask, int64_t item, int64_t i,
+                   double* scores) const {
     const int64_t seen = setup_->KeysSeen(i);
     const MaskView& m = setup_->mask;
     for (int64_t j = 0; j < seen; ++j) {
@@ -101,41 +101,38 @@ class AttentionReference final : public Operator {
     double* saved = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<double>();
     const NumberReader mask = MaskOf(args.in_data);
     const RandomDraws draws = DrawsOf(args.ctx);
-    ParallelForPieces(
-        e_.items * e_.queries, 1, [&](int64_t begin, int64_t end, int piece) {
-          double* scores = args.ctx.workspace.dptr<double>() + piece * ForwardSpace(e_);
-          double* mean = scores + e_.keys;
-          for (int64_t row = begin; row < end; ++row) {
-            const int64_t item = row / e_.queries, i = row % e_.queries;
-            const T* values = value + item * e_.keys * e_.value_depth;
-            const int64_t seen = ScoresOf(query + row * e_.depth,
-                                          key + item * e_.keys * e_.depth, mask, item, i, scores);
-            const double largest =
-                seen > 0 ? *std::max_element(scores, scores + seen) : kNever;
-            double sum = 0;
-            std::fill_n(mean, e_.value_depth, 0.0);
-            for (int64_t j = 0; j < seen && largest != kNever; ++j) {
-              const double p = std::exp(scores[j] - largest);
-              sum += p;
-              AddScaled(p * FactorOf(draws, item, i, j), values + j * e_.value_depth,
-                        e_.value_depth, mean);
-            }
-            if (saved) saved[row] = largest == kNever ? 0 : largest + std::log(sum);
-            if (args.req[0] == OpReqType::kNullOp) continue;
-            for (int64_t d = 0; d < e_.value_depth; ++d) {
-              const double result = largest == kNever ? 0 : mean[d] / sum;
-              Assign(args.req[0], out, row * e_.value_depth + d, static_cast<ComputeOf<T>>(result));
-            }
-          }
-        });
+    ParallelForPieces(e_.items * e_.queries, 1, [&](int64_t begin, int64_t end, int piece) {
+      double* scores = args.ctx.workspace.dptr<double>() + piece * ForwardSpace(e_);
+      double* mean = scores + e_.keys;
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t item = row / e_.queries, i = row % e_.queries;
+        const T* values = value + item * e_.keys * e_.value_depth;
+        const int64_t seen = ScoresOf(query + row * e_.depth, key + item * e_.keys * e_.depth, mask,
+                                      item, i, scores);
+        const double largest = seen > 0 ? *std::max_element(scores, scores + seen) : kNever;
+        double sum = 0;
+        std::fill_n(mean, e_.value_depth, 0.0);
+        for (int64_t j = 0; j < seen && largest != kNever; ++j) {
+          const double p = std::exp(scores[j] - largest);
+          sum += p;
+          AddScaled(p * FactorOf(draws, item, i, j), values + j * e_.value_depth, e_.value_depth,
+                    mean);
+        }
+        if (saved) saved[row] = largest == kNever ? 0 : largest + std::log(sum);
+        if (args.req[0] == OpReqType::kNullOp) continue;
+        for (int64_t d = 0; d < e_.value_depth; ++d) {
+          const double result = largest == kNever ? 0 : mean[d] / sum;
+          Assign(args.req[0], out, row * e_.value_depth + d, static_cast<ComputeOf<T>>(result));
+        }
+      }
+    });
   }
 
   // Items that add to one slice of the mask's gradient are one task.
   template <typename T>
   void BackwardOf(const BackwardArgs& args) const {
     const MaskView& m = setup_->mask;
-    const bool wants_mask =
-        m.kind == kAdditiveMask && args.req[P::kMask] != OpReqType::kNullOp;
+    const bool wants_mask = m.kind == kAdditiveMask && args.req[P::kMask] != OpReqType::kNullOp;
     double* space = args.ctx.workspace.dptr<double>();
     double* mask_grad = space + threads_ * BackwardSpace(e_);
     if (wants_mask) std::fill_n(mask_grad, m.slices * m.slice_size, 0.0);

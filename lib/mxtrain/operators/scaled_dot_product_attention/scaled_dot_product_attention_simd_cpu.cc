@@ -29,8 +29,8 @@ static_assert(kMostKeys <= kUniformBlock);
 
 // The extents of blocks and of packed arrays.
 struct Blocks {
-  int64_t count = 0;                // of blocks of queries
-  int64_t queries = 0, keys = 0;    // of a block; keys is the length of its rows
+  int64_t count = 0;                                 // of blocks of queries
+  int64_t queries = 0, keys = 0;                     // of a block; keys is the length of its rows
   int64_t all_keys = 0, depth = 0, value_depth = 0;  // padded
 
   explicit Blocks(const Extents& e)
@@ -152,24 +152,23 @@ class AttentionSimd final : public Operator {
     const int64_t chunks =
         std::clamp<int64_t>(CeilDivide(kTasksPerThread * threads_, e_.items), 1, blocks_.count);
     const int64_t floats = FloatsOf<ForwardSpace>(*setup_);
-    ParallelForPieces(
-        e_.items * chunks, 1, [&](int64_t begin, int64_t end, int piece) {
-          Space space(args.ctx.workspace.dptr<float>() + piece * floats);
-          const ForwardSpace s(*setup_, blocks_, &space);
-          int64_t packed = -1;
-          for (int64_t task = begin; task < end; ++task) {
-            const int64_t item = task / chunks, chunk = task % chunks;
-            if (std::exchange(packed, item) != item) {
-              PackAcross(Item(args.in_data[P::kKey], item, e_.keys * e_.depth), e_.keys, e_.depth,
-                         blocks_.all_keys, s.keys_across);
-              Pack(Item(args.in_data[P::kValue], item, e_.keys * e_.value_depth), e_.keys,
-                   e_.value_depth, 1, blocks_.value_depth, s.values);
-            }
-            const int64_t last = blocks_.count * (chunk + 1) / chunks;
-            for (int64_t k = blocks_.count * chunk / chunks; k < last; ++k)
-              ForwardBlock(args, item, k * blocks_.queries, s);
-          }
-        });
+    ParallelForPieces(e_.items * chunks, 1, [&](int64_t begin, int64_t end, int piece) {
+      Space space(args.ctx.workspace.dptr<float>() + piece * floats);
+      const ForwardSpace s(*setup_, blocks_, &space);
+      int64_t packed = -1;
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t item = task / chunks, chunk = task % chunks;
+        if (std::exchange(packed, item) != item) {
+          PackAcross(Item(args.in_data[P::kKey], item, e_.keys * e_.depth), e_.keys, e_.depth,
+                     blocks_.all_keys, s.keys_across);
+          Pack(Item(args.in_data[P::kValue], item, e_.keys * e_.value_depth), e_.keys,
+               e_.value_depth, 1, blocks_.value_depth, s.values);
+        }
+        const int64_t last = blocks_.count * (chunk + 1) / chunks;
+        for (int64_t k = blocks_.count * chunk / chunks; k < last; ++k)
+          ForwardBlock(args, item, k * blocks_.queries, s);
+      }
+    });
   }
 
   void Backward(const BackwardArgs& args) override {
@@ -205,9 +204,7 @@ class AttentionSimd final : public Operator {
   static T* Item(const TBlob& array, int64_t item, int64_t size) {
     return array.dptr<T>() + item * size;
   }
-  int64_t QueriesFrom(int64_t first) const {
-    return std::min(blocks_.queries, e_.queries - first);
-  }
+  int64_t QueriesFrom(int64_t first) const { return std::min(blocks_.queries, e_.queries - first); }
 
   // f(place) for the blocks of keys that some of the queries see.
   template <typename F>
@@ -247,7 +244,8 @@ class AttentionSimd final : public Operator {
         for (int64_t q = 0; q < at.queries; ++q, from += m.query_stride) {
           float* row = to + q * blocks_.keys;
           if (m.kind == kAdditiveMask) {
-            for (int64_t k = 0; k < at.keys; ++k) row[k] = static_cast<float>(from[k * m.key_stride]);
+            for (int64_t k = 0; k < at.keys; ++k)
+              row[k] = static_cast<float>(from[k * m.key_stride]);
           } else {
             for (int64_t k = 0; k < at.keys; ++k)
               row[k] = from[k * m.key_stride] == M(0) ? kNever : 0.0f;
@@ -319,8 +317,7 @@ class AttentionSimd final : public Operator {
     std::fill_n(s.value_grad, e_.keys * blocks_.value_depth, 0.0f);
     for (int64_t k = 0; k < blocks_.count; ++k)
       BackwardBlock(args, item, k * blocks_.queries, s, mask_grad);
-    const auto put = [&](P::Argument argument, const float* from, int64_t columns,
-                         int64_t padded) {
+    const auto put = [&](P::Argument argument, const float* from, int64_t columns, int64_t padded) {
       if (args.req[argument] == OpReqType::kNullOp) return;
       Unpack(from, e_.keys, columns, padded, 1, args.req[argument],
              Item(args.in_grad[argument], item, e_.keys * columns));

@@ -152,8 +152,7 @@ TEST_CASE("scaled_dot_product_attention: a query that sees no key gives 0") {
   const NDArray x = NDArray::FromVector(*runtime, {1, 2, 1}, {1, 2}),
                 mask = NDArray::FromVector(*runtime, {1, 2, 2}, {never, never, 0, never});
   const std::vector<NDArray> in = {x, x, x, mask};
-  const NDArray y =
-      Invoke("scaled_dot_product_attention", in, {{"mask", "additive"}})[0];
+  const NDArray y = Invoke("scaled_dot_product_attention", in, {{"mask", "additive"}})[0];
   CHECK(y.ToVector() == std::vector<float>{0, 1});
 }
 
@@ -223,8 +222,8 @@ TEST_CASE("scaled_dot_product_attention: dropout in training") {
           double want = 0;
           for (int64_t q = 0; q < kQueries; ++q) {
             const int64_t row = (item * kQueries + q) * kKeys;
-            want += r.out[0][static_cast<size_t>(row + j)] *
-                    r.head[0][static_cast<size_t>(row + d)];
+            want +=
+                r.out[0][static_cast<size_t>(row + j)] * r.head[0][static_cast<size_t>(row + d)];
           }
           const double got = r.in_grad[2][static_cast<size_t>((item * kKeys + j) * kKeys + d)];
           if (std::abs(got - want) > slack)
@@ -299,9 +298,8 @@ TEST_CASE("scaled_dot_product_attention: errors name the shapes") {
       infer({{"mask", "boolean"}}, {{1, 2, 3}, {1, 5, 3}, {1, 5, 3}, {1, 5, 2}}),
       "scaled_dot_product_attention: attn_mask has shape [1, 5, 2], but the scores have shape "
       "[1, 2, 5]; expected as many axes, each of that length or 1");
-  CHECK_THROWS_WITH_AS(
-      TestRegistry().Create("scaled_dot_product_attention", {{"dropout_p", "1"}}),
-      doctest::Contains("drops every probability"), Error);
+  CHECK_THROWS_WITH_AS(TestRegistry().Create("scaled_dot_product_attention", {{"dropout_p", "1"}}),
+                       doctest::Contains("drops every probability"), Error);
   std::vector<DType> in = {DType::kFloat32, DType::kFloat32, DType::kFloat32, DType::kUint8},
                      out = {DType::kUnknown}, aux;
   CHECK_THROWS_WITH(TestRegistry()

@@ -74,6 +74,5 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
 MXTRAIN_KERNELS(shape_array, Device, registry) {
   using namespace mxtrain;
   for (const char* op : {"shape_array", "size_array"})
-    registry.AddKernel(
-        LastKernel<Device>(op, shape_array::MakePlan<Device>, Takes::kEveryType));
+    registry.AddKernel(LastKernel<Device>(op, shape_array::MakePlan<Device>, Takes::kEveryType));
 }

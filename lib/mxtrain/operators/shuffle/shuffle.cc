@@ -30,13 +30,15 @@ class Shuffle final : public Operator {
     std::sort(order, order + shape[0]);
     int64_t* saved = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<int64_t>();
     for (int64_t i = 0; i < shape[0] && saved; ++i) saved[i] = order[i].row;
-    Move(args.in_data[0], args.out_data[0], args.req[0],
-         [order](int64_t i) { return order[i].row; }, [](int64_t i) { return i; });
+    Move(
+        args.in_data[0], args.out_data[0], args.req[0], [order](int64_t i) { return order[i].row; },
+        [](int64_t i) { return i; });
   }
   void Backward(const BackwardArgs& args) override {
     const int64_t* saved = args.ctx.saved[0].dptr<int64_t>();
-    Move(args.out_grad[0], args.in_grad[0], args.req[0], [](int64_t i) { return i; },
-         [saved](int64_t i) { return saved[i]; });
+    Move(
+        args.out_grad[0], args.in_grad[0], args.req[0], [](int64_t i) { return i; },
+        [saved](int64_t i) { return saved[i]; });
   }
 
  private:

@@ -2,8 +2,9 @@
 #pragma once
 // SVMOutput: a head for classification with hinge losses. Forward returns the scores, data [N, K].
 // With labels [N] the gradient of a score x, whatever the head gradient, is
-//   squared hinge:  -2 r max(0, margin - x) for the label's class, 2 r max(0, margin + x) for others
-//   use_linear:     -r if x < margin for the label's class,        r if x > -margin for others
+//   squared hinge:  -2 r max(0, margin - x) for the label's class, 2 r max(0, margin + x) for
+//   others use_linear:     -r if x < margin for the label's class,        r if x > -margin for
+//   others
 // where r = regularization_coefficient. It is not divided by the batch size.
 #include "mxtrain/operator/property.h"
 

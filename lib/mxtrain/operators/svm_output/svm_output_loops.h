@@ -39,8 +39,7 @@ class SvmOutput final : public Operator {
       using A = AccumulatorOf<T>;
       MapOn<T>(Device{args.ctx.run_ctx}, grad, args.req[0],
                Slope<T>{args.out_data[0].dptr<T>(), args.in_data[1].dptr<T>(), grad.shape[1],
-                        A(param_.margin), A(param_.regularization_coefficient),
-                        param_.use_linear});
+                        A(param_.margin), A(param_.regularization_coefficient), param_.use_linear});
     });
   }
 
