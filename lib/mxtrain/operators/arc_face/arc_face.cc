@@ -27,7 +27,9 @@ bool ArcFaceProperty::Lower(Lowering* graph) const {
   Lowering& g = *graph;
   const double margin = param_.margin, farthest = std::cos(std::numbers::pi - margin);
   const std::string classes = params::Print(param_.num_hidden);
-  const auto unit = [&](int argument) { return g("L2Normalization", {g.argument(argument)}); };
+  const auto unit = [&](int argument) {
+    return g("L2Normalization", {g.argument(argument)}, {{"eps", "1e-30"}});
+  };
   const auto cosine = g("FullyConnected", {unit(kData), unit(kWeight)},
                         {{"num_hidden", classes}, {"no_bias", "True"}});
   // The slope of the root is infinite at 0.

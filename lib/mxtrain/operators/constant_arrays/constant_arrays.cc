@@ -22,7 +22,8 @@ namespace {
 
 template <typename P>
 void Add(OperatorRegistry& registry, const char* name, const char* description) {
-  registry.AddProperty(name, {}, [name, description] {
+  // Without the underscore too.
+  registry.AddProperty(name, {name + 1}, [name, description] {
     return std::make_unique<ConstantProperty<P>>(name, description);
   });
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Functions whose gradient is not their derivative:
-//   _contrib_gradientmultiplier   x; the gradient is multiplied by `scalar`
-//   _contrib_round_ste            x rounded, halves away from zero; the gradient passes unchanged
-//   _contrib_sign_ste             the sign of x; the gradient passes unchanged
+//   gradientmultiplier   x; the gradient is multiplied by `scalar`
+//   round_ste            x rounded, halves away from zero; the gradient passes unchanged
+//   sign_ste             the sign of x; the gradient passes unchanged
 // The last two are straight-through estimators (Bengio, Leonard and Courville, arXiv 1308.3432).
 #include "mxtrain/operator/elementwise_op.h"
 
 namespace mxtrain::gradient_changes {
 
 struct GradientMultiplier {
-  static constexpr const char* kName = "_contrib_gradientmultiplier";
+  static constexpr const char* kName = "gradientmultiplier";
   static constexpr const char* kDescription = "the data; their gradient is multiplied by scalar";
   using Param = ScalarParam;
   double scalar;
@@ -26,7 +26,7 @@ struct GradientMultiplier {
 };
 
 struct RoundSte {
-  static constexpr const char* kName = "_contrib_round_ste";
+  static constexpr const char* kName = "round_ste";
   static constexpr const char* kDescription =
       "the data rounded to integers; the gradient passes unchanged";
   using Param = NoParam;
@@ -41,7 +41,7 @@ struct RoundSte {
 };
 
 struct SignSte {
-  static constexpr const char* kName = "_contrib_sign_ste";
+  static constexpr const char* kName = "sign_ste";
   static constexpr const char* kDescription =
       "1 if x > 0, -1 if x < 0, else 0; the gradient passes unchanged";
   using Param = NoParam;
@@ -65,7 +65,7 @@ void Add(OperatorRegistry& registry, [[maybe_unused]] const char* alias) {
 
 MXTRAIN_KERNELS(gradient_changes, Device, registry) {
   using namespace mxtrain::gradient_changes;
-  Add<Device, GradientMultiplier>(registry, "gradientmultiplier");
-  Add<Device, RoundSte>(registry, "round_ste");
-  Add<Device, SignSte>(registry, "sign_ste");
+  Add<Device, GradientMultiplier>(registry, "_contrib_gradientmultiplier");
+  Add<Device, RoundSte>(registry, "_contrib_round_ste");
+  Add<Device, SignSte>(registry, "_contrib_sign_ste");
 }

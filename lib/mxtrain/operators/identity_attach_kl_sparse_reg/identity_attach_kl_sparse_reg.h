@@ -10,16 +10,16 @@
 namespace mxtrain {
 
 struct KlSparseParam : Parameter<KlSparseParam> {
-  float sparseness_target, penalty, momentum;
+  double sparseness_target, penalty, momentum;
   static void Declare(Fields<KlSparseParam>& f) {
     f.Add("sparseness_target", &KlSparseParam::sparseness_target)
         .Range(0, 1)
-        .Default(0.1f)
+        .Default(0.1)
         .Help("the mean activation of a unit that is wanted");
-    f.Add("penalty", &KlSparseParam::penalty).Default(0.001f).Help("factor of the divergence");
+    f.Add("penalty", &KlSparseParam::penalty).Default(0.001).Help("factor of the divergence");
     f.Add("momentum", &KlSparseParam::momentum)
         .Range(0, 1)
-        .Default(0.9f)
+        .Default(0.9)
         .Help("what the moving average keeps");
   }
 };

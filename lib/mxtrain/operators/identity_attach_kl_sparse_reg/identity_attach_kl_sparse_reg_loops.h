@@ -49,12 +49,11 @@ class KlSparse final : public Operator {
     const TBlob& y = args.out_data[0];
     SwitchFloating(y.type, "IdentityAttachKLSparseReg", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForColumns(
-          Device{args.ctx.run_ctx}, y.shape[1], y.shape[0],
-          UnitColumn<T>{y.shape[0], y.shape[1], double{param_.sparseness_target},
-                        double{param_.penalty}, double{param_.momentum}, y.dptr<T>(),
-                        args.out_grad[0].dptr<T>(), args.aux_states[0].dptr<AccumulatorOf<T>>(),
-                        args.in_grad[0].dptr<T>(), args.req[0]});
+      ForColumns(Device{args.ctx.run_ctx}, y.shape[1], y.shape[0],
+                 UnitColumn<T>{y.shape[0], y.shape[1], param_.sparseness_target, param_.penalty,
+                               param_.momentum, y.dptr<T>(), args.out_grad[0].dptr<T>(),
+                               args.aux_states[0].dptr<AccumulatorOf<T>>(),
+                               args.in_grad[0].dptr<T>(), args.req[0]});
     });
   }
 

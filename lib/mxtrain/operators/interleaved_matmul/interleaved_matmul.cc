@@ -9,7 +9,7 @@
 //   encdec_valatt(kv, attention [N * heads, Q, L])                     [Q, N, heads * depth]
 //
 // The _qk forms are products of query and key, divided by the root of the depth; the _valatt forms
-// are attention times value. _contrib_div_sqrt_dim divides by the root of the last axis's length.
+// are attention times value. div_sqrt_dim divides by the root of the last axis's length.
 #include <cmath>
 
 #include "mxtrain/operator/composite.h"
@@ -76,9 +76,9 @@ void CheckAttention(const TShape& sequence, bool self, int64_t heads, const char
 void AddSelfAttention(OperatorRegistry& registry) {
   AddComposite<HeadsParam>(
       registry,
-      {.name = "_contrib_interleaved_matmul_selfatt_qk",
+      {.name = "interleaved_matmul_selfatt_qk",
        .description = "products of queries and keys, which alternate with values, over sqrt(depth)",
-       .aliases = {"interleaved_matmul_selfatt_qk"},
+       .aliases = {"_contrib_interleaved_matmul_selfatt_qk"},
        .arguments = {"queries_keys_values"},
        .complete =
            [](const HeadsParam& param, std::vector<TShape>* in) {
@@ -91,9 +91,9 @@ void AddSelfAttention(OperatorRegistry& registry) {
                          g.shape(0)[2] / (3 * param.heads));
            }});
   AddComposite<HeadsParam>(
-      registry, {.name = "_contrib_interleaved_matmul_selfatt_valatt",
+      registry, {.name = "interleaved_matmul_selfatt_valatt",
                  .description = "attention times values, which alternate with queries and keys",
-                 .aliases = {"interleaved_matmul_selfatt_valatt"},
+                 .aliases = {"_contrib_interleaved_matmul_selfatt_valatt"},
                  .arguments = {"queries_keys_values", "attention"},
                  .complete =
                      [](const HeadsParam& param, std::vector<TShape>* in) {
@@ -111,9 +111,9 @@ void AddSelfAttention(OperatorRegistry& registry) {
 void AddEncoderDecoder(OperatorRegistry& registry) {
   AddComposite<HeadsParam>(
       registry,
-      {.name = "_contrib_interleaved_matmul_encdec_qk",
+      {.name = "interleaved_matmul_encdec_qk",
        .description = "products of queries and keys, which alternate with values, over sqrt(depth)",
-       .aliases = {"interleaved_matmul_encdec_qk"},
+       .aliases = {"_contrib_interleaved_matmul_encdec_qk"},
        .arguments = {"queries", "keys_values"},
        .complete =
            [](const HeadsParam& param, std::vector<TShape>* in) {
@@ -134,9 +134,9 @@ void AddEncoderDecoder(OperatorRegistry& registry) {
                          g.shape(0)[2] / param.heads);
            }});
   AddComposite<HeadsParam>(registry,
-                           {.name = "_contrib_interleaved_matmul_encdec_valatt",
+                           {.name = "interleaved_matmul_encdec_valatt",
                             .description = "attention times values, which alternate with keys",
-                            .aliases = {"interleaved_matmul_encdec_valatt"},
+                            .aliases = {"_contrib_interleaved_matmul_encdec_valatt"},
                             .arguments = {"keys_values", "attention"},
                             .complete =
                                 [](const HeadsParam& param, std::vector<TShape>* in) {
@@ -159,9 +159,9 @@ MXTRAIN_OPERATOR(interleaved_matmul, registry) {
   AddSelfAttention(registry);
   AddEncoderDecoder(registry);
   AddComposite<NoParam>(
-      registry, {.name = "_contrib_div_sqrt_dim",
+      registry, {.name = "div_sqrt_dim",
                  .description = "the data over the root of the last axis's length",
-                 .aliases = {"div_sqrt_dim"},
+                 .aliases = {"_contrib_div_sqrt_dim"},
                  .complete =
                      [](const NoParam&, std::vector<TShape>* in) {
                        if ((*in)[0].has_rank() && (*in)[0].ndim() == 0) {

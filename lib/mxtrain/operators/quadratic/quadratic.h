@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Polynomials of every element: _contrib_quadratic, a x^2 + b x + c, and full_like, a constant.
+// Polynomials of every element: quadratic, a x^2 + b x + c, and full_like, a constant.
 #include "mxtrain/operator/elementwise_op.h"
 
 namespace mxtrain {
@@ -14,7 +14,7 @@ struct QuadraticParam : Parameter<QuadraticParam> {
   }
 };
 struct Quadratic {
-  static constexpr const char* kName = "_contrib_quadratic";
+  static constexpr const char* kName = "quadratic";
   static constexpr const char* kDescription = "a x^2 + b x + c, for every element x";
   using Param = QuadraticParam;
   double a, b, c;
@@ -50,7 +50,7 @@ MXTRAIN_KERNELS(quadratic, Device, registry) {
   AddElementwise<Device, Quadratic>(registry);
   AddElementwise<Device, FullLike>(registry);
   if constexpr (std::is_same_v<Device, OnCpu>) {
-    SimpleOp(registry, Quadratic::kName).add_alias("quadratic");
+    SimpleOp(registry, Quadratic::kName).add_alias("_contrib_quadratic");
     SimpleOp(registry, FullLike::kName).add_alias("_npi_full_like");
   }
 }

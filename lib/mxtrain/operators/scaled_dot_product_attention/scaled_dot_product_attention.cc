@@ -158,8 +158,9 @@ bool AttentionProperty::Lower(Lowering* graph) const {
   std::vector<Lowering::Value> visible;  // conditions
   if (param_.mask == kAdditiveMask) scores = g("broadcast_add", {scores, g.argument(kMask)});
   if (param_.mask == kBooleanMask) {
-    visible.push_back(g("broadcast_to", {g.WithScalar("_not_equal_scalar", g.argument(kMask), 0)},
-                        {{"shape", all_axes}}));
+    const auto condition = g("Cast", {g.WithScalar("_not_equal_scalar", g.argument(kMask), 0)},
+                             {{"dtype", "float32"}});
+    visible.push_back(g("broadcast_to", {condition}, {{"shape", all_axes}}));
   }
   if (param_.is_causal) {
     TShape down = TShape::OfRank(n), along = down;

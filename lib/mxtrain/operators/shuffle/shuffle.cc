@@ -91,6 +91,6 @@ bool ShuffleProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
 
 MXTRAIN_OPERATOR(shuffle, registry) {
   using namespace mxtrain;
-  registry.AddProperty("_shuffle", {"shuffle"}, [] { return std::make_unique<ShuffleProperty>(); });
-  registry.AddKernel(LastKernel<OnCpu>("_shuffle", PlanShuffle, Takes::kEveryType));
+  registry.AddProperty("shuffle", {"_shuffle"}, [] { return std::make_unique<ShuffleProperty>(); });
+  registry.AddKernel(LastKernel<OnCpu>("shuffle", PlanShuffle, Takes::kEveryType));
 }

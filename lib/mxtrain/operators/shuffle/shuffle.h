@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// _shuffle: the rows (indices of the first axis) in a random order, another one in every step. The
+// shuffle: the rows (indices of the first axis) in a random order, another one in every step. The
 // gradient goes back to where the rows were.
 #include "mxtrain/operator/property.h"
 
@@ -8,7 +8,7 @@ namespace mxtrain {
 
 class ShuffleProperty final : public PropertyWithParam<NoParam> {
  public:
-  std::string TypeString() const override { return "_shuffle"; }
+  std::string TypeString() const override { return "shuffle"; }
   std::string Description() const override { return "the rows of an array in a random order"; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;
