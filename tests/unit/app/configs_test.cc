@@ -113,6 +113,17 @@ TEST_CASE("every file of configs/ that is a whole configuration builds, with all
   CHECK(count >= 10);
 }
 
+TEST_CASE("a layer that takes no input needs no inputs: the places of swin_t") {
+  const Outcome o = Load(SourceDir() / "configs" / "imagenet" / "swin_t.yaml");
+  int constants = 0;
+  for (const Node& node : o.net.symbol.graph().nodes) {
+    if (!node.op || node.op->TypeString() != "_arange") continue;
+    ++constants;
+    CHECK(node.inputs.empty());
+  }
+  CHECK(constants == 4);  // places in a window, and rows of the images of three stages
+}
+
 TEST_CASE("the siamese net shares its weights") {
   const Outcome o = Load(SourceDir() / "configs" / "siamese" / "pairs.yaml");
   CHECK(CountParameters(o.net) == (32 * 2 + 32) + (8 * 32 + 8) + (2 * 8 + 2) + (8 + 1));

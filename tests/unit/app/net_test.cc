@@ -59,22 +59,6 @@ TEST_CASE("a scalar is expanded to the number of axes of its input") {
   CHECK(ParamOf(o.net.symbol, "pooling0", "kernel") == "(2,)");
 }
 
-TEST_CASE("a layer without inputs takes none, wherever it stands") {
-  const Outcome o = BuildLayers(
-      "    - _arange: {name: first, start: 0, stop: 3}\n"
-      "    - FullyConnected: {name: fc, inputs: data, num_hidden: 3}\n"
-      "    - _full: {name: second, shape: [3], value: 2}\n"
-      "    - elemwise_mul: {name: scales, inputs: [first, second]}\n"
-      "    - Reshape: {name: row, shape: [1, 3]}\n"
-      "    - broadcast_mul: {inputs: [fc, row]}\n"
-      "    - SoftmaxOutput: {name: softmax}\n",
-      "", "input: [4]");
-  CHECK(o.text == "");
-  CHECK(o.net.symbol.ListArguments() == Strings{"data", "fc_weight", "fc_bias", "softmax_label"});
-  CHECK(NodeOf(o.net.symbol, "first").inputs.empty());
-  CHECK(NodeOf(o.net.symbol, "second").inputs.empty());
-}
-
 TEST_CASE("a pooling window without a stride gives a warning") {
   const auto text = [](const std::string& pooling) {
     return BuildLayers("    - Pooling: {" + pooling + "}\n", "", "input: [3, 8, 8]").text;

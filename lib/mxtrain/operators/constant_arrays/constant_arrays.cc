@@ -22,8 +22,7 @@ namespace {
 
 template <typename P>
 void Add(OperatorRegistry& registry, const char* name, const char* description) {
-  // Without the underscore too.
-  registry.AddProperty(name, {name + 1}, [name, description] {
+  registry.AddProperty(name, {}, [name, description] {
     return std::make_unique<ConstantProperty<P>>(name, description);
   });
 }
