@@ -21,12 +21,29 @@ namespace {
 namespace fs = std::filesystem;
 
 // Nets whose step takes seconds on two cores: they are bound and not run.
-const std::set<std::string> kSlow = {
-    "alexnet",      "convnext_tiny", "densenet121",     "efficientnet_v2_s",
-    "inception_v3", "resnet1001",    "resnet101",       "resnet152",
-    "resnet34",     "resnet50",      "resnext50_32x4d", "vgg11",
-    "vgg11_bn",     "vgg13",         "vgg13_bn",        "vgg16",
-    "vgg16_bn",     "vgg19",         "vgg19_bn",        "wide_resnet50_2"};
+const std::set<std::string> kSlow = {"alexnet",
+                                     "convnext_tiny",
+                                     "densenet121",
+                                     "efficientnet_v2_s",
+                                     "inception_v3",
+                                     "resnet1001",
+                                     "resnet101",
+                                     "resnet152",
+                                     "resnet34",
+                                     "resnet50",
+                                     "resnext50_32x4d",
+                                     "swin_t",
+                                     "vgg11",
+                                     "vit_b_16",
+                                     "vit_small_patch16_224",
+                                     "vgg11_bn",
+                                     "vgg13",
+                                     "vgg13_bn",
+                                     "vgg16",
+                                     "vgg16_bn",
+                                     "vgg19",
+                                     "vgg19_bn",
+                                     "wide_resnet50_2"};
 constexpr int64_t kBatch = 2;
 constexpr int64_t kClasses = 10;  // for nets that take it from the data
 
