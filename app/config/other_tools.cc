@@ -254,6 +254,7 @@ std::string ParamOfOtherTools(const std::string& name, std::span<const FieldInfo
       {"padding", "pad"},
       {"pads", "pad"},
       {"dilation", "dilate"},
+      {"output_padding", "adj"},
       {"dilation_rate", "dilate"},
       {"dilations", "dilate"},
       {"groups", "num_group"},

@@ -17,7 +17,7 @@ struct CorrelationParam : Parameter<CorrelationParam> {
 };
 
 // The numbers of a correlation of images of a given shape.
-struct CorrelationGeometry {
+struct MXTRAIN_API CorrelationGeometry {
   int64_t batch, channels, in[2], out[2];
   int64_t kernel, displacement, stride1, stride2, pad, radius;
 

@@ -21,7 +21,7 @@ struct ColumnsParam : ConvolutionSettings {
   // a window is larger than the padded image.
   TShape WindowsOf(const TShape& images, const std::string& who) const;
   // The geometry of a convolution of these images.
-  ConvolutionGeometry GeometryOf(const TShape& images) const;
+  MXTRAIN_API ConvolutionGeometry GeometryOf(const TShape& images) const;
 };
 
 struct Im2colParam : ColumnsParam, Parameter<Im2colParam> {

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-#include "mxtrain/resource/random_state.h"
+#include "mxtrain/ndarray/resource.h"
 
 namespace mxtrain::random_sample {
 
