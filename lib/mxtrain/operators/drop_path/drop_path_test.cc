@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "mxtrain/executor/executor.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
 
