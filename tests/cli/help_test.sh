@@ -137,7 +137,7 @@ offers "mxtrain train c.yaml --engine n" naive
 offers "mxtrain --color a" auto always
 offers "mxtrain train c.yaml data.cac" data.cache= data.cache_bytes=
 offers "mxtrain train c.yaml data.cache=r" ram
-offers "mxtrain train c.yaml train.optimizer=sg" sgd
+offers "mxtrain train c.yaml train.optimizer=adag" adagrad
 offers "mxtrain train c.yaml train.optimizer.mom" train.optimizer.momentum=
 offers "mxtrain train c.yaml data.batch_size=a" auto
 offers "mxtrain ops Convo" Convolution
