@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/convolution/convolution.h"
 
+#include <algorithm>
+
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operator/window.h"
 #include "mxtrain/operators/convolution/weighted_types.h"
@@ -8,13 +10,19 @@
 namespace mxtrain {
 namespace {
 
+constexpr const char* kPadHelp =
+    "zero padding on either side, as kernel, or that before and then that after the data; 0 by "
+    "default";
+
 struct ConvolutionParam : ConvolutionSettings, Parameter<ConvolutionParam> {
-  static void Declare(Fields<ConvolutionParam>& f) { DeclareConvolution(f, /*no_bias=*/false); }
+  static void Declare(Fields<ConvolutionParam>& f) {
+    DeclareConvolution(f, /*no_bias=*/false, kPadHelp);
+  }
 };
 
 struct ConvolutionActivationParam : ConvolutionSettings, Parameter<ConvolutionActivationParam> {
   static void Declare(Fields<ConvolutionActivationParam>& f) {
-    DeclareConvolution(f, /*no_bias=*/false);
+    DeclareConvolution(f, /*no_bias=*/false, kPadHelp);
     Epilogue::Declare(f);
   }
 };
@@ -29,7 +37,7 @@ class ConvolutionOf final : public ConvolutionProperty {
   std::string Description() const override { return description_; }
   void Init(const Kwargs& kwargs) override {
     param_.Init(kwargs, type_);
-    CompleteWindow(type_, &param_);
+    CompleteWindow(type_, &param_, /*sides=*/true);
   }
   Kwargs GetParams() const override { return param_.ToKwargs(); }
   std::vector<FieldInfo> DescribeParams() const override { return P::Describe(); }
@@ -50,7 +58,7 @@ void CheckImages(const TShape& data, int axes, const std::string& who) {
         kWords[axes - 1], axes, axes == 1 ? "axis" : "axes");
 }
 
-void CompleteWindow(const std::string& who, ConvolutionSettings* s) {
+void CompleteWindow(const std::string& who, ConvolutionSettings* s, bool sides) {
   const int axes = s->axes();
   if (axes < 1 || axes > ConvolutionGeometry::kAxes) {
     Throw(ErrorKind::kConfig,
@@ -67,7 +75,12 @@ void CompleteWindow(const std::string& who, ConvolutionSettings* s) {
   s->kernel = WindowParam(s->kernel, axes, 1, 1, who, "kernel");
   s->stride = WindowParam(s->stride, axes, 1, 1, who, "stride");
   s->dilate = WindowParam(s->dilate, axes, 1, 1, who, "dilate");
-  s->pad = WindowParam(s->pad, axes, 0, 0, who, "pad");
+  const bool two_each = sides && s->pad.ndim() == 2 * axes;
+  s->pad = WindowParam(s->pad, two_each ? 2 * axes : axes, 0, 0, who, "pad");
+  // Equal sides are written as in MXNet.
+  const int64_t* const after = s->pad.begin() + axes;
+  if (two_each && std::equal(s->pad.begin(), after, after))
+    s->pad = TShape(std::span(s->pad.begin(), static_cast<size_t>(axes)));
   if (s->num_filter % s->num_group != 0) {
     Throw(ErrorKind::kConfig, "{}: num_filter = {} is not a multiple of num_group = {}", who,
           s->num_filter, s->num_group);
@@ -84,7 +97,7 @@ ConvolutionGeometry::ConvolutionGeometry(const ConvolutionSettings& settings, co
     kernel[i] = real ? settings.kernel[i] : 1;
     stride[i] = real ? settings.stride[i] : 1;
     dilate[i] = real ? settings.dilate[i] : 1;
-    pad[i] = real ? settings.pad[i] : 0;
+    pad[i] = real ? settings.pad_before(i) : 0;
   }
 }
 
@@ -120,7 +133,7 @@ void ConvolutionProperty::InferSpace(const TShape& data, TShape* out) const {
   for (int i = 0; i < settings().axes(); ++i) {
     const int64_t size = data[2 + i];
     if (size < 0) continue;
-    const int64_t padded = size + 2 * settings().pad[i],
+    const int64_t padded = size + settings().pad_before(i) + settings().pad_after(i),
                   window = DilatedSize(settings().kernel[i], settings().dilate[i]);
     if (window > padded) {
       Throw(ErrorKind::kConfig,
@@ -156,7 +169,7 @@ bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape
     // Stride 1 loses nothing, so the output size determines the data size.
     if (data[2 + i] >= 0 || output[2 + i] < 0 || settings().stride[i] != 1) continue;
     data[2 + i] = output[2 + i] - 1 + DilatedSize(settings().kernel[i], settings().dilate[i]) -
-                  2 * settings().pad[i];
+                  settings().pad_before(i) - settings().pad_after(i);
   }
   InferChannels(&data, &weight);
   InferSpace(data, &output);

@@ -6,7 +6,8 @@
 //
 //   out[n, o, y, x] = bias[o] + sum over c, i, j of
 //                     data[n, c, y * stride + i * dilate - pad, ...] * weight[o, c, i, j],
-// zero outside the image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) / stride) + 1.
+// zero outside the image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) / stride) + 1. The padding
+// after the data may differ from that before them, which `pad` is here.
 //
 // _ConvolutionActivation, created by the fusion pass for inference, is the same operator with an
 // epilogue of an addition and an activation: output = act(Convolution(data) [+ sum]). It has no
@@ -23,6 +24,11 @@ struct ConvolutionSettings : Epilogue {
   std::optional<int> layout;
 
   int axes() const { return kernel.ndim(); }  // spatial ones
+  // `pad` has an entry per axis or, where the sides differ, those before the data and then those
+  // after them.
+  bool even_pad() const { return pad.ndim() == axes(); }
+  int64_t pad_before(int axis) const { return pad[axis]; }
+  int64_t pad_after(int axis) const { return pad[even_pad() ? axis : axes() + axis]; }
 };
 
 // The numbers of a convolution of given shapes. Arrays of three are (w, 1, 1), (h, w, 1) or
@@ -30,7 +36,8 @@ struct ConvolutionSettings : Epilogue {
 struct MXTRAIN_API ConvolutionGeometry {
   static constexpr int kAxes = 3;
   int64_t batch, in_channels, out_channels, groups;
-  int64_t in[kAxes], out[kAxes], kernel[kAxes], stride[kAxes], dilate[kAxes], pad[kAxes];
+  int64_t in[kAxes], out[kAxes], kernel[kAxes], stride[kAxes], dilate[kAxes];
+  int64_t pad[kAxes];  // before the data
 
   ConvolutionGeometry(const ConvolutionSettings& settings, const TShape& data,
                       const TShape& output);
@@ -40,18 +47,21 @@ struct MXTRAIN_API ConvolutionGeometry {
 };
 
 // The parameters of a sliding window that Convolution and Deconvolution share, checked and
-// completed: one to three spatial axes, an entry for each of them. Throws kConfig, naming `who`.
-MXTRAIN_API void CompleteWindow(const std::string& who, ConvolutionSettings* settings);
+// completed: one to three spatial axes, an entry for each of them; `sides`: pad may have two.
+// Throws kConfig, naming `who`.
+MXTRAIN_API void CompleteWindow(const std::string& who, ConvolutionSettings* settings,
+                                bool sides = false);
 // Throws kConfig unless the data have the rank that a kernel with so many axes needs, or none yet.
 MXTRAIN_API void CheckImages(const TShape& data, int axes, const std::string& who);
-// The declaration of all parameters of Convolution; `no_bias` is the default of that one.
+// The declaration of all parameters of Convolution; `no_bias` is the default of that one,
+// `pad_help` what is said of the padding.
 template <typename P>
-void DeclareConvolution(Fields<P>& f, bool no_bias) {
+void DeclareConvolution(Fields<P>& f, bool no_bias, const char* pad_help) {
   const TShape empty = TShape::OfRank(0);
   f.Add("kernel", &P::kernel).Required().Help("window: (w), (h, w) or (d, h, w)");
   f.Add("stride", &P::stride).Default(empty).Help("stride of the window, as kernel; 1 by default");
   f.Add("dilate", &P::dilate).Default(empty).Help("dilation, as kernel; 1 by default");
-  f.Add("pad", &P::pad).Default(empty).Help("zero padding on either side, as kernel; 0 by default");
+  f.Add("pad", &P::pad).Default(empty).Help(pad_help);
   f.Add("num_filter", &P::num_filter).Required().Range(1).Help("output channels");
   f.Add("num_group", &P::num_group).Default(1).Range(1).Help("number of channel groups");
   f.Add("no_bias", &P::no_bias).Default(no_bias).Help("no bias");

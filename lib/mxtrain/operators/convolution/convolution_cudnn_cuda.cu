@@ -134,6 +134,7 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   if (!IsFloating(request.in[P::kData].type))
     return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
   if (settings.axes() > 2) return Refusal{"one or two spatial axes only"};
+  if (!settings.even_pad()) return Refusal{"equal padding on both sides only"};
   if (const std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   cuda::ConvolutionOptions options;
   options.type = request.in[P::kData].type;

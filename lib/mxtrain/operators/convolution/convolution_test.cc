@@ -405,18 +405,25 @@ TEST_CASE("_ConvolutionActivation: no gradient, and no kernel that claims one") 
     CHECK_MESSAGE(!kernel.refusal.empty(), kernel.kernel);
 }
 
+std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs,
+                                             const std::string& name = "Convolution") {
+  return TestRegistry().Create(name, kwargs);
+}
+
 // Sequences and volumes: every product of the definition, with gradients of its factors.
 struct AnyNet {
   TShape data, kernel, stride, pad, dilate;
   int64_t filters = 1, groups = 1;
   bool bias = true;
+  TShape after = {};  // padding after the data; empty: as before them
 
+  int64_t pad_after(int i) const { return after.has_rank() ? after[i] : pad[i]; }
   TShape output() const {
     TShape out = data;
     out[1] = filters;
     for (int i = 0; i < kernel.ndim(); ++i) {
       const int64_t reach = dilate[i] * (kernel[i] - 1) + 1;
-      out[2 + i] = (data[2 + i] + 2 * pad[i] - reach) / stride[i] + 1;
+      out[2 + i] = (data[2 + i] + pad[i] + pad_after(i) - reach) / stride[i] + 1;
     }
     return out;
   }
@@ -450,9 +457,12 @@ void RunAny(const std::string& name, const AnyNet& net, std::vector<std::string>
   OperatorCase c;
   c.name = "convolution, " + name;
   c.op = "Convolution";
+  std::vector<int64_t> sides(net.pad.begin(), net.pad.end());
+  if (net.after.has_rank()) sides.insert(sides.end(), net.after.begin(), net.after.end());
+  const TShape pad{std::span<const int64_t>(sides)};
   c.kwargs = {{"kernel", net.kernel.ToTuple()},
               {"stride", net.stride.ToTuple()},
-              {"pad", net.pad.ToTuple()},
+              {"pad", pad.ToTuple()},
               {"dilate", net.dilate.ToTuple()},
               {"num_filter", std::to_string(net.filters)},
               {"num_group", std::to_string(net.groups)},
@@ -511,6 +521,30 @@ TEST_CASE("Convolution: volumes") {
          {"ref"});
 }
 
+TEST_CASE("Convolution: padding of one side") {
+  RunAny("after the data, as TensorFlow pads",
+         {{2, 16, 6, 6}, {3, 3}, {2, 2}, {0, 0}, {1, 1}, 16, 1, true, {1, 1}}, {"ref", "onednn"});
+  RunAny("uneven", {{1, 8, 5, 7}, {3, 2}, {1, 2}, {2, 0}, {1, 2}, 8, 1, false, {0, 3}},
+         {"ref", "onednn"});
+  RunAny("before a sequence", {{2, 16, 9}, {4}, {1}, {3}, {1}, 16, 1, true, {0}},
+         {"ref", "onednn"});
+  RunAny("depthwise", {{1, 5, 6, 6}, {3, 3}, {2, 2}, {0, 1}, {1, 1}, 5, 5, true, {1, 0}}, {"ref"});
+  const auto conv = Make(
+      {{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "(0, 1, 1, 2)"}, {"no_bias", "True"}});
+  std::vector<TShape> in{{1, 4, 6, 5}, TShape()}, out(1), aux;
+  CHECK(conv->InferShape(&in, &out, &aux));
+  CHECK(out[0] == TShape{1, 8, 5, 6});
+  in = {TShape(), {8, 4, 3, 3}};
+  CHECK(conv->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{1, 4, 6, 5});
+  const auto even = Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "(1, 2, 1, 2)"}});
+  for (const auto& [key, value] : even->GetParams()) {
+    if (key == "pad") CHECK(value == "(1, 2)");
+  }
+  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "(1, 2, 1)"}}),
+                       doctest::Contains("pad = (1, 2, 1) has 3 entries"), Error);
+}
+
 TEST_CASE("_ConvolutionActivation: sequences, in inference") {
   const AnyNet net{{2, 16, 9}, {3}, {1}, {1}, {1}, 16};
   OperatorCase c;
@@ -532,11 +566,6 @@ TEST_CASE("_ConvolutionActivation: sequences, in inference") {
   c.tolerance = {32, "sums of 48 products"};
   c.must_accept = {"ref", "onednn"};
   RunCase(c);
-}
-
-std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs,
-                                             const std::string& name = "Convolution") {
-  return TestRegistry().Create(name, kwargs);
 }
 
 // Sixteen channels are one block, so the axis order around it is open: oneDNN 3 distinguishes the

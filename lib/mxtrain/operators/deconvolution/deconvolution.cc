@@ -12,7 +12,7 @@ namespace mxtrain {
 void DeconvolutionParam::Declare(Fields<DeconvolutionParam>& f) {
   using P = DeconvolutionParam;
   const TShape empty = TShape::OfRank(0);
-  DeclareConvolution(f, /*no_bias=*/true);
+  DeclareConvolution(f, /*no_bias=*/true, "cells cut off on either side, as kernel; 0 by default");
   f.Add("adj", &P::adj)
       .Default(empty)
       .Help("cells added on the far side, as kernel; less than stride; 0 by default");

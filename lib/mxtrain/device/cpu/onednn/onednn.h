@@ -100,6 +100,7 @@ struct Bounds {
 struct Convolution {
   Array src, weights, dst;
   TShape stride, dilate, pad;  // an entry per spatial axis
+  TShape pad_after = {};       // after the data, if not as before them
   int64_t groups = 1;
   bool bias = false;  // bias and its gradient are plain [O]
   bool training = true;
