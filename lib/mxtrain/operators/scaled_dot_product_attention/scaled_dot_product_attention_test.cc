@@ -235,7 +235,7 @@ TEST_CASE("scaled_dot_product_attention: dropout in training") {
   };
   RunCase(c);
   // With equal draws the kernels agree in every gradient.
-  OperatorCase agree = Case({{2, 2}, 9, 11, 4, 3});
+  OperatorCase agree = Case({{1, 2}, 70, 133, 4, 3});  // several blocks
   agree.kwargs = {{"dropout_p", "0.4"}};
   agree.forward = nullptr;
   agree.types = {DType::kFloat32};
