@@ -211,6 +211,7 @@ int Main(int argc, char** argv) {
   all.push_back(commands::MakeEval());
   all.push_back(commands::MakeInfer());
   all.push_back(commands::MakeExport());
+  all.push_back(commands::MakeImport());
   all.push_back(commands::MakePlan());
   all.push_back(commands::MakeBench());
   all.push_back(commands::MakeLrFind());

@@ -8,7 +8,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache
   libcli11-dev libyaml-cpp-dev libfmt-dev libspdlog-dev doctest-dev nlohmann-json3-dev
-  libdnnl-dev libhwy-dev
+  libdnnl-dev libhwy-dev libonnx-dev libprotobuf-dev
   libjpeg-dev libturbojpeg0-dev libpng-dev libstb-dev libopencv-core-dev libopencv-imgproc-dev
   zlib1g-dev libdeflate-dev libxxhash-dev fonts-dejavu-core
 )

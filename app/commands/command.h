@@ -57,6 +57,7 @@ std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeSynth();
 std::unique_ptr<Command> MakeInit();
 std::unique_ptr<Command> MakeExport();
+std::unique_ptr<Command> MakeImport();
 std::unique_ptr<Command> MakeVerifyResume();
 std::unique_ptr<Command> MakeReplay();
 // `line` must live as long as the command.

@@ -4,8 +4,10 @@
 #include <iostream>
 
 #include "app/commands/compute_modes.h"
+#include "app/commands/cut_model.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/model_facts.h"
+#include "app/commands/onnx_files.h"
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/report/output.h"
@@ -16,7 +18,7 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr const char* kSafetensors = ".safetensors";
+constexpr const char *kSafetensors = ".safetensors", *kOnnx = ".onnx";
 
 class Export final : public Command {
  public:
@@ -24,25 +26,30 @@ class Export final : public Command {
     Arguments arguments = line.Add("export", "export a model for other programs");
     DeclareModel(arguments, &model_);
     arguments
-        .Option("output", &output_,
-                "FILE.safetensors: parameters and auxiliary states; PREFIX@N: net and arrays in "
-                "MXNet's format")
+        .Option(
+            "output", &output_,
+            "FILE.onnx: net and arrays for prediction; FILE.safetensors: parameters and auxiliary "
+            "states; PREFIX@N: net and arrays in MXNet's format")
         .Required()
         .Takes("OUTPUT");
+    onnx_.Declare(arguments);
     DeclareInputs(arguments, &inputs_);
     arguments.Examples(
-        "  mxtrain export runs/latest lenet.safetensors\n  mxtrain export runs/latest "
-        "zoo/lenet@10");
+        "  mxtrain export runs/latest lenet.onnx\n  mxtrain export runs/latest lenet.onnx "
+        "--with-preprocessing --fold-batch-norm --float16\n  mxtrain export runs/latest "
+        "lenet.safetensors\n  mxtrain export runs/latest zoo/lenet@10");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    const bool safetensors = output_.ends_with(kSafetensors);
-    if (!safetensors && output_.find('@') == std::string::npos) {
+    const bool safetensors = output_.ends_with(kSafetensors), onnx = output_.ends_with(kOnnx);
+    if (!safetensors && !onnx && output_.find('@') == std::string::npos) {
       Throw(ErrorKind::kUsage,
-            "'{}' does not name a format; use FILE.safetensors, or PREFIX@N for MXNet's files",
+            "'{}' does not name a format; use FILE.onnx, FILE.safetensors, or PREFIX@N for MXNet's "
+            "files",
             output_);
     }
-    if (!safetensors) CheckNumber();
+    if (!safetensors && !onnx) CheckNumber();
+    onnx_.Check(onnx);
     auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
     if (!model.info.pipeline.empty()) {
       model.info.pipeline = PipelineSpec::FromJson(model.info.pipeline).WithoutPaths().ToJson();
@@ -50,7 +57,11 @@ class Export final : public Command {
     std::vector<std::string> files;
     const std::string folder = std::filesystem::path(output_).parent_path().string();
     if (!folder.empty()) MakeFolders(folder);
-    if (safetensors) {
+    if (onnx) {
+      RemoveLabels(runtime->operators(), &model, console);
+      WriteFileAtomically(output_, onnx_.Write(model, console));
+      files = {output_};
+    } else if (safetensors) {
       std::map<std::string, NDArray> arrays = model.args;
       arrays.insert(model.auxs.begin(), model.auxs.end());
       WriteFileAtomically(
@@ -98,12 +109,7 @@ class Export final : public Command {
 
   // The files tell this program how to prepare inputs; users of other programs must be told.
   std::string HowToUse(const Model& model) const {
-    std::string chain;
-    for (const io::TransformSpec& transform :
-         PipelineSpec::FromJson(model.info.pipeline).transforms) {
-      chain += (chain.empty() ? "" : ", ") + transform.name;
-      for (const auto& [key, value] : transform.kwargs) chain += format(" {}={}", key, value);
-    }
+    const std::string chain = PreprocessingText(model.info.pipeline);
     const std::string use = format("mxtrain infer {} INPUT prepares its input like the run",
                                    report::QuoteShell(output_));
     return chain.empty() ? use : format("{}; for another program: {}", use, chain);
@@ -111,6 +117,7 @@ class Export final : public Command {
 
   std::string model_, output_;
   std::vector<std::string> inputs_;
+  OnnxExport onnx_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "app/config/document.h"
+#include "app/config/net_onnx.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 
@@ -60,13 +61,25 @@ void RequireWhole(const WeightsAccount& account, Session& session) {
   session.diagnostics().ThrowIfErrors();
 }
 
+// train.weights, else the file of net.onnx.
+config::WeightsConfig InitialWeights(const config::Config& config) {
+  return config.train.weights.file.empty() ? config::WeightsConfig{config.net.onnx, ""}
+                                           : config.train.weights;
+}
+
+std::map<std::string, NDArray> ReadArrays(Session& session, const config::WeightsConfig& weights) {
+  if (!session.config().train.weights.file.empty())
+    return LoadWeights(session.runtime(), weights.file, ReadMap(weights.map));
+  return onnx::ArraysOf(config::ImportOnnx(session.config().net, session.runtime().operators()),
+                        session.runtime());
+}
+
 }  // namespace
 
 void TakePretrained(Session& session, Trainer* trainer, report::Console& console) {
-  const config::WeightsConfig& weights = session.config().train.weights;
+  const config::WeightsConfig weights = InitialWeights(session.config());
   if (weights.file.empty()) return;
-  const std::map<std::string, NDArray> arrays =
-      LoadWeights(session.runtime(), weights.file, ReadMap(weights.map));
+  const std::map<std::string, NDArray> arrays = ReadArrays(session, weights);
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,

@@ -73,6 +73,7 @@ struct Column {
 // The net as written; net.h makes a Symbol of it.
 struct NetConfig {
   Value input, inputs, labels, layers, outputs;
+  std::string onnx = {};  // a file whose layers come first
   Place place;
 };
 

@@ -4,6 +4,7 @@
 
 #include "app/config/net_checks.h"
 #include "app/config/net_layers.h"
+#include "app/config/net_onnx.h"
 #include "mxtrain/base/suggest.h"
 
 namespace mxtrain::config {
@@ -470,8 +471,16 @@ class Builder {
 
 Net BuildNet(const Config& config, const OperatorRegistry& registry, const BuiltinValues& builtins,
              Diagnostics* diagnostics) {
-  return Builder(ExpandNet(config, registry, builtins, diagnostics), registry, diagnostics)
-      .Run(config);
+  Config whole = config;
+  try {
+    whole.net = WithOnnx(config.net, registry);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    diagnostics->Error(config.net.place, error.what());
+    return {};
+  }
+  return Builder(ExpandNet(whole, registry, builtins, diagnostics), registry, diagnostics)
+      .Run(whole);
 }
 
 std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch) {

@@ -129,7 +129,7 @@ void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
 // Without training steps, the model must come from a file.
 void CheckEpochs(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
-  if (train.epochs > 0 || !train.weights.file.empty()) return;
+  if (train.epochs > 0 || !train.weights.file.empty() || !loaded.config.net.onnx.empty()) return;
   diagnostics->Error(loaded.PlaceOf("train.epochs"),
                      "train.epochs = 0 trains nothing, and train.weights names no model to save",
                      "set train.weights.file, or at least one epoch");

@@ -22,8 +22,15 @@ Section<NetConfig> NetSection() {
       .Help(
           "labels that layers read as inputs, by name: a shape, or {shape, dtype}; `infer` gives "
           "the outputs that do not depend on them");
+  s.Add("onnx", &NetConfig::onnx)
+      .IsPath()
+      .Default("")
+      .Help(
+          "an ONNX file: its layers and inputs come first, its arrays are the initial values "
+          "unless "
+          "train.weights names others; `mxtrain import` shows the layers");
   s.Add("layers", &NetConfig::layers)
-      .Required()
+      .Default({})
       .Help("operators in order; each takes the output of the previous one")
       .Also({"layer", "backbone", "modules"});
   s.Add("outputs", &NetConfig::outputs)

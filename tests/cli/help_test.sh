@@ -46,7 +46,7 @@ for page in net blocks repeat expressions list csv; do
   expect 0 plan page.yaml
 done
 expect 0 help net
-prints "net.layers (required"
+prints "net.layers ("
 expect 0 help repeat --json
 prints '"topic":"repeat"'
 expect 2 help repeet
@@ -149,7 +149,7 @@ touch net.yaml
 offers "mxtrain train net.y" net.yaml
 for command in $commands; do
   bash ask.bash "mxtrain $command -" >offered
-  for flag in $("$program" "$command" --help | grep -oE -- ' --[a-z-]+' | grep -v version | sort -u); do
+  for flag in $("$program" "$command" --help | grep -oE -- ' --[a-z0-9-]+' | grep -v version | sort -u); do
     holds "completion of $command lacks $flag" grep -qxF -- "$flag" offered
   done
 done

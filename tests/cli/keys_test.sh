@@ -117,7 +117,7 @@ refuses "help: did you mean 'data.train.path'? (" data.trian.path=tab.csv
 refuses "help: did you mean 'train.optimizer.lr'? (" train.optimiser.lr=2
 refuses "help: did you mean 'train.optimizer.weight_decay'? (" trian.optimizer.weight_decy=2
 refuses "help: did you mean 'net.layers.0'? (" nte.layers.0=Flatten
-for key in data.train.path net.layers net.layers.0.FullyConnected.num_hidden train; do
+for key in data.train.path net.layers.0.FullyConnected.num_hidden train; do
   refuses "help: write $key=VALUE" $key=
   holds "$key has no default" sh -c '! grep -q "=null" stderr'
 done

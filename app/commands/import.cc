@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// mxtrain import FILE
+#include <filesystem>
+#include <iostream>
+
+#include "app/commands/command.h"
+#include "app/commands/device_flag.h"
+#include "app/commands/open_runtime.h"
+#include "app/config/net_onnx.h"
+#include "app/report/output.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
+#include "mxtrain/ndarray/safetensors.h"
+
+namespace mxtrain::commands {
+namespace {
+
+constexpr const char* kSafetensors = ".safetensors";
+
+class Import final : public Command {
+ public:
+  void Declare(CommandLine& line) override {
+    Arguments arguments =
+        line.Add("import", "print the net of an ONNX file as a configuration's layers");
+    arguments.Option("file", &file_, "an ONNX file").Required().Takes("FILE");
+    arguments
+        .Option("--size", &size_,
+                "shape of one example, such as 3,224,224, if the file leaves it open")
+        .Takes("SHAPE");
+    arguments
+        .Option("--weights", &weights_,
+                "write the arrays into this .safetensors file, which the printed configuration "
+                "then names")
+        .Takes("FILE");
+    arguments.Examples(
+        "  mxtrain import resnet18.onnx\n  mxtrain import resnet18.onnx --weights "
+        "resnet18.safetensors > resnet18.yaml\n  mxtrain train photos.yaml -c resnet18.yaml");
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    if (!weights_.empty() && !weights_.ends_with(kSafetensors))
+      Throw(ErrorKind::kUsage, "--weights {}: the name must end in {}", weights_, kSafetensors);
+    const auto runtime =
+        MakeRuntime(flags, 0, MakeRegistry(flags.plugins, DeviceType::kCPU), console);
+    const onnx::ImportedNet net = Read(runtime->operators());
+    onnx::ToSymbol(net, runtime->operators());  // every layer fits
+    if (!weights_.empty()) {
+      const std::string folder = std::filesystem::path(weights_).parent_path().string();
+      if (!folder.empty()) MakeFolders(folder);
+      WriteFileAtomically(weights_,
+                          SerializeSafetensors(onnx::ArraysOf(net, *runtime), {{"format", "pt"}}));
+    }
+    if (flags.json) {
+      PrintJson(net);
+    } else {
+      PrintYaml(net);
+    }
+    return 0;
+  }
+
+ private:
+  onnx::ImportedNet Read(const OperatorRegistry& operators) const {
+    if (size_.empty()) return config::ImportOnnx(file_, operators);
+    return config::ImportOnnx(file_, operators, {{"", TShape::Parse("(" + size_ + ")")}});
+  }
+
+  void PrintYaml(const onnx::ImportedNet& net) const {
+    const config::NetConfig written = config::WrittenNetOf(net);
+    std::vector<config::Member> members;
+    const auto add = [&members](const char* key, const config::Value& value) {
+      if (!value.is_null()) members.push_back({key, {}, value});
+    };
+    add("input", written.input);
+    add("inputs", written.inputs);
+    add("layers", written.layers);
+    add("outputs", written.outputs);
+    std::vector<config::Member> top{{"net", {}, config::Value::Map(std::move(members))}};
+    if (!weights_.empty()) {
+      const auto file = config::Value::Map({{"file", {}, config::Value::Scalar(weights_)}});
+      top.push_back({"train", {}, config::Value::Map({{"weights", {}, file}})});
+    }
+    std::cout << "# From " << report::Printable(file_) << ".\n"
+              << config::ToYaml(config::Value::Map(std::move(top)));
+  }
+
+  void PrintJson(const onnx::ImportedNet& net) const {
+    Json layers = Json::array();
+    for (const auto& layer : net.layers) {
+      Json params = Json::object();
+      for (const auto& [key, value] : layer.params) params[key] = value;
+      layers.push_back({{"name", layer.name},
+                        {"operator", layer.op},
+                        {"inputs", layer.inputs},
+                        {"parameters", params}});
+    }
+    int64_t elements = 0;
+    for (const auto& [name, array] : net.arrays) elements += array.Size();
+    std::cout << report::JsonText({{"layers", layers},
+                                   {"outputs", net.outputs},
+                                   {"arrays", net.arrays.size()},
+                                   {"elements", elements},
+                                   {"metadata", net.metadata}})
+              << std::endl;
+  }
+
+  std::string file_, size_, weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeImport() {
+  return std::make_unique<Import>();
+}
+
+}  // namespace mxtrain::commands

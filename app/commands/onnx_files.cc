@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/onnx_files.h"
+
+#include <algorithm>
+
+#include "app/commands/pipeline_spec.h"
+#include "app/report/output.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/io/augmenter.h"
+#include "mxtrain/onnx/export.h"
+#include "mxtrain/onnx/model_file.h"
+#include "mxtrain/onnx/preprocessing.h"
+
+namespace mxtrain::commands {
+namespace {
+
+// The parameters of a transform by name, as written or by default.
+class StepParams {
+ public:
+  explicit StepParams(const io::TransformSpec& spec) : spec_(spec) {
+    const std::vector<io::TransformInfo> known = io::ListTransforms();
+    const auto info = std::ranges::find(known, spec.name, &io::TransformInfo::name);
+    if (info == known.end()) Throw(ErrorKind::kConfig, "there is no transform '{}'", spec.name);
+    for (const FieldInfo& field : info->parameters) values_[field.name] = field.default_text;
+    for (const auto& [key, value] : spec.kwargs)
+      values_[key.empty() ? info->parameters.front().name : key] = value;
+  }
+
+  const std::string& Text(const std::string& name) const { return values_.at(name); }
+  bool Is(const std::string& name, const std::string& value) const { return Text(name) == value; }
+  template <typename T>
+  T Get(const std::string& name) const {
+    T value{};
+    params::Parse(Text(name), &value);
+    return value;
+  }
+  [[noreturn]] void Refuse(const std::string& why) const {
+    Throw(ErrorKind::kConfig,
+          "the transform {} cannot be exported to ONNX: {}; export without --with-preprocessing",
+          spec_.name, why);
+  }
+
+ private:
+  const io::TransformSpec& spec_;
+  std::map<std::string, std::string> values_;
+};
+
+onnx::PixelStep StepOf(const io::TransformSpec& spec) {
+  const StepParams params(spec);
+  onnx::PixelStep step;
+  if (spec.name != "resize" && spec.name != "center_crop")
+    params.Refuse("only resize, center_crop and normalize have equivalents");
+  if (!params.Is("rounding", "torchvision"))
+    params.Refuse("sizes and positions are rounded as in older checkpoints");
+  const bool crop = spec.name == "center_crop";
+  const auto size = params.Get<TShape>("size");
+  step.height = size.ndim() > 0 ? size[0] : 0;
+  step.width = size.ndim() > 0 ? size[size.ndim() - 1] : 0;
+  if (crop) {
+    step.fraction = params.Get<double>("fraction");
+    step.kind = step.fraction > 0 ? onnx::PixelStep::kCenterFraction : onnx::PixelStep::kCenterCrop;
+    return step;
+  }
+  step.kind = size.ndim() == 1 ? onnx::PixelStep::kResizeShorter : onnx::PixelStep::kResize;
+  step.antialias = params.Get<bool>("antialias");
+  step.cubic = params.Is("interpolation", "bicubic") || params.Is("interpolation", "cubic");
+  const bool linear = params.Is("interpolation", "bilinear") ||
+                      (params.Is("interpolation", "auto") && step.antialias);
+  if (params.Is("interpolation", "auto") && !linear)
+    params.Refuse(
+        "interpolation auto chooses by the size of the image (area or bilinear); train with "
+        "interpolation: bilinear and antialias: true");
+  if (!linear && !step.cubic)
+    params.Refuse(format("interpolation {} has no equivalent", params.Text("interpolation")));
+  return step;
+}
+
+onnx::Preprocessing PreprocessingOf(const Model& model) {
+  onnx::Preprocessing result;
+  if (model.info.pipeline.empty())
+    Throw(ErrorKind::kConfig,
+          "{} does not say how its input is prepared; export without --with-preprocessing",
+          model.file);
+  const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+  if (model.info.inputs.size() != 1 || model.info.inputs[0].shape.ndim() != 3)
+    Throw(ErrorKind::kConfig,
+          "--with-preprocessing is for models with one input of images [C, H, W]");
+  for (const io::TransformSpec& transform : spec.transforms) {
+    if (transform.name != "normalize") result.steps.push_back(StepOf(transform));
+  }
+  const io::Augmenter augmenter(spec.transforms, static_cast<int>(model.info.inputs[0].shape[0]));
+  for (const double value : augmenter.normalization().mean)
+    result.mean.push_back(static_cast<float>(value));
+  for (const double value : augmenter.normalization().std)
+    result.std.push_back(static_cast<float>(value));
+  return result;
+}
+
+}  // namespace
+
+std::string PreprocessingText(const std::string& pipeline) {
+  std::string text;
+  for (const io::TransformSpec& transform : PipelineSpec::FromJson(pipeline).transforms) {
+    text += (text.empty() ? "" : ", ") + transform.name;
+    for (const auto& [key, value] : transform.kwargs) text += format(" {}={}", key, value);
+  }
+  return text;
+}
+
+void OnnxExport::Declare(Arguments& arguments) {
+  arguments.Flag(
+      "--with-preprocessing", &with_preprocessing_,
+      "for .onnx: the model takes uint8 pixels [N, height, width, channels] and resizes, "
+      "crops and normalizes them itself");
+  arguments.Flag("--fold-batch-norm", &fold_batch_norm_,
+                 "for .onnx: multiply batch norms into the weights before them");
+  arguments.Flag("--float16", &float16_,
+                 "for .onnx: store arrays in float16, half the size; arithmetic stays float32");
+}
+
+void OnnxExport::Check(bool onnx) const {
+  if (!onnx && (with_preprocessing_ || fold_batch_norm_ || float16_))
+    Throw(ErrorKind::kUsage,
+          "--with-preprocessing, --fold-batch-norm and --float16 are for FILE.onnx");
+  if (onnx && !onnx::HasOnnxFiles()) onnx::ReadModel("");  // says why
+}
+
+std::string OnnxExport::Write(const Model& model, report::Console& console) const {
+  onnx::ExportRequest request;
+  request.symbol = model.symbol;
+  request.args = &model.args;
+  request.auxs = &model.auxs;
+  for (const InputInfo& input : model.info.inputs) {
+    if (!input.shape.known())
+      Throw(ErrorKind::kUsage,
+            "{} does not define the size of its input '{}'; export a run or a checkpoint",
+            model.file, input.name);
+    request.inputs.push_back({input.name, input.shape, input.type});
+  }
+  request.metadata["classes"] = report::JsonText(model.info.class_names);
+  if (!model.info.pipeline.empty()) {
+    request.metadata["pipeline"] = model.info.pipeline;
+    request.metadata["preprocessing"] =
+        with_preprocessing_ ? "in the model" : PreprocessingText(model.info.pipeline);
+  }
+  onnx::Model file = onnx::ExportModel(request);
+  if (fold_batch_norm_) {
+    const int folded = onnx::FoldBatchNorm(&file);
+    console.Message(LogLevel::kInfo, format("folded {} batch norms into weights", folded));
+  }
+  if (float16_) onnx::StoreInFloat16(&file);
+  if (with_preprocessing_) onnx::AddPreprocessing(PreprocessingOf(model), &file);
+  return onnx::WriteModel(std::move(file));
+}
+
+}  // namespace mxtrain::commands

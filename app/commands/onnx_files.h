@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// `export FILE.onnx`: a model of this program as an ONNX file.
+#include <string>
+
+#include "app/commands/arguments.h"
+#include "app/report/console.h"
+#include "mxtrain/train/model.h"
+
+namespace mxtrain::commands {
+
+// The transforms of a model's input pipeline in one line: "resize size=256, center_crop size=224".
+std::string PreprocessingText(const std::string& pipeline);
+
+class OnnxExport {
+ public:
+  void Declare(Arguments& arguments);  // --with-preprocessing, --fold-batch-norm, --float16
+  // Throws kUsage for these flags with a file of another format, and if this build has no ONNX.
+  void Check(bool onnx) const;
+  // The bytes of the file. The model's outputs depend on no label. Throws kConfig for what ONNX
+  // cannot express, kUsage for inputs of unknown size.
+  std::string Write(const Model& model, report::Console& console) const;
+
+ private:
+  bool with_preprocessing_ = false, fold_batch_norm_ = false, float16_ = false;
+};
+
+}  // namespace mxtrain::commands

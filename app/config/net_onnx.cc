@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/config/net_onnx.h"
+
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/onnx/model_file.h"
+
+namespace mxtrain::config {
+namespace {
+
+Value ListOf(const TShape& shape, const Place& place) {
+  std::vector<Value> items;
+  for (const int64_t dim : shape) items.push_back(Value::Scalar(std::to_string(dim), place));
+  return Value::List(std::move(items), place);
+}
+
+// A parameter of an operator: "(3, 3)" as a list, "True" as true.
+Value ParameterOf(const std::string& text, const Place& place) {
+  if (text == "True" || text == "False")
+    return Value::Scalar(text == "True" ? "true" : "false", place);
+  if (!text.starts_with('(') || !text.ends_with(')')) return Value::Scalar(text, place);
+  std::vector<Value> items;
+  const std::string_view inside = std::string_view(text).substr(1, text.size() - 2);
+  for (size_t begin = 0; begin < inside.size();) {
+    const size_t end = std::min(inside.find(',', begin), inside.size());
+    const std::string_view item = Trim(inside.substr(begin, end - begin));
+    if (!item.empty()) items.push_back(Value::Scalar(std::string(item), place));
+    begin = end + 1;
+  }
+  return Value::List(std::move(items), place);
+}
+
+Value NamesOf(const std::vector<std::string>& names, const Place& place) {
+  if (names.size() == 1) return Value::Scalar(names[0], place);
+  std::vector<Value> items;
+  for (const std::string& name : names) items.push_back(Value::Scalar(name, place));
+  return Value::List(std::move(items), place);
+}
+
+Value LayerOf(const onnx::ImportedNet::Layer& layer, bool follows, const Place& place) {
+  std::vector<Member> members{{"name", place, Value::Scalar(layer.name, place)}};
+  if (!follows) members.push_back({"inputs", place, NamesOf(layer.inputs, place)});
+  for (const auto& [key, value] : layer.params) {
+    // The number of inputs follows from the inputs.
+    if (key != "num_args") members.push_back({key, place, ParameterOf(value, place)});
+  }
+  for (const auto& [argument, shared] : layer.arguments) {
+    if (!shared.empty()) members.push_back({argument, place, Value::Scalar(shared, place)});
+  }
+  return Value::Map({{layer.op, place, Value::Map(std::move(members), place)}}, place);
+}
+
+}  // namespace
+
+onnx::ImportedNet ImportOnnx(const std::string& file, const OperatorRegistry& registry,
+                             std::map<std::string, TShape> shapes) {
+  const onnx::Model model = onnx::ReadModel(file);
+  std::vector<std::string> names;
+  for (const onnx::ModelValue& input : model.inputs) names.push_back(input.name);
+  for (const auto& [name, shape] : std::map(shapes)) {
+    const bool only = name.empty() && names.size() == 1;
+    if (!only && std::find(names.begin(), names.end(), name) == names.end()) {
+      Throw(ErrorKind::kConfig, "{} has no input '{}'; its inputs are {}", file,
+            name.empty() ? "data" : name, join(names, ", "));
+    }
+    if (only) shapes[names[0]] = shape;
+  }
+  try {
+    return onnx::ImportModel(model, registry, {.shapes = shapes});
+  } catch (const Error&) {
+    RethrowWithPrefix(std::current_exception(), file);
+  }
+}
+
+NetConfig WrittenNetOf(const onnx::ImportedNet& imported, const Place& place) {
+  NetConfig net;
+  net.place = place;
+  if (imported.inputs.size() == 1 && imported.inputs[0].name == "data") {
+    net.input = ListOf(imported.inputs[0].shape, place);
+  } else {
+    std::vector<Member> inputs;
+    for (const auto& input : imported.inputs)
+      inputs.push_back({input.name, place, ListOf(input.shape, place)});
+    net.inputs = Value::Map(std::move(inputs), place);
+  }
+  std::vector<Value> layers;
+  for (const auto& variable : imported.variables) {
+    const Value normal = Value::Map({{"name", place, Value::Scalar("normal", place)},
+                                     {"sigma", place, Value::Scalar("0.02", place)}},
+                                    place);
+    layers.push_back(Value::Map({{"Variable", place,
+                                  Value::Map({{"name", place, Value::Scalar(variable.name, place)},
+                                              {"shape", place, ListOf(variable.shape, place)},
+                                              {"init", place, normal}},
+                                             place)}},
+                                place));
+  }
+  std::string before = imported.inputs.size() == 1 ? imported.inputs[0].name : "";
+  for (const auto& layer : imported.layers) {
+    const bool follows = layer.inputs.size() == 1 && layer.inputs[0] == before;
+    layers.push_back(LayerOf(layer, follows, place));
+    before = layer.name;
+  }
+  net.layers = Value::List(std::move(layers), place);
+  if (imported.outputs.size() > 1) net.outputs = NamesOf(imported.outputs, place);
+  return net;
+}
+
+onnx::ImportedNet ImportOnnx(const NetConfig& net, const OperatorRegistry& registry) {
+  std::map<std::string, TShape> shapes;
+  const auto shape_of = [](const Value& value) {
+    std::vector<int64_t> dims;
+    for (const Value& item : value.list) dims.push_back(item.AsInteger().value_or(0));
+    return TShape(std::span<const int64_t>(dims));
+  };
+  if (net.input.is_list()) shapes[""] = shape_of(net.input);
+  for (const Member& input : net.inputs.members) {
+    if (input.value.is_list()) shapes[input.key] = shape_of(input.value);
+  }
+  return ImportOnnx(net.onnx, registry, shapes);
+}
+
+NetConfig WithOnnx(const NetConfig& net, const OperatorRegistry& registry) {
+  if (net.onnx.empty()) return net;
+  NetConfig whole = WrittenNetOf(ImportOnnx(net, registry), net.place);
+  whole.labels = net.labels;
+  if (net.layers.is_list()) {
+    whole.layers.list.insert(whole.layers.list.end(), net.layers.list.begin(),
+                             net.layers.list.end());
+  } else if (!net.layers.is_null()) {
+    whole.layers = net.layers;  // an error there
+  }
+  if (!net.outputs.is_null()) whole.outputs = net.outputs;
+  return whole;
+}
+
+}  // namespace mxtrain::config

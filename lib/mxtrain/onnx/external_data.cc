@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/onnx/internal/external_data.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+
+namespace mxtrain::onnx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostShared = 4;
+constexpr int64_t kBlock = int64_t{1} << 20;
+
+// Skips to `offset` and reads the bytes; *at is the position of the reader.
+void ReadAt(FileReader& file, int64_t offset, int64_t bytes, int64_t* at, std::string* to) {
+  if (*at > offset) {
+    file.Rewind();
+    *at = 0;
+  }
+  std::string skipped;
+  while (*at < offset) {
+    skipped.resize(static_cast<size_t>(std::min(kBlock, offset - *at)));
+    const size_t count = file.Read(skipped);
+    if (count == 0) break;
+    *at += static_cast<int64_t>(count);
+  }
+  to->resize(static_cast<size_t>(bytes));
+  const size_t count = file.Read(*to);
+  *at += static_cast<int64_t>(count);
+  if (count != to->size()) Throw(ErrorKind::kData, "the file became shorter");
+}
+
+}  // namespace
+
+void ExternalPlace::Set(const std::string& key, const std::string& value, const std::string& what) {
+  if (key == "location") location = value;
+  if (key != "offset" && key != "length") return;
+  int64_t number = 0;
+  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (status != std::errc() || end != value.data() + value.size() || number < 0)
+    Throw(ErrorKind::kData, "{}: its {} in another file is '{}', not a number from 0", what, key,
+          value);
+  (key == "offset" ? offset : length) = number;
+}
+
+std::string ExternalData::Locate(const std::string& location, const std::string& what) const {
+  if (folder_.empty())
+    Throw(ErrorKind::kData, "{} lies in another file, '{}', which cannot be read here", what,
+          location);
+  const fs::path path(location);
+  const bool inside = !location.empty() && path.is_relative() &&
+                      std::find(path.begin(), path.end(), "..") == path.end() &&
+                      location.find('\0') == std::string::npos;
+  std::error_code error;
+  const fs::path folder = fs::canonical(folder_, error);
+  const fs::path found = inside ? fs::weakly_canonical(folder / path, error) : fs::path();
+  const auto [rest, unused] =
+      std::mismatch(folder.begin(), folder.end(), found.begin(), found.end());
+  if (!inside || error || rest != folder.end()) {
+    Throw(ErrorKind::kData,
+          "{} lies in '{}', which is not in the folder of the model; only files of {} are read",
+          what, location, folder_);
+  }
+  return found.string();
+}
+
+void ExternalData::Add(const ExternalPlace& place, int64_t bytes, const std::string& what,
+                       std::string* to) {
+  if (place.length >= 0 && place.length != bytes)
+    Throw(ErrorKind::kData, "{} has {} bytes, but {} of them in '{}'", what, bytes, place.length,
+          place.location);
+  parts_[Locate(place.location, what)].push_back({place.offset, bytes, what, to});
+}
+
+void ExternalData::ReadAll() {
+  for (auto& [path, parts] : parts_) {
+    FileReader file(path);
+    const auto size = static_cast<int64_t>(file.size());
+    int64_t sum = 0;
+    for (const Part& part : parts) {
+      if (part.offset > size || part.bytes > size - part.offset) {
+        Throw(ErrorKind::kData, "{} should be {} bytes at {} of {}, which has only {} bytes",
+              part.what, part.bytes, part.offset, path, size);
+      }
+      sum += part.bytes;
+    }
+    if (sum > kMostShared * size)
+      Throw(ErrorKind::kData, "the arrays in {} have {} bytes, but the file only {}", path, sum,
+            size);
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Part& a, const Part& b) { return a.offset < b.offset; });
+    int64_t at = 0;
+    for (const Part& part : parts) {
+      try {
+        ReadAt(file, part.offset, part.bytes, &at, part.to);
+      } catch (const Error&) {
+        RethrowWithPrefix(std::current_exception(), path);
+      }
+    }
+  }
+}
+
+}  // namespace mxtrain::onnx

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/onnx/import.h"
+
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/onnx/internal/import_node.h"
+
+namespace mxtrain::onnx {
+namespace {
+
+const std::map<std::string_view, ImportFn>& Converters() {
+  static const std::map<std::string_view, ImportFn> converters = [] {
+    std::map<std::string_view, ImportFn> all;
+    for (const auto& family :
+         {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(), ArrayImports()}) {
+      for (const ImportEntry& entry : family) all.emplace(entry.op, entry.convert);
+    }
+    return all;
+  }();
+  return converters;
+}
+
+// Of what is computed from shapes and constants, besides four times the file's own arrays.
+constexpr int64_t kFoldedBytes = int64_t{16} << 20;
+
+class Importer {
+ public:
+  Importer(const Model& model, const OperatorRegistry& registry, const ImportOptions& options)
+      : model_(model), options_(options), state_(model, registry) {}
+
+  ImportedNet Run() {
+    if (model_.opset < kLeastOpset || model_.opset > kMostOpset) {
+      Throw(ErrorKind::kConfig,
+            "the model uses opset {} of ONNX; {} to {} are supported: export it with one of these",
+            model_.opset, kLeastOpset, kMostOpset);
+    }
+    CheckOperators();
+    CountReaders();
+    FindBatch();
+    for (const ModelValue& input : model_.inputs) AddInput(input);
+    for (const auto& [name, tensor] : model_.initializers) AddArray(name, tensor);
+    for (const ModelNode& node : model_.nodes) Convert(node);
+    AddOutputs();
+    state_.net.metadata = model_.metadata;
+    return std::move(state_.net);
+  }
+
+ private:
+  void CheckOperators() const {
+    std::map<std::string, std::vector<std::string>> unknown;  // nodes by operator
+    for (const ModelNode& node : model_.nodes) {
+      const bool known =
+          node.domain.empty() && (Converters().contains(node.op) || CanFold(node.op));
+      if (known) continue;
+      const std::string op = node.domain.empty() ? node.op : node.domain + "." + node.op;
+      unknown[op].push_back(!node.name.empty()     ? node.name
+                            : node.outputs.empty() ? "?"
+                                                   : node.outputs[0]);
+    }
+    if (unknown.empty()) return;
+    std::vector<std::string> texts;
+    for (const auto& [op, nodes] : unknown)
+      texts.push_back(format("{} ({})", op, FirstOf(nodes, 3)));
+    Throw(ErrorKind::kConfig, "the model uses operators that have no equivalent here: {}",
+          join(texts, ", "));
+  }
+
+  void CountReaders() {
+    for (const ModelNode& node : model_.nodes) {
+      for (const std::string& input : node.inputs) ++state_.readers[input];
+    }
+    for (const ModelValue& output : model_.outputs) ++state_.readers[output.name];
+  }
+
+  // A batch of fixed size is taken as an example of any.
+  void FindBatch() {
+    for (const ModelValue& input : model_.inputs) {
+      if (input.dims.empty() || input.dims[0] == ModelValue::kDynamic || input.dims[0] == 0)
+        continue;
+      state_.batches = {input.dims[0], 2 * input.dims[0]};
+      state_.fixed_batch = true;
+    }
+  }
+
+  void AddInput(const ModelValue& value) {
+    if (!value.has_shape || value.dims.empty())
+      Throw(ErrorKind::kConfig, "the input '{}' has no batch axis; expected [N, ...]", value.name);
+    const TShape shape = ShapeOfExample(value);
+    const std::string plain = AsName(value.name);
+    const std::string name = state_.NewName(plain.empty() ? "data" : plain);
+    state_.net.inputs.push_back({name, shape, TypeOf(value)});
+    ImportValue& made = Define(value.name, "the graph");
+    made.reference = name;
+    for (size_t i = 0; i < 2; ++i) {
+      std::vector<int64_t> dims{state_.batches[i]};
+      dims.insert(dims.end(), shape.begin(), shape.end());
+      made.shape[i] = TShape(std::span<const int64_t>(dims));
+    }
+    state_.shapes[name] = made.shape;
+  }
+
+  TShape ShapeOfExample(const ModelValue& value) const {
+    if (const auto given = options_.shapes.find(value.name); given != options_.shapes.end())
+      return given->second;
+    const std::span<const int64_t> dims(value.dims.begin() + 1, value.dims.end());
+    if (std::ranges::find(dims, ModelValue::kDynamic) != dims.end()) {
+      Throw(ErrorKind::kConfig,
+            "the input '{}' leaves the lengths of axes after the batch open; give the shape of one "
+            "example",
+            value.name);
+    }
+    return TShape(dims);
+  }
+
+  static DType TypeOf(const ModelValue& value) {
+    switch (value.type) {
+      case ElementType::kFloat:
+      case ElementType::kFloat16:  // computed in float32
+      case ElementType::kDouble:
+        return DType::kFloat32;
+      case ElementType::kInt32:
+      case ElementType::kInt64:
+        return DType::kFloat32;  // indices are numbers here
+      default:
+        Throw(ErrorKind::kConfig, "the input '{}' is {}; float and integer inputs are supported",
+              value.name, NameOf(value.type));
+    }
+  }
+
+  void AddArray(const std::string& name, const Tensor& tensor) {
+    ImportValue& value = Define(name, "the graph");
+    array_bytes_ += static_cast<int64_t>(tensor.bytes.size());
+    const TShape shape = ShapeOf(tensor);
+    value.shape = {shape, shape};
+    // The model outlives the import.
+    const std::shared_ptr<const Tensor> alias(std::shared_ptr<void>(), &tensor);
+    value.constant = {alias, alias};
+    value.array = name;
+  }
+
+  ImportValue& Define(const std::string& name, const std::string& by) {
+    const auto [at, is_new] = state_.values.try_emplace(name);
+    if (!is_new)
+      Throw(ErrorKind::kData, "{} gives the value '{}' a second meaning; names must differ", by,
+            name);
+    return at->second;
+  }
+
+  void Convert(const ModelNode& node) {
+    ImportNode step(node, &state_);
+    for (const std::string& input : node.inputs) {
+      if (input.empty() || state_.values.contains(input)) continue;
+      Throw(ErrorKind::kData,
+            "{} reads '{}', which no node before it computes: the file lacks it, or its nodes form "
+            "a cycle",
+            step.Describe(), input);
+    }
+    for (const std::string& output : node.outputs) {
+      if (state_.values.contains(output))
+        Throw(ErrorKind::kData, "{} computes '{}', which exists already", step.Describe(), output);
+    }
+    if (node.outputs.empty()) return;
+    if (FoldNode(node, &step)) return;
+    const auto converter = Converters().find(node.op);
+    if (converter == Converters().end())
+      step.Refuse("it is supported only where its result does not depend on the data");
+    try {
+      converter->second(step);
+    } catch (const Error& e) {
+      if (std::string_view(e.what()).starts_with(step.Describe())) throw;
+      RethrowWithPrefix(std::current_exception(), step.Describe());
+    }
+  }
+
+  // What is known without data: all inputs are, or only their shapes are asked for.
+  bool FoldNode(const ModelNode& node, ImportNode* step) {
+    if (!CanFold(node.op)) return false;
+    const bool shape_only = node.op == "Shape" || node.op == "Size";
+    std::array<std::shared_ptr<const Tensor>, 2> results;
+    for (size_t batch = 0; batch < 2; ++batch) {
+      std::vector<Tensor> shapes;
+      std::vector<const Tensor*> inputs;
+      shapes.reserve(node.inputs.size());
+      for (const std::string& name : node.inputs) {
+        const ImportValue* value = name.empty() ? nullptr : &state_.values.at(name);
+        if (shape_only && value) {
+          const TShape& shape = value->shape[batch];
+          shapes.push_back({ElementType::kInt64, {shape.begin(), shape.end()}, ""});
+          inputs.push_back(&shapes.back());
+        } else if (value && !value->is_constant()) {
+          return false;
+        } else {
+          inputs.push_back(value ? value->constant[batch].get() : nullptr);
+        }
+      }
+      std::optional<Tensor> result;
+      try {
+        result = Fold(node, model_.opset, inputs);
+      } catch (const Error&) {
+        RethrowWithPrefix(std::current_exception(), step->Describe());
+      }
+      if (!result) return false;
+      CountFolded(static_cast<int64_t>(result->bytes.size()), *step);
+      results[batch] = std::make_shared<const Tensor>(std::move(*result));
+      const bool same = batch == 1 && results[0]->dims == results[1]->dims &&
+                        results[0]->bytes == results[1]->bytes;
+      if (same) results[1] = results[0];
+    }
+    // An array that is repeated for every example, as a class token is, stays a parameter.
+    if (node.op == "Expand" && results[0] != results[1] && results[0]->type == ElementType::kFloat)
+      return false;
+    step->OutConstant(std::move(results));
+    // The same array under another name, in another type or transposed.
+    if (node.op == "Identity" || node.op == "Cast" || node.op == "Transpose")
+      state_.values[node.outputs[0]].array = state_.values.at(node.inputs[0]).array;
+    return true;
+  }
+
+  // A small file must not compute large arrays, again and again.
+  void CountFolded(int64_t bytes, const ImportNode& step) {
+    folded_bytes_ += bytes;
+    if (folded_bytes_ > kFoldedBytes + 4 * array_bytes_)
+      Throw(ErrorKind::kConfig, "{} cannot be imported: the model computes too much from constants",
+            step.Describe());
+  }
+
+  void AddOutputs() {
+    if (model_.outputs.empty()) Throw(ErrorKind::kData, "the model has no outputs");
+    for (const ModelValue& output : model_.outputs) {
+      const auto found = state_.values.find(output.name);
+      if (found == state_.values.end())
+        Throw(ErrorKind::kData, "the output '{}' is computed by no node", output.name);
+      if (found->second.is_constant())
+        Throw(ErrorKind::kConfig, "the output '{}' does not depend on the input", output.name);
+      if (options_.loss) MakeLoss(found->second);
+      state_.net.outputs.push_back(found->second.reference);
+    }
+  }
+
+  // Softmax over the classes of [N, classes] as the head of a classifier.
+  void MakeLoss(const ImportValue& value) {
+    if (value.layer < 0) return;
+    ImportedNet::Layer& layer = state_.net.layers[static_cast<size_t>(value.layer)];
+    if (layer.op != "softmax" || value.shape[0].ndim() != 2) return;
+    layer.op = "SoftmaxOutput";
+    layer.params.clear();
+  }
+
+  const Model& model_;
+  const ImportOptions& options_;
+  ImportState state_;
+  int64_t array_bytes_ = 0, folded_bytes_ = 0;
+};
+
+}  // namespace
+
+ImportedNet ImportModel(const Model& model, const OperatorRegistry& registry,
+                        const ImportOptions& options) {
+  return Importer(model, registry, options).Run();
+}
+
+Symbol ToSymbol(const ImportedNet& net, const OperatorRegistry& registry) {
+  std::map<std::string, Symbol> symbols;
+  for (const ImportedNet::Input& input : net.inputs)
+    symbols[input.name] =
+        Symbol::Variable(input.name, {{"__dtype__", mxtrain::NameOf(input.type)}});
+  for (const ImportedNet::Variable& variable : net.variables)
+    symbols[variable.name] =
+        Symbol::Variable(variable.name, {{"__shape__", variable.shape.ToTuple()}});
+  for (const ImportedNet::Layer& layer : net.layers) {
+    std::vector<Symbol> inputs;
+    for (const std::string& input : layer.inputs) inputs.push_back(symbols.at(input));
+    std::map<std::string, Symbol> named;
+    const std::vector<std::string> arguments =
+        registry.Create(layer.op, layer.params)->ListArguments();
+    for (const auto& [argument, shared] : layer.arguments) {
+      // Auxiliary states are variables of the layer alone.
+      if (std::ranges::find(arguments, argument) == arguments.end()) continue;
+      const std::string name = shared.empty() ? layer.name + "_" + argument : shared;
+      named[argument] = symbols.try_emplace(name, Symbol::Variable(name)).first->second;
+    }
+    const Symbol made = Symbol::Create(registry, layer.op, layer.name, layer.params, inputs, named);
+    const std::vector<std::string> outputs = made.ListOutputs();
+    symbols[layer.name] = made;
+    for (int i = 0; outputs.size() > 1 && i < made.NumOutputs(); ++i)
+      symbols[layer.name + "." + outputs[static_cast<size_t>(i)].substr(layer.name.size() + 1)] =
+          made[i];
+  }
+  std::vector<Symbol> heads;
+  for (const std::string& output : net.outputs) heads.push_back(symbols.at(output));
+  return heads.size() == 1 ? heads[0] : Symbol::Group(heads);
+}
+
+std::map<std::string, NDArray> ArraysOf(const ImportedNet& net, Runtime& runtime) {
+  std::map<std::string, NDArray> arrays;
+  for (const auto& [name, tensor] : net.arrays)
+    arrays[name] = NDArray::FromVector(runtime, ShapeOf(tensor), tensor.ToFloats());
+  return arrays;
+}
+
+}  // namespace mxtrain::onnx

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From an ONNX model to a net: layers as a configuration writes them, with the arrays of the file
+// as initial values. Opsets 9 to 23.
+//
+// Every array that is not folded into a number becomes a parameter, trainable like any other:
+// ONNX does not say which were trained. Layers are named after their nodes or weights: "fc" of
+// "fc.weight". What follows from shapes alone (Shape, Gather, Concat, ... in front of a Reshape) is
+// computed. A batch of fixed size becomes one of any size.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mxtrain/ndarray/ndarray.h"
+#include "mxtrain/onnx/model.h"
+#include "mxtrain/symbol/symbol.h"
+
+namespace mxtrain::onnx {
+
+inline constexpr int64_t kLeastOpset = 9, kMostOpset = 23;
+
+struct ImportedNet {
+  struct Input {
+    std::string name;
+    TShape shape;  // of one example
+    DType type = DType::kFloat32;
+  };
+  struct Layer {
+    std::string op, name;
+    Kwargs params;
+    // Names of inputs, variables and layers, or LAYER.OUTPUT.
+    std::vector<std::string> inputs;
+    // Arguments that are arrays of their own, "NAME_ARGUMENT", or (the value is not empty) those
+    // of another layer.
+    std::map<std::string, std::string> arguments;
+  };
+  struct Variable {
+    std::string name;
+    TShape shape;
+  };
+  std::vector<Input> inputs;
+  std::vector<Variable> variables;
+  std::vector<Layer> layers;             // each after those that it reads
+  std::vector<std::string> outputs;      // as Layer::inputs
+  std::map<std::string, Tensor> arrays;  // of parameters and auxiliary states, float32
+  std::map<std::string, std::string> metadata;
+};
+
+struct ImportOptions {
+  // Shapes of one example, for inputs whose file leaves lengths open.
+  std::map<std::string, TShape> shapes = {};
+  // A softmax that only the output reads becomes SoftmaxOutput, so that the net can be trained.
+  bool loss = true;
+};
+
+// Throws kConfig for what has no equivalent here: operators, all at once with their nodes; uses of
+// them; inputs of unknown size. Throws kData for a model that contradicts itself, such as a node
+// that reads what no node before it computes.
+MXTRAIN_API ImportedNet ImportModel(const Model& model, const OperatorRegistry& registry,
+                                    const ImportOptions& options = {});
+
+MXTRAIN_API Symbol ToSymbol(const ImportedNet& net, const OperatorRegistry& registry);
+// The arrays by name.
+MXTRAIN_API std::map<std::string, NDArray> ArraysOf(const ImportedNet& net, Runtime& runtime);
+
+}  // namespace mxtrain::onnx

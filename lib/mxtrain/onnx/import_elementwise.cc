@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of elements: activations, unary and binary functions.
+#include <algorithm>
+#include <limits>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/onnx/internal/function_names.h"
+#include "mxtrain/onnx/internal/import_node.h"
+
+namespace mxtrain::onnx {
+namespace {
+
+std::string Number(double value) {
+  return params::Print(value);
+}
+
+void Unary(ImportNode& node) {
+  node.Out(OurUnary(node.op()), {node.ref(0)});
+}
+
+void Activation(ImportNode& node) {
+  node.Out("Activation", {node.ref(0)}, {{"act_type", OurActivation(node.op())}});
+}
+
+void Leaky(ImportNode& node, const std::string& type, const std::string& attribute,
+           float otherwise) {
+  node.Out("LeakyReLU", {node.ref(0)},
+           {{"act_type", type}, {"slope", params::Print(node.Float(attribute, otherwise))}});
+}
+
+void Selu(ImportNode& node) {
+  const bool usual = std::abs(node.Float("alpha", 1.6732632f) - 1.6732632f) < 1e-4f &&
+                     std::abs(node.Float("gamma", 1.0507010f) - 1.0507010f) < 1e-4f;
+  if (!usual) node.Refuse("alpha or gamma are not those of the paper");
+  node.Out("LeakyReLU", {node.ref(0)}, {{"act_type", "selu"}});
+}
+
+// The slopes: one, or one per channel.
+void PRelu(ImportNode& node) {
+  const Tensor& slope = node.array(1);
+  const int64_t size = slope.Size(), channels = node.ndim() > 1 ? node.shape(0)[1] : 1;
+  const auto at = static_cast<int>(slope.dims.size()) - (node.ndim() - 1);
+  const bool along =
+      size == 1 || (size == channels && at >= 0 && slope.dims[static_cast<size_t>(at)] == channels);
+  if (!along) node.Refuse("its slopes {} are not one per channel", ShapeOf(slope).ToString());
+  node.NameAfter(node.in(1).array);
+  Tensor flat = slope;
+  flat.dims = {size};
+  node.Out("LeakyReLU", {node.ref(0)}, {{"act_type", "prelu"}},
+           {node.ArgumentOf(1, "gamma", std::move(flat), "flat")});
+}
+
+void Clip(ImportNode& node) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  node.Out("clip", {node.ref(0)},
+           {{"a_min", params::Print(node.NumberOfInputOr(1, "min").value_or(-kMost))},
+            {"a_max", params::Print(node.NumberOfInputOr(2, "max").value_or(kMost))}});
+}
+
+void HardSigmoid(ImportNode& node) {
+  node.Out("hard_sigmoid", {node.ref(0)},
+           {{"alpha", params::Print(node.Float("alpha", 0.2f))},
+            {"beta", params::Print(node.Float("beta", 0.5f))}});
+}
+
+void Gelu(ImportNode& node) {
+  node.Out("gelu", {node.ref(0)}, {{"approximate", node.Word("approximate", "none")}});
+}
+
+// --- functions of two values ---
+
+// A value with axes of length 1 in front, so that both have one rank.
+std::string OfRank(ImportNode& node, int i, int ndim) {
+  const std::string reference = node.ref(i, ndim);
+  Shapes to = node.ShapesOf(reference);
+  if (to[0].ndim() == ndim) return reference;
+  for (TShape& shape : to) {
+    std::vector<int64_t> dims(static_cast<size_t>(ndim - shape.ndim()), 1);
+    dims.insert(dims.end(), shape.begin(), shape.end());
+    shape = TShape(std::span<const int64_t>(dims));
+  }
+  return node.Reshape(reference, to);
+}
+
+bool IsNumber(const ImportNode& node, int i) {
+  return node.is_array(i) && node.array(i).Size() == 1 &&
+         node.array(i).dims.size() <= static_cast<size_t>(node.ndim(1 - i));
+}
+
+// Of references whose shapes are known.
+std::string BinaryOp(const BinaryName& name, const Shapes& a, const Shapes& b) {
+  return a == b ? name.ours : name.broadcast;
+}
+
+// FullyConnected without bias, then the sum with a vector that only it adds.
+bool TakesBias(ImportNode& node, int data, int bias) {
+  if (node.op() != "Add" || !node.is_array(bias)) return false;
+  const ImportedNet::Layer* layer = node.LayerOf(data);
+  const Tensor& vector = node.array(bias);
+  const TShape& shape = node.shape(data);
+  return layer && layer->op == "FullyConnected" && !layer->arguments.contains("bias") &&
+         node.OnlyReader(data) && vector.Size() == shape[shape.ndim() - 1] &&
+         vector.dims.size() <= static_cast<size_t>(shape.ndim()) && !vector.dims.empty() &&
+         vector.dims.back() == vector.Size();
+}
+
+void Binary(ImportNode& node) {
+  const BinaryName& name = *FindOnnxBinary(node.op());
+  if (node.num_inputs() != 2 && name.kind != BinaryName::kNumbers)
+    Throw(ErrorKind::kData, "{}: {} inputs instead of two", node.Describe(), node.num_inputs());
+  for (const int bias : {1, 0}) {
+    if (node.num_inputs() == 2 && TakesBias(node, 1 - bias, bias))
+      return node.AddBias(1 - bias, bias);
+  }
+  if (node.num_inputs() == 2 && (IsNumber(node, 0) || IsNumber(node, 1))) {
+    const int number = IsNumber(node, 1) ? 1 : 0;
+    // f(x, s); of what is not the same the other way round, f(s, x) if there is an operator.
+    const bool symmetric =
+        name.onnx == std::string_view("Add") || name.onnx == std::string_view("Mul") ||
+        name.onnx == std::string_view("Max") || name.onnx == std::string_view("Min") ||
+        name.onnx == std::string_view("Equal") || name.kind == BinaryName::kLogical;
+    const char* op = number == 1 || symmetric ? name.scalar : name.reversed;
+    if (op)
+      return node.Out(op, {node.ref(1 - number)},
+                      {{"scalar", Number(node.array(number).ToDoubles()[0])}});
+  }
+  // Max, Min and Sum of any number of values, pair by pair.
+  int ndim = 1;
+  for (int i = 0; i < node.num_inputs(); ++i) ndim = std::max(ndim, node.ndim(i));
+  std::string result = OfRank(node, 0, ndim);
+  if (node.num_inputs() == 1) return node.OutIs(result);
+  for (int i = 1; i < node.num_inputs(); ++i) {
+    const std::string next = OfRank(node, i, ndim);
+    const std::string op = BinaryOp(name, node.ShapesOf(result), node.ShapesOf(next));
+    if (i + 1 == node.num_inputs()) return node.Out(op, {result, next});
+    result = node.Add(op, {result, next});
+  }
+}
+
+void Sum(ImportNode& node) {
+  std::vector<std::string> inputs;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    inputs.push_back(node.ref(i));
+    if (!(node.ShapesOf(inputs[0]) == node.ShapesOf(inputs.back())))
+      node.Refuse("its inputs have different shapes");
+  }
+  node.Out("ElementWiseSum", inputs, {{"num_args", params::Print(node.num_inputs())}});
+}
+
+void Where(ImportNode& node) {
+  for (int i = 1; i < 3; ++i) {
+    if (!(node.in(0).shape == node.in(i).shape))
+      node.Refuse("its condition {} and values {} have different shapes", node.shape(0).ToString(),
+                  node.shape(i).ToString());
+  }
+  node.Out("where", {node.ref(0), node.ref(1), node.ref(2)});
+}
+
+}  // namespace
+
+std::vector<ImportEntry> ElementwiseImports() {
+  std::vector<ImportEntry> entries = {
+      // Before the functions of the same names, which have no parameters.
+      {"Relu", Activation},
+      {"Sigmoid", Activation},
+      {"Tanh", Activation},
+      {"Softplus", Activation},
+      {"Softsign", Activation},
+      {"LeakyRelu", [](ImportNode& node) { Leaky(node, "leaky", "alpha", 0.01f); }},
+      {"Elu", [](ImportNode& node) { Leaky(node, "elu", "alpha", 1); }},
+      {"Selu", Selu},
+      {"PRelu", PRelu},
+      {"Clip", Clip},
+      {"HardSigmoid", HardSigmoid},
+      {"HardSwish", [](ImportNode& node) { node.Out("hard_swish", {node.ref(0)}); }},
+      {"Mish", [](ImportNode& node) { node.Out("mish", {node.ref(0)}); }},
+      {"Gelu", Gelu},
+      {"Not", [](ImportNode& node) { node.Out("logical_not", {node.ref(0)}); }},
+      {"Sum", Sum},
+      {"Where", Where},
+  };
+  for (const UnaryName& name : UnaryNames()) entries.push_back({name.onnx, Unary});
+  for (const BinaryName& name : BinaryNames()) entries.push_back({name.onnx, Binary});
+  return entries;
+}
+
+}  // namespace mxtrain::onnx

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution, matrix products, pooling, resizing, dropout.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/onnx/internal/import_node.h"
+
+namespace mxtrain::onnx {
+namespace {
+
+std::string Tuple(const std::vector<int64_t>& values) {
+  return TShape(std::span<const int64_t>(values)).ToTuple();
+}
+std::string Number(double value) {
+  return params::Print(value);
+}
+
+// The windows of a convolution or pooling over images.
+struct Windows {
+  std::vector<int64_t> kernel, stride, dilation;
+  std::vector<int64_t> begin, end;  // padding
+
+  bool symmetric() const { return begin == end; }
+  // Cells of an axis of the images that a window spans.
+  int64_t Span(size_t axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
+};
+
+Windows WindowsOf(const ImportNode& node, std::vector<int64_t> kernel) {
+  if (node.ndim() != 4)
+    node.Refuse("its data {} are not images [N, C, H, W]", node.shape(0).ToString());
+  Windows w{
+      std::move(kernel), node.Ints("strides", {1, 1}), node.Ints("dilations", {1, 1}), {}, {}};
+  const std::vector<int64_t> pads = node.Ints("pads", {0, 0, 0, 0});
+  const auto good = [](const std::vector<int64_t>& values, size_t count, int64_t least) {
+    return values.size() == count &&
+           std::ranges::all_of(values, [least](int64_t v) { return v >= least && v < 1 << 20; });
+  };
+  if (!good(w.kernel, 2, 1) || !good(w.stride, 2, 1) || !good(w.dilation, 2, 1) ||
+      !good(pads, 4, 0)) {
+    Throw(ErrorKind::kData,
+          "{}: kernel_shape, strides, dilations or pads do not describe windows of two axes",
+          node.Describe());
+  }
+  w.begin = {pads[0], pads[1]};
+  w.end = {pads[2], pads[3]};
+  const std::string automatic = node.Word("auto_pad", "NOTSET");
+  if (automatic == "VALID") w.begin = w.end = {0, 0};
+  if (automatic.starts_with("SAME")) {
+    for (size_t axis = 0; axis < 2; ++axis) {
+      const int64_t in = node.shape(0)[2 + static_cast<int>(axis)];
+      const int64_t out = (in + w.stride[axis] - 1) / w.stride[axis];
+      const int64_t whole = std::max<int64_t>(0, (out - 1) * w.stride[axis] + w.Span(axis) - in);
+      const int64_t less = whole / 2, more = whole - less;
+      w.begin[axis] = automatic == "SAME_LOWER" ? more : less;
+      w.end[axis] = automatic == "SAME_LOWER" ? less : more;
+    }
+  }
+  return w;
+}
+
+// The data with the padding added, which is then none.
+std::string Padded(ImportNode& node, Windows* w, double value) {
+  const std::vector<int64_t> widths{0, 0, 0, 0, w->begin[0], w->end[0], w->begin[1], w->end[1]};
+  const std::string padded = node.Add(
+      "Pad", {node.ref(0)},
+      {{"mode", "constant"}, {"pad_width", Tuple(widths)}, {"constant_value", Number(value)}});
+  w->begin = w->end = {0, 0};
+  return padded;
+}
+
+void Conv(ImportNode& node) {
+  const Tensor& weight = node.array(1);
+  if (weight.dims.size() != 4)
+    node.Refuse("its weight has {} axes; only convolutions of images are supported",
+                weight.dims.size());
+  Windows w = WindowsOf(node, {weight.dims[2], weight.dims[3]});
+  const std::string data = w.symmetric() ? node.ref(0) : Padded(node, &w, 0);
+  std::vector<ImportNode::Argument> arguments{node.ArgumentOf(1, "weight")};
+  if (node.has(2)) arguments.push_back(node.ArgumentOf(2, "bias"));
+  node.NameAfter(node.in(1).array);
+  node.Out("Convolution", {data},
+           {{"num_filter", params::Print(weight.dims[0])},
+            {"kernel", Tuple(w.kernel)},
+            {"stride", Tuple(w.stride)},
+            {"pad", Tuple(w.begin)},
+            {"dilate", Tuple(w.dilation)},
+            {"num_group", params::Print(node.Int("group", 1))},
+            {"no_bias", node.has(2) ? "False" : "True"}},
+           std::move(arguments));
+}
+
+// The transposed convolution that UpSampling is: of every channel by its own kernel.
+void ConvTranspose(ImportNode& node) {
+  const Tensor& weight = node.array(1);
+  const std::vector<int64_t> strides = node.Ints("strides", {1, 1});
+  const int64_t scale = strides.empty() ? 0 : strides[0], kernel = 2 * scale - scale % 2,
+                pad = scale / 2, channels = node.ndim() == 4 ? node.shape(0)[1] : 0;
+  const bool fits = scale > 1 && strides == std::vector<int64_t>{scale, scale} &&
+                    weight.dims == std::vector<int64_t>{channels, 1, kernel, kernel} &&
+                    node.Int("group", 1) == channels && !node.has(2) &&
+                    node.Ints("pads") == std::vector<int64_t>{pad, pad, pad, pad} &&
+                    !node.has("output_shape") && !node.has("output_padding");
+  if (!fits)
+    node.Refuse(
+        "only transposed convolutions that enlarge each channel by a whole factor have an "
+        "equivalent (UpSampling)");
+  node.NameAfter(node.in(1).array);
+  node.Out("UpSampling", {node.ref(0)},
+           {{"scale", params::Print(scale)},
+            {"sample_type", "bilinear"},
+            {"num_filter", params::Print(channels)},
+            {"num_args", "2"}},
+           {node.ArgumentOf(1, "weight")});
+}
+
+// --- matrix products ---
+
+Tensor Transposed(const Tensor& matrix) {
+  const std::vector<float> values = matrix.ToFloats();
+  const auto rows = static_cast<size_t>(matrix.dims[0]),
+             columns = static_cast<size_t>(matrix.dims[1]);
+  std::vector<float> result(values.size());
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t j = 0; j < columns; ++j) result[j * rows + i] = values[i * columns + j];
+  }
+  return Tensor::Floats({matrix.dims[1], matrix.dims[0]}, result);
+}
+Tensor Scaled(Tensor tensor, float factor) {
+  if (factor == 1) return tensor;
+  std::vector<float> values = tensor.ToFloats();
+  for (float& value : values) value *= factor;
+  return Tensor::Floats(tensor.dims, values);
+}
+
+void Gemm(ImportNode& node) {
+  const Tensor& b = node.array(1);
+  const bool transposed = node.Int("transB", 0) != 0;
+  if (node.Int("transA", 0) != 0) node.Refuse("transA has no equivalent");
+  if (b.dims.size() != 2 || node.ndim() != 2) node.Refuse("its factors are no matrices");
+  const float alpha = node.Float("alpha", 1), beta = node.Float("beta", 1);
+  std::vector<ImportNode::Argument> arguments;
+  const std::string how =
+      format("{}{}", transposed ? "" : "transposed", alpha == 1 ? "" : "scaled");
+  arguments.push_back(
+      alpha == 1 && transposed
+          ? node.ArgumentOf(1, "weight")
+          : node.ArgumentOf(1, "weight", Scaled(transposed ? b : Transposed(b), alpha), how));
+  const int64_t hidden = b.dims[transposed ? 0 : 1];
+  if (node.has(2)) {
+    const std::vector<float> c = node.array(2).ToFloats();
+    if (static_cast<int64_t>(c.size()) != hidden) {
+      if (c.size() != 1) node.Refuse("its third input is not one number per column");
+    }
+    std::vector<float> bias(static_cast<size_t>(hidden));
+    for (size_t i = 0; i < bias.size(); ++i) bias[i] = beta * c[c.size() == 1 ? 0 : i];
+    arguments.push_back({"bias", Tensor::Floats({hidden}, bias), ""});
+  }
+  node.NameAfter(node.in(1).array);
+  node.Out("FullyConnected", {node.ref(0)},
+           {{"num_hidden", params::Print(hidden)}, {"no_bias", node.has(2) ? "False" : "True"}},
+           std::move(arguments));
+}
+
+// Arrays of matrices, all axes before the last two merged.
+std::string Merged(ImportNode& node, int i) {
+  const Shapes& from = node.in(i).shape;
+  Shapes to;
+  for (size_t batch = 0; batch < 2; ++batch) {
+    const TShape& s = from[batch];
+    to[batch] = TShape{s.Product(0, s.ndim() - 2), s[s.ndim() - 2], s[s.ndim() - 1]};
+  }
+  return node.Reshape(node.ref(i), to);
+}
+
+void MatMul(ImportNode& node) {
+  const int ndim = node.ndim(0);
+  if (node.is_array(1) && node.array(1).dims.size() == 2 && ndim >= 2 && !node.is_array(0)) {
+    const Tensor& b = node.array(1);
+    node.NameAfter(node.in(1).array);
+    return node.Out("FullyConnected", {node.ref(0)},
+                    {{"num_hidden", params::Print(b.dims[1])},
+                     {"no_bias", "True"},
+                     {"flatten", ndim == 2 ? "True" : "False"}},
+                    {node.ArgumentOf(1, "weight", Transposed(b), "transposed")});
+  }
+  if (ndim != node.ndim(1) || ndim < 2)
+    node.Refuse("a product of arrays {} and {} has no equivalent", node.shape(0).ToString(),
+                node.shape(1).ToString());
+  if (ndim == 2) return node.Out("dot", {node.ref(0), node.ref(1)});
+  for (int i = 0; i < ndim - 2; ++i) {
+    if (node.shape(0)[i] != node.shape(1)[i] || node.shape(0, 1)[i] != node.shape(1, 1)[i])
+      node.Refuse("matrices are repeated: {} times {}", node.shape(0).ToString(),
+                  node.shape(1).ToString());
+  }
+  if (ndim == 3) return node.Out("batch_dot", {node.ref(0), node.ref(1)});
+  const std::string product = node.Add("batch_dot", {Merged(node, 0), Merged(node, 1)});
+  Shapes to = node.in(0).shape;
+  for (size_t batch = 0; batch < 2; ++batch)
+    to[batch][ndim - 1] = node.in(1).shape[batch][ndim - 1];
+  // Splitting the first axis: all lengths but that of the batch are known.
+  std::vector<int64_t> codes(to[0].begin(), to[0].end());
+  for (int i = 0; i < ndim; ++i) {
+    if (to[0][i] != to[1][i]) codes[static_cast<size_t>(i)] = -1;
+  }
+  if (std::ranges::count(codes, -1) > 1)
+    node.Refuse("several axes of its output depend on the size of the batch");
+  node.Out("Reshape", {product}, {{"shape", Tuple(codes)}});
+}
+
+// --- pooling ---
+
+std::vector<int64_t> OutputOf(const ImportNode& node, const Windows& w) {
+  std::vector<int64_t> out;
+  const bool up = node.Int("ceil_mode", 0) != 0;
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t in = node.shape(0)[2 + static_cast<int>(axis)],
+                  spare = in + w.begin[axis] + w.end[axis] - w.Span(axis);
+    if (spare < 0) node.Refuse("its window is larger than its data");
+    int64_t count = (spare + (up ? w.stride[axis] - 1 : 0)) / w.stride[axis] + 1;
+    // A last window that would begin behind the data is dropped.
+    if (up && (count - 1) * w.stride[axis] >= in + w.begin[axis]) --count;
+    out.push_back(count);
+  }
+  return out;
+}
+
+void PoolBy(ImportNode& node, const std::string& type, Kwargs more) {
+  Windows w = WindowsOf(node, node.Ints("kernel_shape"));
+  if (w.dilation != std::vector<int64_t>{1, 1}) node.Refuse("dilated pooling has no equivalent");
+  const std::vector<int64_t> out = OutputOf(node, w);
+  // "full" adds what is needed at the far edge, which does not count; ONNX's padding at the end
+  // may say the same.
+  const bool counts = type == "avg" && node.Int("count_include_pad", 0) != 0;
+  bool plain = w.symmetric() || !counts, full = false;
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t in = node.shape(0)[2 + static_cast<int>(axis)];
+    const int64_t spare = in + 2 * w.begin[axis] - w.kernel[axis];
+    plain = plain && spare >= 0 && w.begin[axis] < w.kernel[axis];
+    if (!plain) break;
+    const int64_t down = spare / w.stride[axis] + 1,
+                  up = (spare + w.stride[axis] - 1) / w.stride[axis] + 1;
+    full = full || out[axis] != down;
+    plain = out[axis] == down || out[axis] == up;
+  }
+  // All axes are rounded the same way.
+  for (size_t axis = 0; axis < 2 && plain && full; ++axis) {
+    const int64_t in = node.shape(0)[2 + static_cast<int>(axis)];
+    const int64_t spare = in + 2 * w.begin[axis] - w.kernel[axis];
+    plain = out[axis] == (spare + w.stride[axis] - 1) / w.stride[axis] + 1;
+  }
+  std::string data;
+  if (plain) {
+    data = node.ref(0);
+  } else {
+    if (type == "avg" && !counts) node.Refuse("its padding has no equivalent");
+    if (node.Int("ceil_mode", 0) != 0) node.Refuse("ceil_mode with this padding has no equivalent");
+    data = Padded(node, &w, type == "max" ? std::numeric_limits<float>::lowest() : 0);
+  }
+  Kwargs kwargs{{"pool_type", type},
+                {"kernel", Tuple(w.kernel)},
+                {"stride", Tuple(w.stride)},
+                {"pad", Tuple(w.begin)},
+                {"pooling_convention", plain && full ? "full" : "valid"}};
+  if (type == "avg") kwargs.emplace_back("count_include_pad", counts ? "True" : "False");
+  kwargs.insert(kwargs.end(), more.begin(), more.end());
+  node.Out("Pooling", {data}, kwargs);
+}
+
+void GlobalPoolBy(ImportNode& node, const std::string& type, const Kwargs& more) {
+  if (node.ndim() != 4) node.Refuse("its data {} are not images", node.shape(0).ToString());
+  Kwargs kwargs{{"pool_type", type}, {"kernel", "(1, 1)"}, {"global_pool", "True"}};
+  kwargs.insert(kwargs.end(), more.begin(), more.end());
+  node.Out("Pooling", {node.ref(0)}, kwargs);
+}
+
+Kwargs PowerOf(const ImportNode& node) {
+  return {{"p_value", params::Print(node.Int("p", 2))}};
+}
+
+// --- resizing ---
+
+// Resize and, before opset 10, Upsample.
+void Resize(ImportNode& node) {
+  if (node.ndim() != 4) node.Refuse("its data {} are not images", node.shape(0).ToString());
+  const bool upsample = node.op() == "Upsample" || node.opset() == 10;
+  const int scales_at = upsample ? 1 : 2;
+  const std::string mode = node.Word("mode", "nearest");
+  std::vector<int64_t> size;  // height, width
+  if (node.has(3)) {
+    const ImportValue& sizes = node.in(3);
+    if (!sizes.is_constant()) node.Refuse("the size of its output depends on the data");
+    const std::vector<int64_t> all = sizes.constant[0]->ToInts();
+    if (all.size() < 2) node.Refuse("it does not give the size of its output");
+    size = {all[all.size() - 2], all.back()};
+  } else {
+    const std::vector<float> scales = node.array(scales_at).ToFloats();
+    if (scales.size() < 2) node.Refuse("it does not give the size of its output");
+    for (size_t i = 0; i < 2; ++i)
+      size.push_back(static_cast<int64_t>(
+          std::floor(static_cast<double>(scales[scales.size() - 2 + i]) *
+                     static_cast<double>(node.shape(0)[2 + static_cast<int>(i)]))));
+  }
+  const TShape& in = node.shape(0);
+  if (size[0] < 1 || size[1] < 1 || size[0] > 1 << 20 || size[1] > 1 << 20)
+    node.Refuse("the size of its output is {} x {}", size[0], size[1]);
+  const std::string place =
+      node.Word("coordinate_transformation_mode", upsample ? "asymmetric" : "half_pixel");
+  if (mode == "nearest") {
+    const int64_t scale = size[0] / in[2];
+    const bool whole = size[0] == scale * in[2] && size[1] == scale * in[3];
+    const std::string rounding = node.Word("nearest_mode", "round_prefer_floor");
+    // Of a whole factor every element is repeated, unless positions are rounded up.
+    const bool repeats = upsample || (place == "asymmetric" && rounding == "floor") ||
+                         (place == "half_pixel" && rounding.starts_with("round"));
+    if (!whole || scale < 1 || !repeats)
+      node.Refuse("nearest resizing has an equivalent for whole factors only (UpSampling)");
+    return node.Out(
+        "UpSampling", {node.ref(0)},
+        {{"scale", params::Print(scale)}, {"sample_type", "nearest"}, {"num_args", "1"}});
+  }
+  const bool corners = place == "align_corners";
+  const bool half = place == "half_pixel" || place == "pytorch_half_pixel";
+  if (mode != "linear" || !(corners || half) || node.Int("antialias", 0) != 0)
+    node.Refuse("mode '{}' with '{}' has no equivalent", mode, place);
+  node.Out("BilinearResize2D", {node.ref(0)},
+           {{"height", params::Print(size[0])},
+            {"width", params::Print(size[1])},
+            {"align_corners", corners ? "True" : "False"}});
+}
+
+void Dropout(ImportNode& node) {
+  const float ratio = node.NumberOfInputOr(1, "ratio").value_or(0.5f);
+  if (!(ratio >= 0 && ratio < 1)) node.Refuse("its ratio is {}", ratio);
+  node.Out("Dropout", {node.ref(0)}, {{"p", params::Print(ratio)}});
+}
+
+void Identity(ImportNode& node) {
+  const int layer = node.in(0).layer;
+  const bool only = node.OnlyReader(0);
+  const std::string reference = node.ref(0);
+  node.OutIs(reference);
+  // A bias or a loss may still change the layer.
+  if (only) node.state().values[node.output()].layer = layer;
+}
+
+// Everything is float32 here: truth values are 0 and 1, integers are whole numbers.
+void Cast(ImportNode& node) {
+  switch (static_cast<ElementType>(node.Int("to", 0))) {
+    case ElementType::kFloat:
+    case ElementType::kFloat16:
+    case ElementType::kDouble:
+    case ElementType::kBfloat16:
+      return Identity(node);
+    case ElementType::kBool:
+      return node.Out("_not_equal_scalar", {node.ref(0)}, {{"scalar", "0"}});
+    case ElementType::kInt32:
+    case ElementType::kInt64:
+      return node.Out("trunc", {node.ref(0)});
+    default:
+      node.Refuse("type {} has no equivalent", node.Int("to", 0));
+  }
+}
+
+}  // namespace
+
+std::vector<ImportEntry> LayerImports() {
+  return {
+      {"Conv", Conv},
+      {"ConvTranspose", ConvTranspose},
+      {"Gemm", Gemm},
+      {"MatMul", MatMul},
+      {"MaxPool", [](ImportNode& node) { PoolBy(node, "max", {}); }},
+      {"AveragePool", [](ImportNode& node) { PoolBy(node, "avg", {}); }},
+      {"LpPool", [](ImportNode& node) { PoolBy(node, "lp", PowerOf(node)); }},
+      {"GlobalMaxPool", [](ImportNode& node) { GlobalPoolBy(node, "max", {}); }},
+      {"GlobalAveragePool", [](ImportNode& node) { GlobalPoolBy(node, "avg", {}); }},
+      {"GlobalLpPool", [](ImportNode& node) { GlobalPoolBy(node, "lp", PowerOf(node)); }},
+      {"Resize", Resize},
+      {"Upsample", Resize},
+      {"Dropout", Dropout},
+      {"Identity", Identity},
+      {"Cast", Cast},
+  };
+}
+
+}  // namespace mxtrain::onnx

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/onnx/internal/import_node.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
+
+namespace mxtrain::onnx {
+namespace {
+
+// Names that a configuration would read as numbers are not names.
+bool IsName(const std::string& name) {
+  return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
+}
+
+}  // namespace
+
+std::string AsName(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain) name += c;
+    if (!plain && !name.empty() && name.back() != '_') name += '_';
+  }
+  while (name.ends_with('_')) name.pop_back();
+  return name;
+}
+
+TShape ShapeOf(const Tensor& tensor) {
+  if (tensor.dims.size() > static_cast<size_t>(TShape::kMaxDims))
+    Throw(ErrorKind::kData, "an array has {} axes; {} are supported", tensor.dims.size(),
+          TShape::kMaxDims);
+  return TShape(std::span<const int64_t>(tensor.dims));
+}
+
+std::string ImportState::NewName(const std::string& wanted) {
+  std::string name = wanted;
+  for (int i = 1; !names.insert(name).second; ++i) name = format("{}_{}", wanted, i);
+  return name;
+}
+
+ImportNode::ImportNode(const ModelNode& node, ImportState* state) : node_(node), state_(*state) {
+  name_ = AsName(node.name);
+  if (!IsName(name_)) name_ = AsName(node.outputs.empty() ? "" : node.outputs[0]);
+  if (!IsName(name_)) name_ = mxtrain::Lower(node.op) + (name_.empty() ? "" : "_") + name_;
+}
+
+void ImportNode::NameAfter(const std::string& array) {
+  for (const std::string_view ending :
+       {".weight", "_weight", ".gamma", "_gamma", ".bias", "_bias", ".beta", "_beta"}) {
+    if (!array.ends_with(ending)) continue;
+    const std::string name =
+        AsName(std::string_view(array).substr(0, array.size() - ending.size()));
+    if (IsName(name) && !state_.names.contains(name)) name_ = name;
+  }
+}
+
+std::string ImportNode::Describe() const {
+  return format("{} '{}'", node_.op,
+                !node_.name.empty()     ? node_.name
+                : node_.outputs.empty() ? ""
+                                        : node_.outputs[0]);
+}
+
+void ImportNode::ThrowRefusal(const std::string& reason) const {
+  Throw(ErrorKind::kConfig, "{} cannot be imported: {}", Describe(), reason);
+}
+
+// --- what the file says ---
+
+const Attribute* ImportNode::Find(const std::string& attribute) const {
+  const auto found = node_.attributes.find(attribute);
+  return found == node_.attributes.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+template <typename T>
+T AttributeOr(const Attribute* attribute, const T& otherwise, const ImportNode& node,
+              const std::string& name, const char* expected) {
+  if (!attribute) return otherwise;
+  if (const T* value = std::get_if<T>(attribute)) return *value;
+  Throw(ErrorKind::kData, "{}: its attribute '{}' is not {}", node.Describe(), name, expected);
+}
+
+}  // namespace
+
+int64_t ImportNode::Int(const std::string& attribute, int64_t otherwise) const {
+  return AttributeOr(Find(attribute), otherwise, *this, attribute, "an integer");
+}
+float ImportNode::Float(const std::string& attribute, float otherwise) const {
+  return AttributeOr(Find(attribute), otherwise, *this, attribute, "a number");
+}
+std::string ImportNode::Word(const std::string& attribute, const std::string& otherwise) const {
+  return AttributeOr(Find(attribute), otherwise, *this, attribute, "a text");
+}
+std::vector<int64_t> ImportNode::Ints(const std::string& attribute,
+                                      const std::vector<int64_t>& otherwise) const {
+  return AttributeOr(Find(attribute), otherwise, *this, attribute, "a list of integers");
+}
+
+bool ImportNode::has(int input) const {
+  return input < num_inputs() && !node_.inputs[static_cast<size_t>(input)].empty();
+}
+
+const ImportValue& ImportNode::in(int i) const {
+  if (!has(i)) Throw(ErrorKind::kData, "{} lacks its input {}", Describe(), i);
+  return state_.values.at(node_.inputs[static_cast<size_t>(i)]);
+}
+
+const Tensor& ImportNode::array(int i) const {
+  if (!in(i).is_array())
+    Refuse("its input '{}' must be an array of the file, but is computed",
+           node_.inputs[static_cast<size_t>(i)]);
+  return *in(i).constant[0];
+}
+
+std::optional<std::vector<int64_t>> ImportNode::IntsOfInputOr(int i,
+                                                              const std::string& attribute) const {
+  if (has(i)) return ints(i);
+  if (has(attribute)) return Ints(attribute);
+  return std::nullopt;
+}
+
+std::optional<float> ImportNode::NumberOfInputOr(int i, const std::string& attribute) const {
+  if (has(attribute)) return Float(attribute, 0);
+  if (!has(i)) return std::nullopt;
+  const std::vector<float> numbers = array(i).ToFloats();
+  if (numbers.size() != 1)
+    Throw(ErrorKind::kData, "{}: its input {} has {} elements instead of one", Describe(), i,
+          numbers.size());
+  return numbers[0];
+}
+
+int ImportNode::Axis(int64_t axis, int ndim) const {
+  if (axis < -ndim || axis >= ndim)
+    Throw(ErrorKind::kData, "{}: axis {} is out of range for {} axes", Describe(), axis, ndim);
+  return static_cast<int>(axis < 0 ? axis + ndim : axis);
+}
+
+bool ImportNode::OnlyReader(int i) const {
+  return state_.readers.at(node_.inputs[static_cast<size_t>(i)]) == 1;
+}
+
+bool ImportNode::IsOutput() const {
+  return std::ranges::any_of(state_.model.outputs, [this](const ModelValue& output) {
+    return output.name == node_.outputs[0];
+  });
+}
+
+// --- what the net gets ---
+
+const Shapes& ImportNode::ShapesOf(const std::string& reference) const {
+  return state_.shapes.at(reference);
+}
+
+std::string ImportNode::ref(int i, int ndim) {
+  const ImportValue& value = in(i);
+  if (!value.is_constant()) return value.reference;
+  Tensor tensor = array(i);
+  while (static_cast<int>(tensor.dims.size()) < std::max(ndim, 1))
+    tensor.dims.insert(tensor.dims.begin(), 1);
+  const std::string& file_name = node_.inputs[static_cast<size_t>(i)];
+  const std::string key = format("{}/{}", file_name, tensor.dims.size());
+  if (const auto made = state_.made.find(key); made != state_.made.end()) return made->second;
+  std::string wanted = AsName(file_name);
+  if (!IsName(wanted)) wanted = "array_" + wanted;
+  const std::string name = state_.NewName(wanted);
+  const TShape shape = ShapeOf(tensor);
+  state_.net.variables.push_back({name, shape});
+  state_.net.arrays[name] = Tensor::Floats(tensor.dims, tensor.ToFloats());
+  state_.shapes[name] = {shape, shape};
+  state_.made[key] = name;
+  return name;
+}
+
+ImportNode::Argument ImportNode::ArgumentOf(int i, const std::string& name) const {
+  return ArgumentOf(i, name, array(i), "");
+}
+
+ImportNode::Argument ImportNode::ArgumentOf(int i, const std::string& name, Tensor changed,
+                                            const std::string& how) const {
+  const std::string& of = node_.inputs[static_cast<size_t>(i)];
+  return {name, std::move(changed), of + "/" + how};
+}
+
+std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::string& name,
+                                              const std::vector<std::string>& inputs,
+                                              const Kwargs& params,
+                                              std::vector<Argument> arguments) {
+  ImportedNet::Layer layer{op, state_.NewName(name), params, inputs, {}};
+  const std::shared_ptr<const OperatorProperty> property = state_.registry.Create(op, params);
+  const std::vector<std::string> names = property->ListArguments(),
+                                 states = property->ListAuxiliaryStates();
+  Shapes first;
+  std::vector<Shapes> known(names.size());
+  for (size_t i = 0; i < inputs.size(); ++i) known.at(i) = ShapesOf(inputs[i]);
+  for (Argument& argument : arguments) {
+    const TShape shape = ShapeOf(argument.tensor);
+    const auto at = std::ranges::find(names, argument.name);
+    if (at != names.end()) known[static_cast<size_t>(at - names.begin())] = {shape, shape};
+    const std::string own = layer.name + "_" + argument.name;
+    const bool shareable = at != names.end() && !argument.key.empty();
+    const auto made = shareable ? state_.made.find(argument.key) : state_.made.end();
+    if (made != state_.made.end()) {
+      layer.arguments[argument.name] = made->second;
+      continue;
+    }
+    layer.arguments[argument.name] = "";
+    state_.net.arrays[own] = Tensor::Floats(argument.tensor.dims, argument.tensor.ToFloats());
+    if (shareable) state_.made[argument.key] = own;
+  }
+  std::vector<std::vector<TShape>> out(2);
+  for (size_t batch = 0; batch < 2; ++batch) {
+    std::vector<TShape> in, aux(states.size());
+    for (const Shapes& shape : known) in.push_back(shape[batch]);
+    out[batch].resize(static_cast<size_t>(property->NumOutputs()));
+    try {
+      property->InferShape(&in, &out[batch], &aux);
+    } catch (const Error&) {
+      RethrowWithPrefix(std::current_exception(), Describe());
+    }
+  }
+  const std::vector<std::string> outputs = property->ListOutputs();
+  std::vector<std::string> references;
+  for (int i = 0; i < property->NumVisibleOutputs(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const std::string reference =
+        property->NumVisibleOutputs() == 1 ? layer.name : layer.name + "." + outputs[at];
+    for (const auto& shapes : out) {
+      if (!shapes[at].known()) Refuse("the shape of its output {} is unknown", i);
+      if (shapes[at].ndim() > 0) shapes[at].Size();  // throws for a result beyond all memory
+    }
+    state_.shapes[reference] = {out[0][at], out[1][at]};
+    references.push_back(reference);
+  }
+  state_.net.layers.push_back(std::move(layer));
+  return references;
+}
+
+std::string ImportNode::Add(const std::string& op, const std::vector<std::string>& inputs,
+                            const Kwargs& params) {
+  return AddLayer(op, format("{}_{}", name_, mxtrain::Lower(op)), inputs, params, {})[0];
+}
+
+void ImportNode::Out(const std::string& op, const std::vector<std::string>& inputs,
+                     const Kwargs& params, std::vector<Argument> arguments, int output) {
+  OutIs(AddLayer(op, name_, inputs, params, std::move(arguments))[0], output);
+  state_.values[node_.outputs[static_cast<size_t>(output)]].layer =
+      static_cast<int>(state_.net.layers.size()) - 1;
+}
+
+void ImportNode::OutAll(const std::string& op, const std::vector<std::string>& inputs,
+                        const Kwargs& params) {
+  const std::vector<std::string> references = AddLayer(op, name_, inputs, params, {});
+  for (size_t i = 0; i < references.size() && i < node_.outputs.size(); ++i)
+    OutIs(references[i], static_cast<int>(i));
+}
+
+void ImportNode::OutIs(const std::string& reference, int output) {
+  ImportValue value;
+  value.shape = ShapesOf(reference);
+  value.reference = reference;
+  state_.values[node_.outputs[static_cast<size_t>(output)]] = std::move(value);
+}
+
+void ImportNode::OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors) {
+  ImportValue value;
+  value.shape = {ShapeOf(*tensors[0]), ShapeOf(*tensors[1])};
+  value.constant = std::move(tensors);
+  state_.values[node_.outputs[0]] = std::move(value);
+}
+
+std::string ImportNode::Reshape(const std::string& reference, const Shapes& to) {
+  const Shapes& from = ShapesOf(reference);
+  if (from == to) return reference;
+  if (to[0].ndim() != to[1].ndim()) Refuse("the rank of its output depends on the batch");
+  std::vector<int64_t> codes;
+  int open = 0;
+  for (int i = 0; i < to[0].ndim(); ++i) {
+    const bool differs = to[0][i] != to[1][i];
+    const bool copied =
+        differs && i < from[0].ndim() && from[0][i] == to[0][i] && from[1][i] == to[1][i];
+    if (to[0][i] == 0) Refuse("its output {} is empty", to[0].ToString());
+    codes.push_back(!differs ? to[0][i] : copied ? 0 : -1);
+    open += differs && !copied;
+  }
+  if (open > 1) Refuse("several axes of its output depend on the size of the batch");
+  return Add("Reshape", {reference},
+             {{"shape", TShape(std::span<const int64_t>(codes)).ToTuple()}});
+}
+
+ImportedNet::Layer* ImportNode::LayerOf(int i) {
+  const int layer = in(i).layer;
+  return layer < 0 ? nullptr : &state_.net.layers[static_cast<size_t>(layer)];
+}
+
+void ImportNode::AddBias(int data, int bias) {
+  ImportedNet::Layer& layer = *LayerOf(data);
+  for (auto& [key, value] : layer.params) {
+    if (key == "no_bias") value = "False";
+  }
+  const std::vector<float> numbers = array(bias).ToFloats();
+  layer.arguments["bias"] = "";
+  state_.net.arrays[layer.name + "_bias"] =
+      Tensor::Floats({static_cast<int64_t>(numbers.size())}, numbers);
+  const int index = in(data).layer;
+  OutIs(layer.name);
+  state_.values[node_.outputs[0]].layer = index;
+}
+
+}  // namespace mxtrain::onnx

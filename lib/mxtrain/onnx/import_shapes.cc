@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: reshaping, permuting, slicing, joining, repeating, padding.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/onnx/internal/import_node.h"
+
+namespace mxtrain::onnx {
+namespace {
+
+std::string Tuple(const std::vector<int64_t>& values) {
+  return TShape(std::span<const int64_t>(values)).ToTuple();
+}
+
+TShape AsShape(const ImportNode& node, const std::vector<int64_t>& dims) {
+  if (dims.size() > static_cast<size_t>(TShape::kMaxDims))
+    node.Refuse("its output has {} axes; {} are supported", dims.size(), TShape::kMaxDims);
+  return TShape(std::span<const int64_t>(dims));
+}
+
+// The node's output is its input in these shapes.
+void Into(ImportNode& node, const Shapes& to) {
+  const std::string reference = node.ref(0);
+  const Shapes& from = node.ShapesOf(reference);
+  for (size_t batch = 0; batch < 2; ++batch) {
+    if (from[batch].Size() != to[batch].Size())
+      Throw(ErrorKind::kData, "{}: {} cannot become {}", node.Describe(), from[batch].ToString(),
+            to[batch].ToString());
+  }
+  node.OutIs(node.Reshape(reference, to));
+}
+
+// With code 0 for a copied length and -1 for the rest.
+TShape Resolved(const ImportNode& node, std::vector<int64_t> dims, const TShape& from) {
+  const bool zero_copies = node.Int("allowzero", 0) == 0;
+  int64_t known = 1;
+  int open = -1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0 && zero_copies) {
+      if (static_cast<int>(i) >= from.ndim()) node.Refuse("a code 0 has no axis to copy");
+      dims[i] = from[static_cast<int>(i)];
+    }
+    if (dims[i] == -1) {
+      if (open >= 0) node.Refuse("two lengths are to be inferred");
+      open = static_cast<int>(i);
+    } else if (dims[i] < 1 || dims[i] > TShape::kMaxSize / known) {
+      node.Refuse("a length of its output is {}", dims[i]);
+    } else {
+      known *= dims[i];
+    }
+  }
+  if (open >= 0) {
+    if (from.Size() % known != 0)
+      Throw(ErrorKind::kData, "{}: {} cannot become {}", node.Describe(), from.ToString(),
+            Tuple(dims));
+    dims[static_cast<size_t>(open)] = from.Size() / known;
+  }
+  return AsShape(node, dims);
+}
+
+void Reshape(ImportNode& node) {
+  if (!node.in(1).is_constant()) node.Refuse("its shape depends on the data");
+  Shapes to;
+  for (size_t batch = 0; batch < 2; ++batch) {
+    const TShape& from = node.in(0).shape[batch];
+    std::vector<int64_t> dims = node.in(1).constant[batch]->ToInts();
+    // A batch of fixed size, written into the file.
+    const bool fixed = batch == 1 && node.state().fixed_batch && !dims.empty() &&
+                       node.in(1).is_array() && from[0] == node.state().batches[1] &&
+                       dims[0] == node.state().batches[0] && from.ndim() > 0;
+    if (fixed) dims[0] = from[0];
+    to[batch] = Resolved(node, dims, from);
+  }
+  Into(node, to);
+}
+
+void Flatten(ImportNode& node) {
+  const int64_t given = node.Int("axis", 1);
+  const int axis = given == node.ndim() ? node.ndim() : node.Axis(given, node.ndim());
+  if (axis == 1) return node.Out("Flatten", {node.ref(0)});
+  Shapes to;
+  for (size_t batch = 0; batch < 2; ++batch) {
+    const TShape& from = node.in(0).shape[batch];
+    to[batch] = TShape{from.Product(0, axis), from.Product(axis, from.ndim())};
+  }
+  Into(node, to);
+}
+
+void Unsqueeze(ImportNode& node) {
+  const auto axes = node.IntsOfInputOr(1, "axes");
+  if (!axes) Throw(ErrorKind::kData, "{} has no axes", node.Describe());
+  const int ndim = node.ndim() + static_cast<int>(axes->size());
+  std::vector<bool> is_new(static_cast<size_t>(ndim), false);
+  for (const int64_t axis : *axes) is_new[static_cast<size_t>(node.Axis(axis, ndim))] = true;
+  if (std::ranges::count(is_new, true) != static_cast<int64_t>(axes->size()))
+    Throw(ErrorKind::kData, "{} names an axis twice", node.Describe());
+  Shapes to;
+  for (size_t batch = 0; batch < 2; ++batch) {
+    std::vector<int64_t> dims;
+    int old = 0;
+    for (const bool fresh : is_new) dims.push_back(fresh ? 1 : node.in(0).shape[batch][old++]);
+    to[batch] = AsShape(node, dims);
+  }
+  Into(node, to);
+}
+
+void Squeeze(ImportNode& node) {
+  const auto axes = node.IntsOfInputOr(1, "axes");
+  std::vector<bool> removed(static_cast<size_t>(node.ndim()), false);
+  for (int i = 0; i < node.ndim() && !axes; ++i)
+    removed[static_cast<size_t>(i)] = node.shape(0)[i] == 1 && node.shape(0, 1)[i] == 1;
+  for (const int64_t axis : axes.value_or(std::vector<int64_t>()))
+    removed[static_cast<size_t>(node.Axis(axis, node.ndim()))] = true;
+  Shapes to;
+  for (size_t batch = 0; batch < 2; ++batch) {
+    std::vector<int64_t> dims;
+    for (int i = 0; i < node.ndim(); ++i) {
+      if (!removed[static_cast<size_t>(i)]) dims.push_back(node.in(0).shape[batch][i]);
+    }
+    to[batch] = AsShape(node, dims);
+  }
+  Into(node, to);
+}
+
+void Transpose(ImportNode& node) {
+  std::vector<int64_t> order(static_cast<size_t>(node.ndim()));
+  std::iota(order.rbegin(), order.rend(), 0);
+  node.Out("transpose", {node.ref(0)}, {{"axes", Tuple(node.Ints("perm", order))}});
+}
+
+// --- slices ---
+
+std::string IndexText(int64_t index) {
+  constexpr int64_t kFar = int64_t{1} << 31;  // exporters write the ends of axes as huge numbers
+  return index >= kFar || index <= -kFar ? "None" : params::Print(index);
+}
+
+void Slice(ImportNode& node) {
+  const auto starts = node.IntsOfInputOr(1, "starts"), ends = node.IntsOfInputOr(2, "ends");
+  if (!starts || !ends || starts->size() != ends->size())
+    Throw(ErrorKind::kData, "{}: starts and ends do not match", node.Describe());
+  std::vector<int64_t> axes(starts->size());
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = node.IntsOfInputOr(3, "axes").value_or(axes);
+  const std::vector<int64_t> steps =
+      node.has(4) ? node.ints(4) : std::vector<int64_t>(starts->size(), 1);
+  if (axes.size() != starts->size() || steps.size() != starts->size())
+    Throw(ErrorKind::kData, "{}: axes or steps do not match", node.Describe());
+  const auto count = static_cast<size_t>(node.ndim());
+  std::vector<std::string> begin(count, "None"), end(count, "None"), step(count, "None");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(node.Axis(axes[i], node.ndim()));
+    const int64_t length = node.shape(0)[static_cast<int>(axis)];
+    // Positions of an axis are clamped to it in ONNX.
+    const auto clamped = [&](int64_t at) {
+      return node.shape(0)[static_cast<int>(axis)] == node.shape(0, 1)[static_cast<int>(axis)]
+                 ? std::clamp(at, -length - 1, length)
+                 : at;
+    };
+    begin[axis] = IndexText(steps[i] > 0 ? std::max(clamped((*starts)[i]), -length) : (*starts)[i]);
+    end[axis] = IndexText(steps[i] > 0 ? clamped((*ends)[i]) : (*ends)[i]);
+    step[axis] = params::Print(steps[i]);
+  }
+  const auto list = [](const std::vector<std::string>& texts) {
+    return format("({})", join(texts, ", "));
+  };
+  node.Out("slice", {node.ref(0)},
+           {{"begin", list(begin)}, {"end", list(end)}, {"step", list(step)}});
+}
+
+void Split(ImportNode& node) {
+  const int axis = node.Axis(node.Int("axis", 0), node.ndim());
+  const int64_t length = node.shape(0)[axis];
+  const int count = node.num_outputs();
+  const int64_t each = (length + count - 1) / count;  // the last one may be shorter
+  std::vector<int64_t> sizes(static_cast<size_t>(count), each);
+  sizes.back() = length - each * (count - 1);
+  sizes = node.IntsOfInputOr(1, "split").value_or(sizes);
+  if (node.shape(0)[axis] != node.shape(0, 1)[axis]) node.Refuse("axis {} is the batch", axis);
+  if (static_cast<int>(sizes.size()) != count ||
+      std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != length)
+    Throw(ErrorKind::kData, "{}: its parts do not add up to {}", node.Describe(), length);
+  const bool equal = std::ranges::all_of(sizes, [&](int64_t size) { return size == sizes[0]; });
+  if (equal && count > 1)
+    return node.OutAll("SliceChannel", {node.ref(0)},
+                       {{"num_outputs", params::Print(count)}, {"axis", params::Print(axis)}});
+  int64_t begin = 0;
+  for (int i = 0; i < count; ++i) {
+    const int64_t end = begin + sizes[static_cast<size_t>(i)];
+    node.Out("slice_axis", {node.ref(0)},
+             {{"axis", params::Print(axis)},
+              {"begin", params::Print(begin)},
+              {"end", params::Print(end)}},
+             {}, i);
+    begin = end;
+  }
+}
+
+// Whether a flat array is read in order: exporters write a view of memory (as_strided) so.
+bool InOrder(const ImportNode& node) {
+  if (node.ndim() != 1 || !node.in(1).is_constant()) return false;
+  for (size_t batch = 0; batch < 2; ++batch) {
+    const std::vector<int64_t> indices = node.in(1).constant[batch]->ToInts();
+    if (static_cast<int64_t>(indices.size()) != node.in(0).shape[batch].Size()) return false;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] != static_cast<int64_t>(i)) return false;
+    }
+  }
+  return true;
+}
+
+// Elements of the data at one index, or rows of an array at computed indices.
+void Gather(ImportNode& node) {
+  const int64_t axis_given = node.Int("axis", 0);
+  if (InOrder(node))
+    return Into(node, {ShapeOf(*node.in(1).constant[0]), ShapeOf(*node.in(1).constant[1])});
+  if (node.is_array(0)) {
+    const Tensor& table = node.array(0);
+    if (table.dims.size() != 2 || node.Axis(axis_given, 2) != 0)
+      node.Refuse("rows of an array with {} axes have no equivalent (Embedding)",
+                  table.dims.size());
+    node.NameAfter(node.in(0).array);
+    return node.Out(
+        "Embedding", {node.ref(1)},
+        {{"input_dim", params::Print(table.dims[0])}, {"output_dim", params::Print(table.dims[1])}},
+        {node.ArgumentOf(0, "weight")});
+  }
+  const int axis = node.Axis(axis_given, node.ndim());
+  const Tensor& indices = node.array(1);
+  const std::vector<int64_t> at = indices.ToInts();
+  const int64_t length = node.shape(0)[axis];
+  if (at.size() != 1 || indices.dims.size() > 1 || length != node.shape(0, 1)[axis])
+    node.Refuse("only one index of an axis can be selected");
+  const int64_t index = at[0] < 0 ? at[0] + length : at[0];
+  if (index < 0 || index >= length)
+    Throw(ErrorKind::kData, "{}: index {} is out of range for {}", node.Describe(), at[0], length);
+  const std::string row = node.Add("slice_axis", {node.ref(0)},
+                                   {{"axis", params::Print(axis)},
+                                    {"begin", params::Print(index)},
+                                    {"end", params::Print(index + 1)}});
+  if (indices.dims.size() == 1) return node.OutIs(row);
+  node.Out("squeeze", {row}, {{"axis", Tuple({axis})}});
+}
+
+// --- joining and repeating ---
+
+void Concat(ImportNode& node) {
+  const int axis = node.Axis(node.Int("axis", 0), node.ndim());
+  std::vector<std::string> inputs;
+  for (int i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.ref(i));
+  node.Out("Concat", inputs,
+           {{"num_args", params::Print(node.num_inputs())}, {"dim", params::Print(axis)}});
+}
+
+void Expand(ImportNode& node) {
+  if (!node.in(1).is_constant()) node.Refuse("its shape depends on the data");
+  std::string data = node.ref(0);
+  Shapes from = node.ShapesOf(data), to;
+  for (size_t batch = 0; batch < 2; ++batch) {
+    std::vector<int64_t> dims = node.in(1).constant[batch]->ToInts();
+    TShape& shape = from[batch];
+    if (static_cast<int>(dims.size()) < shape.ndim())
+      dims.insert(dims.begin(), static_cast<size_t>(shape.ndim()) - dims.size(), 1);
+    std::vector<int64_t> lifted(dims.size() - static_cast<size_t>(shape.ndim()), 1);
+    lifted.insert(lifted.end(), shape.begin(), shape.end());
+    shape = AsShape(node, lifted);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (lifted[i] != dims[i] && lifted[i] != 1 && dims[i] != 1)
+        Throw(ErrorKind::kData, "{}: {} does not broadcast to {}", node.Describe(),
+              shape.ToString(), Tuple(dims));
+      dims[i] = lifted[i] == 1 ? dims[i] : lifted[i];
+    }
+    to[batch] = AsShape(node, dims);
+  }
+  std::vector<int64_t> sizes;
+  bool batch_repeated = false;
+  for (int i = 0; i < to[0].ndim(); ++i) {
+    const bool repeated = from[0][i] != to[0][i] || from[1][i] != to[1][i];
+    batch_repeated = batch_repeated || (repeated && to[0][i] != to[1][i]);
+    sizes.push_back(repeated ? to[0][i] : 0);  // 0 keeps a length
+  }
+  data = node.Reshape(data, from);
+  if (!batch_repeated) return node.Out("broadcast_to", {data}, {{"shape", Tuple(sizes)}});
+  // To the size of the batch, as a class token is: like the input.
+  const bool first = node.state().net.inputs.size() == 1 && to[0][0] == node.state().batches[0] &&
+                     to[1][0] == node.state().batches[1] && from[0][0] == 1;
+  for (int i = 1; i < to[0].ndim(); ++i) {
+    if (from[0][i] != to[0][i] || from[1][i] != to[1][i])
+      node.Refuse("it repeats several axes, one of them to the size of the batch");
+  }
+  if (!first) node.Refuse("it repeats an axis to a size that depends on the batch");
+  node.Out("broadcast_like", {data, node.state().net.inputs[0].name},
+           {{"lhs_axes", "(0,)"}, {"rhs_axes", "(0,)"}});
+}
+
+void Tile(ImportNode& node) {
+  node.Out("tile", {node.ref(0)}, {{"reps", Tuple(node.ints(1))}});
+}
+
+void Pad(ImportNode& node) {
+  const auto pads = node.IntsOfInputOr(1, "pads");
+  const std::string mode = node.Word("mode", "constant");
+  if (node.has(3)) node.Refuse("axes have no equivalent");
+  if (!pads || pads->size() != 2 * static_cast<size_t>(node.ndim()))
+    Throw(ErrorKind::kData, "{}: its pads do not have two numbers per axis", node.Describe());
+  std::vector<int64_t> widths;
+  const size_t count = pads->size() / 2;
+  for (size_t i = 0; i < count; ++i) {
+    widths.push_back((*pads)[i]);
+    widths.push_back((*pads)[count + i]);
+  }
+  if (std::ranges::any_of(widths, [](int64_t w) { return w < 0; }))
+    node.Refuse("negative padding has no equivalent");
+  if (mode != "constant" && mode != "edge" && mode != "reflect")
+    node.Refuse("mode '{}' has no equivalent", mode);
+  std::string text;
+  for (const int64_t width : widths) text += (text.empty() ? "(" : ", ") + params::Print(width);
+  node.Out("Pad", {node.ref(0)},
+           {{"mode", mode},
+            {"pad_width", text + ")"},
+            {"constant_value", params::Print(node.NumberOfInputOr(2, "value").value_or(0))}});
+}
+
+void DepthToSpace(ImportNode& node) {
+  if (node.Word("mode", "DCR") != "DCR") node.Refuse("mode CRD has no equivalent");
+  node.Out("depth_to_space", {node.ref(0)},
+           {{"block_size", params::Print(node.Int("blocksize", 1))}});
+}
+
+void SpaceToDepth(ImportNode& node) {
+  node.Out("space_to_depth", {node.ref(0)},
+           {{"block_size", params::Print(node.Int("blocksize", 1))}});
+}
+
+}  // namespace
+
+std::vector<ImportEntry> ShapeImports() {
+  return {
+      {"Reshape", Reshape},
+      {"Flatten", Flatten},
+      {"Unsqueeze", Unsqueeze},
+      {"Squeeze", Squeeze},
+      {"Transpose", Transpose},
+      {"Slice", Slice},
+      {"Split", Split},
+      {"Gather", Gather},
+      {"Concat", Concat},
+      {"Expand", Expand},
+      {"Tile", Tile},
+      {"Pad", Pad},
+      {"DepthToSpace", DepthToSpace},
+      {"SpaceToDepth", SpaceToDepth},
+  };
+}
+
+}  // namespace mxtrain::onnx

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One node of an ONNX graph while it is converted to layers, and the net that grows. Private to
+// onnx.
+//
+// Shapes are known for two sizes of the batch, so that what depends on it shows. Numbers that
+// follow from shapes are computed for both.
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/onnx/import.h"
+
+namespace mxtrain::onnx {
+
+using Shapes = std::array<TShape, 2>;  // for each size of the batch
+
+// A value of the graph: in the net, or known without data.
+struct ImportValue {
+  Shapes shape;
+  std::string reference;  // in the net: an input, LAYER, LAYER.OUTPUT
+  int layer = -1;         // that computes it
+  std::array<std::shared_ptr<const Tensor>, 2> constant = {};  // null: in the net
+  std::string array;  // the initializer that a constant is, "" for others
+
+  bool is_constant() const { return constant[0] != nullptr; }
+  // The same for any batch.
+  bool is_array() const {
+    return is_constant() &&
+           (constant[0] == constant[1] ||
+            (constant[0]->dims == constant[1]->dims && constant[0]->bytes == constant[1]->bytes));
+  }
+};
+
+struct ImportState {
+  ImportState(const Model& file, const OperatorRegistry& operators)
+      : model(file), registry(operators) {}
+  const Model& model;
+  const OperatorRegistry& registry;
+  std::array<int64_t, 2> batches = {4, 8};
+  bool fixed_batch = false;  // batches[0] is the one of the file
+  ImportedNet net;
+  std::map<std::string, ImportValue> values;  // by name in the file
+  std::map<std::string, Shapes> shapes;       // by reference
+  std::map<std::string, int> readers;         // of a value of the file; outputs count
+  std::set<std::string> names;                // of layers, variables and inputs
+  std::map<std::string, std::string> made;    // parameters by the arrays they were made of
+
+  std::string NewName(const std::string& wanted);
+};
+
+class ImportNode {
+ public:
+  // An argument of a layer that is an array: `key` identifies it, so that two layers with one
+  // array share one parameter.
+  struct Argument {
+    std::string name;
+    Tensor tensor;
+    std::string key;  // "": never shared
+  };
+
+  ImportNode(const ModelNode& node, ImportState* state);
+
+  // --- what the file says ---
+  const std::string& op() const { return node_.op; }
+  const std::string& output(size_t i = 0) const { return node_.outputs[i]; }
+  int64_t opset() const { return state_.model.opset; }
+  bool has(const std::string& attribute) const { return node_.attributes.contains(attribute); }
+  int64_t Int(const std::string& attribute, int64_t otherwise) const;
+  float Float(const std::string& attribute, float otherwise) const;
+  std::string Word(const std::string& attribute, const std::string& otherwise) const;
+  std::vector<int64_t> Ints(const std::string& attribute,
+                            const std::vector<int64_t>& otherwise = {}) const;
+  int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
+  int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
+  bool has(int input) const;
+  const ImportValue& in(int i) const;  // throws kData if the node lacks it
+  const TShape& shape(int i, int batch = 0) const {
+    return in(i).shape[static_cast<size_t>(batch)];
+  }
+  int ndim(int i = 0) const { return shape(i).ndim(); }
+  bool is_array(int i) const { return has(i) && in(i).is_array(); }
+  const Tensor& array(int i) const;  // throws kConfig unless it is one
+  std::vector<int64_t> ints(int i) const { return array(i).ToInts(); }
+  // Since some opset an input, before it an attribute: axes of Squeeze, of reductions.
+  std::optional<std::vector<int64_t>> IntsOfInputOr(int i, const std::string& attribute) const;
+  std::optional<float> NumberOfInputOr(int i, const std::string& attribute) const;
+  int Axis(int64_t axis, int ndim) const;  // throws kData out of range
+  bool OnlyReader(int i) const;            // no other node reads this input
+  bool IsOutput() const;                   // its first output is one of the graph's
+
+  // --- what the net gets ---
+  // An input of a layer. A constant becomes a Variable, of at least `ndim` axes.
+  std::string ref(int i, int ndim = 0);
+  // A layer whose result other layers of this node read.
+  std::string Add(const std::string& op, const std::vector<std::string>& inputs,
+                  const Kwargs& params = {});
+  // The layer of the node's output.
+  void Out(const std::string& op, const std::vector<std::string>& inputs, const Kwargs& params = {},
+           std::vector<Argument> arguments = {}, int output = 0);
+  // All outputs of one layer.
+  void OutAll(const std::string& op, const std::vector<std::string>& inputs, const Kwargs& params);
+  void OutIs(const std::string& reference, int output = 0);
+  void OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors);
+  // An input as the argument `name`, changed or not.
+  Argument ArgumentOf(int i, const std::string& name) const;
+  Argument ArgumentOf(int i, const std::string& name, Tensor changed, const std::string& how) const;
+  // The value in these shapes, one for each batch.
+  std::string Reshape(const std::string& reference, const Shapes& to);
+  const Shapes& ShapesOf(const std::string& reference) const;
+  ImportedNet::Layer* LayerOf(int i);  // that computes an input; null if none
+  // Gives a layer without bias one, and its output to this node.
+  void AddBias(int data, int bias);
+  void NameAfter(const std::string& array);  // the layer of "fc.weight" is "fc"
+
+  ImportState& state() { return state_; }
+
+  template <typename... Args>
+  [[noreturn]] void Refuse(fmt::format_string<Args...> text, Args&&... args) const {
+    ThrowRefusal(fmt::format(text, std::forward<Args>(args)...));
+  }
+  std::string Describe() const;  // "Conv '/conv1/Conv'"
+
+ private:
+  [[noreturn]] void ThrowRefusal(const std::string& reason) const;
+  const Attribute* Find(const std::string& attribute) const;
+  // Adds the layer; returns its outputs.
+  std::vector<std::string> AddLayer(const std::string& op, const std::string& name,
+                                    const std::vector<std::string>& inputs, const Kwargs& params,
+                                    std::vector<Argument> arguments);
+
+  const ModelNode& node_;
+  ImportState& state_;
+  std::string name_;  // of the layer
+};
+
+using ImportFn = void (*)(ImportNode& node);
+struct ImportEntry {
+  const char* op;
+  ImportFn convert;
+};
+// The families; a file each.
+std::vector<ImportEntry> LayerImports();        // import_layers.cc
+std::vector<ImportEntry> NormImports();         // import_norms.cc
+std::vector<ImportEntry> ElementwiseImports();  // import_elementwise.cc
+std::vector<ImportEntry> ShapeImports();        // import_shapes.cc
+std::vector<ImportEntry> ArrayImports();        // import_arrays.cc
+
+// Computes the node's output for one size of the batch if its inputs are known; nothing if the
+// operator is not computed here (fold.cc). Throws kData for inputs that do not fit.
+bool CanFold(std::string_view op);
+std::optional<Tensor> Fold(const ModelNode& node, int64_t opset,
+                           const std::vector<const Tensor*>& inputs);
+
+// Letters, digits and single underscores: in a configuration a dot selects an output of a layer.
+std::string AsName(std::string_view text);
+TShape ShapeOf(const Tensor& tensor);  // throws kData for more than TShape::kMaxDims axes
+
+}  // namespace mxtrain::onnx

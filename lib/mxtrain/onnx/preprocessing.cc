@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/onnx/preprocessing.h"
+
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
+
+namespace mxtrain::onnx {
+namespace {
+
+constexpr int64_t kAntialiasOpset = 18;
+
+class Chain {
+ public:
+  explicit Chain(Model* model) : model_(*model) {
+    const bool images = model->inputs.size() == 1 && model->inputs[0].dims.size() == 4 &&
+                        model->inputs[0].type == ElementType::kFloat;
+    if (!images)
+      Throw(ErrorKind::kConfig,
+            "preprocessing can be exported for a net with one input of images; this one has {} "
+            "input{}",
+            model->inputs.size(), model->inputs.size() == 1 ? ", not of images" : "s");
+  }
+
+  void Add(const Preprocessing& preprocessing) {
+    ModelValue& input = model_.inputs[0];
+    const int64_t channels = input.dims[1], height = input.dims[2], width = input.dims[3];
+    const std::string net_input = "preprocessed_" + input.name;
+    for (ModelNode& node : model_.nodes) std::ranges::replace(node.inputs, input.name, net_input);
+    for (const ModelValue& output : model_.outputs) {
+      if (output.name == input.name)
+        Throw(ErrorKind::kConfig, "the net outputs its input; there is nothing to prepare it for");
+    }
+    const bool fixed = preprocessing.steps.empty();
+    height_ = fixed ? height : -1;
+    width_ = fixed ? width : -1;
+    input.dims = {ModelValue::kDynamic, fixed ? height : ModelValue::kDynamic,
+                  fixed ? width : ModelValue::kDynamic, channels};
+    input.dim_names = {"N", fixed ? "" : "height", fixed ? "" : "width", ""};
+    input.type = ElementType::kUint8;
+    value_ = Node("Transpose", {input.name}, {{"perm", std::vector<int64_t>{0, 3, 1, 2}}});
+    value_ = Node("Cast", {value_}, {{"to", static_cast<int64_t>(ElementType::kFloat)}});
+    for (const PixelStep& step : preprocessing.steps) AddStep(step);
+    if (height_ != height || width_ != width) {
+      Throw(ErrorKind::kConfig,
+            "the transforms do not make images of {} x {}, which the net reads, of images of any "
+            "size",
+            height, width);
+    }
+    Normalize(preprocessing, channels, net_input);
+    std::move(model_.nodes.begin(), model_.nodes.end(), std::back_inserter(nodes_));
+    model_.nodes = std::move(nodes_);
+  }
+
+ private:
+  std::string Node(const std::string& op, const std::vector<std::string>& inputs,
+                   const Attributes& attributes = {}, const std::string& output = "") {
+    const std::string name =
+        output.empty() ? format("preprocessing{}_{}", nodes_.size(), op) : output;
+    nodes_.push_back({op, name, "", inputs, {name}, attributes});
+    return name;
+  }
+  std::string Array(Tensor tensor) {
+    const std::string name = format("preprocessing_constant{}", num_arrays_++);
+    model_.initializers[name] = std::move(tensor);
+    return name;
+  }
+  std::string Ints(const std::vector<int64_t>& values) {
+    return Array(Tensor::Ints({static_cast<int64_t>(values.size())}, values));
+  }
+  std::string Number(float value) { return Array(Tensor::Scalar(value)); }
+
+  // An edge of the images, as an array of one integer.
+  std::string Edge(int axis) {
+    return Node("Slice", {Node("Shape", {value_}), Ints({axis}), Ints({axis + 1}), Ints({0})});
+  }
+  std::string Minus(const std::string& a, const std::string& b) { return Node("Sub", {a, b}); }
+  std::string Times(const std::string& a, const std::string& b) { return Node("Mul", {a, b}); }
+  std::string Over(const std::string& a, const std::string& b) { return Node("Div", {a, b}); }
+  std::string Half(const std::string& a) { return Over(a, Ints({2})); }
+
+  void AddStep(const PixelStep& step) {
+    switch (step.kind) {
+      case PixelStep::kResizeShorter:
+        return ResizeShorter(step);
+      case PixelStep::kResize:
+        Resize(step, Ints({step.height, step.width}));
+        return SetSize(step.height, step.width);
+      case PixelStep::kCenterCrop:
+        return CenterCrop(step);
+      case PixelStep::kCenterFraction:
+        return CenterFraction(step);
+    }
+  }
+
+  void SetSize(int64_t height, int64_t width) {
+    height_ = height;
+    width_ = width;
+    shorter_ = std::min(height, width);
+    square_ = height == width;
+  }
+
+  // `sizes`: height and width.
+  void Resize(const PixelStep& step, const std::string& sizes) {
+    const std::string first =
+        Node("Slice", {Node("Shape", {value_}), Ints({0}), Ints({2}), Ints({0})});
+    Attributes attributes{{"mode", std::string(step.cubic ? "cubic" : "linear")},
+                          {"coordinate_transformation_mode", std::string("half_pixel")}};
+    if (step.antialias) {
+      model_.opset = std::max(model_.opset, kAntialiasOpset);
+      attributes["antialias"] = int64_t{1};
+    }
+    if (step.cubic) {
+      // Pillow's and torchvision's kernel if antialiased, else OpenCV's.
+      attributes["cubic_coeff_a"] = step.antialias ? -0.5f : -0.75f;
+      attributes["exclude_outside"] = int64_t{step.antialias};
+    }
+    const std::string resized =
+        Node("Resize", {value_, "", "", Node("Concat", {first, sizes}, {{"axis", int64_t{0}}})},
+             attributes);
+    const std::string bounded = Node("Clip", {resized, Number(0), Number(255)});
+    value_ = Node("Floor", {Node("Add", {bounded, Number(0.5f)})});
+  }
+
+  void ResizeShorter(const PixelStep& step) {
+    const std::string height = Edge(2), width = Edge(3), edge = Ints({step.height});
+    const std::string shorter = Node("Min", {height, width});
+    const std::string sizes =
+        Node("Concat", {Over(Times(height, edge), shorter), Over(Times(width, edge), shorter)},
+             {{"axis", int64_t{0}}});
+    Resize(step, sizes);
+    if (square_) return SetSize(step.height, step.height);
+    height_ = width_ = -1;
+    shorter_ = step.height;
+  }
+
+  void Crop(const std::vector<std::string>& begin, const std::vector<std::string>& size) {
+    const Attributes joined{{"axis", int64_t{0}}};
+    const std::string starts = Node("Concat", begin, joined);
+    const std::string ends = Node("Add", {starts, Node("Concat", size, joined)});
+    value_ = Node("Slice", {value_, starts, ends, Ints({2, 3})});
+  }
+
+  void CenterCrop(const PixelStep& step) {
+    const int64_t sizes[] = {step.height, step.width};
+    if (shorter_ < std::max(sizes[0], sizes[1]) && !(height_ >= sizes[0] && width_ >= sizes[1])) {
+      Throw(ErrorKind::kConfig,
+            "center_crop enlarges smaller images, which ONNX cannot decide; put a resize to at "
+            "least {} before it",
+            std::max(sizes[0], sizes[1]));
+    }
+    std::vector<std::string> begin, size;
+    for (int i = 0; i < 2; ++i) {
+      // Half of what remains; half a pixel is rounded to even.
+      size.push_back(Ints({sizes[i]}));
+      const std::string spare = Minus(Edge(2 + i), size.back()), half = Half(spare);
+      const std::string odd = Minus(spare, Times(half, Ints({2})));
+      const std::string odd_half = Minus(half, Times(Half(half), Ints({2})));
+      begin.push_back(Node("Add", {half, Times(odd, odd_half)}));
+    }
+    Crop(begin, size);
+    SetSize(step.height, step.width);
+  }
+
+  void CenterFraction(const PixelStep& step) {
+    const std::string height = Edge(2), width = Edge(3), shorter = Node("Min", {height, width});
+    const auto to = [](ElementType type) { return Attributes{{"to", static_cast<int64_t>(type)}}; };
+    Tensor fraction{ElementType::kDouble, {1}, std::string(sizeof(double), '\0')};
+    std::copy_n(reinterpret_cast<const char*>(&step.fraction), sizeof(double),
+                fraction.bytes.begin());
+    const std::string exact =
+        Times(Node("Cast", {shorter}, to(ElementType::kDouble)), Array(std::move(fraction)));
+    const std::string edge =
+        Node("Max", {Node("Cast", {Node("Floor", {exact})}, to(ElementType::kInt64)), Ints({1})});
+    Crop({Half(Minus(height, edge)), Half(Minus(width, edge))}, {edge, edge});
+    height_ = width_ = -1;
+    shorter_ = 1;
+    square_ = true;
+  }
+
+  void Normalize(const Preprocessing& preprocessing, int64_t channels,
+                 const std::string& net_input) {
+    std::vector<float> mean, factor;
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto of = [c](const std::vector<float>& values) {
+        return values[values.size() == 1 ? 0 : static_cast<size_t>(c)];
+      };
+      mean.push_back(255 * of(preprocessing.mean));
+      factor.push_back(1 / (255 * of(preprocessing.std)));
+    }
+    const std::string centred =
+        Node("Sub", {value_, Array(Tensor::Floats({1, channels, 1, 1}, mean))});
+    Node("Mul", {centred, Array(Tensor::Floats({1, channels, 1, 1}, factor))}, {}, net_input);
+  }
+
+  Model& model_;
+  std::vector<ModelNode> nodes_;  // before those of the net
+  std::string value_;
+  int num_arrays_ = 0;
+  // What is known of the images: their size (-1: differs), and the least length of an edge.
+  int64_t height_ = -1, width_ = -1, shorter_ = 1;
+  bool square_ = false;
+};
+
+// Nodes of opset 17 that are written differently since 18.
+void RaiseOpset(Model* model) {
+  if (model->opset < kAntialiasOpset) return;
+  for (ModelNode& node : model->nodes) {
+    const bool reduction = node.op.starts_with("Reduce") && node.attributes.contains("axes");
+    if (!reduction) continue;
+    const auto axes = std::get<std::vector<int64_t>>(node.attributes["axes"]);
+    const std::string name = node.outputs[0] + "_axes";
+    model->initializers[name] = Tensor::Ints({static_cast<int64_t>(axes.size())}, axes);
+    node.inputs.push_back(name);
+    node.attributes.erase("axes");
+  }
+}
+
+}  // namespace
+
+void AddPreprocessing(const Preprocessing& preprocessing, Model* model) {
+  Chain(model).Add(preprocessing);
+  RaiseOpset(model);
+}
+
+}  // namespace mxtrain::onnx

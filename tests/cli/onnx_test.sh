@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# export FILE.onnx and import FILE: a model leaves as ONNX, comes back as layers and weights, and predicts the same.
+. "${MXTRAIN_SOURCE_DIR:?}/tests/cli/common.sh"
+write_points
+expect 0 train points.yaml --out run
+
+expect 2 export run model.safetensors --float16
+says "--with-preprocessing, --fold-batch-norm and --float16 are for FILE.onnx"
+expect 2 export run model.pt
+says "use FILE.onnx, FILE.safetensors, or PREFIX@N for MXNet's files"
+
+# A build without libonnx-dev says so, and does nothing else.
+"$program" import "$work" >/dev/null 2>stderr
+if grep -qF "this build of mxtrain has no ONNX" stderr; then
+  expect 2 export run model.onnx
+  says "this build of mxtrain has no ONNX"
+  finish
+  exit
+fi
+
+expect 0 export run model.onnx
+prints "model.onnx"
+expect 3 export run model.onnx --with-preprocessing
+says "--with-preprocessing is for models with one input of images"
+expect 0 import model.onnx --weights model.safetensors
+prints "FullyConnected:"
+prints "SoftmaxOutput:"
+cp stdout net.yaml
+# The data of the first configuration, the net and the weights of the imported one.
+sed '/^net:/,/^data:/{/^data:/!d}' points.yaml >data.yaml
+expect 0 train data.yaml -c net.yaml --out again train.epochs=0
+expect 0 infer run points.csv --format csv
+cp stdout wanted
+expect 0 infer again points.csv --format csv
+holds "the imported model predicts otherwise" cmp -s wanted stdout
+
+# The file as the net of a configuration, its arrays as the initial values.
+echo 'net: {onnx: model.onnx}' >file.yaml
+expect 0 train data.yaml -c file.yaml --out direct train.epochs=0
+says "weights of $work/model.onnx: 2 arrays taken"
+expect 0 infer direct points.csv --format csv
+holds "the net of the file predicts otherwise" cmp -s wanted stdout
+expect 0 train data.yaml -c file.yaml --out further
+expect 3 train data.yaml --out unmade 'net={onnx: model.onnx, input: [4]}'
+expect 3 train data.yaml --out unmade 'net={onnx: model.onnx, inputs: {images: [3]}}'
+says "model.onnx has no input 'images'; its inputs are data"
+expect 8 train data.yaml --out unmade 'net={onnx: absent.onnx}'
+
+expect 0 import model.onnx --json
+prints '"operator":"FullyConnected"'
+expect 0 export run half.onnx --float16
+expect 0 import half.onnx --weights half.safetensors
+expect 0 train data.yaml -c net.yaml --out half train.epochs=0 train.weights.file=half.safetensors
+expect 0 infer half points.csv --format csv
+holds "another class in float16" cmp -s <(cut -d, -f1,2 wanted) <(cut -d, -f1,2 stdout)
+
+# Files that are no models.
+echo "no model" >broken.onnx
+expect 4 import broken.onnx
+says "broken.onnx is not an ONNX model, or is truncated"
+head -c 100 model.onnx >short.onnx
+expect 4 import short.onnx
+expect 8 import absent.onnx
+expect 2 import model.onnx --weights model.bin
+says "the name must end in .safetensors"
+finish

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes corpus/onnx: small models of every family of operators, as other programs write them. Needs: pip install onnx numpy"""
+import os
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "onnx")
+
+
+def array(name, values, dtype=numpy.float32):
+    return numpy_helper.from_array(numpy.array(values, dtype=dtype), name)
+
+
+def save(name, nodes, arrays=(), shape=("N", 2, 4, 4), opset=17):
+    graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], list(arrays))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 8
+    with open(os.path.join(FOLDER, name + ".onnx"), "wb") as out:
+        out.write(model.SerializeToString())
+
+
+def main():
+    os.makedirs(FOLDER, exist_ok=True)
+    node = helper.make_node
+    ones = numpy.ones(2)
+    save("conv", [node("Conv", ["x", "w", "b"], ["a"], pads=[1, 0, 1, 1], strides=[2, 1]),
+                  node("BatchNormalization", ["a", "s", "s", "s", "s"], ["c"]), node("Relu", ["c"], ["d"]),
+                  node("GlobalAveragePool", ["d"], ["e"]), node("Flatten", ["e"], ["f"]),
+                  node("Gemm", ["f", "g"], ["h"], transB=1), node("Softmax", ["h"], ["y"])],
+         [array("w", numpy.ones((2, 2, 3, 3))), array("b", ones), array("s", ones), array("g", numpy.ones((3, 2)))])
+    save("shape", [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"], axis=0),
+                   node("Unsqueeze", ["n", "axes"], ["u"]), node("Concat", ["u", "rest"], ["t"], axis=0),
+                   node("Reshape", ["x", "t"], ["r"]), node("MatMul", ["r", "w"], ["m"]), node("Add", ["m", "b"], ["y"])],
+         [array("zero", 0, numpy.int64), array("axes", [0], numpy.int64), array("rest", [-1], numpy.int64),
+          array("w", numpy.ones((32, 2))), array("b", ones)])
+    save("old", [node("Upsample", ["x", "s"], ["a"], mode="nearest"), node("Clip", ["a"], ["b"], min=0.0, max=6.0),
+                 node("Dropout", ["b"], ["c"], ratio=0.5), node("ReduceMean", ["c"], ["y"], axes=[2, 3], keepdims=0)],
+         [array("s", [1, 1, 2, 2])], opset=9)
+    save("slices", [node("Split", ["x"], ["a", "b"], axis=1), node("Slice", ["a", "i", "j", "k"], ["c"]),
+                    node("Transpose", ["c"], ["d"], perm=[0, 2, 1, 3]), node("Pad", ["d", "p"], ["e"]),
+                    node("Tile", ["e", "t"], ["f"]), node("Squeeze", ["f", "k2"], ["g"]), node("Expand", ["g", "t2"], ["y"])],
+         [array("i", [1], numpy.int64), array("j", [9223372036854775807], numpy.int64), array("k", [2], numpy.int64),
+          array("p", [0, 0, 0, 1, 0, 0, 0, 1], numpy.int64), array("t", [1, 1, 1, 2], numpy.int64),
+          array("k2", [2], numpy.int64), array("t2", [1, 1, 1], numpy.int64)])
+    save("norms", [node("LayerNormalization", ["x", "s", "s"], ["a"]), node("InstanceNormalization", ["a", "t", "t"], ["b"]),
+                   node("LRN", ["b"], ["c"], size=1), node("Mul", ["c", "c"], ["d"]), node("Div", ["d", "two"], ["e"]),
+                   node("Pow", ["e", "two"], ["f"]), node("PRelu", ["f", "q"], ["g"]), node("MaxPool", ["g"], ["h"], kernel_shape=[2, 2], ceil_mode=1),
+                   node("Resize", ["h", "", "r"], ["y"], mode="linear")],
+         [array("s", numpy.ones(4)), array("t", ones), array("two", 2), array("q", numpy.ones((2, 1, 1))), array("r", [1, 1, 2, 2])])
+    save("cycle", [node("Relu", ["z"], ["a"]), node("Relu", ["a"], ["z"]), node("Add", ["x", "z"], ["y"])])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs as other programs write them, and files that are damaged or hostile.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/onnx/import.h"
+#include "mxtrain/onnx/model_file.h"
+#include "tests/support/error_message.h"
+#include "tests/support/small_nets.h"
+#include "tests/support/temp_dir.h"
+
+namespace mxtrain::test {
+namespace {
+
+using onnx::ElementType;
+using onnx::Model;
+using onnx::ModelNode;
+using onnx::ModelValue;
+using onnx::Tensor;
+
+ModelValue Value(const std::string& name, std::vector<int64_t> dims) {
+  return {name, ElementType::kFloat, true, std::move(dims), {}};
+}
+ModelNode Node(const std::string& op, std::vector<std::string> inputs, const std::string& output,
+               onnx::Attributes attributes = {}) {
+  return {op, output + "_node", "", std::move(inputs), {output}, std::move(attributes)};
+}
+Tensor Zeros(std::vector<int64_t> dims) {
+  int64_t size = 1;
+  for (const int64_t dim : dims) size *= dim;
+  return Tensor::Floats(std::move(dims), std::vector<float>(static_cast<size_t>(size), 0.0f));
+}
+
+struct Fixture {
+  std::unique_ptr<Runtime> runtime = NewRuntime();
+  const OperatorRegistry& operators = runtime->operators();
+  Model model;
+
+  Fixture() {
+    model.opset = 17;
+    model.inputs = {Value("x", {-1, 4})};
+    model.outputs = {Value("y", {-1, 3})};
+  }
+  onnx::ImportedNet Import() const { return onnx::ImportModel(model, operators); }
+  std::string Message() const {
+    return MessageOf([this] { Import(); });
+  }
+  // The operators of the layers, in order.
+  std::vector<std::string> Operators() const {
+    std::vector<std::string> ops;
+    for (const auto& layer : Import().layers) ops.push_back(layer.op);
+    return ops;
+  }
+  using Ops = std::vector<std::string>;
+};
+
+TEST_CASE_FIXTURE(Fixture, "MatMul and Add are one FullyConnected, its weight transposed") {
+  model.initializers["fc.weight"] = Tensor::Floats({4, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  model.initializers["fc.bias"] = Tensor::Floats({3}, {5, 6, 7});
+  model.nodes = {Node("MatMul", {"x", "fc.weight"}, "product"),
+                 Node("Add", {"fc.bias", "product"}, "y")};
+  const onnx::ImportedNet net = Import();
+  REQUIRE(net.layers.size() == 1);
+  CHECK(net.layers[0].op == "FullyConnected");
+  CHECK(net.layers[0].name == "fc");
+  CHECK(net.arrays.at("fc_weight").ToFloats() ==
+        std::vector<float>{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11});
+  CHECK(net.arrays.at("fc_bias").ToFloats() == std::vector<float>{5, 6, 7});
+  CHECK(onnx::ToSymbol(net, operators).ListArguments() ==
+        std::vector<std::string>{"x", "fc_weight", "fc_bias"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "Gemm multiplies by alpha and beta") {
+  model.initializers["w"] = Tensor::Floats({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  model.initializers["b"] = Tensor::Floats({3}, {1, 2, 3});
+  model.nodes = {Node("Gemm", {"x", "w", "b"}, "y",
+                      {{"transB", int64_t{1}}, {"alpha", 2.0f}, {"beta", 3.0f}})};
+  const onnx::ImportedNet net = Import();
+  CHECK(net.arrays.at("y_node_weight").ToFloats()[11] == 24);
+  CHECK(net.arrays.at("y_node_bias").ToFloats() == std::vector<float>{3, 6, 9});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a layer that two nodes share keeps one weight") {
+  model.initializers["w"] = Zeros({4, 4});
+  model.nodes = {Node("Gemm", {"x", "w"}, "h", {{"transB", int64_t{1}}}),
+                 Node("Gemm", {"h", "w"}, "y", {{"transB", int64_t{1}}})};
+  const onnx::ImportedNet net = Import();
+  CHECK(net.layers[1].arguments.at("weight") == "h_node_weight");
+  CHECK(onnx::ToSymbol(net, operators).ListArguments() ==
+        std::vector<std::string>{"x", "h_node_weight"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a shape computed from the batch is any batch") {
+  // x.view(x.size(0), -1) as an exporter traces it.
+  model.inputs = {Value("x", {-1, 2, 3, 4})};
+  model.initializers["zero"] = Tensor::Ints({}, {0});
+  model.initializers["rest"] = Tensor::Ints({1}, {-1});
+  model.nodes = {Node("Shape", {"x"}, "shape"),
+                 Node("Gather", {"shape", "zero"}, "batch", {{"axis", int64_t{0}}}),
+                 Node("Unsqueeze", {"batch", "axes"}, "batches"),
+                 Node("Concat", {"batches", "rest"}, "sizes", {{"axis", int64_t{0}}}),
+                 Node("Reshape", {"x", "sizes"}, "y")};
+  model.initializers["axes"] = Tensor::Ints({1}, {0});
+  const onnx::ImportedNet net = Import();
+  REQUIRE(net.layers.size() == 1);
+  CHECK(net.layers[0].params == Kwargs{{"shape", "(0, 24)"}});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a batch of fixed size becomes one of any size") {
+  model.inputs = {Value("x", {1, 2, 3, 4})};
+  model.initializers["sizes"] = Tensor::Ints({2}, {1, 24});
+  model.nodes = {Node("Reshape", {"x", "sizes"}, "y")};
+  CHECK(Import().layers[0].params == Kwargs{{"shape", "(0, 24)"}});
+}
+
+TEST_CASE_FIXTURE(Fixture, "asymmetric padding is a layer of its own") {
+  model.inputs = {Value("x", {-1, 2, 8, 8})};
+  model.initializers["w"] = Zeros({3, 2, 3, 3});
+  model.nodes = {
+      Node("Conv", {"x", "w"}, "y",
+           {{"strides", std::vector<int64_t>{2, 2}}, {"auto_pad", std::string("SAME_UPPER")}})};
+  CHECK(Operators() == Ops{"Pad", "Convolution"});
+  CHECK(Import().layers[0].params[1] ==
+        std::pair<std::string, std::string>("pad_width", "(0, 0, 0, 0, 0, 1, 0, 1)"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "numbers are numbers, arrays become variables") {
+  model.initializers["two"] = Tensor::Scalar(2);
+  model.initializers["scale"] = Tensor::Floats({4}, {1, 2, 3, 4});
+  model.nodes = {Node("Div", {"two", "x"}, "a"), Node("Mul", {"a", "scale"}, "b"),
+                 Node("Pow", {"b", "two"}, "y")};
+  const onnx::ImportedNet net = Import();
+  CHECK(Operators() == Ops{"_rdiv_scalar", "broadcast_mul", "_power_scalar"});
+  REQUIRE(net.variables.size() == 1);
+  CHECK(net.variables[0].shape == TShape{1, 4});
+  CHECK(onnx::ToSymbol(net, operators).ListArguments() == std::vector<std::string>{"x", "scale"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a softmax at the end is the loss of a classifier") {
+  model.nodes = {Node("Softmax", {"x"}, "y")};
+  CHECK(Operators() == Ops{"SoftmaxOutput"});
+  CHECK(onnx::ImportModel(model, operators, {.loss = false}).layers[0].op == "softmax");
+}
+
+TEST_CASE_FIXTURE(Fixture, "unknown operators are named, all at once, with their nodes") {
+  model.nodes = {Node("NonMaxSuppression", {"x"}, "a"), Node("Relu", {"x"}, "y")};
+  model.nodes.push_back(Node("QLinear", {"x"}, "b"));
+  model.nodes.back().domain = "com.example";
+  CHECK(Message() ==
+        "the model uses operators that have no equivalent here: NonMaxSuppression (a_node), "
+        "com.example.QLinear (b_node)");
+}
+
+TEST_CASE_FIXTURE(Fixture, "opsets outside the supported ones are refused") {
+  model.nodes = {Node("Relu", {"x"}, "y")};
+  for (const int64_t opset : {9, 13, 20, 23}) {
+    model.opset = opset;
+    CHECK(Message().empty());
+  }
+  for (const int64_t opset : {8, 24}) {
+    model.opset = opset;
+    CHECK(Message() == format("the model uses opset {} of ONNX; 9 to 23 are supported: export it "
+                              "with one of these",
+                              opset));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "graphs that contradict themselves are refused") {
+  model.nodes = {Node("Relu", {"b"}, "a"), Node("Relu", {"a"}, "b"), Node("Relu", {"b"}, "y")};
+  CHECK(
+      Message() ==
+      "Relu 'a_node' reads 'b', which no node before it computes: the file lacks it, or its nodes "
+      "form a cycle");
+  model.nodes = {Node("Relu", {"x"}, "x")};
+  CHECK(Message() == "Relu 'x_node' computes 'x', which exists already");
+  model.nodes = {Node("Relu", {"x"}, "a")};
+  CHECK(Message() == "the output 'y' is computed by no node");
+  model.nodes = {Node("Relu", {}, "y")};
+  CHECK(Message() == "Relu 'y_node' lacks its input 0");
+  model.nodes = {Node("Softmax", {"x"}, "y", {{"axis", int64_t{7}}})};
+  CHECK(Message() == "Softmax 'y_node': axis 7 is out of range for 2 axes");
+  model.nodes = {Node("Softmax", {"x"}, "y", {{"axis", std::string("1")}})};
+  CHECK(Message() == "Softmax 'y_node': its attribute 'axis' is not an integer");
+}
+
+TEST_CASE_FIXTURE(Fixture, "small graphs that ask for huge arrays are refused") {
+  const int64_t huge = int64_t{1} << 40;
+  model.initializers["sizes"] = Tensor::Ints({2}, {huge, huge});
+  model.initializers["one"] = Tensor::Scalar(1);
+  for (const char* op : {"ConstantOfShape", "Expand"}) {
+    CAPTURE(op);
+    const bool expand = std::string(op) == "Expand";
+    model.nodes = {
+        Node(op,
+             expand ? std::vector<std::string>{"one", "sizes"} : std::vector<std::string>{"sizes"},
+             "big"),
+        Node("Add", {"x", "big"}, "y")};
+    CHECK(!Message().empty());
+  }
+  model.initializers["pads"] = Tensor::Ints({4}, {huge, huge, huge, huge});
+  model.nodes = {Node("Pad", {"x", "pads"}, "y")};
+  CHECK(!Message().empty());
+  model.initializers["reps"] = Tensor::Ints({2}, {huge, huge});
+  model.nodes = {Node("Tile", {"x", "reps"}, "y")};
+  CHECK(!Message().empty());
+}
+
+// --- files ---
+
+// Protobuf's wire format, written by hand: what a library would not write.
+std::string Varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
+std::string Number(int field, uint64_t value) {
+  return Varint(static_cast<uint64_t>(field) << 3) + Varint(value);
+}
+std::string Bytes(int field, const std::string& value) {
+  return Varint(static_cast<uint64_t>(field) << 3 | 2) + Varint(value.size()) + value;
+}
+std::string ModelOf(const std::string& graph) {
+  return Number(1, 8) + Bytes(7, graph) + Bytes(8, Number(2, 17));
+}
+// TensorProto: dims 1, data_type 2, name 8, raw_data 9, external_data 13, data_location 14.
+std::string External(const std::string& location, const std::string& offset = "0") {
+  const auto entry = [](const std::string& key, const std::string& value) {
+    return Bytes(13, Bytes(1, key) + Bytes(2, value));
+  };
+  return Bytes(5, Number(1, 2) + Number(2, 1) + Bytes(8, "w") + entry("location", location) +
+                      entry("offset", offset) + entry("length", "8") + Number(14, 1));
+}
+
+TEST_CASE("a truncated or changed file is an error, whatever is missing") {
+  if (!onnx::HasOnnxFiles()) return;
+  Fixture fixture;
+  fixture.model.initializers["fc.weight"] = Zeros({4, 3});
+  fixture.model.nodes = {
+      Node("MatMul", {"x", "fc.weight"}, "y", {{"a", std::vector<int64_t>{1, 2}}})};
+  const std::string bytes = onnx::WriteModel(fixture.model);
+  CHECK(onnx::ParseModel(bytes, "model").nodes.size() == 1);
+  const auto try_import = [&](const std::string& changed) {
+    return MessageOf(
+        [&] { onnx::ImportModel(onnx::ParseModel(changed, "model"), fixture.operators); });
+  };
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    CAPTURE(length);
+    try_import(bytes.substr(0, length));  // an Error or nothing
+  }
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    for (const int change : {1, 0x80, 0xff}) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ change);
+      try_import(changed);
+    }
+  }
+  CHECK(MessageOf([] { onnx::ParseModel("", "model"); }) ==
+        "model is not an ONNX model, or is truncated");
+  CHECK(MessageOf([] { onnx::ParseModel("not a model", "model"); }) ==
+        "model is not an ONNX model, or is truncated");
+}
+
+TEST_CASE("arrays must have the bytes that their shape needs") {
+  if (!onnx::HasOnnxFiles()) return;
+  const auto message = [](const std::string& tensor) {
+    return MessageOf([&] { onnx::ParseModel(ModelOf(Bytes(5, tensor)), "model"); });
+  };
+  CHECK(message(Number(1, 2) + Number(2, 1) + Bytes(8, "w") + Bytes(9, "1234")) ==
+        "model is not a model that can be read: array 'w' should have 8 bytes, but has 4");
+  const uint64_t huge = uint64_t{1} << 62;
+  CHECK(message(Number(1, huge) + Number(1, 4) + Number(2, 1) + Bytes(8, "w"))
+            .starts_with("model is not a model that can be read: array 'w'"));
+  CHECK(message(Number(1, ~uint64_t{0}) + Number(2, 1) + Bytes(8, "w"))
+            .starts_with("model is not a model that can be read: array 'w'"));
+}
+
+TEST_CASE("external data are read from the folder of the model and from nowhere else") {
+  if (!onnx::HasOnnxFiles()) return;
+  const TempDir dir;
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(dir.path()) / "model";
+  fs::create_directories(folder / "more");
+  const std::vector<float> numbers{1, 2, 3, 4};
+  const auto write = [&](const fs::path& path) {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(numbers.data()), 16);
+  };
+  write(folder / "data.bin");
+  write(folder / "more" / "data.bin");
+  write(fs::path(dir.path()) / "outside.bin");
+  fs::create_symlink("../outside.bin", folder / "link.bin");
+  const auto read = [&](const std::string& location, const std::string& offset = "0") {
+    return onnx::ParseModel(ModelOf(External(location, offset)), "model", folder.string())
+        .initializers.at("w")
+        .ToFloats();
+  };
+  CHECK(read("data.bin") == std::vector<float>{1, 2});
+  CHECK(read("data.bin", "8") == std::vector<float>{3, 4});
+  CHECK(read("more/data.bin", "4") == std::vector<float>{2, 3});
+  for (const std::string& bad : {std::string("../outside.bin"), std::string("link.bin"),
+                                 (fs::path(dir.path()) / "outside.bin").string(),
+                                 std::string("more/../../outside.bin"), std::string("")}) {
+    CAPTURE(bad);
+    CHECK(MessageOf([&] {
+            read(bad);
+          }).starts_with(format("array 'w' lies in '{}', which is not in the folder", bad)));
+  }
+  CHECK(MessageOf([&] {
+          read("data.bin", "12");
+        }).starts_with("array 'w' should be 8 bytes at 12 of "));
+  CHECK(MessageOf([&] { read("data.bin", "-1"); }) ==
+        "array 'w': its offset in another file is '-1', not a number from 0");
+  CHECK(!MessageOf([&] { read("missing.bin"); }).empty());
+  // Bytes in memory have no folder.
+  CHECK(MessageOf([&] { onnx::ParseModel(ModelOf(External("data.bin")), "model"); }) ==
+        "array 'w' lies in another file, 'data.bin', which cannot be read here");
+}
+
+}  // namespace
+}  // namespace mxtrain::test
