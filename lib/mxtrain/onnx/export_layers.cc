@@ -20,6 +20,13 @@ std::vector<int64_t> BothSides(const std::vector<int64_t>& pad) {
   return {pad[0], pad[1], pad[0], pad[1]};
 }
 
+// Before the data, then after them.
+std::vector<int64_t> ConvolutionPads(const ExportNode& node) {
+  const auto pad = node.Get<TShape>("pad");
+  if (pad.ndim() == 4) return {pad[0], pad[1], pad[2], pad[3]};
+  return BothSides(Pair(node, "pad", 0));
+}
+
 void Convolution(ExportNode& node) {
   if (node.ndim() != 4) node.Refuse("its data {} are not images", node.in_shape(0).ToString());
   std::vector<std::string> inputs{node.in(0), node.in(1)};
@@ -28,7 +35,7 @@ void Convolution(ExportNode& node) {
            {{"kernel_shape", Pair(node, "kernel", 1)},
             {"strides", Pair(node, "stride", 1)},
             {"dilations", Pair(node, "dilate", 1)},
-            {"pads", BothSides(Pair(node, "pad", 0))},
+            {"pads", ConvolutionPads(node)},
             {"group", node.Get<int64_t>("num_group")}});
 }
 

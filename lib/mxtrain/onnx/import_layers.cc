@@ -76,15 +76,16 @@ void Conv(ImportNode& node) {
     node.Refuse("its weight has {} axes; only convolutions of images are supported",
                 weight.dims.size());
   Windows w = WindowsOf(node, {weight.dims[2], weight.dims[3]});
-  const std::string data = w.symmetric() ? node.ref(0) : Padded(node, &w, 0);
+  std::vector<int64_t> pad = w.begin;
+  if (!w.symmetric()) pad.insert(pad.end(), w.end.begin(), w.end.end());
   std::vector<ImportNode::Argument> arguments{node.ArgumentOf(1, "weight")};
   if (node.has(2)) arguments.push_back(node.ArgumentOf(2, "bias"));
   node.NameAfter(node.in(1).array);
-  node.Out("Convolution", {data},
+  node.Out("Convolution", {node.ref(0)},
            {{"num_filter", params::Print(weight.dims[0])},
             {"kernel", Tuple(w.kernel)},
             {"stride", Tuple(w.stride)},
-            {"pad", Tuple(w.begin)},
+            {"pad", Tuple(pad)},
             {"dilate", Tuple(w.dilation)},
             {"num_group", params::Print(node.Int("group", 1))},
             {"no_bias", node.has(2) ? "False" : "True"}},

@@ -116,15 +116,14 @@ TEST_CASE_FIXTURE(Fixture, "a batch of fixed size becomes one of any size") {
   CHECK(Import().layers[0].params == Kwargs{{"shape", "(0, 24)"}});
 }
 
-TEST_CASE_FIXTURE(Fixture, "asymmetric padding is a layer of its own") {
+TEST_CASE_FIXTURE(Fixture, "a convolution takes asymmetric padding") {
   model.inputs = {Value("x", {-1, 2, 8, 8})};
   model.initializers["w"] = Zeros({3, 2, 3, 3});
   model.nodes = {
       Node("Conv", {"x", "w"}, "y",
            {{"strides", std::vector<int64_t>{2, 2}}, {"auto_pad", std::string("SAME_UPPER")}})};
-  CHECK(Operators() == Ops{"Pad", "Convolution"});
-  CHECK(Import().layers[0].params[1] ==
-        std::pair<std::string, std::string>("pad_width", "(0, 0, 0, 0, 0, 1, 0, 1)"));
+  CHECK(Operators() == Ops{"Convolution"});
+  CHECK(Import().layers[0].params[3] == std::pair<std::string, std::string>("pad", "(0, 0, 1, 1)"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "numbers are numbers, arrays become variables") {
