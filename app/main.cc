@@ -74,6 +74,13 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
   arguments.Option("--progress", &flags->progress, "auto, bar, lines or none")
       .OneOf({"auto", "bar", "lines", "none"})
       .ShowsDefault();
+  arguments.Flag("--offline", &flags->downloads.offline,
+                 "download nothing: weights at an address must be in the cache");
+  arguments
+      .Option("--cache-dir", &flags->downloads.cache_dir,
+              "where downloaded weights are kept; default: MXTRAIN_CACHE_DIR, else mxtrain in "
+              "XDG_CACHE_HOME or ~/.cache")
+      .Takes("DIR");
   arguments.Option("--plugin", &flags->plugins, "shared object with operators; may be repeated")
       .Takes("FILE")
       .Repeats();
@@ -219,6 +226,7 @@ int Main(int argc, char** argv) {
   all.push_back(commands::MakeDiff());
   all.push_back(commands::MakeVerifyResume());
   all.push_back(commands::MakeReplay());
+  all.push_back(commands::MakeNets());
   all.push_back(commands::MakeOps());
   all.push_back(commands::MakeDevices());
   all.push_back(commands::MakeSynth());

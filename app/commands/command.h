@@ -15,6 +15,12 @@
 
 namespace mxtrain::commands {
 
+// How files at addresses that the user names are downloaded.
+struct DownloadFlags {
+  bool offline = false;   // only what is in the cache
+  std::string cache_dir;  // "": the default (fetch/remote_file.h)
+};
+
 // Flags that every command takes.
 struct CommonFlags {
   bool json = false;  // only JSON on stdout
@@ -24,6 +30,7 @@ struct CommonFlags {
   int threads = 0, cpu_workers = 1;
   std::optional<uint64_t> seed;
   std::vector<std::string> plugins;
+  DownloadFlags downloads;
 };
 
 class Command {
@@ -52,6 +59,7 @@ std::unique_ptr<Command> MakeInfer();
 std::unique_ptr<Command> MakeCheck();
 std::unique_ptr<Command> MakePlan();
 std::unique_ptr<Command> MakeBench();
+std::unique_ptr<Command> MakeNets();
 std::unique_ptr<Command> MakeOps();
 std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeSynth();

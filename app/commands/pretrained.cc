@@ -1,50 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/pretrained.h"
 
-#include <filesystem>
-
-#include "app/config/document.h"
+#include "app/config/address.h"
+#include "app/config/name_list.h"
+#include "app/fetch/remote_file.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/file.h"
+#include "mxtrain/ndarray/safetensors_shards.h"
 
 namespace mxtrain::commands {
 namespace {
 
-constexpr const char* kRuleForm =
-    "a rule is [PATTERN, REPLACEMENT], or [PATTERN, null] to drop matching names";
-
-std::vector<NameMap::Rule> ReadRules(const std::string& path) {
-  auto sources = std::make_shared<config::SourceMap>();
-  config::Diagnostics diagnostics(sources);
-  const config::Value root = config::ParseYaml(
-      sources->AddFile(path, ReadFile(path), std::filesystem::path(path).parent_path()),
-      &diagnostics);
-  std::vector<NameMap::Rule> rules;
-  if (!root.is_list())
-    diagnostics.Error(root.place, format("a name map must be a list, got {}", root.Describe()),
-                      kRuleForm);
-  for (const config::Value& item : root.list) {
-    const bool good = item.is_list() && item.list.size() == 2 && item.list[0].is_scalar() &&
-                      (item.list[1].is_scalar() || item.list[1].is_null());
-    if (!good) {
-      diagnostics.Error(item.place, format("{} is not a rule", item.Describe()), kRuleForm);
-      continue;
-    }
-    rules.push_back({item.list[0].text,
-                     item.list[1].is_null() ? std::nullopt : std::optional(item.list[1].text)});
-  }
-  diagnostics.ThrowIfErrors();
-  return rules;
-}
-
 NameMap ReadMap(const std::string& path) {
-  if (path.empty()) return NameMap();
-  const std::vector<NameMap::Rule> rules = ReadRules(path);
-  try {
-    return NameMap(rules);
-  } catch (const Error&) {
-    RethrowWithPrefix(std::current_exception(), path);
-  }
+  return path.empty() ? NameMap() : config::ReadNameList(path).rules;
 }
 
 // Without training, the arrays that are not taken would be saved with their random values.
@@ -62,11 +29,34 @@ void RequireWhole(const WeightsAccount& account, Session& session) {
 
 }  // namespace
 
+std::string LocalWeights(const config::WeightsConfig& weights, const DownloadFlags& flags,
+                         report::Console& console) {
+  if (!config::IsAddress(weights.file)) {
+    if (!weights.sha256.empty()) fetch::CheckSha256(weights.file, weights.sha256);
+    return weights.file;
+  }
+  fetch::FetchOptions options;
+  options.cache_dir = flags.cache_dir;
+  options.offline = flags.offline;
+  options.max_bytes = weights.max_bytes.bytes;
+  options.sha256 = weights.sha256;
+  options.stops = [] { return StopFlag() == 1; };
+  std::string file = fetch::FetchFile(weights.file, options, console);
+  if (IsSafetensorsIndex(file)) {
+    Throw(ErrorKind::kConfig,
+          "{} lists further files, which are not downloaded with it; download all of them into one "
+          "folder, and name the index there",
+          weights.file);
+  }
+  return file;
+}
+
 void TakePretrained(Session& session, Trainer* trainer, report::Console& console) {
   const config::WeightsConfig& weights = session.config().train.weights;
   if (weights.file.empty()) return;
+  const std::string file = LocalWeights(weights, session.downloads(), console);
   const std::map<std::string, NDArray> arrays =
-      LoadWeights(session.runtime(), weights.file, ReadMap(weights.map));
+      LoadWeights(session.runtime(), file, ReadMap(weights.map));
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,

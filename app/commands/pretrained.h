@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// train.weights: initial weights from a file, with the name map of the configuration.
+// train.weights: initial weights from a file or an address, with the name map of the configuration.
+#include <string>
+
 #include "app/commands/session.h"
 #include "app/report/console.h"
 #include "mxtrain/train/trainer.h"
 
 namespace mxtrain::commands {
 
+// The path of the file with the weights: downloaded, if they name an address and it is not in the
+// cache. Throws as fetch::FetchFile and fetch::CheckSha256, and kConfig for an index of further
+// files elsewhere.
+std::string LocalWeights(const config::WeightsConfig& weights, const DownloadFlags& flags,
+                         report::Console& console);
+
 // Passes the arrays of the file to the trainer and reports which were used. Does nothing if the
-// configuration names no file. Throws as LoadWeights, and kConfig for an invalid map, for a file
-// without any matching array, and for one that lacks arrays of a net that is not trained.
+// configuration names no file. Throws as LocalWeights and LoadWeights, and kConfig for an invalid
+// map, for a file without any matching array, and for one that lacks arrays of a net that is not
+// trained.
 void TakePretrained(Session& session, Trainer* trainer, report::Console& console);
 
 }  // namespace mxtrain::commands

@@ -8,7 +8,9 @@
 #include <limits>
 #include <utility>
 
+#include "app/config/address.h"
 #include "app/config/schema.h"
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/optimizer/optimizer.h"
 
@@ -253,6 +255,18 @@ bool ReadPath(const Value& value, const ReadContext& context, std::string* out) 
                                          ? context.diagnostics->sources().Folder(value.place.file)
                                          : std::filesystem::current_path();
   *out = std::filesystem::absolute(base / value.text).lexically_normal().string();
+  return true;
+}
+
+bool ReadPathOrAddress(const Value& value, const ReadContext& context, std::string* out) {
+  if (!value.is_scalar() || !IsAddress(value.text)) return ReadPath(value, context, out);
+  try {
+    CheckAddress(value.text);
+  } catch (const Error& error) {
+    context.diagnostics->Error(value.place, format("{}: {}", context.path, error.what()));
+    return false;
+  }
+  *out = value.text;
   return true;
 }
 

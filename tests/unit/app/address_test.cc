@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/config/address.h"
+
+#include <doctest/doctest.h>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::test {
+namespace {
+
+std::string ErrorOf(const std::string& address) {
+  try {
+    config::CheckAddress(address);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kConfig);
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("what is an address, and what a path") {
+  for (const char* text : {"https://a.org/b", "hf://a/b/c", "s3://a/b", "http://localhost/x"})
+    CHECK(config::IsAddress(text));
+  for (const char* text : {"weights.pth", "/a/b", "a://", "C:\\a", "://a", "a1://b", "a/b://c", ""})
+    CHECK(config::IsAddress(text) == (std::string(text) == "a://"));
+}
+
+TEST_CASE("addresses that are refused say why") {
+  CHECK(ErrorOf("https://example.org/a/b.pth?x=1") == "");
+  CHECK(ErrorOf("http://127.0.0.1:8000/b.pth") == "");
+  CHECK(ErrorOf("http://[::1]:8000/b.pth") == "");
+  CHECK(ErrorOf("http://localhost/b.pth") == "");
+  CHECK(ErrorOf("hf://owner/repo/a/b.safetensors") == "");
+  CHECK(ErrorOf("http://example.org/b.pth").find("use https") != std::string::npos);
+  CHECK(ErrorOf("http://localhost.example.org/b").find("use https") != std::string::npos);
+  CHECK(ErrorOf("http://127.0.0.1.example.org/b").find("use https") != std::string::npos);
+  CHECK(ErrorOf("s3://a/b").find("https:// or hf://") != std::string::npos);
+  CHECK(ErrorOf("https:///b").find("names no host") != std::string::npos);
+  CHECK(ErrorOf("https://me:secret@example.org/b").find("user name") != std::string::npos);
+  CHECK(ErrorOf("https://example.org/a b").find("percent-encode") != std::string::npos);
+  CHECK(ErrorOf("https://example.org/" + std::string(3000, 'a')).find("too long") !=
+        std::string::npos);
+  for (const char* text : {"hf://", "hf://owner", "hf://owner/repo", "hf://owner/repo/",
+                           "hf:///repo/file", "hf://owner/@main/file", "hf://owner/repo@/file",
+                           "hf://owner/repo/../file", "hf://owner/repo/folder/"}) {
+    CAPTURE(text);
+    CHECK(ErrorOf(text).find("expected hf://OWNER/REPO/FILE") != std::string::npos);
+  }
+}
+
+TEST_CASE("the hub's addresses become those of its server") {
+  CHECK(config::UrlOf("hf://timm/resnet18.a1_in1k/model.safetensors", "") ==
+        "https://huggingface.co/timm/resnet18.a1_in1k/resolve/main/model.safetensors");
+  CHECK(config::UrlOf("hf://a/b@v1.0/c/d.pth", "http://localhost:80/") ==
+        "http://localhost:80/a/b/resolve/v1.0/c/d.pth");
+  CHECK(config::UrlOf("https://example.org/a?b#c", "") == "https://example.org/a?b");
+  CHECK_THROWS_AS(config::UrlOf("hf://a/b/c", "http://example.org"), Error);
+  CHECK(config::FileNameOf("https://example.org/a/b.pth?c=/d") == "b.pth");
+  CHECK(config::FileNameOf("https://example.org/a/") == "file");
+  CHECK(config::FileNameOf("https://example.org") == "file");
+  CHECK(config::FileNameOf("https://example.org/..") == "file");
+}
+
+}  // namespace
+}  // namespace mxtrain::test
