@@ -15,12 +15,6 @@
 
 namespace mxtrain::commands {
 
-// How files at addresses that the user names are downloaded.
-struct DownloadFlags {
-  bool offline = false;   // only what is in the cache
-  std::string cache_dir;  // "": the default (fetch/remote_file.h)
-};
-
 // Flags that every command takes.
 struct CommonFlags {
   bool json = false;  // only JSON on stdout
@@ -30,7 +24,6 @@ struct CommonFlags {
   int threads = 0, cpu_workers = 1;
   std::optional<uint64_t> seed;
   std::vector<std::string> plugins;
-  DownloadFlags downloads;
 };
 
 class Command {
@@ -59,7 +52,6 @@ std::unique_ptr<Command> MakeInfer();
 std::unique_ptr<Command> MakeCheck();
 std::unique_ptr<Command> MakePlan();
 std::unique_ptr<Command> MakeBench();
-std::unique_ptr<Command> MakeNets();
 std::unique_ptr<Command> MakeOps();
 std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeSynth();

@@ -52,7 +52,7 @@ std::string Net(const ZooNet& net, const WeightsChoice& weights) {
   if (weights.facts.family) {
     for (const auto& [name, value] : weights.facts.family->vars)
       vars += Line(format("  {}: {}", name, value),
-                   format("{}'s weights were trained so", weights.facts.family->name));
+                   format("as the weights of {} were trained", weights.facts.family->name));
   }
   return vars.empty() ? text : text + "\nvars:\n" + vars;
 }
@@ -94,10 +94,10 @@ std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const Weigh
     text += format("  weights:\n    file: {}\n", QuoteYaml(weights.file));
     text += Line("    sha256: " + weights.sha256, "no other file is used");
   }
-  text += Line(format("  optimizer: {{name: nag, lr: {}, momentum: 0.9, weight_decay: 5.0e-5}}",
-                      choice.batch_size >= 32 ? "0.02" : "0.01"),
-               "small steps, for all that the weights know");
-  text += Line("  lr_mult: {" + head + "}", "and larger ones for the new head");
+  text += format("  optimizer: {{name: nag, lr: {}, momentum: 0.9, weight_decay: 5.0e-5}}\n",
+                 choice.batch_size >= 32 ? "0.02" : "0.01");
+  text += Line("  lr_mult: {" + head + "}",
+               "larger steps for the new head than for what the weights know");
   text += "  lr_schedule: {name: cosine, warmup_epochs: 1}\n";
   text += Line("  ema: 0.99", "validation and checkpoints use averages of the weights");
   text += Line("  early_stop: 5", "epochs without a better validation accuracy");

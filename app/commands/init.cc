@@ -180,21 +180,21 @@ class Init final : public Command {
 
   WeightsChoice ReadWeights(const ZooNet& net, const CommonFlags& flags,
                             report::Console& console) const {
-    config::WeightsConfig given;
-    given.file = weights_;
-    const std::string local = LocalWeights(given, flags.downloads, console);
+    const std::string local = LocalWeights(weights_, console);
     WeightsChoice choice;
-    choice.file = config::IsAddress(weights_)
-                      ? weights_
-                      : Written(fs::absolute(weights_).lexically_normal().string());
-    if (config::IsAddress(weights_)) choice.sha256 = fetch::Sha256OfFile(local);
+    if (config::IsAddress(weights_)) {
+      choice.file = config::SplitPin(weights_).file;
+      choice.sha256 = fetch::Sha256OfFile(local);
+    } else {
+      choice.file = Written(fs::absolute(local).lexically_normal().string());
+    }
     const auto runtime = MakeRuntime(WithoutAutoGpu(flags), 0, MakeRegistry({}), console);
     choice.facts = LookAtWeights(*runtime, net, local, family_);
     const ZooWeights& found = choice.facts;
-    std::string text =
-        format("{}: {} of {} arrays of {}", weights_, found.fits, found.wanted, net.name);
+    std::string text = format("{}: {} of {} arrays before the head of {}", weights_, found.fits,
+                              found.wanted, net.name);
     text += found.family ? format(", with the names of {}", found.family->name)
-                         : ", with its own names";
+                         : ", with its own names: `vars` and `normalize` must be as in that run";
     if (!found.candidates.empty())
       text += format(" (and of {}; --weights-family says which)", join(found.candidates, ", "));
     console.Message(LogLevel::kInfo, text);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain nets [NAME...]: the nets that come with the program.
+#include "app/commands/nets.h"
+
 #include <iostream>
 
 #include "app/commands/device_flag.h"
@@ -22,8 +24,12 @@ struct NetFacts {
 
 // "5,288,548"
 std::string Grouped(int64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 

@@ -29,32 +29,30 @@ void RequireWhole(const WeightsAccount& account, Session& session) {
 
 }  // namespace
 
-std::string LocalWeights(const config::WeightsConfig& weights, const DownloadFlags& flags,
-                         report::Console& console) {
-  if (!config::IsAddress(weights.file)) {
-    if (!weights.sha256.empty()) fetch::CheckSha256(weights.file, weights.sha256);
-    return weights.file;
+std::string LocalWeights(const std::string& file, report::Console& console) {
+  const config::PinnedFile pinned = config::SplitPin(file);
+  if (!config::IsAddress(file)) {
+    if (!pinned.sha256.empty()) fetch::CheckSha256(pinned.file, pinned.sha256);
+    return pinned.file;
   }
-  fetch::FetchOptions options;
-  options.cache_dir = flags.cache_dir;
-  options.offline = flags.offline;
-  options.max_bytes = weights.max_bytes.bytes;
-  options.sha256 = weights.sha256;
+  fetch::FetchOptions options = fetch::OptionsOfEnvironment();
+  options.sha256 = pinned.sha256;
   options.stops = [] { return StopFlag() == 1; };
-  std::string file = fetch::FetchFile(weights.file, options, console);
-  if (IsSafetensorsIndex(file)) {
+  std::string local = fetch::FetchFile(pinned.file, options, console);
+  if (IsSafetensorsIndex(local)) {
     Throw(ErrorKind::kConfig,
           "{} lists further files, which are not downloaded with it; download all of them into one "
           "folder, and name the index there",
-          weights.file);
+          pinned.file);
   }
-  return file;
+  return local;
 }
 
 void TakePretrained(Session& session, Trainer* trainer, report::Console& console) {
   const config::WeightsConfig& weights = session.config().train.weights;
   if (weights.file.empty()) return;
-  const std::string file = LocalWeights(weights, session.downloads(), console);
+  const std::string file = LocalWeights(weights.file, console),
+                    name = config::SplitPin(weights.file).file;
   const std::map<std::string, NDArray> arrays =
       LoadWeights(session.runtime(), file, ReadMap(weights.map));
   const WeightsAccount account = trainer->Begin(arrays);
@@ -62,10 +60,10 @@ void TakePretrained(Session& session, Trainer* trainer, report::Console& console
     Throw(ErrorKind::kConfig,
           "no array of {} fits the net: {}; use train.weights.map to map names in the file to "
           "names of the net",
-          weights.file, account.Text());
+          name, account.Text());
   }
   if (session.config().train.epochs == 0) RequireWhole(account, session);
-  console.Message(LogLevel::kInfo, format("weights of {}: {}", weights.file, account.Text()));
+  console.Message(LogLevel::kInfo, format("weights of {}: {}", name, account.Text()));
 }
 
 }  // namespace mxtrain::commands

@@ -9,11 +9,10 @@
 
 namespace mxtrain::commands {
 
-// The path of the file with the weights: downloaded, if they name an address and it is not in the
-// cache. Throws as fetch::FetchFile and fetch::CheckSha256, and kConfig for an index of further
-// files elsewhere.
-std::string LocalWeights(const config::WeightsConfig& weights, const DownloadFlags& flags,
-                         report::Console& console);
+// The path of a file of weights: downloaded, if `file` is an address and not in the cache, and
+// checked if it is pinned (app/config/address.h). Throws as fetch::FetchFile and
+// fetch::CheckSha256, and kConfig for an index of further files elsewhere.
+std::string LocalWeights(const std::string& file, report::Console& console);
 
 // Passes the arrays of the file to the trainer and reports which were used. Does nothing if the
 // configuration names no file. Throws as LocalWeights and LoadWeights, and kConfig for an invalid

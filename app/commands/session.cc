@@ -76,7 +76,6 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags,
                  report::Console& console)
     : console_(console),
       deterministic_(flags.deterministic),
-      downloads_(flags.downloads),
       devices_(DevicesOf(flags)),
       places_(ParsePlaces(arguments.places)),
       diagnostics_(std::make_shared<config::SourceMap>()),

@@ -53,7 +53,6 @@ class Session {
   Context ctx() const { return devices_[0]; }  // that of validation
   std::string DeviceNames() const;             // "gpu(0), gpu(1)"
   const std::vector<std::string>& class_names() const { return sets_.class_names(); }
-  const DownloadFlags& downloads() const { return downloads_; }
 
   std::vector<MetricSpec> Metrics() const { return MetricsOf(config().train); }
   // Measured by TrainIter.
@@ -74,7 +73,6 @@ class Session {
 
   report::Console& console_;
   const bool deterministic_;
-  const DownloadFlags downloads_;
   const std::vector<Context> devices_;           // one, or several GPUs that share every batch
   const std::map<std::string, Context> places_;  // of --place
   config::Diagnostics diagnostics_;

@@ -241,9 +241,6 @@ class Sweep final : public Command {
     if (flags.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(*flags.seed)});
     if (flags.deterministic) arguments.push_back("--deterministic");
     if (flags.strict_device) arguments.push_back("--strict-device");
-    if (flags.downloads.offline) arguments.push_back("--offline");
-    if (!flags.downloads.cache_dir.empty())
-      arguments.insert(arguments.end(), {"--cache-dir", flags.downloads.cache_dir});
     for (const std::string& plugin : flags.plugins)
       arguments.insert(arguments.end(), {"--plugin", plugin});
     console.Message(LogLevel::kInfo,

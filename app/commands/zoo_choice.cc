@@ -133,24 +133,29 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
 
   std::vector<std::string> arrays;
   std::map<std::string, TShape> mapped;
+  bool own = true;  // whether the names are the net's
   for (const auto& [name, array] : LoadWeights(runtime, file)) {
     arrays.push_back(name);
-    if (const auto becomes = list.rules.Apply(name)) mapped[*becomes] = array.shape();
+    const std::optional<std::string> becomes = list.rules.Apply(name);
+    own = own && becomes == name;
+    if (becomes) mapped[*becomes] = array.shape();
   }
   ZooWeights found;
   for (const auto& [name, shape] : ShapesOf(Build(net.name, {}, *MakeRegistry({})).net)) {
+    if (std::find(net.head.begin(), net.head.end(), PatternOf(name)) != net.head.end()) continue;
     ++found.wanted;
     const auto array = mapped.find(name);
     found.fits += array != mapped.end() && array->second.Size() == shape.Size();
   }
   if (2 * found.fits < found.wanted) {
     Throw(ErrorKind::kConfig,
-          "{} does not fit {}: it has {} of the {} arrays of the net; is it of another net?", file,
-          net.name, found.fits, found.wanted);
+          "{} does not fit {}: it has {} of the {} arrays before the head of the net; is it of "
+          "another net?",
+          file, net.name, found.fits, found.wanted);
   }
 
   for (const config::WeightsFamily& f : list.families) {
-    if (!f.Owns(arrays) || (!family.empty() && f.name != family)) continue;
+    if (own || !f.Owns(arrays) || (!family.empty() && f.name != family)) continue;
     if (!found.family) {
       found.family = f;
     } else if (f.DiffersFrom(*found.family)) {

@@ -32,7 +32,7 @@ struct ZooWeights {
   // None: the names of the arrays are the net's own, so the file is of another run of it.
   std::optional<config::WeightsFamily> family;
   std::vector<std::string> candidates;  // other families with these names and the same preparation
-  size_t fits = 0, wanted = 0;          // arrays of the net that are in the file; in the net
+  size_t fits = 0, wanted = 0;  // arrays of the net, without its head: in the file; in the net
 };
 
 // Which family a file of weights is of, and whether it fits the net. `family`: the one that the

@@ -5,12 +5,14 @@
 #include <cctype>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain::config {
 namespace {
 
 constexpr std::string_view kHttps = "https://", kHttp = "http://", kHub = "hf://";
-constexpr size_t kLongest = 2000;
+constexpr std::string_view kPin = "#sha256=";
+constexpr size_t kLongest = 8000;
 
 bool IsLetter(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0;
@@ -117,6 +119,30 @@ std::string FileNameOf(const std::string& url) {
   const std::string name = path.substr(path.rfind('/') + 1);
   const bool has_path = path.find('/', path.find("://") + 3) != std::string::npos;
   return !has_path || name.empty() || name.starts_with('.') ? "file" : name;
+}
+
+std::string ToSha256(const std::string& text) {
+  std::string sum = Lower(text);
+  if (sum.size() != 64 || sum.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    Throw(ErrorKind::kConfig,
+          "'{}' is not a SHA-256: expected 64 hexadecimal digits, as sha256sum prints them",
+          Shortened(text));
+  }
+  return sum;
+}
+
+PinnedFile SplitPin(const std::string& text) {
+  const size_t pin = text.rfind(kPin);
+  if (pin == std::string::npos) return {text, ""};
+  return {text.substr(0, pin), ToSha256(text.substr(pin + kPin.size()))};
+}
+
+std::string WithPin(const std::string& text, const std::string& sha256) {
+  const PinnedFile before = SplitPin(text);
+  const std::string sum = ToSha256(sha256);
+  if (!before.sha256.empty() && before.sha256 != sum)
+    Throw(ErrorKind::kConfig, "'{}' is pinned to another SHA-256", text);
+  return before.file + std::string(kPin) + sum;
 }
 
 }  // namespace mxtrain::config

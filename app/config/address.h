@@ -2,7 +2,8 @@
 #pragma once
 // Addresses of files elsewhere: https://HOST/PATH, hf://OWNER/REPO/FILE for a file of the Hugging
 // Face Hub (OWNER/REPO@REVISION for another than the branch main), and http:// for this machine
-// alone (localhost, 127.0.0.1, [::1]).
+// alone (localhost, 127.0.0.1, [::1]). A file, wherever it is, may be pinned to its contents:
+// FILE#sha256=DIGITS.
 #include <string>
 #include <string_view>
 
@@ -20,5 +21,16 @@ std::string UrlOf(const std::string& address, const std::string& hub);
 std::string FileNameOf(const std::string& url);
 // Whether it is an http:// address of this machine.
 bool IsLocal(std::string_view url);
+
+// A file in parts: "FILE#sha256=DIGITS".
+struct PinnedFile {
+  std::string file, sha256;  // sha256: 64 digits in lower case; "": not pinned
+};
+// Throws kConfig for a pin that is not a SHA-256.
+PinnedFile SplitPin(const std::string& text);
+// Throws kConfig if `text` is pinned already, to another sum.
+std::string WithPin(const std::string& text, const std::string& sha256);
+// 64 hexadecimal digits in lower case; throws kConfig for another text.
+std::string ToSha256(const std::string& text);
 
 }  // namespace mxtrain::config

@@ -138,9 +138,7 @@ struct ClipConfig {
 
 // Initial weights from a file; no file: only from the initializer.
 struct WeightsConfig {
-  std::string file, map;  // file: a path, or the address of a file to download
-  std::string sha256;     // of the file; empty: any
-  ByteCount max_bytes;    // of a download
+  std::string file, map;
 };
 
 struct KVStoreConfig {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/config/address.h"
 #include "app/config/bare_expressions.h"
 #include "app/config/expression.h"
 #include "app/config/schema.h"
@@ -57,6 +58,8 @@ class DocumentLoader {
     }
     if (!request_.overrides.empty()) ApplyOverrides(&root);
     if (const Member* net = root.Find("net"); net && net->value.is_map()) UseNet(&root);
+    if (Member* train = root.Find("train"); train && train->value.is_map())
+      PinWeights(&train->value);
     return root;
   }
 
@@ -176,6 +179,28 @@ class DocumentLoader {
     PrepareToCover(root, &parts);
     Merge(std::move(*root), &parts);
     *root = std::move(parts);
+  }
+
+  // train.weights: {file, sha256} is one text, FILE#sha256=DIGITS (address.h).
+  void PinWeights(Value* train) {
+    Member* weights = train->Find("weights");
+    const Member* sum =
+        weights && weights->value.is_map() ? weights->value.Find("sha256") : nullptr;
+    if (!sum) return;
+    Member* file = weights->value.Find("file");
+    if (!sum->value.is_null()) {
+      if (!file || !file->value.is_scalar()) {
+        diagnostics_.Error(sum->place, "train.weights.sha256 needs train.weights.file",
+                           "it is the SHA-256 of that file");
+      } else {
+        try {
+          file->value.text = WithPin(file->value.text, sum->value.text);
+        } catch (const Error& error) {
+          diagnostics_.Error(sum->value.place, format("train.weights.sha256: {}", error.what()));
+        }
+      }
+    }
+    std::erase_if(weights->value.members, [](const Member& m) { return m.key == "sha256"; });
   }
 
   static void RemoveKeys(Value* net) {

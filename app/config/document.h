@@ -7,8 +7,7 @@
 // (schema.h) sets that key and leaves the others. `${VAR}` and `${VAR:-default}` are read from the
 // environment at once; other `${...}` are left for later evaluation (expression.h). Inside {...}
 // and [...] YAML requires quotes around them, which do not make a number a text:
-// {num_hidden: "${classes}"}. `net: {use: NAME}` becomes the net of that name (zoo.h), which
-// everything else takes precedence over.
+// {num_hidden: "${classes}"}.
 #include <filesystem>
 #include <functional>
 #include <optional>

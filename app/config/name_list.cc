@@ -137,7 +137,7 @@ class ListReader {
 
 bool WeightsFamily::Owns(const std::vector<std::string>& arrays) const {
   return !has || std::any_of(arrays.begin(), arrays.end(),
-                             [this](const std::string& name) { return !has->Apply(name); });
+                             [this](const std::string& array) { return !has->Apply(array); });
 }
 
 bool WeightsFamily::DiffersFrom(const WeightsFamily& other) const {

@@ -88,8 +88,6 @@ std::string HintForField(const Value& value, const FieldInfo& field);
 // "(required, integer: number of output channels)".
 std::string DescribeField(const FieldInfo& field);
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out);
-// A path, or an address "https://...", which stays as it is.
-bool ReadPathOrAddress(const Value& value, const ReadContext& context, std::string* out);
 template <typename T>
 bool Read(const Value& value, const ReadContext& context, std::optional<T>* out) {
   return Read(value, context, &out->emplace());
@@ -298,15 +296,6 @@ class Section {
       key_->info.type = std::is_same_v<T, std::string> ? "path" : "list of paths";
       key_->read = [m = member_](void* owner, const Value& value, const ReadContext& context) {
         return ReadPaths(value, context, &(static_cast<Owner*>(owner)->*m));
-      };
-      return *this;
-    }
-
-    // As IsPath, or the address of a file elsewhere.
-    Row& IsPathOrAddress() {
-      key_->info.type = "path";
-      key_->read = [m = member_](void* owner, const Value& value, const ReadContext& context) {
-        return ReadPathOrAddress(value, context, &(static_cast<Owner*>(owner)->*m));
       };
       return *this;
     }

@@ -342,7 +342,7 @@ void AddLoss(Section<TrainConfig>& s) {
 Section<WeightsConfig> WeightsSection() {
   Section<WeightsConfig> s;
   s.Add("file", &WeightsConfig::file)
-      .IsPathOrAddress()
+      .IsPath()
       .Default("")
       .Help(
           "a run folder, a checkpoint, PREFIX@7 or .params of MXNet, .safetensors (of several "
@@ -350,13 +350,9 @@ Section<WeightsConfig> WeightsSection() {
           "hf://OWNER/REPO/FILE are downloaded once; parameters that it lacks, or has in another "
           "shape, are re-initialized")
       .Also({"path", "checkpoint"});
-  s.Add("sha256", &WeightsConfig::sha256)
-      .Default("")
-      .Help("SHA-256 of the file in hexadecimal digits; any other file is refused")
-      .Also({"hash", "checksum", "sha"});
-  s.Add("max_bytes", &WeightsConfig::max_bytes)
-      .Default({int64_t{4} << 30})
-      .Help("largest file that is downloaded, such as 4GiB; 0: no limit");
+  s.Describe("sha256", "string",
+             "SHA-256 of the file in hexadecimal digits; any other file is refused; the same as "
+             "file: FILE#sha256=DIGITS");
   s.Add("map", &WeightsConfig::map)
       .IsPath()
       .Default("")

@@ -243,30 +243,39 @@ bool Read(const Value& value, const ReadContext& context, std::vector<Column>* o
   return good;
 }
 
+namespace {
+
+// The key whose file may be at an address, which stays as it is.
+constexpr const char* kMayBeElsewhere = "train.weights.file";
+
+bool IsValidAddress(const Value& value, const ReadContext& context) {
+  try {
+    CheckAddress(SplitPin(value.text).file);
+    return true;
+  } catch (const Error& error) {
+    context.diagnostics->Error(value.place, format("{}: {}", context.path, error.what()));
+    return false;
+  }
+}
+
+}  // namespace
+
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out) {
   const bool optional =
       context.info && !context.info->required && context.info->default_text.empty();
   if (!value.is_scalar() || (value.text.empty() && !optional))
     return Expected("a path", value, context);
   if (value.text.empty()) return out->clear(), true;
+  if (context.path == kMayBeElsewhere && IsAddress(value.text)) {
+    *out = value.text;
+    return IsValidAddress(value, context);
+  }
   if (value.text.find('\0') != std::string::npos)
     return Expected("a path, which cannot contain NUL", value, context);
   const std::filesystem::path base = value.place
                                          ? context.diagnostics->sources().Folder(value.place.file)
                                          : std::filesystem::current_path();
   *out = std::filesystem::absolute(base / value.text).lexically_normal().string();
-  return true;
-}
-
-bool ReadPathOrAddress(const Value& value, const ReadContext& context, std::string* out) {
-  if (!value.is_scalar() || !IsAddress(value.text)) return ReadPath(value, context, out);
-  try {
-    CheckAddress(value.text);
-  } catch (const Error& error) {
-    context.diagnostics->Error(value.place, format("{}: {}", context.path, error.what()));
-    return false;
-  }
-  *out = value.text;
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "app/config/address.h"
+#include "app/config/config.h"
 #include "app/fetch/http_client.h"
 #include "app/fetch/sha256.h"
 #include "mxtrain/base/file.h"
@@ -40,16 +41,6 @@ std::string Size(int64_t bytes) {
   if (bytes < 1'000'000) return format("{:.1f} kB", count / 1e3);
   return bytes < 1'000'000'000 ? format("{:.1f} MB", count / 1e6)
                                : format("{:.2f} GB", count / 1e9);
-}
-
-std::string NormalSha256(const std::string& text) {
-  const std::string sum = Lower(text);
-  if (sum.size() != 64 || sum.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    Throw(ErrorKind::kConfig,
-          "'{}' is not a SHA-256: expected 64 hexadecimal digits, as sha256sum prints them",
-          Shortened(text));
-  }
-  return sum;
 }
 
 // Held while a file is looked for or downloaded.
@@ -201,8 +192,8 @@ class Download {
   [[noreturn]] void ThrowTooLarge(const std::string& size) {
     file_.reset();
     Discard();
-    Throw(ErrorKind::kData, "{} has {}; at most {} are downloaded (train.weights.max_bytes)", url_,
-          size, Size(options_.max_bytes));
+    Throw(ErrorKind::kData, "{} has {}; at most {} are downloaded (--max-download)", url_, size,
+          Size(options_.max_bytes));
   }
 
   // The file is complete: under its name, if it is the right one.
@@ -233,9 +224,7 @@ class Download {
   std::chrono::steady_clock::time_point shown_;
 };
 
-}  // namespace
-
-std::string DefaultCacheDir() {
+std::string CacheDir() {
   if (const std::string own = Variable("MXTRAIN_CACHE_DIR"); !own.empty()) return own;
   if (const std::string base = Variable("XDG_CACHE_HOME"); base.starts_with('/'))
     return base + "/mxtrain";
@@ -245,8 +234,27 @@ std::string DefaultCacheDir() {
   return home + "/.cache/mxtrain";
 }
 
+}  // namespace
+
+FetchOptions OptionsOfEnvironment() {
+  FetchOptions options;
+  options.cache_dir = CacheDir();
+  const std::string offline = Variable("MXTRAIN_OFFLINE");
+  options.offline = !offline.empty() && offline != "0";
+  options.max_bytes = int64_t{4} << 30;
+  if (const std::string most = Variable("MXTRAIN_MAX_DOWNLOAD"); !most.empty()) {
+    const auto size = config::ParseByteCount(most);
+    if (!size) {
+      Throw(ErrorKind::kUsage,
+            "MXTRAIN_MAX_DOWNLOAD={} is not a size; use 4GiB, 500MB or a number of bytes", most);
+    }
+    options.max_bytes = size->bytes;
+  }
+  return options;
+}
+
 void CheckSha256(const std::string& path, const std::string& sha256) {
-  const std::string wanted = NormalSha256(sha256), sum = Sha256OfFile(path);
+  const std::string wanted = config::ToSha256(sha256), sum = Sha256OfFile(path);
   if (sum == wanted) return;
   Throw(ErrorKind::kData,
         "{} has the SHA-256 {}, but train.weights.sha256 is {}: it is not the file that was meant",
@@ -259,11 +267,8 @@ std::string FetchFile(const std::string& address, const FetchOptions& given,
   if (const std::string why = WhyNoDownloads(); !why.empty())
     Throw(ErrorKind::kConfig, "{}: {}", address, why);
   FetchOptions options = given;
-  if (!options.sha256.empty()) options.sha256 = NormalSha256(options.sha256);
-  const std::string cache =
-      fs::absolute(options.cache_dir.empty() ? DefaultCacheDir() : options.cache_dir)
-          .lexically_normal()
-          .string();
+  if (!options.sha256.empty()) options.sha256 = config::ToSha256(options.sha256);
+  const std::string cache = fs::absolute(options.cache_dir).lexically_normal().string();
   std::string name = config::FileNameOf(url);
   if (name.size() > kLongestName) name = name.substr(name.size() - kLongestName);
   const std::string folder = cache + "/weights/" + Sha256OfText(url).substr(0, kHashDigits);

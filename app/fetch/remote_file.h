@@ -26,9 +26,10 @@ class StoppedError : public Error {
   explicit StoppedError(const std::string& message) : Error(ErrorKind::kFileSystem, message) {}
 };
 
-// MXTRAIN_CACHE_DIR, else mxtrain in XDG_CACHE_HOME, else ~/.cache/mxtrain. Throws kUsage where
-// there is no home.
-std::string DefaultCacheDir();
+// As the environment has them: MXTRAIN_CACHE_DIR, else mxtrain in XDG_CACHE_HOME, else
+// ~/.cache/mxtrain; MXTRAIN_OFFLINE; MXTRAIN_MAX_DOWNLOAD, else 4 GiB. Throws kUsage where there is
+// no home, and for a limit that is not a size.
+FetchOptions OptionsOfEnvironment();
 
 // The path of the file at an address (app/config/address.h; HF_ENDPOINT in place of the hub),
 // downloaded if it is not in the cache. Throws kConfig for an invalid address and a build without

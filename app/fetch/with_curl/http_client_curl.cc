@@ -19,7 +19,7 @@ namespace {
 constexpr long kConnectSeconds = 30;
 // A transfer that is slower than this for so long is given up.
 constexpr long kLeastBytesPerSecond = 100, kSlowSeconds = 60;
-constexpr long kMostRedirects = 10;
+constexpr int kMostRedirects = 10;
 constexpr size_t kLongestValidator = 200;
 
 }  // namespace
@@ -69,6 +69,10 @@ struct HttpClient::Library {
     if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
       Throw(ErrorKind::kConfig, "libcurl cannot be initialized");
   }
+  // One request; a redirect is not followed but told in `next`.
+  HttpEnd Perform(const HttpRequest& request, const HttpListener& listener,
+                  std::string* next) const;
+
   // It stays open: what it has registered with the process would point to nothing.
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -145,6 +149,19 @@ int OnProgress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return good && !transfer.stopped ? 0 : 1;
 }
 
+// From https to https alone; http is for this machine, and only where it began there.
+void CheckRedirect(const std::string& from, const std::string& to) {
+  try {
+    config::CheckAddress(to);
+    if (!config::IsLocal(to) || config::IsLocal(from)) return;
+  } catch (const Error&) {
+  }
+  Throw(ErrorKind::kFileSystem,
+        "{} leads to '{}', which is not an address of https; nothing is "
+        "downloaded from there",
+        from, Shortened(to, 200));
+}
+
 }  // namespace
 
 std::string WhyNoDownloads() {
@@ -154,13 +171,14 @@ std::string WhyNoDownloads() {
 HttpClient::HttpClient() : library_(std::make_unique<Library>()) {}
 HttpClient::~HttpClient() = default;
 
-HttpEnd HttpClient::Get(const HttpRequest& request, const HttpListener& listener) {
-  const Library& curl = *library_;
-  const std::unique_ptr<CURL, decltype(curl.easy_cleanup)> handle(curl.easy_init(),
-                                                                  curl.easy_cleanup);
-  if (!handle) Throw(ErrorKind::kMemory, "out of memory for a download");
+HttpEnd HttpClient::Library::Perform(const HttpRequest& request, const HttpListener& listener,
+                                     std::string* next) const {
+  const Library& curl = *this;
+  const std::unique_ptr<CURL, decltype(curl.easy_cleanup)> easy(curl.easy_init(),
+                                                                curl.easy_cleanup);
+  if (!easy) Throw(ErrorKind::kMemory, "out of memory for a download");
   const auto set = [&](const char* what, CURLoption option, auto value) {
-    if (const CURLcode code = curl.easy_setopt(handle.get(), option, value); code != CURLE_OK) {
+    if (const CURLcode code = curl.easy_setopt(easy.get(), option, value); code != CURLE_OK) {
       Throw(ErrorKind::kConfig, "libcurl refuses the {} '{}': {}", what, request.url,
             curl.easy_strerror(code));
     }
@@ -169,8 +187,8 @@ HttpEnd HttpClient::Get(const HttpRequest& request, const HttpListener& listener
   transfer.read_status = [&](HttpAnswer* answer) {
     long status = 0;
     curl_off_t bytes = -1;
-    curl.easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
-    curl.easy_getinfo(handle.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &bytes);
+    curl.easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
+    curl.easy_getinfo(easy.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &bytes);
     answer->status = status;
     answer->from = transfer.from;
     answer->bytes = bytes;
@@ -178,14 +196,10 @@ HttpEnd HttpClient::Get(const HttpRequest& request, const HttpListener& listener
     answer->validator = strong ? transfer.etag : transfer.last_modified;
     if (answer->validator.size() > kLongestValidator) answer->validator.clear();
   };
-  // http is for this machine, whose answers may lead elsewhere by https.
-  const char* protocols = config::IsLocal(request.url) ? "http,https" : "https";
   char reason[CURL_ERROR_SIZE] = {};
   set("address", CURLOPT_URL, request.url.c_str());
-  set("protocols for", CURLOPT_PROTOCOLS_STR, protocols);
-  set("protocols for", CURLOPT_REDIR_PROTOCOLS_STR, protocols);
-  set("option for", CURLOPT_FOLLOWLOCATION, 1L);
-  set("option for", CURLOPT_MAXREDIRS, kMostRedirects);
+  // Redirects are followed by the caller, who looks at each address.
+  set("protocols for", CURLOPT_PROTOCOLS_STR, config::IsLocal(request.url) ? "http" : "https");
   set("option for", CURLOPT_NOSIGNAL, 1L);
   set("option for", CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   set("option for", CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
@@ -207,15 +221,32 @@ HttpEnd HttpClient::Get(const HttpRequest& request, const HttpListener& listener
       set("headers for", CURLOPT_HTTPHEADER, headers.get());
     }
   }
-  const CURLcode code = curl.easy_perform(handle.get());
+  const CURLcode code = curl.easy_perform(easy.get());
   if (transfer.thrown) std::rethrow_exception(transfer.thrown);
   HttpEnd end;
   transfer.read_status(&transfer.answer);
   end.answer = transfer.answer;
   end.stopped = transfer.stopped;
   const bool good = code == CURLE_OK;
+  char* redirect = nullptr;
+  curl.easy_getinfo(easy.get(), CURLINFO_REDIRECT_URL, &redirect);
+  if (redirect) *next = redirect;
   if (good && !transfer.begun && end.answer.status == 200) listener.on_begin(end.answer);
   if (!good) end.failure = reason[0] != '\0' ? reason : curl.easy_strerror(code);
+  return end;
+}
+
+HttpEnd HttpClient::Get(const HttpRequest& request, const HttpListener& listener) {
+  HttpRequest hop = request;
+  for (int hops = 0; hops <= kMostRedirects; ++hops) {
+    std::string next;
+    const HttpEnd end = library_->Perform(hop, listener, &next);
+    if (next.empty() || end.stopped) return end;
+    CheckRedirect(hop.url, next);
+    hop.url = next;
+  }
+  HttpEnd end;
+  end.failure = format("the server redirects more than {} times", kMostRedirects);
   return end;
 }
 

@@ -32,8 +32,7 @@ class MXTRAIN_API NameMap {
 
 // Parameters and auxiliary states by their names in the net; plain, on the CPU, of the file's
 // element types. `file`: a run folder or checkpoint (averages, if the run kept them), MXNet's
-// PREFIX@7 or .params, .safetensors, the index of several such files
-// (ndarray/safetensors_shards.h), or a file of PyTorch under any name (ndarray/torch_file.h).
+// PREFIX@7 or .params, .safetensors, or a file of PyTorch under any name (ndarray/torch_file.h).
 // Throws kData for two arrays mapped to one name; else like the readers of these files.
 MXTRAIN_API std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
                                                        const NameMap& map = {});
