@@ -84,9 +84,12 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
 
 std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const WeightsChoice& weights,
                        const TrainingChoice& choice) {
-  std::string head;
-  for (const std::string& pattern : net.head)
-    head += format("{}{}: 5", head.empty() ? "" : ", ", pattern);
+  std::string head, weight;
+  for (const std::string& pattern : net.head) {
+    const char* comma = head.empty() ? "" : ", ";
+    head += format("{}{}: 5", comma, pattern);
+    weight += format("{}{}weight: {{normal: 0.01}}", comma, pattern.substr(0, pattern.size() - 1));
+  }
   std::string text = format("\ntrain:\n  epochs: {}\n", choice.epochs);
   if (weights.sha256.empty()) {
     text += format("  weights: {{file: {}}}\n", QuoteYaml(weights.file));
@@ -98,6 +101,7 @@ std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const Weigh
                  choice.batch_size >= 32 ? "0.02" : "0.01");
   text += Line("  lr_mult: {" + head + "}",
                "larger steps for the new head than for what the weights know");
+  text += Line("  initializers: {" + weight + "}", "the head begins without an opinion");
   text += "  lr_schedule: {name: cosine, warmup_epochs: 1}\n";
   text += Line("  ema: 0.99", "validation and checkpoints use averages of the weights");
   text += Line("  early_stop: 5", "epochs without a better validation accuracy");

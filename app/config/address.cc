@@ -14,8 +14,9 @@ constexpr std::string_view kHttps = "https://", kHttp = "http://", kHub = "hf://
 constexpr std::string_view kPin = "#sha256=";
 constexpr size_t kLongest = 8000;
 
-bool IsLetter(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) != 0;
+// Of the name of a scheme, which begins with a letter (RFC 3986).
+bool IsOfScheme(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '+' || c == '-' || c == '.';
 }
 
 // HOST or HOST:PORT of an https:// or http:// address.
@@ -58,7 +59,8 @@ HubFile SplitHub(const std::string& address) {
 bool IsAddress(std::string_view text) {
   const size_t colon = text.find("://");
   return colon != std::string_view::npos && colon > 0 &&
-         std::all_of(text.begin(), text.begin() + static_cast<ptrdiff_t>(colon), IsLetter);
+         std::isalpha(static_cast<unsigned char>(text[0])) != 0 &&
+         std::all_of(text.begin(), text.begin() + static_cast<ptrdiff_t>(colon), IsOfScheme);
 }
 
 bool IsLocal(std::string_view url) {

@@ -51,7 +51,7 @@ parts() { find "$1" -name '*.part*' | wc -l; }
 
 # --- downloaded once, said beforehand with its size; the default folder
 take $at/folder/good.safetensors
-says "downloading $at/folder/good.safetensors ($size bytes) to $work/home/.cache/mxtrain/weights/"
+says "downloading $at/folder/good.safetensors ($(awk -v n="$size" 'BEGIN {printf "%.1f", n / 1000}') kB) to $work/home/.cache/mxtrain/weights/"
 says "its SHA-256 is $sum; train.weights.sha256=$sum refuses any other file"
 holds "the file in the cache differs" cmp -s weights "$(cached home/.cache/mxtrain)"
 holds "parts are left" test "$(parts home)" -eq 0

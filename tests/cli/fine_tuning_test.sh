@@ -26,7 +26,7 @@ data:
 train: {epochs: 1, optimizer: {lr: 0.001}}
 END
 expect 0 plan used.yaml
-prints "[4, 3, 48, 48]"
+prints "[4, 64, 23, 23]"
 prints "scores"
 prints ", 2]"
 expect 0 plan used.yaml net.classes=12
@@ -52,6 +52,7 @@ expect 0 init train --net squeezenet1_1 --weights run --output own.yaml
 says "run: 50 of 50 arrays before the head of squeezenet1_1, with its own names"
 holds "the net is not used by name" grep -q '^  use: squeezenet1_1 ' own.yaml
 holds "the head has no rate of its own" grep -qF 'lr_mult: {scores_*: 5}' own.yaml
+holds "the head begins with large weights" grep -qF 'initializers: {scores_weight: {normal: 0.01}}' own.yaml
 expect 0 train own.yaml --dry-run data.batch_size=4
 expect 0 train own.yaml --out tuned train.max_steps=1 data.batch_size=4 -q
 expect 0 init train --net squeezenet1_1 --output scratch.yaml

@@ -19,10 +19,28 @@ std::string ErrorOf(const std::string& address) {
 }
 
 TEST_CASE("what is an address, and what a path") {
-  for (const char* text : {"https://a.org/b", "hf://a/b/c", "s3://a/b", "http://localhost/x"})
+  for (const char* text :
+       {"https://a.org/b", "hf://a/b/c", "s3://a/b", "http://localhost/x", "a://"}) {
+    CAPTURE(text);
     CHECK(config::IsAddress(text));
-  for (const char* text : {"weights.pth", "/a/b", "a://", "C:\\a", "://a", "a1://b", "a/b://c", ""})
-    CHECK(config::IsAddress(text) == (std::string(text) == "a://"));
+  }
+  for (const char* text : {"weights.pth", "/a/b", "C:\\a", "://a", "1a://b", "a/b://c", ""}) {
+    CAPTURE(text);
+    CHECK_FALSE(config::IsAddress(text));
+  }
+}
+
+TEST_CASE("a file may be pinned to its contents") {
+  const std::string sum(64, 'b');
+  CHECK(config::SplitPin("a.pth").file == "a.pth");
+  CHECK(config::SplitPin("a.pth").sha256 == "");
+  CHECK(config::SplitPin("a#sha256=" + std::string(64, 'B')).sha256 == sum);
+  CHECK(config::WithPin("https://a.org/b", sum) == "https://a.org/b#sha256=" + sum);
+  CHECK(config::WithPin("a#sha256=" + sum, sum) == "a#sha256=" + sum);
+  CHECK_THROWS_AS(config::WithPin("a#sha256=" + sum, std::string(64, 'c')), Error);
+  CHECK_THROWS_AS(config::SplitPin("a#sha256=" + sum + "0"), Error);
+  CHECK_THROWS_AS(config::ToSha256(std::string(63, '0')), Error);
+  CHECK_THROWS_AS(config::ToSha256(std::string(64, 'g')), Error);
 }
 
 TEST_CASE("addresses that are refused say why") {
