@@ -42,9 +42,7 @@ class Nets final : public Command {
     arguments.Option("--batch", &batch_, "images per step, for the memory that training takes")
         .Within(1, 65536)
         .ShowsDefault();
-    arguments.Examples(
-        "  mxtrain nets\n  mxtrain nets resnet50 efficientnet_b0 --batch 64\n"
-        "  mxtrain init photos --net efficientnet_lite0 --weights efficientnet_lite0.pth");
+    arguments.Examples("  mxtrain nets\n  mxtrain nets resnet50 efficientnet_b0 --batch 64");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {

@@ -51,8 +51,8 @@ expect 0 eval run
 expect 0 init train --net squeezenet1_1 --weights run --output own.yaml
 says "run: 50 of 50 arrays before the head of squeezenet1_1, with its own names"
 holds "the net is not used by name" grep -q '^  use: squeezenet1_1 ' own.yaml
-holds "the head has no rate of its own" grep -qF 'lr_mult: {scores_*: 5}' own.yaml
-holds "the head begins with large weights" grep -qF 'initializers: {scores_weight: {normal: 0.01}}' own.yaml
+holds "the head has no rate of its own" grep -qF 'lr_mult: {head_conv_*: 5}' own.yaml
+holds "the head begins with large weights" grep -qF 'initializers: {head_conv_weight: {normal: 0.01}}' own.yaml
 expect 0 train own.yaml --dry-run data.batch_size=4
 expect 0 train own.yaml --out tuned train.max_steps=1 data.batch_size=4 -q
 expect 0 init train --net squeezenet1_1 --output scratch.yaml
