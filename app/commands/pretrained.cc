@@ -5,10 +5,13 @@
 #include "app/config/name_list.h"
 #include "app/fetch/remote_file.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/ndarray/safetensors_shards.h"
 
 namespace mxtrain::commands {
 namespace {
+
+constexpr size_t kMostIndexBytes = size_t{64} << 20;
 
 NameMap ReadMap(const std::string& path) {
   return path.empty() ? NameMap() : config::ReadNameList(path).rules;
@@ -40,10 +43,9 @@ std::string LocalWeights(const std::string& file, report::Console& console) {
   options.stops = [] { return StopFlag() == 1; };
   std::string local = fetch::FetchFile(pinned.file, options, console);
   if (IsSafetensorsIndex(local)) {
-    Throw(ErrorKind::kConfig,
-          "{} lists further files, which are not downloaded with it; download all of them into one "
-          "folder, and name the index there",
-          pinned.file);
+    options.sha256.clear();  // that of the index
+    for (const std::string& shard : ShardsOf(ReadFile(local, kMostIndexBytes), pinned.file))
+      fetch::FetchFile(config::SiblingOf(pinned.file, shard), options, console);
   }
   return local;
 }

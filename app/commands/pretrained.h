@@ -10,8 +10,8 @@
 namespace mxtrain::commands {
 
 // The path of a file of weights: downloaded, if `file` is an address and not in the cache, and
-// checked if it is pinned (app/config/address.h). Throws as fetch::FetchFile and
-// fetch::CheckSha256, and kConfig for an index of further files elsewhere.
+// checked if it is pinned (app/config/address.h); the files that an index lists come with it,
+// without a pin of their own. Throws as fetch::FetchFile, fetch::CheckSha256 and ShardsOf.
 std::string LocalWeights(const std::string& file, report::Console& console);
 
 // Passes the arrays of the file to the trainer and reports which were used. Does nothing if the

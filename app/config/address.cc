@@ -123,6 +123,12 @@ std::string FileNameOf(const std::string& url) {
   return !has_path || name.empty() || name.starts_with('.') ? "file" : name;
 }
 
+std::string SiblingOf(const std::string& address, const std::string& name) {
+  const size_t end = std::min(address.find_first_of("?#"), address.size());
+  const size_t begin = address.rfind('/', end) + 1;
+  return address.substr(0, begin) + name + address.substr(end);
+}
+
 std::string ToSha256(const std::string& text) {
   std::string sum = Lower(text);
   if (sum.size() != 64 || sum.find_first_not_of("0123456789abcdef") != std::string::npos) {

@@ -19,6 +19,8 @@ void CheckAddress(const std::string& address);
 std::string UrlOf(const std::string& address, const std::string& hub);
 // The last part of the path, "model.safetensors"; "file" if it has none.
 std::string FileNameOf(const std::string& url);
+// The address with another name in place of its last part; what follows '?' stays.
+std::string SiblingOf(const std::string& address, const std::string& name);
 // Whether it is an http:// address of this machine.
 bool IsLocal(std::string_view url);
 

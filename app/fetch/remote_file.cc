@@ -271,7 +271,9 @@ std::string FetchFile(const std::string& address, const FetchOptions& given,
   const std::string cache = fs::absolute(options.cache_dir).lexically_normal().string();
   std::string name = config::FileNameOf(url);
   if (name.size() > kLongestName) name = name.substr(name.size() - kLongestName);
-  const std::string folder = cache + "/weights/" + Sha256OfText(url).substr(0, kHashDigits);
+  // What lies in one folder there lies in one here, as an index and its files must.
+  const std::string folder =
+      cache + "/weights/" + Sha256OfText(config::SiblingOf(url, "")).substr(0, kHashDigits);
   const std::string path = folder + "/" + name;
   if (options.offline && !fs::exists(path)) {
     Throw(ErrorKind::kFileSystem,

@@ -61,6 +61,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         first = path not in broken_off
         if path.endswith("/good.safetensors"):
             return self.send(DATA, '"v1"')
+        if path == "/several/net.safetensors.index.json":
+            return self.send(open("index", "rb").read(), '"v1"')
         if path == "/redirect.safetensors":
             return self.redirect("/folder/good.safetensors")
         if path == "/loop":

@@ -115,6 +115,15 @@ expect 0 train points.yaml --out run --overwrite train.epochs=0 train.weights.fi
 expect 4 train points.yaml --dry-run train.weights.file=local.safetensors "train.weights.sha256='$wrong'"
 says "local.safetensors has the SHA-256 $sum, but train.weights.sha256 is $wrong"
 
+# --- an index, with the files that it lists beside it
+names=$(grep -aoE '"fullyconnected0_(weight|bias)"' weights | sort -u | paste -sd' ')
+for name in $names; do echo "$name: \"good.safetensors\""; done | paste -sd, | sed 's/.*/{"weight_map": {&}}/' >index
+take $at/several/net.safetensors.index.json
+says "downloading $at/several/good.safetensors ("
+take $at/several/net.safetensors.index.json --offline
+echo '{"weight_map": {"a": "../good.safetensors"}}' >index
+fails 4 "$at/several/net.safetensors.index.json?new" "which is not the name of a .safetensors file in the same folder"
+
 # --- refused
 fails 4 $at/large.safetensors "has 1000.00 GB; at most 4.29 GB are downloaded (--max-download)"
 fails 4 $at/endless.safetensors "has more than 1.0 kB; at most 1.0 kB are downloaded" --max-download 1000

@@ -73,6 +73,9 @@ TEST_CASE("the hub's addresses become those of its server") {
         "http://localhost:80/a/b/resolve/v1.0/c/d.pth");
   CHECK(config::UrlOf("https://example.org/a?b#c", "") == "https://example.org/a?b");
   CHECK_THROWS_AS(config::UrlOf("hf://a/b/c", "http://example.org"), Error);
+  CHECK(config::SiblingOf("https://example.org/a/b.json?c=/d", "x") ==
+        "https://example.org/a/x?c=/d");
+  CHECK(config::SiblingOf("hf://a/b/c/d.json", "x") == "hf://a/b/c/x");
   CHECK(config::FileNameOf("https://example.org/a/b.pth?c=/d") == "b.pth");
   CHECK(config::FileNameOf("https://example.org/a/") == "file");
   CHECK(config::FileNameOf("https://example.org") == "file");
