@@ -8,6 +8,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/operator/registry.h"
 #include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain::commands {
@@ -235,6 +237,14 @@ class Bench final : public Command {
     const double step_seconds = SecondsOf(runtime, synthetic);
     std::optional<MatrixProduct> product;
     std::optional<LargeCopy> copy;
+    // The limits are those of all threads, which only one worker gives to one operation.
+    std::unique_ptr<Runtime> one_worker;
+    if (runtime.options().cpu_workers > 1) {
+      RuntimeOptions options = runtime.options();
+      options.cpu_workers = 1;
+      one_worker = std::make_unique<Runtime>(options, BuiltinOperators());
+    }
+    Runtime& whole = one_worker ? *one_worker : runtime;
     // Discards what was prefetched before.
     const auto rate_of_data = [&](const std::function<void()>& step) {
       for (int i = 0; i <= session.config().data.prefetch; ++i) step();
@@ -255,12 +265,12 @@ class Bench final : public Command {
       if (!product) {  // its matrices are not part of the net
         peak_memory_ = report::PeakMemoryBytes();
         storage_peak_ = runtime.storage().GetStats(session.ctx()).peak;
-        product.emplace(runtime, session.ctx(), session.MakeTrainOptions().modes.math,
+        product.emplace(whole, session.ctx(), session.MakeTrainOptions().modes.math,
                         TypeOfProducts(session));
-        copy.emplace(runtime, session.ctx());
+        copy.emplace(whole, session.ctx());
       }
-      matrix_flops_.push_back(product->flops() * BriefRate(runtime, [&] { product->Push(); }));
-      copy_bytes_.push_back(copy->bytes() * BriefRate(runtime, [&] { copy->Push(); }));
+      matrix_flops_.push_back(product->flops() * BriefRate(whole, [&] { product->Push(); }));
+      copy_bytes_.push_back(copy->bytes() * BriefRate(whole, [&] { copy->Push(); }));
     }
     const std::string trace =
         (std::filesystem::temp_directory_path() / format("mxtrain-bench-{}.json", getpid()))

@@ -47,13 +47,14 @@ ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runt
     several = several || !(its_device == device);
   }
   if (!modes.amp) return modes;
-  const std::string why =
-      several ? "the net is on several devices" : executor::WhyNoAmp(*modes.amp, device, runtime);
+  const std::string why_device = executor::WhyNoAmp(*modes.amp, device, runtime);
+  const std::string why = several              ? "for a net on several devices"
+                          : why_device.empty() ? ""
+                                               : format("on {}: {}", device.ToString(), why_device);
   if (why.empty()) return modes;
-  console.Message(
-      LogLevel::kInfo,
-      format("{} was trained in {}, which is not supported on {}: {}; computing in float32",
-             model.file, NameOf(*modes.amp), device.ToString(), why));
+  console.Message(LogLevel::kInfo,
+                  format("{} was trained in {}, which is not supported {}; computing in float32",
+                         model.file, NameOf(*modes.amp), why));
   modes.amp.reset();
   return modes;
 }

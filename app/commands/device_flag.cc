@@ -2,6 +2,7 @@
 #include "app/commands/device_flag.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "mxtrain/base/error.h"
@@ -79,11 +80,27 @@ std::map<std::string, Context> ParsePlaces(const std::vector<std::string>& place
     try {
       if (parsed.emplace(group, Context::Parse(place.substr(at + 1))).second) continue;
     } catch (const Error& e) {
-      Throw(e.kind(), "--place {}: {}", place, e.what());
+      Throw(e.kind(), "--place {}: {}, or cpu(N) for a logical CPU device", place, e.what());
     }
     Throw(ErrorKind::kUsage, "--place {}: group '{}' has a device already", place, group);
   }
   return parsed;
+}
+
+void DropRemovedGroups(const Symbol& whole, const Symbol& part,
+                       std::map<std::string, Context>* places) {
+  const auto groups_of = [](const Symbol& symbol) {
+    std::set<std::string> groups;
+    for (const auto& [name, attrs] : symbol.ListAttrs()) {
+      if (const auto found = attrs.find("ctx_group"); found != attrs.end())
+        groups.insert(found->second);
+    }
+    return groups;
+  };
+  const std::set<std::string> before = groups_of(whole), after = groups_of(part);
+  std::erase_if(*places, [&](const auto& place) {
+    return before.contains(place.first) && !after.contains(place.first);
+  });
 }
 
 CommonFlags WithoutAutoGpu(CommonFlags flags) {

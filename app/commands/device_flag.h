@@ -8,6 +8,7 @@
 
 #include "app/commands/command.h"
 #include "mxtrain/device/context.h"
+#include "mxtrain/symbol/symbol.h"
 
 namespace mxtrain::commands {
 
@@ -31,6 +32,9 @@ void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places);
 // "GROUP=DEVICE" each, such as "encoder=cpu(1)": the devices of groups of layers. Throws kUsage for
 // anything else and for a repeated group.
 std::map<std::string, Context> ParsePlaces(const std::vector<std::string>& places);
+// Removes the places of groups that `whole` has and `part`, which was cut out of it, has no more.
+void DropRemovedGroups(const Symbol& whole, const Symbol& part,
+                       std::map<std::string, Context>* places);
 // For commands that compute little and must respond quickly: auto is the CPU.
 CommonFlags WithoutAutoGpu(CommonFlags flags);
 

@@ -28,7 +28,7 @@ is repeated: kernel: 3. Besides its parameters, every layer may have
 
   name      its name; default: the operator's name and a number: convolution0
   inputs    the layers or inputs it takes instead of the previous layer: NAME or NAME.OUTPUT
-  attrs     {lr_mult, wd_mult} for its parameters; 0 freezes them
+  attrs     {lr_mult, wd_mult} for its parameters (lr_mult: 0 freezes them); ctx_group: its group, for --place
   when      true or false, often an expression: whether the layer exists
   weight, bias, ...   a `Variable` or another layer's parameter to share
 

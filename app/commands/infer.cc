@@ -110,14 +110,16 @@ class Infer final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
     CheckOrder(model_, inputs_[0], "infer");
-    const std::map<std::string, Context> places = ParsePlaces(places_);
+    std::map<std::string, Context> places = ParsePlaces(places_);
     if (format_.empty())
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
     auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
     facts_.Complete(&model, console);
+    const Symbol whole = model.symbol;
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol, output_layer_);
     RemoveLabels(runtime->operators(), &model, console);
+    DropRemovedGroups(whole, model.symbol, &places);
     for (const InputInfo& input : model.info.inputs) {
       if (!input.shape.known())
         Throw(ErrorKind::kUsage, "{} does not define the size of its input '{}'; give --size C,H,W",

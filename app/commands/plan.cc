@@ -93,8 +93,9 @@ class Plan final : public Command {
                      {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
       if (time) all["time"] = ToJson(*time);
       if (fits)
-        all["fit"] = {
-            {"memory_bytes", fit.memory}, {"batch_size", fit.batch}, {"total_bytes", fit.total}};
+        all["fit"] = {{"memory_bytes", fit.memory},
+                      {"batch_size", fit.batch},
+                      {"total_bytes", TotalOf(fit.bytes)}};
       std::cout << report::JsonText(all, 2) << "\n";
     } else {
       Print(session, layers, training, inference, outer);
@@ -108,11 +109,11 @@ class Plan final : public Command {
   }
 
  private:
-  // The largest batch within some bytes of memory.
+  // The largest batch within some bytes of each device's memory.
   struct Fit {
     int64_t memory = 0;
     int64_t batch = 0;     // 0: not even one example for each worker
-    int64_t total = 0;     // bytes of that batch; of such examples if the batch is 0
+    MemoryBytes bytes;     // of that batch; of such examples if the batch is 0
     bool is_most = false;  // no larger one is possible
   };
 
@@ -124,22 +125,28 @@ class Plan final : public Command {
     // From here on for each worker.
     const auto workers = static_cast<int64_t>(session.MakeTrainOptions().workers.size());
     const int64_t most = io::kMostBatch / workers;
-    Fit fit{memory->bytes, 0, TotalOf(session.BytesOfTraining(workers))};
-    if (fit.total > fit.memory) return fit;
+    Fit fit{memory->bytes, 0, session.BytesOfTraining(workers)};
+    if (LargestOf(fit.bytes) > fit.memory) return fit;
     int64_t fits = 1, too_many = most + 1;
     for (int64_t part = 2; fits + 1 < too_many;
          part = too_many > most ? std::min(2 * fits, most) : (fits + too_many) / 2) {
-      const int64_t total = TotalOf(session.BytesOfTraining(part * workers));
-      if (total > fit.memory) {
+      const MemoryBytes bytes = session.BytesOfTraining(part * workers);
+      if (LargestOf(bytes) > fit.memory) {
         too_many = part;
       } else {
         fits = part;
-        fit.total = total;
+        fit.bytes = bytes;
       }
     }
     fit.batch = fits * workers;
     fit.is_most = fits == most;
     return fit;
+  }
+
+  static int64_t LargestOf(const MemoryBytes& bytes) {
+    int64_t largest = 0;
+    for (const auto& [device, taken] : bytes) largest = std::max(largest, taken);
+    return largest;
   }
 
   using OfDevices = std::map<Context, ExternalBytes>;
@@ -159,6 +166,8 @@ class Plan final : public Command {
                       {"parameters_bytes", own.parameters + own.auxiliaries},
                       {"gradients_bytes", own.gradients},
                       {"optimizer_bytes", own.optimizer},
+                      {"averages_bytes", own.averages},
+                      {"io_bytes", own.inputs + own.outputs},
                       {"total_bytes", own.Sum() + arena.bytes}});
     }
     return list;
@@ -167,19 +176,20 @@ class Plan final : public Command {
   static void PrintDevices(const std::vector<executor::ArenaPlan>& arenas,
                            const OfDevices& devices) {
     if (arenas.size() < 2) return;
-    std::cout << format("\n{:<10}  {:>11}  {:>11}  {:>10}  {:>10}  {:>10}  {:>10}\n", "device",
-                        "activations", "lower bound", "parameters", "gradients", "optimizer",
-                        "total");
+    std::cout << format("\n{:<10}  {:>11}  {:>11}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n",
+                        "device", "activations", "lower bound", "parameters", "gradients",
+                        "optimizer", "other", "total");
     for (const executor::ArenaPlan& arena : arenas) {
       const ExternalBytes own = Of(devices, arena.ctx);
-      std::cout << format("{:<10}  {:>11}  {:>11}  {:>10}  {:>10}  {:>10}  {:>10}\n",
-                          arena.ctx.ToString(), FormatBytes(arena.bytes),
-                          FormatBytes(arena.lower_bound),
-                          FormatBytes(own.parameters + own.auxiliaries), FormatBytes(own.gradients),
-                          FormatBytes(own.optimizer), FormatBytes(own.Sum() + arena.bytes));
+      std::cout << format(
+          "{:<10}  {:>11}  {:>11}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n", arena.ctx.ToString(),
+          FormatBytes(arena.bytes), FormatBytes(arena.lower_bound),
+          FormatBytes(own.parameters + own.auxiliaries), FormatBytes(own.gradients),
+          FormatBytes(own.optimizer), FormatBytes(own.averages + own.inputs + own.outputs),
+          FormatBytes(own.Sum() + arena.bytes));
     }
     std::cout << "  in training; activations include their gradients, copies between devices and "
-                 "workspaces\n";
+                 "workspaces;\n  other: inputs, outputs and averages of weights\n";
   }
 
   static void PrintDisk(const DiskForecast& disk) {
@@ -212,11 +222,11 @@ class Plan final : public Command {
   static void PrintFit(const Fit& fit) {
     if (fit.batch == 0) {
       std::cout << format("not even one example fits into {}: it takes {}\n",
-                          FormatBytes(fit.memory), FormatBytes(fit.total));
+                          FormatBytes(fit.memory), ToString(fit.bytes));
     } else {
       std::cout << format("the largest batch within {}: {}{} ({})\n", FormatBytes(fit.memory),
                           fit.batch, fit.is_most ? ", the most that batch_size may be" : "",
-                          FormatBytes(fit.total));
+                          ToString(fit.bytes));
     }
   }
 

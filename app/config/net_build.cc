@@ -277,7 +277,7 @@ class Builder {
     for (size_t k = 0; k < At(i).inputs.size(); ++k) {
       const LayerInput input = At(i).inputs[k];
       if (!input.named && input.entry.kind == Entry::Kind::kNone) {
-        if (!TakesNothing(At(i)) && At(i).named.empty()) {
+        if (At(i).named.empty()) {
           diagnostics_.Error(At(i).place, "this is the first layer, and the net has several inputs",
                              format("choose inputs: inputs: {}", InputNames()), At(i).notes);
           good = false;
@@ -304,16 +304,6 @@ class Builder {
     for (const NetInput& input : net_.inputs) names.push_back(input.name);
     return format("{}", join(names, " | "));
   }
-  bool TakesNothing(const Layer& layer) const {
-    try {
-      Kwargs kwargs;
-      for (const Member& m : layer.params) kwargs.emplace_back(m.key, m.value.text);
-      return registry_.Create(layer.op, kwargs)->ListArguments().empty();
-    } catch (const Error&) {
-      return false;
-    }
-  }
-
   bool ReadNamed(int i, const OperatorProperty& op, const std::vector<FieldInfo>& fields,
                  std::map<std::string, Symbol>* named) {
     const std::vector<std::string> arguments = op.ListArguments();

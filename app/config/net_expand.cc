@@ -139,7 +139,7 @@ class Expander {
                                     !m.value.AsBool());
       }
     }
-    if (!has_inputs) layer.inputs.push_back({*before, std::nullopt});
+    if (!has_inputs && !TakesNothing(layer)) layer.inputs.push_back({*before, std::nullopt});
     if (name.empty()) name = at_.AutoName(scope, layer.op);
     layer.name = at_.ScopeAt(scope).prefix + name;
     std::vector<Layer>& layers = at_.net().layers;
@@ -148,6 +148,21 @@ class Expander {
     if (!at_.Declare(scope, name, name_place, entry)) entry.kind = Entry::Kind::kBroken;
     if (entry.kind == Entry::Kind::kLayer) layers.push_back(std::move(layer));
     *before = entry;
+  }
+
+  // An array that follows from parameters alone, such as _arange. The names of such operators begin
+  // with an underscore.
+  bool TakesNothing(const Layer& layer) const {
+    if (!layer.op.starts_with('_')) return false;
+    try {
+      Kwargs kwargs;
+      for (const Member& m : layer.params) {
+        if (m.value.is_scalar()) kwargs.emplace_back(m.key, m.value.text);
+      }
+      return at_.registry().Create(layer.op, kwargs)->ListArguments().empty();
+    } catch (const Error&) {
+      return false;  // reported when the layer is built
+    }
   }
 
   void ExpandRepeat(const Place& place, const Value& params, int scope, Entry* before) {

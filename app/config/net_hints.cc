@@ -45,7 +45,7 @@ std::string LineWith(const OperatorRegistry& registry, const std::string& writte
 void ReportBareValue(const Member& m, Expansion* expansion) {
   const OperatorRegistry& registry = expansion->registry();
   const bool known = registry.Has(m.key) || expansion->config().blocks.Find(m.key);
-  const std::string other = known ? "" : OperatorOfOtherTools(m.key);
+  const std::string other = known ? "" : OperatorOfOtherTools(m.key, m.value.text);
   if (!known && other.empty()) return ReportUnknownOperator(m.key, m.place, expansion);
   const std::string line = LineWith(registry, known ? m.key : other, m.value);
   if (!known)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <utility>
 
 #include "mxtrain/base/text.h"
@@ -15,9 +16,20 @@ std::string BareName(const std::string& name) {
   return name.substr(name.rfind('.') + 1);
 }
 
+bool IsNumber(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789.-") == std::string::npos;
+}
+
+// Replaces each "$N" by `value`, or by N if that is not a number.
+std::string Filled(const std::string& line, const std::string& value) {
+  static const std::regex slot(R"(\$([0-9.]+))");
+  return std::regex_replace(line, slot, IsNumber(value) ? value : "$1");
+}
+
 }  // namespace
 
-std::string OperatorOfOtherTools(const std::string& name) {
+std::string OperatorOfOtherTools(const std::string& name, const std::string& value) {
+  // "$1" stands for the number that was given, else 1.
   static const std::map<std::string, std::string, std::less<>> names = {
       {"Conv", "Convolution"},
       {"Conv2d", "Convolution"},
@@ -33,7 +45,7 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"Sigmoid", "Activation: {act_type: sigmoid}"},
       {"Tanh", "Activation: {act_type: tanh}"},
       {"PReLU", "LeakyReLU: {act_type: prelu}"},
-      {"ELU", "LeakyReLU: {act_type: elu, slope: 1}"},
+      {"ELU", "LeakyReLU: {act_type: elu, slope: $1}"},
       {"SELU", "LeakyReLU: {act_type: selu}"},
       {"GELU", "gelu"},
       {"SiLU", "silu"},
@@ -46,25 +58,46 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"GroupNormalization", "GroupNorm"},
       {"InstanceNorm1d", "InstanceNorm"},
       {"InstanceNorm2d", "InstanceNorm"},
-      {"Upsample", "UpSampling: {scale: 2, sample_type: nearest, num_args: 1}"},
-      {"UpSampling2D", "UpSampling: {scale: 2, sample_type: nearest, num_args: 1}"},
-      {"ConstantPad2d", "Pad: {mode: constant, pad_width: [0, 0, 0, 0, 1, 1, 1, 1]}"},
-      {"ZeroPad2d", "Pad: {mode: constant, pad_width: [0, 0, 0, 0, 1, 1, 1, 1]}"},
-      {"ReflectionPad2d", "Pad: {mode: reflect, pad_width: [0, 0, 0, 0, 1, 1, 1, 1]}"},
-      {"ReplicationPad2d", "Pad: {mode: edge, pad_width: [0, 0, 0, 0, 1, 1, 1, 1]}"},
+      {"Upsample", "UpSampling: {scale: $2, sample_type: nearest, num_args: 1}"},
+      {"UpSampling2D", "UpSampling: {scale: $2, sample_type: nearest, num_args: 1}"},
+      {"ConstantPad2d", "Pad: {mode: constant, pad_width: [0, 0, 0, 0, $1, $1, $1, $1]}"},
+      {"ZeroPad2d", "Pad: {mode: constant, pad_width: [0, 0, 0, 0, $1, $1, $1, $1]}"},
+      {"ReflectionPad2d", "Pad: {mode: reflect, pad_width: [0, 0, 0, 0, $1, $1, $1, $1]}"},
+      {"ReplicationPad2d", "Pad: {mode: edge, pad_width: [0, 0, 0, 0, $1, $1, $1, $1]}"},
       {"LogSoftmax", "log_softmax"},
+      {"Attention", "scaled_dot_product_attention, as in configs/common/transformer.yaml"},
+      {"MultiheadAttention", "scaled_dot_product_attention, as in configs/common/transformer.yaml"},
+      {"StochasticDepth", "DropPath"},
       {"Softplus", "Activation: {act_type: softrelu}"},
       {"Hardtanh", "clip: {a_min: -1, a_max: 1}"},
-      {"unsqueeze", "expand_dims: {axis: 0}"},
+      {"unsqueeze", "expand_dims: {axis: $1}"},
       {"permute", "transpose"},
       {"bmm", "batch_dot"},
       {"matmul", "linalg_gemm2"},
-      {"interpolate", "BilinearResize2D: {scale_height: 2, scale_width: 2, align_corners: false}"},
-      {"UpsamplingBilinear2d", "BilinearResize2D: {scale_height: 2, scale_width: 2}"},
-      {"UpsamplingNearest2d", "UpSampling: {scale: 2, sample_type: nearest, num_args: 1}"},
+      {"interpolate", "UpSampling: {scale: $2, sample_type: nearest, num_args: 1}"},
+      {"UpsamplingBilinear2d", "BilinearResize2D: {scale_height: $2, scale_width: $2}"},
+      {"UpsamplingNearest2d", "UpSampling: {scale: $2, sample_type: nearest, num_args: 1}"},
       {"roi_align", "ROIAlign"},
       {"roi_pool", "ROIPooling"},
-      {"normalize", "L2Normalization: {mode: channel}"},
+      {"Conv1d", "Convolution"},
+      {"Conv1D", "Convolution"},
+      {"Conv3d", "Convolution"},
+      {"Conv3D", "Convolution"},
+      {"Deconv", "Deconvolution"},
+      {"ConvTranspose", "Deconvolution"},
+      {"ConvTranspose1d", "Deconvolution"},
+      {"ConvTranspose2d", "Deconvolution"},
+      {"ConvTranspose3d", "Deconvolution"},
+      {"Conv2DTranspose", "Deconvolution"},
+      {"unfold", "im2col"},
+      {"fold", "col2im"},
+      {"grid_sample", "BilinearSampler"},
+      {"affine_grid", "GridGenerator: {transform_type: affine}"},
+      {"MaxPool1d", "Pooling"},
+      {"MaxPool3d", "Pooling"},
+      {"AvgPool1d", "Pooling: {pool_type: avg}"},
+      {"AvgPool3d", "Pooling: {pool_type: avg}"},
+      {"LPPool2d", "Pooling: {pool_type: lp, p_value: 2}"},
       {"MaxPool2d", "Pooling"},
       {"MaxPooling2D", "Pooling"},
       {"MaxPool", "Pooling"},
@@ -100,44 +133,28 @@ std::string OperatorOfOtherTools(const std::string& name) {
       {"Concatenate", "Concat"}};
   const std::string bare = BareName(name);
   const auto found = names.find(bare);
-  if (found != names.end()) return found->second;
+  if (found != names.end()) return Filled(found->second, value);
   const auto alike = std::find_if(names.begin(), names.end(), [&](const auto& item) {
     return Lower(item.first) == Lower(bare);
   });
-  return alike == names.end() ? "" : alike->second;
+  return alike == names.end() ? "" : Filled(alike->second, value);
 }
 
 std::string MissingOperator(const std::string& name) {
-  static constexpr const char* kNone[] = {"Deconvolution",
-                                          "Deconv",
-                                          "ConvTranspose",
-                                          "ConvTranspose2d",
-                                          "Conv2DTranspose",
-                                          "Conv1d",
-                                          "Conv1D",
-                                          "Conv3d",
-                                          "Conv3D",
-                                          "RNN",
+  static constexpr const char* kNone[] = {"RNN",
                                           "LSTM",
                                           "GRU",
                                           "BiLSTM",
                                           "Bidirectional",
                                           "EmbeddingBag",
-                                          "Attention",
-                                          "MultiheadAttention",
-                                          "MultiHeadAttention",
                                           "Transformer",
                                           "TransformerEncoder",
-                                          "SpatialTransformer",
-                                          "Correlation",
-                                          "SVMOutput",
                                           "CTCLoss",
                                           "ctc_loss",
                                           "MultiBoxPrior",
                                           "MultiBoxTarget",
                                           "MultiBoxDetection",
-                                          "Proposal",
-                                          "PixelShuffle"};
+                                          "Proposal"};
   const std::string bare = Lower(BareName(name));
   const bool none = std::any_of(std::begin(kNone), std::end(kNone),
                                 [&](const char* known) { return Lower(known) == bare; });
@@ -153,7 +170,7 @@ std::string ActivationOfOtherTools(const std::string& name) {
       {"mish", "mish"},
       {"hard_swish", "hard_swish"},
       {"hardswish", "hard_swish"},
-      {"elu", "LeakyReLU: {act_type: elu}"},
+      {"elu", "LeakyReLU: {act_type: elu, slope: 1}"},
       {"selu", "LeakyReLU: {act_type: selu}"},
       {"prelu", "LeakyReLU: {act_type: prelu}"},
       {"leaky", "LeakyReLU: {act_type: leaky}"},
@@ -195,6 +212,13 @@ std::string AdviceForOtherTools(const std::string& name) {
        "use train.initializer, or train.initializers for patterns of parameter names"},
       {"kernel_regularizer",
        "use train.optimizer: {weight_decay: ...}, which is L2 on all weights"},
+      {"normalize",
+       "images are normalized in data: transforms: [normalize: imagenet]; to divide feature "
+       "vectors "
+       "by their length, - L2Normalization: {mode: channel}"},
+      {"PixelShuffle",
+       "- depth_to_space: {block_size: N} moves channels in another order than PyTorch's "
+       "PixelShuffle: weights trained there do not fit"},
       {"Input", "net.input is the shape of an example: [channels, height, width]"},
       {"InputLayer", "net.input is the shape of an example: [channels, height, width]"},
       {"ZeroPadding2D", "use `pad` of the next layer"}};
@@ -230,6 +254,7 @@ std::string ParamOfOtherTools(const std::string& name, std::span<const FieldInfo
       {"padding", "pad"},
       {"pads", "pad"},
       {"dilation", "dilate"},
+      {"output_padding", "adj"},
       {"dilation_rate", "dilate"},
       {"dilations", "dilate"},
       {"groups", "num_group"},

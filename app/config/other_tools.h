@@ -10,8 +10,10 @@
 
 namespace mxtrain::config {
 
-// "FullyConnected" for "Dense", "Activation: {act_type: relu}" for "ReLU"; "" for none.
-std::string OperatorOfOtherTools(const std::string& name);
+// "FullyConnected" for "Dense", "Activation: {act_type: relu}" for "ReLU"; "" for none. `value` is
+// what a configuration gives the layer, "" for nothing: with "4", "Upsample" is "UpSampling:
+// {scale: 4, ...}".
+std::string OperatorOfOtherTools(const std::string& name, const std::string& value = "");
 // A hint for operators of other tools without an equivalent here, which prevents misleading
 // suggestions: "not supported yet, ...";
 // "" for others.

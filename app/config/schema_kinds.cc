@@ -138,6 +138,7 @@ std::vector<NamedKind> OptimizerKinds() {
                       {"gamma2", "momentum"},
                       {"lamda1", "lambda1"},
                       {"l1", "lambda1"},
+                      {"lamda", "lambda"},
                       {"trust_coefficient", "eta"}}});
     kinds.back().check = [name](const Kwargs& given) { Optimizer::Create(name, given); };
   }

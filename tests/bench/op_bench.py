@@ -124,10 +124,10 @@ def main():
     torch.manual_seed(0)
     cases = lines_of(args, ["--list", "--filter", args.filter, *(["--size", args.size] if args.size else [])], True)
     rows = {}
+    out = open(args.output, "w", encoding="utf-8") if args.output else sys.stdout
     for number in range(args.rounds):
         run_round(args, cases, rows, number == 0)
         print(f"{CLEAR}round {number + 1} of {args.rounds} is done", file=sys.stderr)
-    out = open(args.output, "w", encoding="utf-8") if args.output else sys.stdout
     print(f"torch {torch.__version__}, {args.threads} threads, {args.rounds} rounds, allocator {args.allocator}\n", file=out)
     print_table(list(rows.values()), out)
     print_summary(list(rows.values()), out)

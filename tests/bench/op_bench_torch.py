@@ -82,6 +82,8 @@ PLAIN = {
     "batch_dot/nt": lambda a, b: torch.bmm(a, b.mT),
     "batch_dot/tn": lambda a, b: torch.bmm(a.mT, b),
     "batch_dot/tt": lambda a, b: torch.bmm(a.mT, b.mT),
+    "scaled_dot_product_attention": F.scaled_dot_product_attention,
+    "scaled_dot_product_attention/causal": functools.partial(F.scaled_dot_product_attention, is_causal=True),
     "Convolution/3x3": lambda x, weight, bias: F.conv2d(x, weight, bias, padding=1),
     "Convolution/1x1": F.conv2d,
     "Convolution/depthwise": lambda x, weight, bias: F.conv2d(x, weight, bias, padding=1, groups=len(weight)),

@@ -24,6 +24,8 @@ constexpr Sizes kImages = {{{1, 16, 16}, {8, 32, 28}, {32, 64, 64}}};  // N, C, 
 constexpr Sizes kResized = {{{1, 16, 8, 16}, {8, 32, 14, 28}, {32, 64, 32, 64}}};
 constexpr Sizes kFeatures = {{{1, 16, 14}, {4, 64, 28}, {32, 64, 56}}};          // of a convolution
 constexpr Sizes kHeads = {{{1, 16, 4, 64}, {4, 64, 8, 64}, {16, 256, 32, 64}}};  // of attention
+// Images, heads, tokens, depth of a head: ViT-Ti, ViT-B, and a long sequence.
+constexpr Sizes kTokens = {{{1, 3, 197, 64}, {8, 12, 197, 64}, {1, 8, 4096, 64}}};
 // Indices, rows, length of a row.
 constexpr Sizes kWords = {{{64, 100, 32}, {1024, 2000, 128}, {16384, 50000, 256}}};
 // Length of each of two indexed axes, of the third, number of indices.
@@ -35,7 +37,8 @@ constexpr const char *kVector = "{0}", *kVectors = "{0} {0}", *kMatrix = "{0},{1
                      *kImage = "{0},{1},{2},{2}", *kTwoImages = "{0},{1},{2},{2} {0},{1},{2},{2}",
                      *kPerChannel = "{0},{1},{2},{2} 1,{1},1,1",
                      *kPerPlane = "{0},{1},{2},{2} {0},{1},1,1", *kPerColumn = "{0},{1} 1,{1}",
-                     *kMatrices = "{0},{1},{1} {0},{1},{1}";
+                     *kMatrices = "{0},{1},{1} {0},{1},{1}",
+                     *kQueriesKeysValues = "{0},{1},{2},{3} {0},{1},{2},{3} {0},{1},{2},{3}";
 
 struct Row {
   const char* name;    // the operator, up to the slash
@@ -138,6 +141,8 @@ constexpr Row kTable[] = {
     {"batch_dot/nt", "transpose_b=1", kMatrices, kBatches},
     {"batch_dot/tn", "transpose_a=1", kMatrices, kBatches},
     {"batch_dot/tt", "transpose_a=1 transpose_b=1", kMatrices, kBatches},
+    {"scaled_dot_product_attention", "", kQueriesKeysValues, kTokens},
+    {"scaled_dot_product_attention/causal", "is_causal=1", kQueriesKeysValues, kTokens},
     {"Convolution/3x3", "kernel=(3,3) pad=(1,1) num_filter={1}", kImage, kFeatures},
     {"Convolution/1x1", "kernel=(1,1) num_filter={1}", kImage, kFeatures},
     {"Convolution/depthwise", "kernel=(3,3) pad=(1,1) num_filter={1} num_group={1}", kImage,

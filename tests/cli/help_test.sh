@@ -80,8 +80,8 @@ mv table.csv points.csv
 expect 0 train points.yaml --out table -q
 
 # --- a missing operator is not taken for another
-expect 3 ops Deconvolution
-says "there is no operator 'Deconvolution': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
+expect 3 ops LSTM
+says "there is no operator 'LSTM': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
 expect 3 ops RNN
 says "not supported yet"
 expect 0 ops
@@ -137,7 +137,7 @@ offers "mxtrain train c.yaml --engine n" naive
 offers "mxtrain --color a" auto always
 offers "mxtrain train c.yaml data.cac" data.cache= data.cache_bytes=
 offers "mxtrain train c.yaml data.cache=r" ram
-offers "mxtrain train c.yaml train.optimizer=sg" sgd
+offers "mxtrain train c.yaml train.optimizer=nag" nag
 offers "mxtrain train c.yaml train.optimizer.mom" train.optimizer.momentum=
 offers "mxtrain train c.yaml data.batch_size=a" auto
 offers "mxtrain ops Convo" Convolution

@@ -49,11 +49,13 @@ expect 0 export run clothing@1
 says "normalize mean=(0.485, 0.456, 0.406) std=(0.229, 0.224, 0.225)"
 shipped quickstart.yaml "$(train photos/train)" "$(val photos/validation)"
 for net in alexnet convnext_tiny densenet121 efficientnet_b0 efficientnet_lite0 efficientnet_v2_s googlenet inception_v3 mnasnet1_0 mobilenet_v2 \
-  mobilenet_v3_large mobilenet_v3_small regnet_y_400mf resnet18 resnet50 shufflenet_v2_x1_0 squeezenet1_1 vgg16; do
+  mobilenet_v3_large mobilenet_v3_small regnet_y_400mf resnet18 resnet50 shufflenet_v2_x1_0 squeezenet1_1 swin_t \
+  vgg16 vit_tiny_patch16_224; do
   shipped imagenet/$net.yaml "$(train photos/train)" "$(val photos/validation)" data.batch_size=2
 done
 # Larger nets of the same families, which set variables of those, are planned only.
-for net in resnet34 resnet101 resnet152 resnext50_32x4d wide_resnet50_2 vgg11 vgg11_bn vgg13 vgg13_bn vgg16_bn vgg19 vgg19_bn; do
+for net in resnet34 resnet101 resnet152 resnext50_32x4d wide_resnet50_2 vgg11 vgg11_bn vgg13 vgg13_bn vgg16_bn vgg19 vgg19_bn vit_b_16 \
+  vit_small_patch16_224; do
   expect 0 plan "$source_dir/configs/imagenet/$net.yaml" data.batch_size=2
   echo "imagenet/$net.yaml" >>tried
 done

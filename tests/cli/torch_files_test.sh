@@ -13,6 +13,7 @@ write_points
 expect 0 train points.yaml --out first
 expect 0 eval first --json
 accuracy=$(grep -o '"accuracy": *[0-9.]*' stdout)
+holds "eval shows no accuracy" test -n "$accuracy"
 expect 0 export first net.safetensors
 holds "torch does not save" "$python" - <<'P'
 import json, numpy, torch

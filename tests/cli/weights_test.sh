@@ -13,6 +13,15 @@ first=$(grep -o '"accuracy": *[0-9.]*' stdout)
 expect 0 eval second --json
 holds "same accuracy as the first run's: $first" grep -qF "$first" stdout
 
+# A checkpoint is one under any name, also one that files of PyTorch often have.
+cp first/checkpoints/last model.ckpt
+expect 0 train points.yaml --dry-run train.weights=model.ckpt
+says "2 arrays taken"
+# Weights of PyTorch are no model, under any name: the two bytes with which a pickle of protocol 2 begins, and its magic number.
+printf '\200\002\212\012l\374\234F\371 j\250P\031.' >state.bin
+expect 4 eval state.bin points.yaml
+says "state.bin holds only weights, without a net"
+
 # A different number of classes: the head is re-initialized.
 sed 's/num_hidden: 2/num_hidden: 3/' points.yaml >three.yaml
 expect 3 train three.yaml --dry-run train.weights=first

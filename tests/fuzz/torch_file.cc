@@ -54,10 +54,15 @@ std::vector<std::string> LargeInputs() {
     pairs += "U\1aN\x86";
     calls += "h\1h\2R";
   }
+  // One long key of a storage, in each of many references.
+  std::string key = "X" + std::string("\x40\x42\x0f\x00", 4) + std::string(1'000'000, '7');
+  std::string references = "(U\7storagectorch\nFloatStorage\n" + key + "U\3cpuK\1tq\0(";
+  references[references.size() - 2] = '\0';
+  for (int i = 0; i < 100'000; ++i) references += std::string("h\0Q", 3);
   // Lists in lists; marks; a large memo; dicts that would each copy one list.
   return {begin + std::string(300'000, ']') + std::string(299'999, 'a') + ".",
           begin + std::string(300'000, '(') + ".", begin + memo + ".",
-          begin + pairs + "e\x85q\2R" + calls + "."};
+          begin + pairs + "e\x85q\2R" + calls + ".", begin + references + "t."};
 }
 
 }  // namespace mxtrain::fuzz

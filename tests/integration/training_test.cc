@@ -265,7 +265,8 @@ TEST_CASE("a parameter that MXNet's files lack is no label") {
     SaveMxnetModel(where, damaged);
     CHECK(MessageOf([&] {
             LoadModel(*process.runtime, where);
-          }).ends_with("0001.params: the parameter '" + missing + "' of the net is missing"));
+          }).find("0001.params: the parameter '" + missing + "' of the net is missing;") !=
+          std::string::npos);
   }
 }
 

@@ -33,6 +33,8 @@ NETS = {
     "mobilenet_v2": "mobilenetv2_100", "mobilenet_v3_large": None, "mobilenet_v3_small": None, "mnasnet1_0": None, "shufflenet_v2_x1_0": None,
     "efficientnet_b0": "efficientnet_b0", "efficientnet_lite0": "efficientnet_lite0", "efficientnet_v2_s": None,
     "regnet_y_400mf": None, "convnext_tiny": None,
+    "vit_b_16": "vit_base_patch16_224", "vit_small_patch16_224": "vit_small_patch16_224", "vit_tiny_patch16_224": "vit_tiny_patch16_224",
+    "swin_t": "swin_tiny_patch4_window7_224",
 }
 MORE = {"googlenet": {"aux_logits": True, "init_weights": False}, "inception_v3": {"init_weights": False}}    # arguments in torchvision
 SIZES = {"inception_v3": 299, "efficientnet_v2_s": 300, "convnext_tiny": 176}
@@ -71,6 +73,13 @@ def randomize(net):
             module.bias.data.normal_(0, 0.1)
         if hasattr(module, "layer_scale"):
             module.layer_scale.data.uniform_(0.5, 1.5)
+    for name, parameter in net.named_parameters():  # what begins as zeros or nearly so
+        if name.split(".")[-1] in ("class_token", "cls_token", "pos_embedding", "pos_embed", "relative_position_bias_table"):
+            parameter.data.normal_(0, 0.5)
+        if name.endswith(("in_proj_bias", "qkv.bias", "head.bias", "head.fc.bias")):
+            parameter.data.normal_(0, 0.2)
+        if name in ("heads.head.weight", "head.weight", "head.fc.weight"):
+            parameter.data.normal_(0, 0.05)
     return net.eval()
 
 

@@ -152,11 +152,53 @@ def dilated(x):
     return head(conv(S.Activation(x, name="sig", act_type="sigmoid"), "last", 4, num_group=2, dilate=(2, 1), pad=0))
 
 
+def decoder(x):
+    """Transposed convolutions: groups, adj, dilation, a bias. With target_shape MXNet 1.9.1 fails in its own use of oneDNN."""
+    x = S.Activation(conv(x, "conv0", 8, stride=(2, 2)), name="relu0", act_type="relu")
+    y = S.Deconvolution(x, name="up", num_filter=6, kernel=(4, 4), stride=(2, 2), pad=(1, 1))
+    z = S.Deconvolution(x, name="grouped", num_filter=4, num_group=2, kernel=(3, 3), stride=(2, 3), adj=(1, 2), no_bias=False)
+    v = S.Deconvolution(x, name="wide", num_filter=2, kernel=(3, 2), pad=(1, 0), dilate=(1, 2))
+    return head(S.Concat(*[S.Flatten(part) for part in (y, z, v)], dim=1, name="flat"))
+
+
+def sequences(x):
+    x = S.Activation(S.Convolution(S.Reshape(x, name="steps", shape=(0, 3, -1)), name="conv0", num_filter=6, kernel=(5,), stride=(2,), pad=(1,), dilate=(2,)),
+                     name="relu0", act_type="relu")
+    kinds = [dict(pool_type="max", pad=(1,)), dict(pool_type="avg", pad=(1,), count_include_pad=False), dict(pool_type="sum", pooling_convention="full")]
+    x = S.Concat(*[S.Pooling(x, name="pool%d" % i, kernel=(3,), stride=(3,), **kind) for i, kind in enumerate(kinds)], dim=2, name="joined")
+    return head(S.Deconvolution(x, name="up", num_filter=2, kernel=(4,), stride=(2,), pad=(1,)))
+
+
+def volumes(x):
+    x = S.Reshape(x, name="layers", shape=(0, 1, 3, 24, 22))
+    x = S.Activation(S.Convolution(x, name="conv0", num_filter=4, kernel=(2, 3, 3), stride=(1, 2, 2), pad=(1, 1, 0)), name="relu0", act_type="relu")
+    kinds = [dict(pool_type="max"), dict(pool_type="avg", pad=(0, 1, 1)), dict(pool_type="lp", p_value=2)]
+    parts = [S.Flatten(S.Pooling(x, name="pool%d" % i, kernel=(2, 3, 2), stride=(2, 2, 2), **kind)) for i, kind in enumerate(kinds)]
+    return head(S.Concat(*parts, dim=1, name="joined"))
+
+
+def places(x):
+    """Windows as columns, and images read at computed places."""
+    x = conv(x, "conv0", 4)
+    loc = S.FullyConnected(S.Flatten(x) * 0.01, name="loc", num_hidden=6)
+    y = S.SpatialTransformer(x, loc, name="turned", target_shape=(9, 8), transform_type="affine", sampler_type="bilinear")
+    columns = S.im2col(x, name="columns", kernel=(3, 2), stride=(2, 2), pad=(1, 0), dilate=(2, 1))
+    back = S.col2im(columns * 0.5, name="back", output_size=(24, 22), kernel=(3, 2), stride=(2, 2), pad=(1, 0), dilate=(2, 1))
+    return head(S.Concat(S.Flatten(y), S.Flatten(back), dim=1, name="flat"))
+
+
+def matching(x):
+    a, b = conv(x, "a", 4), conv(x, "b", 4)
+    y = S.Correlation(a, b, name="products", kernel_size=3, max_displacement=3, stride1=2, stride2=2, pad_size=3)
+    z = S.Correlation(a, b, name="differences", kernel_size=1, max_displacement=2, stride1=1, stride2=1, pad_size=2, is_multiply=False)
+    return head(S.Concat(S.Flatten(y), S.Flatten(z), dim=1, name="flat"))
+
+
 def regression(x):
     return S.LinearRegressionOutput(S.FullyConnected(S.Flatten(x), name="fc", num_hidden=3), name="lro", grad_scale=2.0)
 
 
-GRADIENTS = [mlp, lenet, bn_conv, inception, residual, leaky, regression, attention, slices, dilated]
+GRADIENTS = [mlp, lenet, bn_conv, inception, residual, leaky, regression, attention, slices, dilated, decoder, sequences, volumes, places, matching]
 PREDICTIONS = [grouped, alexnet, pooling_full, arithmetic]
 
 

@@ -10,7 +10,8 @@ namespace {
 
 // A call has at least one array.
 Runtime& RuntimeOf(const InvokedCall& call) {
-  return (call.in.empty() ? call.out : call.in).front().runtime();
+  const auto& first = !call.in.empty() ? call.in : !call.out.empty() ? call.out : call.aux;
+  return first.front().runtime();
 }
 
 bool TouchesAttached(const InvokedCall& call, const State& state) {

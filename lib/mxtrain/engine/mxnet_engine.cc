@@ -8,7 +8,13 @@
 
 namespace mxtrain::mxnet {
 
+// Owned by the list of operators, and by each push of it under way.
 struct Opr {
+  ~Opr() {
+    for (const auto& [ctx, own] : on) engine.DeleteOperator(own);
+  }
+
+  engine::Engine& engine;
   AsyncFn fn;
   std::vector<VarHandle> const_vars, mutate_vars;
   FnProperty property;
@@ -36,11 +42,7 @@ engine::AsyncFn Adapt(AsyncFn fn) {
 
 Engine::Engine(engine::Engine& engine) : engine_(engine) {}
 
-Engine::~Engine() {
-  for (const auto& [handle, opr] : operators_) {
-    for (const auto& [ctx, own] : opr->on) engine_.DeleteOperator(own);
-  }
-}
+Engine::~Engine() = default;
 
 void Engine::DeleteVariable(Fn delete_fn, Context exec_ctx, VarHandle var) {
   engine_.DeleteVariable(var, Adapt(std::move(delete_fn)), exec_ctx);
@@ -63,30 +65,30 @@ void Engine::PushAsync(AsyncFn exec_fun, Context exec_ctx, const std::vector<Var
 OprHandle Engine::NewOperator(AsyncFn fn, const std::vector<VarHandle>& const_vars,
                               const std::vector<VarHandle>& mutate_vars, FnProperty property,
                               const char* name) {
-  auto opr = std::make_unique<Opr>(Opr{std::move(fn), const_vars, mutate_vars, property, name, {}});
+  const std::shared_ptr<Opr> opr(
+      new Opr{engine_, std::move(fn), const_vars, mutate_vars, property, name, {}});
   const MutexLock lock(mutex_);
   On(*opr, Context::cpu());  // refuses wrong lists now
-  const OprHandle handle = opr.get();
-  operators_.emplace(handle, std::move(opr));
-  return handle;
+  operators_.emplace(opr.get(), opr);
+  return opr.get();
 }
 
 void Engine::Push(OprHandle op, Context exec_ctx, int priority) {
   MutexLock lock(mutex_);
-  const engine::OprHandle own = On(Find(op), exec_ctx);
+  const std::shared_ptr<Opr> opr = Find(op);  // another thread may delete it meanwhile
+  const engine::OprHandle own = On(*opr, exec_ctx);
   lock.Unlock();  // the naive engine runs it now, and it may push others
   engine_.Push(own, priority);
 }
 
 void Engine::DeleteOperator(OprHandle op) {
   MutexLock lock(mutex_);
-  Find(op);
-  const auto node = operators_.extract(op);
+  const std::shared_ptr<Opr> opr = Find(op);  // destroyed without the lock
+  operators_.erase(op);
   lock.Unlock();
-  for (const auto& [ctx, own] : node.mapped()->on) engine_.DeleteOperator(own);
 }
 
-Opr& Engine::Find(OprHandle op) {
+std::shared_ptr<Opr> Engine::Find(OprHandle op) {
   const auto found = operators_.find(op);
   if (found == operators_.end()) {
     Throw(
@@ -94,7 +96,7 @@ Opr& Engine::Find(OprHandle op) {
         "an operator was pushed or deleted that does not exist: it was deleted before, or belongs "
         "to another engine");
   }
-  return *found->second;
+  return found->second;
 }
 
 engine::OprHandle Engine::On(Opr& opr, Context ctx) {

@@ -71,13 +71,13 @@ class MXTRAIN_API Engine {
   void WaitForAll() { engine_.WaitForAll(); }
 
  private:
-  Opr& Find(OprHandle op) MXTRAIN_REQUIRES(mutex_);
+  std::shared_ptr<Opr> Find(OprHandle op) MXTRAIN_REQUIRES(mutex_);
   // The engine's operator for a context, created at its first use.
   engine::OprHandle On(Opr& opr, Context ctx) MXTRAIN_REQUIRES(mutex_);
 
   engine::Engine& engine_;
   Mutex mutex_;
-  std::unordered_map<OprHandle, std::unique_ptr<Opr>> operators_ MXTRAIN_GUARDED_BY(mutex_);
+  std::unordered_map<OprHandle, std::shared_ptr<Opr>> operators_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace mxtrain::mxnet

@@ -111,6 +111,24 @@ TEST_CASE("an operator is created once, and pushed to any context") {
   }
 }
 
+TEST_CASE("an operator may be deleted while another thread pushes it") {
+  const auto own = Make("threaded");
+  Engine engine(*own);
+  for (int round = 0; round < 50; ++round) {
+    const OprHandle op =
+        engine.NewOperator([](RunContext, Callback done) { done(); }, {}, {engine.NewVariable()});
+    std::thread pusher([&engine, op] {
+      try {
+        for (;;) engine.Push(op, Context::cpu());
+      } catch (const Error&) {  // it does not exist any more
+      }
+    });
+    engine.DeleteOperator(op);
+    pusher.join();
+  }
+  engine.WaitForAll();
+}
+
 TEST_CASE("an operator for a device without workers is refused at the push") {
   for (const char* type : kTypes) {
     const auto own = Make(type);

@@ -2,9 +2,19 @@
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/philox.h"
 #include "mxtrain/kvstore/kvstore.h"
 
 namespace mxtrain {
+namespace {
+
+// The same on every device and for any number of workers.
+uint64_t DrawOf(uint64_t seed, const std::string& parameter, int64_t step) {
+  const PhiloxBits bits = Philox(seed, StreamOf(parameter), static_cast<uint64_t>(step), 0);
+  return (uint64_t{bits.v[0]} << 32) | bits.v[1];
+}
+
+}  // namespace
 
 OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer,
                                    std::vector<Key> keys, double rescale_grad)
@@ -75,6 +85,7 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
     v.weight_decay = optimizer_->weight_decay() * keys_[k].multipliers.weight_decay;
     v.rescale_grad = rescale_grad_;
     v.step = step + 1;
+    v.draw = DrawOf(runtime_.resources().seed(), keys_[k].name, v.step);
     optimizer_->FillScalars(v, scalars->values.data() + k * width);
   }
   const engine::VarHandle writes[] = {all_scalars_.host().var()};

@@ -139,6 +139,73 @@ std::vector<Known> AllKnown() {
            t->w[i] += t->s[0][i];
          }
        }},
+      {"signsgd", {}, 0.01, Each([](const Step& t, double w, double g, double*, double*, double*) {
+         return (1 - t.lr * kDecay) * w - t.lr * std::copysign(1, g);
+       })},
+      {"signum",
+       {{"wd_lh", "0.1"}},
+       0.01,
+       Each([](const Step& t, double w, double g, double* m, double*, double*) {
+         *m = 0.9 * *m - 0.1 * (g + kDecay * w);
+         return (1 - t.lr * 0.1) * w + t.lr * std::copysign(1, *m);
+       })},
+      {"ftml",
+       {},
+       0.01,
+       Each([](const Step& t, double w, double g, double* d, double* v, double* z) {
+         g += kDecay * w;
+         *v = 0.999 * *v + 0.001 * g * g;
+         const double now =
+             (1 - std::pow(0.6, t.t)) / t.lr * (std::sqrt(*v / (1 - std::pow(0.999, t.t))) + 1e-8);
+         *z = 0.6 * *z + 0.4 * g - (now - 0.6 * *d) * w;
+         *d = now;
+         return -*z / now;
+       })},
+      // The third state is the product of the momenta.
+      {"nadam",
+       {},
+       0.001,
+       Each([](const Step& t, double w, double g, double* m, double* v, double* product) {
+         const auto momentum = [](int at) { return 0.9 * (1 - 0.5 * std::pow(0.96, 0.004 * at)); };
+         g += kDecay * w;
+         *product = (t.t == 1 ? 1 : *product) * momentum(t.t);
+         *m = 0.9 * *m + 0.1 * g;
+         *v = 0.999 * *v + 0.001 * g * g;
+         const double next = momentum(t.t + 1), mean = (1 - momentum(t.t)) * g / (1 - *product) +
+                                                       next * *m / (1 - *product * next);
+         return w - t.lr * mean / (std::sqrt(*v / (1 - std::pow(0.999, t.t))) + 1e-8);
+       })},
+      {"adamax",
+       {},
+       0.002,
+       Each([](const Step& t, double w, double g, double* m, double* u, double*) {
+         g += kDecay * w;
+         *m = 0.9 * *m + 0.1 * g;
+         *u = std::max(0.999 * *u, std::abs(g));
+         return w - t.lr / (1 - std::pow(0.9, t.t)) * *m / *u;
+       })},
+      {"lion", {}, 0.0001, Each([](const Step& t, double w, double g, double* m, double*, double*) {
+         const double sign = std::copysign(1, 0.9 * *m + 0.1 * g);
+         *m = 0.99 * *m + 0.01 * g;
+         return w - t.lr * (sign + kDecay * w);
+       })},
+      // The second state is the weight before the last update, as in MXNet.
+      {"dcasgd",
+       {{"momentum", "0.9"}, {"lambda", "0.5"}},
+       0.01,
+       Each([](const Step& t, double w, double g, double* m, double* before, double*) {
+         if (t.t == 1) *before = w;
+         *m = 0.9 * *m - t.lr * (g + kDecay * w + 0.5 * g * g * (w - *before));
+         *before = w;
+         return w + *m;
+       })},
+      {"group_adagrad",
+       {},
+       0.01,
+       Each([](const Step& t, double w, double g, double* h, double*, double*) {
+         *h += g * g;
+         return w - t.lr * (g / std::sqrt(*h + 1e-5) + kDecay * w);
+       })},
   };
 }
 
@@ -175,6 +242,36 @@ TEST_CASE("six steps of each optimizer follow its formula") {
         CHECK(static_cast<double>(now[i]) == doctest::Approx(step.w[i]).epsilon(2e-5));
     }
   }
+}
+
+// The noise of one step, with gradients of zero.
+std::vector<float> Noise(Runtime& runtime, const std::string& parameter, int64_t step) {
+  const std::vector<float> zeros(1000);
+  NDArray weight = NDArray::FromVector(runtime, TShape{1000}, zeros),
+          grad = NDArray::Zeros(runtime, TShape{1000});
+  OptimizerUpdater updater(runtime, Optimizer::Create("sgld", {}), {{parameter, {weight}, {1, 1}}},
+                           kScale);
+  updater.BeginStep(step, 0.04);
+  const KVStore::KeyUpdate update{0, grad, weight, 0};
+  updater.Update({&update, 1});
+  return weight.ToVector();
+}
+
+TEST_CASE("the noise of sgld depends on seed, parameter and step, and on nothing else") {
+  RuntimeOptions options;
+  options.seed = 7;
+  Runtime runtime{options, BuiltinOperators()}, again{options, BuiltinOperators()};
+  options.seed = 8;
+  Runtime other{options, BuiltinOperators()};
+  const std::vector<float> noise = Noise(runtime, "a_weight", 3);
+  double square = 0;
+  for (float v : noise) square += static_cast<double>(v) * static_cast<double>(v) / 1000;
+  CHECK(square == doctest::Approx(0.04).epsilon(0.2));  // 4.5 standard errors
+  CHECK(Noise(runtime, "a_weight", 3) == noise);
+  CHECK(Noise(again, "a_weight", 3) == noise);
+  CHECK(Noise(runtime, "a_weight", 4) != noise);
+  CHECK(Noise(runtime, "b_weight", 3) != noise);
+  CHECK(Noise(other, "a_weight", 3) != noise);
 }
 
 }  // namespace

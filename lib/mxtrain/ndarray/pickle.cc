@@ -60,6 +60,9 @@ constexpr std::pair<uint8_t, const char*> kRefused[] = {
     {0x98, "READONLY_BUFFER"},
 };
 
+// A state dict of a large net has a tenth of them; a byte of a file can push one.
+constexpr size_t kMostPushed = size_t{1} << 22;
+
 template <typename... Args>
 [[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) {
   Throw(ErrorKind::kData, text, std::forward<Args>(args)...);
@@ -233,11 +236,17 @@ class Machine {
 
   // ---- The stack; values below the last mark are out of reach
 
+  // One byte can push a value of many bytes.
+  void Count() {
+    if (++pushed_ > kMostPushed) Fail("more than {} values", kMostPushed);
+  }
   bool Push(const PickleValue& value) {
+    Count();
     stack_.push_back(value);
     return true;
   }
   bool Push(Kind kind, Values items) {
+    Count();
     stack_.push_back({kind, static_cast<int64_t>(pickle_.items.size()), {}});
     pickle_.items.push_back(std::move(items));
     return true;
@@ -322,6 +331,7 @@ class Machine {
 
   const std::string_view bytes_;
   size_t at_, opcode_at_ = 0;
+  size_t pushed_ = 0;  // values, in all
   const PickleNames& names_;
   Values stack_;
   std::vector<size_t> marks_;

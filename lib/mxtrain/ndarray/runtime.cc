@@ -16,9 +16,9 @@ namespace {
 int TeamOf(const RuntimeOptions& options) {
   const int threads = options.threads > 0 ? options.threads : UsableCpuCount();
   if (options.cpu_workers < 1 || options.cpu_workers > threads) {
-    Throw(ErrorKind::kUsage,
-          "{} CPU workers cannot divide {} compute threads; use 1 to {} workers, or more threads",
-          options.cpu_workers, threads, threads);
+    Throw(ErrorKind::kUsage, "{} CPU workers cannot divide {}; use {}, or more threads",
+          options.cpu_workers, Counted(threads, "compute thread"),
+          threads == 1 ? "1 worker" : format("1 to {} workers", threads));
   }
   return threads / options.cpu_workers;
 }

@@ -120,8 +120,16 @@ uint64_t CountOf(const PickleValue& value) {
   return static_cast<uint64_t>(value.number);
 }
 
+// Every reference repeats its key: long ones would make the work quadratic. PyTorch writes numbers.
+constexpr size_t kMostKeyBytes = 64;
+
 std::string KeyOf(const PickleValue& value) {
-  if (value.kind == Kind::kText) return std::string(value.text);
+  if (value.kind == Kind::kText) {
+    if (value.text.size() > kMostKeyBytes)
+      Fail("a storage whose key has {} bytes; at most {} are allowed", value.text.size(),
+           kMostKeyBytes);
+    return std::string(value.text);
+  }
   if (value.kind != Kind::kInteger) Fail("a storage without a key");
   return std::to_string(value.number);
 }

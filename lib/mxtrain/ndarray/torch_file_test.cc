@@ -425,6 +425,10 @@ TEST_CASE_FIXTURE(Fixture, "torch files: a small file does not become a large on
   Refused(Global("collections", "OrderedDict") + "q\x01](" + Tuple({Text("a"), Int(1)}) +
               "eq\x02\x85Rh\x01h\x02\x85R",
           "a list of its own");
+  // A key that every reference would copy, and a value for every byte.
+  Refused(Dict({{"w", Rebuild(Storage("FloatStorage", std::string(65, '7'), 4), 0, {4}, {1})}}),
+          "a storage whose key has 65 bytes; at most 64 are allowed");
+  Refused(std::string((1 << 22) + 1, ']'), "more than 4194304 values");
   // Counts that the file does not hold.
   Refused("X" + Bytes<uint32_t>({~0u}), "the pickle ends early");
   Refused("T" + Bytes<uint32_t>({~0u}), "the pickle ends early");

@@ -56,8 +56,6 @@ class MXTRAIN_API Lowering {
   // The argument, of shape [length], as [1, ..., length, ..., 1]: broadcast over arrays of `ndim`
   // axes along `axis`.
   Value AlongAxis(int argument, int axis, int ndim);
-  // Another output of the step that gave `value`.
-  static Value OutputOf(Value value, int output) { return {value.step, output}; }
   // Output i of the composite. Each is set once; throws kBug otherwise.
   void SetOutput(int i, Value value);
 

@@ -127,7 +127,7 @@ class HostOperator final : public Operator {
     op_->Backward(
         {ctx, out_grad_.blobs(), in_.blobs(), out_.blobs(), req_, in_grad_.blobs(), aux_.blobs()});
     Write(run, in_grad_, args.in_grad, args.req);
-    Write(run, aux_, args.aux_states);
+    if (writes_aux_) Write(run, aux_, args.aux_states);
     Record(run);
   }
 

@@ -42,6 +42,18 @@ Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const 
   return {op, params, in, aux, out, planned, first->runtime(), first->ctx()};
 }
 
+[[noreturn]] void RefuseOverlap(std::string_view op, const char* what) {
+  Throw(ErrorKind::kConfig, "{}: {} share memory", op, what);
+}
+
+void CheckOutputs(std::string_view op, std::span<const NDArray> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (out[i].Overlaps(out[j])) RefuseOverlap(op, "two outputs");
+    }
+  }
+}
+
 // One call to the engine: the arrays that the operator gets, and its resources.
 class Invocation {
  public:
@@ -123,14 +135,8 @@ void Invocation::BreakAlias(size_t output) {
 }
 
 void Invocation::CheckOverlaps() const {
-  auto refuse = [this](const char* what) {
-    Throw(ErrorKind::kConfig, "{}: {} share memory", plan_->name(), what);
-  };
-  for (size_t i = 0; i < out_.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (out_[i].Overlaps(out_[j])) refuse("two outputs");
-    }
-  }
+  const auto refuse = [this](const char* what) { RefuseOverlap(plan_->name(), what); };
+  CheckOutputs(plan_->name(), out_);
   for (size_t i = 0; i < aux_.size(); ++i) {
     auto meets = [&](const NDArray& array) { return array.Overlaps(aux_[i]); };
     if (std::any_of(out_.begin(), out_.end(), meets)) refuse("an output and an auxiliary state");
@@ -227,8 +233,12 @@ void Invocation::Push(int priority) {
       vars.reads, vars.writes, Options(priority, vars));
 }
 
+std::vector<NDArray> Start(const Call& call, int priority);
+
 // Runs the steps of a composite that its visible outputs need.
 std::vector<NDArray> StartLowered(const Call& call, const CallPlan& plan, int priority) {
+  CheckOutputs(call.op, call.out);
+  if (call.req == OpReqType::kNullOp) return {call.out.begin(), call.out.end()};
   const Lowering& graph = *plan.lowered();
   const std::vector<Lowering::Value> outputs(graph.outputs().begin(),
                                              graph.outputs().begin() + plan.num_visible());
@@ -250,17 +260,20 @@ std::vector<NDArray> StartLowered(const Call& call, const CallPlan& plan, int pr
     if (!needed[i]) continue;
     std::vector<NDArray> in;
     for (const Lowering::Value value : graph.steps()[i].in) in.push_back(array_of(value));
-    of_step[i] = Invoke(graph.steps()[i].op, in, graph.steps()[i].kwargs);
+    const CallParams params(graph.steps()[i].kwargs);
+    of_step[i] =
+        Start(MakeCall(graph.steps()[i].op, in, {}, {}, OpReqType::kWriteTo, params), priority);
   }
   std::vector<NDArray> out;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const NDArray value = array_of(outputs[i]);
-    if (!call.out.empty()) {
-      InvokeInto("_copy", {&value, 1}, {&call.out[i], 1}, call.req, {}, {}, priority);
-      out.push_back(call.out[i]);
-    } else {
-      out.push_back(outputs[i].step < 0 ? Invoke("_copy", {&value, 1})[0] : value);
-    }
+  for (const Lowering::Value value : outputs) {
+    const NDArray array = array_of(value);
+    // An argument that is an output is copied: the caller may write to it, and so may the other
+    // outputs below.
+    out.push_back(value.step < 0 ? Invoke("_copy", {&array, 1})[0] : array);
+  }
+  for (size_t i = 0; i < call.out.size(); ++i) {
+    InvokeInto("_copy", {&out[i], 1}, {&call.out[i], 1}, call.req, {}, {}, priority);
+    out[i] = call.out[i];
   }
   return out;
 }

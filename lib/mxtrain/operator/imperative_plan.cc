@@ -252,7 +252,7 @@ std::unique_ptr<Operator> CallPlan::Borrow() {
 }
 
 void CallPlan::Return(std::unique_ptr<Operator> op) {
-  // Up to kMaxPlans of them would hold pinned memory. (The destructor awaits the last copies.)
+  // Up to kMostPlans of them would hold pinned memory. (The destructor awaits the last copies.)
   if (RunsOnHost(plan_)) return;
   const MutexLock lock(mutex_);
   idle_.push_back(std::move(op));

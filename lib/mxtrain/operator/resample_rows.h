@@ -96,7 +96,7 @@ struct WeightedRows {
 
 // to[j] = or += the sum of weight[k] row[k][j].
 template <int kRows, bool kAdd, typename A>
-MXTRAIN_SIMD void SumRows(int64_t n, WeightedRows<A> rows, A* to) {
+MXTRAIN_SIMD void WeightedSum(int64_t n, WeightedRows<A> rows, A* to) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) {
     A sum = rows.weight[0] * rows.row[0][j];
@@ -109,13 +109,13 @@ template <bool kAdd, typename A>
 void SumUpToFour(int64_t n, int64_t count, const WeightedRows<A>& rows, A* to) {
   switch (count) {
     case 1:
-      return SumRows<1, kAdd>(n, rows, to);
+      return WeightedSum<1, kAdd>(n, rows, to);
     case 2:
-      return SumRows<2, kAdd>(n, rows, to);
+      return WeightedSum<2, kAdd>(n, rows, to);
     case 3:
-      return SumRows<3, kAdd>(n, rows, to);
+      return WeightedSum<3, kAdd>(n, rows, to);
     default:
-      return SumRows<4, kAdd>(n, rows, to);
+      return WeightedSum<4, kAdd>(n, rows, to);
   }
 }
 

@@ -76,11 +76,11 @@ const char* NameOf(SimpleOpInplaceOption option) {
 }
 
 // The parameter `scalar`, whose default each operator sets.
-struct ScalarParam {
+struct ScalarField {
   double scalar = 0;
   static std::vector<params::Field> Schema(double default_value) {
-    Fields<ScalarParam> fields;
-    fields.Add("scalar", &ScalarParam::scalar)
+    Fields<ScalarField> fields;
+    fields.Add("scalar", &ScalarField::scalar)
         .Default(default_value)
         .AnyNumber()
         .Help("scalar operand");
@@ -149,8 +149,8 @@ class SimpleOpProperty final : public OperatorProperty {
 
 void SimpleOpProperty::Init(const Kwargs& kwargs) {
   if (entry_->scalar_enabled) {
-    ScalarParam param;
-    params::Init(ScalarParam::Schema(entry_->default_scalar), &param, kwargs, entry_->name);
+    ScalarField param;
+    params::Init(ScalarField::Schema(entry_->default_scalar), &param, kwargs, entry_->name);
     env_.scalar = param.scalar;
   } else if (entry_->kwargs_enabled && entry_->parse) {
     SimpleOp::ParsedKwargs parsed = entry_->parse(kwargs, entry_->name);
@@ -171,7 +171,7 @@ Kwargs SimpleOpProperty::GetParams() const {
 
 std::vector<FieldInfo> SimpleOpProperty::DescribeParams() const {
   if (!entry_->scalar_enabled) return entry_->fields;
-  return {ScalarParam::Schema(entry_->default_scalar)[0].info};
+  return {ScalarField::Schema(entry_->default_scalar)[0].info};
 }
 
 std::vector<std::string> SimpleOpProperty::ListArguments() const {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/strided_view.h"
 
-#include "mxtrain/operator/view_moves.h"
-
 namespace mxtrain {
 
 int64_t StridedView::Size() const {
@@ -20,12 +18,6 @@ StridedView StridedView::Dense() const {
     step *= dim[i];
   }
   return dense;
-}
-
-void CopyFromView(const OnCpu& device, OpReqType req, const TBlob& array, const StridedView& view,
-                  const TBlob& dense) {
-  if (req != OpReqType::kNullOp)
-    RunMove(device, Merge(view, view.Dense()), array, dense, req == OpReqType::kAddTo);
 }
 
 }  // namespace mxtrain

@@ -48,9 +48,4 @@ struct MXTRAIN_API StridedView {
   }
 };
 
-// dense = the view of `array`, or += it. `dense` is plain and has as many elements as the view.
-// strided_view.cuh has this function for OnGpu.
-MXTRAIN_API void CopyFromView(const OnCpu& device, OpReqType req, const TBlob& array,
-                              const StridedView& view, const TBlob& dense);
-
 }  // namespace mxtrain

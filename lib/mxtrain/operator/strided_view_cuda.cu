@@ -105,10 +105,4 @@ void RunFill(const OnGpu& device, const MergedMove& move, double value, const TB
   RunFill<OnGpu>(device, move, value, to, add);
 }
 
-void CopyFromView(const OnGpu& device, OpReqType req, const TBlob& array, const StridedView& view,
-                  const TBlob& dense) {
-  if (req != OpReqType::kNullOp)
-    RunMove(device, Merge(view, view.Dense()), array, dense, req == OpReqType::kAddTo);
-}
-
 }  // namespace mxtrain

@@ -277,8 +277,7 @@ TEST_CASE("a copy from a view") {
   view.Add(5, -4);
   std::vector<float> array(80), dense(120, 1.0f);
   std::iota(array.begin(), array.end(), 0.0f);
-  CopyFromView(OnCpu{}, OpReqType::kNullOp, Blob(array), view, Blob(dense));
-  CopyFromView(OnCpu{}, OpReqType::kAddTo, Blob(array), view, Blob(dense));
+  RunMove(OnCpu{}, Merge(view, view.Dense()), Blob(array), Blob(dense), /*add=*/true);
   for (int64_t i = 0; i < 120; ++i)
     CHECK(dense[static_cast<size_t>(i)] == 1 + array[static_cast<size_t>(view.Place(i))]);
 }

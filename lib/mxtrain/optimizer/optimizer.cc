@@ -2,6 +2,7 @@
 #include "mxtrain/optimizer/optimizer.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
@@ -146,6 +147,115 @@ struct LarsParam : BaseParam, Parameter<LarsParam> {
   }
 };
 
+struct SignumParam : BaseParam, Parameter<SignumParam> {
+  double momentum = 0, wd_lh = 0;
+  static void Declare(Fields<SignumParam>& f) {
+    DeclareBase(f, 0.01);
+    f.Add("momentum", &SignumParam::momentum)
+        .Default(0.9)
+        .RangeBelow(0, 1)
+        .Help("decay of the mean of gradients; 0: the sign of each gradient");
+    f.Add("wd_lh", &SignumParam::wd_lh)
+        .Default(0)
+        .Range(0, kMostRate)
+        .Help("weight decay outside of the sign, as that of adamw");
+  }
+};
+
+struct SignSgdParam : BaseParam, Parameter<SignSgdParam> {
+  static void Declare(Fields<SignSgdParam>& f) { DeclareBase(f, 0.01); }
+};
+
+struct SgldParam : BaseParam, Parameter<SgldParam> {
+  static void Declare(Fields<SgldParam>& f) { DeclareBase(f, 0.01); }
+};
+
+struct FtmlParam : BaseParam, Parameter<FtmlParam> {
+  double beta1 = 0, beta2 = 0, epsilon = 0;
+  static void Declare(Fields<FtmlParam>& f) {
+    DeclareBase(f, 0.01);
+    f.Add("beta1", &FtmlParam::beta1)
+        .Default(0.6)
+        .RangeBelow(0, 1)
+        .Help("decay of the mean of gradients");
+    f.Add("beta2", &FtmlParam::beta2)
+        .Default(0.999)
+        .RangeBelow(0, 1)
+        .Help("decay of the mean of squared gradients");
+    f.Add("epsilon", &FtmlParam::epsilon)
+        .Default(1e-8)
+        .RangeAbove(0)
+        .Help("added to the root of the mean square");
+  }
+};
+
+struct NadamParam : MomentsParam, Parameter<NadamParam> {
+  double schedule_decay = 0;
+  static void Declare(Fields<NadamParam>& f) {
+    DeclareMoments(f, 1e-8);
+    f.Add("schedule_decay", &NadamParam::schedule_decay)
+        .Default(0.004)
+        .Range(0)
+        .Help("how fast the momentum approaches beta1, from about half of it");
+  }
+};
+
+struct AdamaxParam : BaseParam, Parameter<AdamaxParam> {
+  double beta1 = 0, beta2 = 0;
+  static void Declare(Fields<AdamaxParam>& f) {
+    DeclareBase(f, 0.002);
+    f.Add("beta1", &AdamaxParam::beta1)
+        .Default(0.9)
+        .RangeBelow(0, 1)
+        .Help("decay of the mean of gradients");
+    f.Add("beta2", &AdamaxParam::beta2)
+        .Default(0.999)
+        .RangeBelow(0, 1)
+        .Help("decay of the largest gradient");
+  }
+};
+
+struct LionParam : BaseParam, Parameter<LionParam> {
+  double beta1 = 0, beta2 = 0;
+  static void Declare(Fields<LionParam>& f) {
+    DeclareBase(f, 1e-4);
+    f.Add("beta1", &LionParam::beta1)
+        .Default(0.9)
+        .RangeBelow(0, 1)
+        .Help("share of the mean of gradients in an update");
+    f.Add("beta2", &LionParam::beta2)
+        .Default(0.99)
+        .RangeBelow(0, 1)
+        .Help("decay of the mean of gradients");
+  }
+};
+
+struct DcasgdParam : BaseParam, Parameter<DcasgdParam> {
+  double momentum = 0, lambda = 0;
+  static void Declare(Fields<DcasgdParam>& f) {
+    DeclareBase(f, 0.01);
+    f.Add("momentum", &DcasgdParam::momentum)
+        .Default(0)
+        .RangeBelow(0, 1)
+        .Help("fraction of the previous update that is kept");
+    f.Add("lambda", &DcasgdParam::lambda)
+        .Default(0.04)
+        .Range(0)
+        .Help("factor of the compensation for the weight's last movement");
+  }
+};
+
+struct GroupAdagradParam : BaseParam, Parameter<GroupAdagradParam> {
+  double epsilon = 0;
+  static void Declare(Fields<GroupAdagradParam>& f) {
+    DeclareBase(f, 0.01);
+    f.Add("epsilon", &GroupAdagradParam::epsilon)
+        .Default(1e-5)
+        .RangeAbove(0)
+        .Help("added to the sum of mean squared gradients, under the root");
+  }
+};
+
 template <typename P>
 class WithParam : public Optimizer {
  public:
@@ -270,6 +380,101 @@ class Lars final : public WithParam<LarsParam> {
   int NumStates() const override { return 1; }
 };
 
+// A rule with a fixed operator and number of states.
+template <typename P>
+class Fixed : public WithParam<P> {
+ public:
+  Fixed(const P& param, const char* op, int states)
+      : WithParam<P>(param), op_(op), states_(states) {}
+  std::string UpdateOperator() const override { return op_; }
+  int NumStates() const override { return states_; }
+
+ private:
+  const char* op_;
+  int states_;
+};
+
+class SignSgd final : public Fixed<SignSgdParam> {
+ public:
+  explicit SignSgd(const SignSgdParam& param) : Fixed(param, "signsgd_update", 0) {}
+};
+
+// Without momentum MXNet decays the weight outside of the sign, as signsgd does.
+class Signum final : public WithParam<SignumParam> {
+ public:
+  using WithParam::WithParam;
+  std::string UpdateOperator() const override {
+    return has_mean() ? "signum_update" : "signsgd_update";
+  }
+  Kwargs UpdateParams() const override {
+    if (has_mean()) return WithParam::UpdateParams();
+    return {{"clip_gradient", params::Print(param_.clip_gradient)}};
+  }
+  int NumStates() const override { return has_mean() ? 1 : 0; }
+
+ private:
+  bool has_mean() const { return param_.momentum > 0 || param_.wd_lh > 0; }
+};
+
+// The rule itself computes its factors from the number of the step.
+template <typename P>
+class ByStep : public Fixed<P> {
+ public:
+  using Fixed<P>::Fixed;
+  void FillScalars(const UpdateValues& v, float* scalars) const override {
+    Fixed<P>::FillScalars(v, scalars);
+    scalars[kScalarCorrection] = static_cast<float>(v.step);
+  }
+};
+
+class Ftml final : public ByStep<FtmlParam> {
+ public:
+  explicit Ftml(const FtmlParam& param) : ByStep(param, "ftml_update", 3) {}
+};
+
+class Nadam final : public ByStep<NadamParam> {
+ public:
+  explicit Nadam(const NadamParam& param) : ByStep(param, "nadam_update", 2) {}
+};
+
+class Adamax final : public Fixed<AdamaxParam> {
+ public:
+  explicit Adamax(const AdamaxParam& param) : Fixed(param, "adamax_update", 2) {}
+  void FillScalars(const UpdateValues& v, float* scalars) const override {
+    Fixed::FillScalars(v, scalars);
+    scalars[kScalarCorrection] =
+        static_cast<float>(1 / (1 - std::pow(param_.beta1, static_cast<double>(v.step))));
+  }
+};
+
+class Lion final : public Fixed<LionParam> {
+ public:
+  explicit Lion(const LionParam& param) : Fixed(param, "lion_update", 1) {}
+};
+
+class Dcasgd final : public Fixed<DcasgdParam> {
+ public:
+  explicit Dcasgd(const DcasgdParam& param) : Fixed(param, "dcasgd_update", 1) {}
+};
+
+// The key of the random numbers is 30 bits of the draw, as the bytes of a finite float that is
+// neither zero nor subnormal.
+class Sgld final : public Fixed<SgldParam> {
+ public:
+  explicit Sgld(const SgldParam& param) : Fixed(param, "sgld_update", 0) {}
+  void FillScalars(const UpdateValues& v, float* scalars) const override {
+    Fixed::FillScalars(v, scalars);
+    constexpr uint32_t kSmallestNormal = 0x00800000, kBits = (uint32_t{1} << 30) - 1;
+    const uint32_t key = kSmallestNormal + (static_cast<uint32_t>(v.draw) & kBits);
+    std::memcpy(&scalars[kScalarCorrection], &key, sizeof(key));
+  }
+};
+
+class GroupAdagrad final : public Fixed<GroupAdagradParam> {
+ public:
+  explicit GroupAdagrad(const GroupAdagradParam& param) : Fixed(param, "group_adagrad_update", 1) {}
+};
+
 struct Row {
   const char* name;
   std::unique_ptr<Optimizer> (*make)(const Kwargs&, std::string_view name);
@@ -283,16 +488,26 @@ std::unique_ptr<Optimizer> Make(const Kwargs& kwargs, std::string_view name) {
   return std::make_unique<O>(param);
 }
 
-constexpr Row kRows[] = {{"sgd", Make<Sgd, SgdParam>, SgdParam::Describe},
-                         {"nag", Make<Nag, SgdParam>, SgdParam::Describe},
-                         {"adam", Make<Adam, AdamParam>, AdamParam::Describe},
-                         {"adamw", Make<AdamW, AdamParam>, AdamParam::Describe},
-                         {"rmsprop", Make<RmsProp, RmsPropParam>, RmsPropParam::Describe},
-                         {"adagrad", Make<Adagrad, AdagradParam>, AdagradParam::Describe},
-                         {"adadelta", Make<Adadelta, AdadeltaParam>, AdadeltaParam::Describe},
-                         {"ftrl", Make<Ftrl, FtrlParam>, FtrlParam::Describe},
-                         {"lamb", Make<Lamb, LambParam>, LambParam::Describe},
-                         {"lars", Make<Lars, LarsParam>, LarsParam::Describe}};
+constexpr Row kRows[] = {
+    {"sgd", Make<Sgd, SgdParam>, SgdParam::Describe},
+    {"nag", Make<Nag, SgdParam>, SgdParam::Describe},
+    {"adam", Make<Adam, AdamParam>, AdamParam::Describe},
+    {"adamw", Make<AdamW, AdamParam>, AdamParam::Describe},
+    {"rmsprop", Make<RmsProp, RmsPropParam>, RmsPropParam::Describe},
+    {"adagrad", Make<Adagrad, AdagradParam>, AdagradParam::Describe},
+    {"adadelta", Make<Adadelta, AdadeltaParam>, AdadeltaParam::Describe},
+    {"ftrl", Make<Ftrl, FtrlParam>, FtrlParam::Describe},
+    {"lamb", Make<Lamb, LambParam>, LambParam::Describe},
+    {"lars", Make<Lars, LarsParam>, LarsParam::Describe},
+    {"signsgd", Make<SignSgd, SignSgdParam>, SignSgdParam::Describe},
+    {"signum", Make<Signum, SignumParam>, SignumParam::Describe},
+    {"ftml", Make<Ftml, FtmlParam>, FtmlParam::Describe},
+    {"nadam", Make<Nadam, NadamParam>, NadamParam::Describe},
+    {"adamax", Make<Adamax, AdamaxParam>, AdamaxParam::Describe},
+    {"lion", Make<Lion, LionParam>, LionParam::Describe},
+    {"dcasgd", Make<Dcasgd, DcasgdParam>, DcasgdParam::Describe},
+    {"sgld", Make<Sgld, SgldParam>, SgldParam::Describe},
+    {"group_adagrad", Make<GroupAdagrad, GroupAdagradParam>, GroupAdagradParam::Describe}};
 
 const Row& Find(std::string_view name) {
   for (const Row& row : kRows) {

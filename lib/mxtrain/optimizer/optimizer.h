@@ -19,8 +19,8 @@
 namespace mxtrain {
 
 // The `scalars` array that every update operator reads: learning rate, weight decay, factor of the
-// gradient, and the factor of the learning rate that corrects the moments of Adam and its relatives
-// (1 elsewhere).
+// gradient, and a number that some rules need besides: the factor of the learning rate that
+// corrects the moments of Adam, the number of the step, a key of random numbers (1 elsewhere).
 enum ScalarIndex {
   kScalarLr = 0,
   kScalarWeightDecay = 1,
@@ -35,12 +35,15 @@ struct UpdateValues {
   double weight_decay = 0;  // includes the parameter's multiplier
   double rescale_grad = 1;
   int64_t step = 1;  // updates of this parameter so far, including this one
+  // What random numbers of this update depend on: a hash of seed, parameter and step.
+  uint64_t draw = 0;
 };
 
 class MXTRAIN_API Optimizer {
  public:
-  // sgd (momentum), nag, adam, adamw, rmsprop, adagrad, adadelta, ftrl, lamb, lars. Parameters as
-  // in MXNet's optimizers; throws kConfig with the nearest name.
+  // sgd (momentum), nag, adam, adamw, rmsprop, adagrad, adadelta, ftrl, lamb, lars, signsgd,
+  // signum, ftml, nadam, adamax, lion, dcasgd, sgld, group_adagrad. Parameters as in MXNet's
+  // optimizers; throws kConfig with the nearest name.
   static std::unique_ptr<Optimizer> Create(std::string_view name, const Kwargs& kwargs);
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);

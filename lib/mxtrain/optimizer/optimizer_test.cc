@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "mxtrain/base/error.h"
 
@@ -34,6 +35,19 @@ TEST_CASE("scalars of a step: rate, decay, scale, correction of the moments") {
   }
 }
 
+TEST_CASE("scalars of a step: what some rules need besides") {
+  const UpdateValues values{.lr = 0.3, .step = 7, .draw = 0xfedcba9876543210};
+  for (const char* name : {"ftml", "nadam"})
+    CHECK(Scalars(*Optimizer::Create(name, {}), values)[kScalarCorrection] == 7);
+  CHECK(Scalars(*Optimizer::Create("adamax", {{"beta1", "0.8"}}), values)[kScalarCorrection] ==
+        doctest::Approx(1 / (1 - std::pow(0.8, 7))).epsilon(1e-6));
+  const float key = Scalars(*Optimizer::Create("sgld", {}), values)[kScalarCorrection];
+  CHECK(std::isnormal(key));
+  uint32_t bits = 0;
+  std::memcpy(&bits, &key, sizeof(bits));
+  CHECK(bits == 0x00800000 + (0x76543210 & 0x3fffffff));
+}
+
 TEST_CASE("optimizers select their operator and states") {
   CHECK(Optimizer::Create("sgd", {})->UpdateOperator() == "sgd_update");
   CHECK(Optimizer::Create("sgd", {})->NumStates() == 0);
@@ -41,6 +55,10 @@ TEST_CASE("optimizers select their operator and states") {
   CHECK(Optimizer::Create("nag", {{"momentum", "0.9"}})->UpdateOperator() == "nag_mom_update");
   CHECK(Optimizer::Create("adam", {})->NumStates() == 2);
   CHECK(Optimizer::Create("adamw", {})->UpdateOperator() == "adamw_update");
+  CHECK(Optimizer::Create("signum", {})->UpdateOperator() == "signum_update");
+  CHECK(Optimizer::Create("signum", {{"momentum", "0"}})->UpdateOperator() == "signsgd_update");
+  CHECK(Optimizer::Create("signum", {{"momentum", "0"}})->NumStates() == 0);
+  CHECK(Optimizer::Create("ftml", {})->NumStates() == 3);
   const auto sgd = Optimizer::Create("sgd", {{"lr", "0.25"}, {"weight_decay", "0.5"}});
   CHECK(sgd->base_lr() == 0.25);
   CHECK(sgd->weight_decay() == 0.5);

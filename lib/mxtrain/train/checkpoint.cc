@@ -13,6 +13,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/ndarray/array_stream.h"
+#include "mxtrain/ndarray/torch_file.h"
 
 namespace mxtrain {
 namespace {
@@ -186,7 +187,7 @@ class CheckpointReader {
                          path.ends_with(".pth") || path.ends_with(".pt");
     std::string magic(std::min<uint64_t>(kMagic.size(), file_.size()), '\0');
     Read(magic);
-    if (weights && magic != kMagic)
+    if (magic != kMagic && (weights || IsTorchFile(ReadBeginMaybeGzip(path, 512))))
       Throw(ErrorKind::kData,
             "{} holds only weights, without a net: use train.weights to start a training with them",
             path);

@@ -136,7 +136,10 @@ void CheckIsLabel(const Model& model, const ModelInfo& known, const std::string&
                      std::ranges::any_of(losses.heads(), is_name, &LossReport::Head::label) ||
                      std::ranges::any_of(known.labels, is_name, &InputInfo::name);
   if (!label)
-    Throw(ErrorKind::kConfig, "{}: the parameter '{}' of the net is missing", model.file, name);
+    Throw(ErrorKind::kConfig,
+          "{}: the parameter '{}' of the net is missing; a label of a loss without a layer of its "
+          "own needs a name that ends in 'label'",
+          model.file, name);
 }
 
 // Splits the variables without arrays into inputs and labels: as named by the caller, else as in

@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kBeginBytes = 512;
 
-// Files of PyTorch are recognized by their contents; those that only have its names are read as
-// such for the error.
+// Files of PyTorch and checkpoints are recognized by their contents; others with names that PyTorch
+// uses are read as its files for the error.
 bool IsTorch(const std::string& file) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(file, none)) return false;
@@ -26,6 +26,7 @@ bool IsTorch(const std::string& file) {
   std::string begin(kBeginBytes, '\0');
   begin.resize(reader.Read(begin));
   if (IsTorchFile(begin)) return true;
+  if (IsCheckpoint(file)) return false;
   const std::string ending = std::filesystem::path(file).extension().string();
   return ending == ".pt" || ending == ".pth" || ending == ".bin" || ending == ".pkl" ||
          ending == ".ckpt";

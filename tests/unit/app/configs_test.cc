@@ -43,23 +43,42 @@ int64_t CountParameters(const config::Net& net) {
 }
 
 TEST_CASE("the numbers of parameters are the published ones") {
-  // By torchvision, without auxiliary heads; EfficientNet-Lite0 by timm.
+  // By torchvision, without auxiliary heads; EfficientNet-Lite0, ViT-Ti and ViT-S by timm.
   const std::map<std::string, int64_t> published = {
-      {"alexnet", 61100840},           {"convnext_tiny", 28589128},
-      {"densenet121", 7978856},        {"efficientnet_b0", 5288548},
-      {"efficientnet_lite0", 4652008}, {"efficientnet_v2_s", 21458488},
-      {"googlenet", 6624904},          {"inception_v3", 23834568},
-      {"mnasnet1_0", 4383312},         {"mobilenet_v2", 3504872},
-      {"mobilenet_v3_large", 5483032}, {"mobilenet_v3_small", 2542856},
-      {"regnet_y_400mf", 4344144},     {"resnet101", 44549160},
-      {"resnet152", 60192808},         {"resnet18", 11689512},
-      {"resnet34", 21797672},          {"resnet50", 25557032},
-      {"resnext50_32x4d", 25028904},   {"shufflenet_v2_x1_0", 2278604},
-      {"squeezenet1_1", 1235496},      {"vgg11", 132863336},
-      {"vgg11_bn", 132868840},         {"vgg13", 133047848},
-      {"vgg13_bn", 133053736},         {"vgg16", 138357544},
-      {"vgg16_bn", 138365992},         {"vgg19", 143667240},
-      {"vgg19_bn", 143678248},         {"wide_resnet50_2", 68883240},
+      {"alexnet", 61100840},
+      {"convnext_tiny", 28589128},
+      {"densenet121", 7978856},
+      {"efficientnet_b0", 5288548},
+      {"efficientnet_lite0", 4652008},
+      {"efficientnet_v2_s", 21458488},
+      {"googlenet", 6624904},
+      {"inception_v3", 23834568},
+      {"mnasnet1_0", 4383312},
+      {"mobilenet_v2", 3504872},
+      {"mobilenet_v3_large", 5483032},
+      {"mobilenet_v3_small", 2542856},
+      {"regnet_y_400mf", 4344144},
+      {"resnet101", 44549160},
+      {"resnet152", 60192808},
+      {"resnet18", 11689512},
+      {"resnet34", 21797672},
+      {"resnet50", 25557032},
+      {"resnext50_32x4d", 25028904},
+      {"shufflenet_v2_x1_0", 2278604},
+      {"squeezenet1_1", 1235496},
+      {"swin_t", 28288354},
+      {"vgg11", 132863336},
+      {"vgg11_bn", 132868840},
+      {"vgg13", 133047848},
+      {"vgg13_bn", 133053736},
+      {"vgg16", 138357544},
+      {"vgg16_bn", 138365992},
+      {"vgg19", 143667240},
+      {"vgg19_bn", 143678248},
+      {"vit_b_16", 86567656},
+      {"vit_small_patch16_224", 22050664},
+      {"vit_tiny_patch16_224", 5717416},
+      {"wide_resnet50_2", 68883240},
   };
   for (const auto& [name, count] : published) {
     CAPTURE(name);
@@ -92,6 +111,17 @@ TEST_CASE("every file of configs/ that is a whole configuration builds, with all
     CHECK(config::Render(diagnostics.Sorted(), *o.sources) == "");
   }
   CHECK(count >= 10);
+}
+
+TEST_CASE("a layer that takes no input needs no inputs: the places of swin_t") {
+  const Outcome o = Load(SourceDir() / "configs" / "imagenet" / "swin_t.yaml");
+  int constants = 0;
+  for (const Node& node : o.net.symbol.graph().nodes) {
+    if (!node.op || node.op->TypeString() != "_arange") continue;
+    ++constants;
+    CHECK(node.inputs.empty());
+  }
+  CHECK(constants == 4);  // places in a window, and rows of the images of three stages
 }
 
 TEST_CASE("the siamese net shares its weights") {

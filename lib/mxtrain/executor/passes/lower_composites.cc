@@ -127,7 +127,10 @@ std::vector<NodeEntry> Lowerer::Expansion::AddStep(const Lowering::Step& step,
   std::vector<TShape> out_shapes(outputs);
   std::vector<DType> out_types(outputs, DType::kUnknown);
   MXTRAIN_ASSERT(node.op->InferShape(&shapes, &out_shapes, &aux_shapes));
-  node.op->InferType(&types, &out_types, &aux_types);
+  if (!node.op->InferType(&types, &out_types, &aux_types)) {
+    Throw(ErrorKind::kConfig, "{} '{}': the types of its part {} do not follow from its arguments",
+          composite.op->TypeString(), composite.name, step.op);
+  }
   node.name = name;
   node.where = composite.where;
   node.attrs = composite.attrs;

@@ -172,6 +172,17 @@ TEST_CASE("an imperative composite is checked as other operators are") {
   const std::vector<NDArray> out = Invoke("test_distance", std::vector{a, b});
   NDArray(out[1]).CopyFrom(b);
   CHECK(GetValues(a) == std::vector<double>{3, 0, 4, 0});
+  // It is read before another output overwrites it.
+  const NDArray x = NDArray::FromVector(runtime, {1}, {5}),
+                y = NDArray::FromVector(runtime, {1}, {3});
+  const NDArray first = NDArray::FromVector(runtime, {1}, {0});
+  InvokeInto("test_distance", std::vector{x, y}, std::vector{x, first});
+  CHECK(GetValues(x) == std::vector<double>{4});
+  CHECK(GetValues(first) == std::vector<double>{5});
+  CHECK_THROWS_WITH(InvokeInto("test_distance", std::vector{x, y}, std::vector{first, first}),
+                    doctest::Contains("test_distance: two outputs share memory"));
+  InvokeInto("test_distance", std::vector{x, y}, std::vector{x, first}, OpReqType::kNullOp);
+  CHECK(GetValues(x) == std::vector<double>{4});
 }
 
 // The result of the inner composite is that of the outer one; each has a step of one operator.

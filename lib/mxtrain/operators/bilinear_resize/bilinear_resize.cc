@@ -9,7 +9,7 @@
 namespace mxtrain {
 namespace {
 
-constexpr int64_t kLongest = int64_t{1} << 30;  // products of two lengths stay within int64_t
+constexpr int64_t kLongest = int64_t{1} << 24;  // lists of weights are made for a whole axis
 
 }  // namespace
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/convolution/convolution.h"
 
+#include <algorithm>
+
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operator/window.h"
 #include "mxtrain/operators/convolution/weighted_types.h"
@@ -8,57 +10,19 @@
 namespace mxtrain {
 namespace {
 
-template <typename P>
-void DeclareSettings(Fields<P>& f) {
-  const TShape empty = TShape::OfRank(0);
-  f.Add("kernel", &P::kernel).Required().Help("window, (h, w)");
-  f.Add("stride", &P::stride).Default(empty).Help("stride of the window, (h, w); 1 by default");
-  f.Add("dilate", &P::dilate).Default(empty).Help("dilation, (h, w); 1 by default");
-  f.Add("pad", &P::pad).Default(empty).Help("zero padding on either side, (h, w); 0 by default");
-  f.Add("num_filter", &P::num_filter).Required().Range(1).Help("output channels");
-  f.Add("num_group", &P::num_group).Default(1).Range(1).Help("number of channel groups");
-  f.Add("no_bias", &P::no_bias).Default(false).Help("no bias");
-  f.Add("layout", &P::layout)
-      .Enum({{"NCW", P::kNCW},
-             {"NCHW", P::kNCHW},
-             {"NCDHW", P::kNCDHW},
-             {"NHWC", P::kNHWC},
-             {"NDHWC", P::kNDHWC}})
-      .Default(std::nullopt)
-      .Help("order of the axes; NCHW is supported");
-  f.Ignored("workspace", "scratch memory in MiB; the memory plan computes it exactly");
-  f.Ignored("cudnn_tune", "choose the algorithm by measuring");
-  f.Ignored("cudnn_off", "use an implementation other than cuDNN's");
-}
-
-// Windows of two numbers; relations between parameters. Throws kConfig.
-void Validate(const std::string& who, ConvolutionSettings* s) {
-  if (s->kernel.ndim() != 2) {
-    Throw(
-        ErrorKind::kConfig,
-        "{}: kernel = {} has {} axes; only 2-D convolution (a kernel of two numbers) is supported",
-        who, s->kernel.ToTuple(), s->kernel.ndim());
-  }
-  if (s->layout && *s->layout != ConvolutionSettings::kNCHW) {
-    Throw(ErrorKind::kConfig, "{}: layout must be NCHW; the kernels choose the memory layout", who);
-  }
-  s->kernel = WindowParam(s->kernel, 2, 1, 1, who, "kernel");
-  s->stride = WindowParam(s->stride, 2, 1, 1, who, "stride");
-  s->dilate = WindowParam(s->dilate, 2, 1, 1, who, "dilate");
-  s->pad = WindowParam(s->pad, 2, 0, 0, who, "pad");
-  if (s->num_filter % s->num_group != 0) {
-    Throw(ErrorKind::kConfig, "{}: num_filter = {} is not a multiple of num_group = {}", who,
-          s->num_filter, s->num_group);
-  }
-}
+constexpr const char* kPadHelp =
+    "zero padding on either side, as kernel, or that before and then that after the data; 0 by "
+    "default";
 
 struct ConvolutionParam : ConvolutionSettings, Parameter<ConvolutionParam> {
-  static void Declare(Fields<ConvolutionParam>& f) { DeclareSettings(f); }
+  static void Declare(Fields<ConvolutionParam>& f) {
+    DeclareConvolution(f, /*no_bias=*/false, kPadHelp);
+  }
 };
 
 struct ConvolutionActivationParam : ConvolutionSettings, Parameter<ConvolutionActivationParam> {
   static void Declare(Fields<ConvolutionActivationParam>& f) {
-    DeclareSettings(f);
+    DeclareConvolution(f, /*no_bias=*/false, kPadHelp);
     Epilogue::Declare(f);
   }
 };
@@ -73,7 +37,7 @@ class ConvolutionOf final : public ConvolutionProperty {
   std::string Description() const override { return description_; }
   void Init(const Kwargs& kwargs) override {
     param_.Init(kwargs, type_);
-    Validate(type_, &param_);
+    CompleteWindow(type_, &param_, /*sides=*/true);
   }
   Kwargs GetParams() const override { return param_.ToKwargs(); }
   std::vector<FieldInfo> DescribeParams() const override { return P::Describe(); }
@@ -86,16 +50,54 @@ class ConvolutionOf final : public ConvolutionProperty {
 
 }  // namespace
 
+void CheckImages(const TShape& data, int axes, const std::string& who) {
+  static constexpr const char* kWords[] = {"sequences [N, C, W]", "images [N, C, H, W]",
+                                           "volumes [N, C, D, H, W]"};
+  if (!data.has_rank() || data.ndim() == 2 + axes) return;
+  Throw(ErrorKind::kConfig, "{}: data {} must be {} for a kernel with {} {}", who, data.ToString(),
+        kWords[axes - 1], axes, axes == 1 ? "axis" : "axes");
+}
+
+void CompleteWindow(const std::string& who, ConvolutionSettings* s, bool sides) {
+  const int axes = s->axes();
+  if (axes < 1 || axes > ConvolutionGeometry::kAxes) {
+    Throw(ErrorKind::kConfig,
+          "{}: kernel = {} has {} axes; expected one to three: (w), (h, w) or "
+          "(d, h, w)",
+          who, s->kernel.ToTuple(), axes);
+  }
+  static constexpr const char* kLayouts[] = {"NCW", "NCHW", "NCDHW"};
+  if (s->layout && *s->layout != axes - 1) {
+    Throw(ErrorKind::kConfig,
+          "{}: layout must be {} for a kernel with {} axes; the kernels choose the memory layout",
+          who, kLayouts[axes - 1], axes);
+  }
+  s->kernel = WindowParam(s->kernel, axes, 1, 1, who, "kernel");
+  s->stride = WindowParam(s->stride, axes, 1, 1, who, "stride");
+  s->dilate = WindowParam(s->dilate, axes, 1, 1, who, "dilate");
+  const bool two_each = sides && s->pad.ndim() == 2 * axes;
+  s->pad = WindowParam(s->pad, two_each ? 2 * axes : axes, 0, 0, who, "pad");
+  // Equal sides are written as in MXNet.
+  const int64_t* const after = s->pad.begin() + axes;
+  if (two_each && std::equal(s->pad.begin(), after, after))
+    s->pad = TShape(std::span(s->pad.begin(), static_cast<size_t>(axes)));
+  if (s->num_filter % s->num_group != 0) {
+    Throw(ErrorKind::kConfig, "{}: num_filter = {} is not a multiple of num_group = {}", who,
+          s->num_filter, s->num_group);
+  }
+}
+
 ConvolutionGeometry::ConvolutionGeometry(const ConvolutionSettings& settings, const TShape& data,
                                          const TShape& output)
     : batch(data[0]), in_channels(data[1]), out_channels(output[1]), groups(settings.num_group) {
-  for (int i = 0; i < 2; ++i) {
-    in[i] = data[2 + i];
-    out[i] = output[2 + i];
-    kernel[i] = settings.kernel[i];
-    stride[i] = settings.stride[i];
-    dilate[i] = settings.dilate[i];
-    pad[i] = settings.pad[i];
+  for (int i = 0; i < kAxes; ++i) {
+    const bool real = i < settings.axes();
+    in[i] = real ? data[2 + i] : 1;
+    out[i] = real ? output[2 + i] : 1;
+    kernel[i] = real ? settings.kernel[i] : 1;
+    stride[i] = real ? settings.stride[i] : 1;
+    dilate[i] = real ? settings.dilate[i] : 1;
+    pad[i] = real ? settings.pad_before(i) : 0;
   }
 }
 
@@ -106,6 +108,14 @@ std::vector<std::string> ConvolutionProperty::ListArguments() const {
   return names;
 }
 
+TShape ConvolutionProperty::WeightShape(int64_t group_in) const {
+  TShape shape = TShape::OfRank(2 + settings().axes());
+  shape[0] = settings().num_filter;
+  shape[1] = group_in;
+  for (int i = 0; i < settings().axes(); ++i) shape[2 + i] = settings().kernel[i];
+  return shape;
+}
+
 void ConvolutionProperty::InferChannels(TShape* data, TShape* weight) const {
   const int64_t groups = settings().num_group;
   if ((*data)[1] >= 0) {
@@ -113,19 +123,17 @@ void ConvolutionProperty::InferChannels(TShape* data, TShape* weight) const {
       Throw(ErrorKind::kConfig, "{}: data {} has {} channels, not a multiple of num_group = {}",
             TypeString(), data->ToString(), (*data)[1], groups);
     }
-    UnifyShape(
-        {settings().num_filter, (*data)[1] / groups, settings().kernel[0], settings().kernel[1]},
-        weight, TypeString(), "weight");
+    UnifyShape(WeightShape((*data)[1] / groups), weight, TypeString(), "weight");
   } else if ((*weight)[1] >= 0) {
     (*data)[1] = (*weight)[1] * groups;
   }
 }
 
 void ConvolutionProperty::InferSpace(const TShape& data, TShape* out) const {
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < settings().axes(); ++i) {
     const int64_t size = data[2 + i];
     if (size < 0) continue;
-    const int64_t padded = size + 2 * settings().pad[i],
+    const int64_t padded = size + settings().pad_before(i) + settings().pad_after(i),
                   window = DilatedSize(settings().kernel[i], settings().dilate[i]);
     if (window > padded) {
       Throw(ErrorKind::kConfig,
@@ -133,7 +141,7 @@ void ConvolutionProperty::InferSpace(const TShape& data, TShape* out) const {
             "axis {}; use a smaller kernel or more pad",
             TypeString(), settings().kernel.ToTuple(), window, data.ToString(), padded, 2 + i);
     }
-    TShape spatial = TShape::OfRank(4);
+    TShape spatial = TShape::OfRank(2 + settings().axes());
     spatial[2 + i] = (padded - window) / settings().stride[i] + 1;
     UnifyShape(spatial, out, TypeString(), "output");
   }
@@ -143,24 +151,25 @@ bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape
                                      std::vector<TShape>*) const {
   TShape &data = (*in)[kData], &weight = (*in)[kWeight], &output = (*out)[0];
   const std::string who = TypeString();
-  if (data.has_rank() && data.ndim() != 4)
-    Throw(ErrorKind::kConfig, "{}: data {} must be images [N, C, H, W]", who, data.ToString());
-  UnifyShape(TShape::OfRank(4), &data, who, "data");
-  UnifyShape({settings().num_filter, TShape::kUnknown, settings().kernel[0], settings().kernel[1]},
-             &weight, who, "weight");
-  UnifyShape({TShape::kUnknown, settings().num_filter, TShape::kUnknown, TShape::kUnknown}, &output,
-             who, "output");
+  const int axes = settings().axes();
+  CheckImages(data, axes, who);
+  const TShape unknown = TShape::OfRank(2 + axes);
+  UnifyShape(unknown, &data, who, "data");
+  UnifyShape(WeightShape(TShape::kUnknown), &weight, who, "weight");
+  TShape expected = unknown;
+  expected[1] = settings().num_filter;
+  UnifyShape(expected, &output, who, "output");
   if (!settings().no_bias) UnifyShape({settings().num_filter}, &(*in)[kBias], who, "bias");
 
-  TShape batch = TShape::OfRank(4);
+  TShape batch = unknown;
   batch[0] = data[0];
   UnifyShape(batch, &output, who, "output");
   data[0] = output[0];
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < axes; ++i) {
     // Stride 1 loses nothing, so the output size determines the data size.
     if (data[2 + i] >= 0 || output[2 + i] < 0 || settings().stride[i] != 1) continue;
     data[2 + i] = output[2 + i] - 1 + DilatedSize(settings().kernel[i], settings().dilate[i]) -
-                  2 * settings().pad[i];
+                  settings().pad_before(i) - settings().pad_after(i);
   }
   InferChannels(&data, &weight);
   InferSpace(data, &output);
@@ -189,7 +198,8 @@ std::vector<InplacePair> ConvolutionProperty::ForwardInplaceOption() const {
 
 double ConvolutionProperty::ForwardFlops(const std::vector<TShape>& in,
                                          const std::vector<TShape>& out) const {
-  return static_cast<double>(out[0].Size()) * static_cast<double>(in[kWeight].Product(1, 4));
+  return static_cast<double>(out[0].Size()) *
+         static_cast<double>(in[kWeight].Product(1, 2 + settings().axes()));
 }
 
 std::string WhyNotEpilogue(const ConvolutionSettings& settings, const PlanRequest& request) {
@@ -206,7 +216,8 @@ MXTRAIN_OPERATOR(convolution, registry) {
   const auto plain = ConvolutionProperty::kOperators[0], fused = ConvolutionProperty::kOperators[1];
   registry.AddProperty(plain, {"Convolution_v1"}, [plain] {
     return std::make_unique<ConvolutionOf<ConvolutionParam>>(
-        plain, "2-D convolution of images [N, C, H, W]");
+        plain,
+        "convolution of sequences [N, C, W], images [N, C, H, W] or volumes [N, C, D, H, W]");
   });
   registry.AddProperty(fused, {}, [fused] {
     return std::make_unique<ConvolutionOf<ConvolutionActivationParam>>(

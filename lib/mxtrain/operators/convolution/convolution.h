@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Convolution: cross-correlation of images [N, C, H, W] with filters [O, C / num_group, kh, kw],
-// and a bias [O].
+// and a bias [O]. The kernel has one, two or three spatial axes, and with them all arrays:
+// sequences [N, C, W], images, volumes [N, C, D, H, W].
 //
 //   out[n, o, y, x] = bias[o] + sum over c, i, j of
 //                     data[n, c, y * stride + i * dilate - pad, ...] * weight[o, c, i, j],
-// zero outside the image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) / stride) + 1.
+// zero outside the image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) / stride) + 1. The padding
+// after the data may differ from that before them, which `pad` is here.
 //
 // _ConvolutionActivation, created by the fusion pass for inference, is the same operator with an
 // epilogue of an addition and an activation: output = act(Convolution(data) [+ sum]). It has no
@@ -20,18 +22,61 @@ struct ConvolutionSettings : Epilogue {
   int num_filter = 0, num_group = 1;
   bool no_bias = false;
   std::optional<int> layout;
+
+  int axes() const { return kernel.ndim(); }  // spatial ones
+  // `pad` has an entry per axis or, where the sides differ, those before the data and then those
+  // after them.
+  bool even_pad() const { return pad.ndim() == axes(); }
+  int64_t pad_before(int axis) const { return pad[axis]; }
+  int64_t pad_after(int axis) const { return pad[even_pad() ? axis : axes() + axis]; }
 };
 
-// The numbers of a convolution of given shapes; arrays of two are (h, w).
+// The numbers of a convolution of given shapes. Arrays of three are (w, 1, 1), (h, w, 1) or
+// (d, h, w): an axis of one cell at the end changes no offset.
 struct MXTRAIN_API ConvolutionGeometry {
+  static constexpr int kAxes = 3;
   int64_t batch, in_channels, out_channels, groups;
-  int64_t in[2], out[2], kernel[2], stride[2], dilate[2], pad[2];
+  int64_t in[kAxes], out[kAxes], kernel[kAxes], stride[kAxes], dilate[kAxes];
+  int64_t pad[kAxes];  // before the data
 
   ConvolutionGeometry(const ConvolutionSettings& settings, const TShape& data,
                       const TShape& output);
   MXTRAIN_HD int64_t group_in() const { return in_channels / groups; }
   MXTRAIN_HD int64_t group_out() const { return out_channels / groups; }
+  MXTRAIN_HD int64_t window() const { return kernel[0] * kernel[1] * kernel[2]; }  // cells
 };
+
+// The parameters of a sliding window that Convolution and Deconvolution share, checked and
+// completed: one to three spatial axes, an entry for each of them; `sides`: pad may have two.
+// Throws kConfig, naming `who`.
+MXTRAIN_API void CompleteWindow(const std::string& who, ConvolutionSettings* settings,
+                                bool sides = false);
+// Throws kConfig unless the data have the rank that a kernel with so many axes needs, or none yet.
+MXTRAIN_API void CheckImages(const TShape& data, int axes, const std::string& who);
+// The declaration of all parameters of Convolution; `no_bias` is the default of that one,
+// `pad_help` what is said of the padding.
+template <typename P>
+void DeclareConvolution(Fields<P>& f, bool no_bias, const char* pad_help) {
+  const TShape empty = TShape::OfRank(0);
+  f.Add("kernel", &P::kernel).Required().Help("window: (w), (h, w) or (d, h, w)");
+  f.Add("stride", &P::stride).Default(empty).Help("stride of the window, as kernel; 1 by default");
+  f.Add("dilate", &P::dilate).Default(empty).Help("dilation, as kernel; 1 by default");
+  f.Add("pad", &P::pad).Default(empty).Help(pad_help);
+  f.Add("num_filter", &P::num_filter).Required().Range(1).Help("output channels");
+  f.Add("num_group", &P::num_group).Default(1).Range(1).Help("number of channel groups");
+  f.Add("no_bias", &P::no_bias).Default(no_bias).Help("no bias");
+  f.Add("layout", &P::layout)
+      .Enum({{"NCW", P::kNCW},
+             {"NCHW", P::kNCHW},
+             {"NCDHW", P::kNCDHW},
+             {"NHWC", P::kNHWC},
+             {"NDHWC", P::kNDHWC}})
+      .Default(std::nullopt)
+      .Help("order of the axes; NCW, NCHW and NCDHW are supported");
+  f.Ignored("workspace", "scratch memory in MiB; the memory plan computes it exactly");
+  f.Ignored("cudnn_tune", "choose the algorithm by measuring");
+  f.Ignored("cudnn_off", "use an implementation other than cuDNN's");
+}
 
 // Shared by Convolution and _ConvolutionActivation: everything except the parsing of parameters.
 class ConvolutionProperty : public OperatorProperty {
@@ -56,6 +101,7 @@ class ConvolutionProperty : public OperatorProperty {
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
 
  private:
+  TShape WeightShape(int64_t group_in) const;
   void InferChannels(TShape* data, TShape* weight) const;
   void InferSpace(const TShape& data, TShape* out) const;
 };

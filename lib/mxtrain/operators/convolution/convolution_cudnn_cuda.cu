@@ -99,6 +99,7 @@ class ConvolutionCudnn final : public Operator {
   std::shared_ptr<const cuda::CudnnConvolution> kernel_;
 };
 
+// Of images, or of sequences as images with one column.
 cuda::ConvolutionShape ShapeOf(const ConvolutionGeometry& g) {
   cuda::ConvolutionShape shape{g.batch, g.in_channels, g.out_channels, g.groups, {}, {}, {}, {}, {},
                                {}};
@@ -132,6 +133,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
   if (!IsFloating(request.in[P::kData].type))
     return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
+  if (settings.axes() > 2) return Refusal{"one or two spatial axes only"};
+  if (!settings.even_pad()) return Refusal{"equal padding on both sides only"};
   if (const std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   cuda::ConvolutionOptions options;
   options.type = request.in[P::kData].type;

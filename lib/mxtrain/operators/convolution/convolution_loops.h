@@ -26,14 +26,17 @@ MXTRAIN_HD inline int64_t InputOfTap(const ConvolutionGeometry& g, int axis, int
   return at < g.in[axis] ? at : -1;
 }
 
-// Element `at` of an array [.., b, c, d] as (a, b, c, d).
-struct Place4 {
-  int64_t a, b, c, d;
-  MXTRAIN_HD Place4(int64_t at, int64_t size_b, int64_t size_c, int64_t size_d)
-      : a(at / (size_b * size_c * size_d)),
-        b(at / (size_c * size_d) % size_b),
-        c(at / size_d % size_c),
-        d(at % size_d) {}
+// Element `at` of an array [.., channels, sizes...].
+struct Place {
+  int64_t first, channel, at[ConvolutionGeometry::kAxes];
+  MXTRAIN_HD Place(int64_t i, int64_t channels, const int64_t* sizes) {
+    for (int axis = ConvolutionGeometry::kAxes - 1; axis >= 0; --axis) {
+      at[axis] = i % sizes[axis];
+      i /= sizes[axis];
+    }
+    channel = i % channels;
+    first = i / channels;
+  }
 };
 
 template <typename T>
@@ -41,14 +44,18 @@ struct Loops {
   using A = AccumulatorOf<T>;
   ConvolutionGeometry geometry;
 
-  MXTRAIN_HD int64_t DataAt(int64_t n, int64_t c, int64_t y, int64_t x) const {
-    return ((n * geometry.in_channels + c) * geometry.in[0] + y) * geometry.in[1] + x;
+  MXTRAIN_HD static int64_t At(int64_t first, int64_t channels, int64_t channel,
+                               const int64_t* sizes, int64_t a, int64_t b, int64_t c) {
+    return (((first * channels + channel) * sizes[0] + a) * sizes[1] + b) * sizes[2] + c;
   }
-  MXTRAIN_HD int64_t OutAt(int64_t n, int64_t o, int64_t y, int64_t x) const {
-    return ((n * geometry.out_channels + o) * geometry.out[0] + y) * geometry.out[1] + x;
+  MXTRAIN_HD int64_t DataAt(int64_t n, int64_t c, int64_t z, int64_t y, int64_t x) const {
+    return At(n, geometry.in_channels, c, geometry.in, z, y, x);
   }
-  MXTRAIN_HD int64_t WeightAt(int64_t o, int64_t c, int64_t i, int64_t j) const {
-    return ((o * geometry.group_in() + c) * geometry.kernel[0] + i) * geometry.kernel[1] + j;
+  MXTRAIN_HD int64_t OutAt(int64_t n, int64_t o, int64_t z, int64_t y, int64_t x) const {
+    return At(n, geometry.out_channels, o, geometry.out, z, y, x);
+  }
+  MXTRAIN_HD int64_t WeightAt(int64_t o, int64_t c, int64_t h, int64_t i, int64_t j) const {
+    return At(o, geometry.group_in(), c, geometry.kernel, h, i, j);
   }
 };
 
@@ -64,23 +71,28 @@ struct OutputElement : Loops<T> {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
     const ConvolutionGeometry& g = this->geometry;
-    const Place4 p(at, g.out_channels, g.out[0], g.out[1]);
-    const A value = Products(p) + weighted::BiasAt<T, A>(bias, p.b) + (sum ? A(sum[at]) : A(0));
+    const Place p(at, g.out_channels, g.out);
+    const A value =
+        Products(p) + weighted::BiasAt<T, A>(bias, p.channel) + (sum ? A(sum[at]) : A(0));
     Assign(req, out, at, value < low ? low : value > high ? high : value);
   }
-  MXTRAIN_HD A Products(const Place4& p) const {
+  MXTRAIN_HD A Products(const Place& p) const {
     const ConvolutionGeometry& g = this->geometry;
-    const int64_t first = p.b / g.group_out() * g.group_in();
+    const int64_t first = p.channel / g.group_out() * g.group_in();
     A total = 0;
     for (int64_t c = 0; c < g.group_in(); ++c) {
-      for (int64_t i = 0; i < g.kernel[0]; ++i) {
-        const int64_t iy = InputOfTap(g, 0, p.c, i);
-        if (iy < 0) continue;
-        for (int64_t j = 0; j < g.kernel[1]; ++j) {
-          const int64_t ix = InputOfTap(g, 1, p.d, j);
-          if (ix >= 0)
-            total += A(data[this->DataAt(p.a, first + c, iy, ix)]) *
-                     A(weight[this->WeightAt(p.b, c, i, j)]);
+      for (int64_t h = 0; h < g.kernel[0]; ++h) {
+        const int64_t iz = InputOfTap(g, 0, p.at[0], h);
+        if (iz < 0) continue;
+        for (int64_t i = 0; i < g.kernel[1]; ++i) {
+          const int64_t iy = InputOfTap(g, 1, p.at[1], i);
+          if (iy < 0) continue;
+          for (int64_t j = 0; j < g.kernel[2]; ++j) {
+            const int64_t ix = InputOfTap(g, 2, p.at[2], j);
+            if (ix >= 0)
+              total += A(data[this->DataAt(p.first, first + c, iz, iy, ix)]) *
+                       A(weight[this->WeightAt(p.channel, c, h, i, j)]);
+          }
         }
       }
     }
@@ -88,27 +100,35 @@ struct OutputElement : Loops<T> {
   }
 };
 
+// Also the output of Deconvolution, which has a bias.
 template <typename T>
 struct DataGradientElement : Loops<T> {
   using typename Loops<T>::A;
   const T *head, *weight;
+  TBlob bias;
   T* out;
   OpReqType req;
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
     const ConvolutionGeometry& g = this->geometry;
-    const Place4 p(at, g.in_channels, g.in[0], g.in[1]);
-    const int64_t first = p.b / g.group_in() * g.group_out(), within = p.b % g.group_in();
-    A sum = 0;
-    for (int64_t i = 0; i < g.kernel[0]; ++i) {
-      const int64_t y = OutputOfTap(g, 0, p.c, i);
-      if (y < 0) continue;
-      for (int64_t j = 0; j < g.kernel[1]; ++j) {
-        const int64_t x = OutputOfTap(g, 1, p.d, j);
-        if (x < 0) continue;
-        for (int64_t o = first; o < first + g.group_out(); ++o) {
-          sum += A(head[this->OutAt(p.a, o, y, x)]) * A(weight[this->WeightAt(o, within, i, j)]);
+    const Place p(at, g.in_channels, g.in);
+    const int64_t first = p.channel / g.group_in() * g.group_out(),
+                  within = p.channel % g.group_in();
+    A sum = weighted::BiasAt<T, A>(bias, p.channel);
+    for (int64_t h = 0; h < g.kernel[0]; ++h) {
+      const int64_t z = OutputOfTap(g, 0, p.at[0], h);
+      if (z < 0) continue;
+      for (int64_t i = 0; i < g.kernel[1]; ++i) {
+        const int64_t y = OutputOfTap(g, 1, p.at[1], i);
+        if (y < 0) continue;
+        for (int64_t j = 0; j < g.kernel[2]; ++j) {
+          const int64_t x = OutputOfTap(g, 2, p.at[2], j);
+          if (x < 0) continue;
+          for (int64_t o = first; o < first + g.group_out(); ++o) {
+            sum += A(head[this->OutAt(p.first, o, z, y, x)]) *
+                   A(weight[this->WeightAt(o, within, h, i, j)]);
+          }
         }
       }
     }
@@ -126,16 +146,22 @@ struct WeightGradientElement : Loops<T> {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t at) const {
     const ConvolutionGeometry& g = this->geometry;
-    const Place4 p(at, g.group_in(), g.kernel[0], g.kernel[1]);
-    const int64_t channel = p.a / g.group_out() * g.group_in() + p.b, rows = g.batch * g.out[0];
+    const Place p(at, g.group_in(), g.kernel);
+    const int64_t channel = p.first / g.group_out() * g.group_in() + p.channel,
+                  rows = g.batch * g.out[0];
     A sum = 0;
     for (int64_t row = team.rank(); row < rows; row += team.size()) {
-      const int64_t n = row / g.out[0], y = row % g.out[0], iy = InputOfTap(g, 0, y, p.c);
-      if (iy < 0) continue;
-      for (int64_t x = 0; x < g.out[1]; ++x) {
-        const int64_t ix = InputOfTap(g, 1, x, p.d);
-        if (ix >= 0)
-          sum += A(head[this->OutAt(n, p.a, y, x)]) * A(data[this->DataAt(n, channel, iy, ix)]);
+      const int64_t n = row / g.out[0], z = row % g.out[0], iz = InputOfTap(g, 0, z, p.at[0]);
+      if (iz < 0) continue;
+      for (int64_t y = 0; y < g.out[1]; ++y) {
+        const int64_t iy = InputOfTap(g, 1, y, p.at[1]);
+        if (iy < 0) continue;
+        for (int64_t x = 0; x < g.out[2]; ++x) {
+          const int64_t ix = InputOfTap(g, 2, x, p.at[2]);
+          if (ix >= 0)
+            sum += A(head[this->OutAt(n, p.first, z, y, x)]) *
+                   A(data[this->DataAt(n, channel, iz, iy, ix)]);
+        }
       }
     }
     sum = team.Fold(sum, AddBoth{});
@@ -154,18 +180,18 @@ class ConvolutionReference final : public Operator {
       using T = typename decltype(tag)::type;
       using A = AccumulatorOf<T>;
       const TBlob bias = settings_.no_bias ? TBlob() : args.in_data[P::kBias];
-      const OutputElement<T> element{
-          {{settings_, args.in_data[P::kData].shape, args.out_data[0].shape}},
-          args.in_data[P::kData].dptr<T>(),
-          args.in_data[P::kWeight].dptr<T>(),
-          settings_.with_sum ? args.in_data.back().dptr<T>() : nullptr,
-          bias,
-          A(settings_.low()),
-          A(settings_.high()),
-          args.out_data[0].dptr<T>(),
-          args.req[0]};
+      const Loops<T> loops{{settings_, args.in_data[P::kData].shape, args.out_data[0].shape}};
+      const OutputElement<T> element{loops,
+                                     args.in_data[P::kData].dptr<T>(),
+                                     args.in_data[P::kWeight].dptr<T>(),
+                                     settings_.with_sum ? args.in_data.back().dptr<T>() : nullptr,
+                                     bias,
+                                     A(settings_.low()),
+                                     A(settings_.high()),
+                                     args.out_data[0].dptr<T>(),
+                                     args.req[0]};
       ForColumns(Device{args.ctx.run_ctx}, args.out_data[0].Size(),
-                 args.in_data[P::kWeight].shape.Product(1, 4), element);
+                 loops.geometry.group_in() * loops.geometry.window(), element);
     });
   }
 
@@ -178,10 +204,9 @@ class ConvolutionReference final : public Operator {
               *weight = args.in_data[P::kWeight].dptr<T>();
       const TBlob &data_grad = args.in_grad[P::kData], &weight_grad = args.in_grad[P::kWeight];
       if (args.req[P::kData] != OpReqType::kNullOp) {
-        ForColumns(
-            device, data_grad.Size(),
-            loops.geometry.group_out() * settings_.kernel[0] * settings_.kernel[1],
-            DataGradientElement<T>{loops, head, weight, data_grad.dptr<T>(), args.req[P::kData]});
+        ForColumns(device, data_grad.Size(), loops.geometry.group_out() * loops.geometry.window(),
+                   DataGradientElement<T>{loops, head, weight, TBlob(), data_grad.dptr<T>(),
+                                          args.req[P::kData]});
       }
       if (args.req[P::kWeight] != OpReqType::kNullOp) {
         ForRows(device, weight_grad.Size(), loops.geometry.batch * loops.geometry.out[0],

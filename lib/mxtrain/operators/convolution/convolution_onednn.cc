@@ -58,7 +58,11 @@ class Planner {
     c.dst = {request_.out[0].shape, out, request_.out[0].type};
     c.stride = settings_.stride;
     c.dilate = settings_.dilate;
-    c.pad = settings_.pad;
+    c.pad = c.pad_after = TShape::OfRank(settings_.axes());
+    for (int i = 0; i < settings_.axes(); ++i) {
+      c.pad[i] = settings_.pad_before(i);
+      c.pad_after[i] = settings_.pad_after(i);
+    }
     c.groups = settings_.num_group;
     c.bias = !settings_.no_bias;
     c.training = request_.is_train;

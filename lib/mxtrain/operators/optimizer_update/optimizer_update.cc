@@ -109,6 +109,15 @@ MXTRAIN_OPERATOR(optimizer_update, registry) {
   Add<FtrlParam>(registry, "ftrl_update", {"z", "n"});
   Add<AdamParam>(registry, "lamb_update", {"mean", "var"});
   Add<LarsParam>(registry, "lars_update", {"mom"});
+  Add<SgdParam>(registry, "signsgd_update", {});
+  Add<SignumParam>(registry, "signum_update", {"mom"});
+  Add<FtmlParam>(registry, "ftml_update", {"d", "v", "z"});
+  Add<NadamParam>(registry, "nadam_update", {"mean", "var"});
+  Add<AdamaxParam>(registry, "adamax_update", {"mean", "norm"});
+  Add<LionParam>(registry, "lion_update", {"mom"});
+  Add<DcasgdParam>(registry, "dcasgd_update", {"mom"});
+  Add<SgdParam>(registry, "sgld_update", {});
+  Add<GroupAdagradParam>(registry, "group_adagrad_update", {"history"});
 }
 
 }  // namespace mxtrain::optimizer_update

@@ -2,9 +2,10 @@
 #pragma once
 // Weight updates as operators: out = the new weight; states are auxiliary and mutated. Arguments:
 // weight, grad, scalars. Values that change from step to step are in `scalars`, float32 [4] =
-// [learning rate, weight decay, factor of the gradient, factor of the learning rate that corrects
-// Adam's moments (1 elsewhere)]; constants are parameters. Below, g = clip(factor * grad) and c =
-// clip_gradient.
+// [learning rate, weight decay, factor of the gradient, correction]; constants are parameters. The
+// correction is the factor of the learning rate that corrects Adam's moments, for ftml and nadam
+// the number t of the step, for sgld the key of its random numbers, and 1 elsewhere. Below, g =
+// clip(factor * grad) and c = clip_gradient.
 //
 // With num_weights N above 1 all of them are updated together, each of its own shape and all of one
 // type. Arguments: weight0, weight1, ..., grad0, grad1, ..., scalars [N, 4], one row each; outputs
@@ -47,6 +48,33 @@
 //                       m <- momentum m - lr ratio (g + wd w);  w + m;
 //                       the ratio is 1 without weight decay, as biases are, and where a norm is 0
 //                       (You et al., arXiv 1708.03888, algorithm 1)
+//   signsgd_update      w (1 - lr wd) - lr sign(g)  (Bernstein et al., arXiv 1802.04434)
+//   signum_update       m <- momentum m - (1 - momentum) (g + wd w);
+//                       w (1 - lr wd_lh) + lr sign(m)  (the same)
+//   ftml_update         g' = clip(factor grad + wd w);  v <- beta2 v + (1 - beta2) g'^2;
+//                       d' = (1 - beta1^t) / lr (sqrt(v / (1 - beta2^t)) + epsilon);
+//                       z <- beta1 z + (1 - beta1) g' - (d' - beta1 d) w;  d <- d';  w = -z / d';
+//                       a rate of 0 skips the step  (Zheng and Kwok, ICML 2017, algorithm 2)
+//   nadam_update        mean, var of g' as adam; with mu(t) = beta1 (1 - 0.96^(t schedule_decay) /
+//   2)
+//                       and p(t) their product up to step t:
+//                       w - lr ((1 - mu(t)) g' / (1 - p(t)) + mu(t + 1) mean / (1 - p(t + 1))) /
+//                           (sqrt(var / (1 - beta2^t)) + epsilon)   (Dozat, ICLR 2016 workshop)
+//   adamax_update       mean of g' as adam;  norm <- max(beta2 norm, |g'|);
+//                       w - lr correction mean / norm, w where norm is 0
+//                       (Kingma and Ba, arXiv 1412.6980, section 7)
+//   lion_update         w - lr (sign(beta1 m + (1 - beta1) g) + wd w);  m <- beta2 m + (1 - beta2)
+//   g
+//                       (Chen et al., arXiv 2302.06675, algorithm 2)
+//   dcasgd_update       m <- momentum m - lr (g + wd w + lambda g^2 m);  w + m: the weight moved by
+//   m
+//                       since the gradient's step  (Zheng et al., arXiv 1609.08326)
+//   sgld_update         w - lr / 2 (g + wd w) + sqrt(lr) e, e standard normal: element i is draw i
+//   of
+//                       the key  (Welling and Teh, ICML 2011)
+//   group_adagrad_update  for each index of axis 0: history <- history + mean(g^2);
+//                         w - lr (g / sqrt(history + epsilon) + wd w);
+//                         every element of the group holds its history
 #include "mxtrain/base/params.h"
 #include "mxtrain/operator/most_arguments.h"
 
@@ -157,6 +185,80 @@ struct LarsParam : CommonParam, Parameter<LarsParam> {
         .Range(0)
         .Help("trust coefficient: norm of an update relative to the weights, at a rate of 1");
     f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the divisor");
+    DeclareCommon(f);
+  }
+};
+
+struct SignumParam : CommonParam, Parameter<SignumParam> {
+  double momentum = 0.9, wd_lh = 0;
+  static void Declare(Fields<SignumParam>& f) {
+    DeclareDecay(f, "momentum", &SignumParam::momentum, 0.9, "decay of the mean of gradients");
+    f.Add("wd_lh", &SignumParam::wd_lh)
+        .Default(0)
+        .Range(0)
+        .Help("weight decay of its own, outside of the sign");
+    DeclareCommon(f);
+  }
+};
+
+struct FtmlParam : CommonParam, Parameter<FtmlParam> {
+  double beta1 = 0.6, beta2 = 0.999, epsilon = 1e-8;
+  static void Declare(Fields<FtmlParam>& f) {
+    DeclareDecay(f, "beta1", &FtmlParam::beta1, 0.6, "decay of the mean of gradients");
+    DeclareDecay(f, "beta2", &FtmlParam::beta2, 0.999, "decay of the mean of squared gradients");
+    DeclareEpsilon(f, 1e-8, "added to the root of the mean square");
+    DeclareCommon(f);
+  }
+};
+
+struct NadamParam : CommonParam, Parameter<NadamParam> {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, schedule_decay = 0.004;
+  static void Declare(Fields<NadamParam>& f) {
+    DeclareDecay(f, "beta1", &NadamParam::beta1, 0.9, "decay of the mean of gradients");
+    DeclareDecay(f, "beta2", &NadamParam::beta2, 0.999, "decay of the mean of squared gradients");
+    DeclareEpsilon(f, 1e-8, "added to the root of the mean square");
+    f.Add("schedule_decay", &NadamParam::schedule_decay)
+        .Default(0.004)
+        .Range(0)
+        .Help("how fast the momentum approaches beta1, from about half of it");
+    DeclareCommon(f);
+  }
+};
+
+struct AdamaxParam : CommonParam, Parameter<AdamaxParam> {
+  double beta1 = 0.9, beta2 = 0.999;
+  static void Declare(Fields<AdamaxParam>& f) {
+    DeclareDecay(f, "beta1", &AdamaxParam::beta1, 0.9, "decay of the mean of gradients");
+    DeclareDecay(f, "beta2", &AdamaxParam::beta2, 0.999, "decay of the largest gradient");
+    DeclareCommon(f);
+  }
+};
+
+struct LionParam : CommonParam, Parameter<LionParam> {
+  double beta1 = 0.9, beta2 = 0.99;
+  static void Declare(Fields<LionParam>& f) {
+    DeclareDecay(f, "beta1", &LionParam::beta1, 0.9, "share of the mean in an update");
+    DeclareDecay(f, "beta2", &LionParam::beta2, 0.99, "decay of the mean of gradients");
+    DeclareCommon(f);
+  }
+};
+
+struct DcasgdParam : CommonParam, Parameter<DcasgdParam> {
+  double momentum = 0, lambda = 0.04;
+  static void Declare(Fields<DcasgdParam>& f) {
+    DeclareMomentum(f);
+    f.Add("lambda", &DcasgdParam::lambda)
+        .Default(0.04)
+        .Range(0)
+        .Help("factor of the compensation for the weight's last movement");
+    DeclareCommon(f);
+  }
+};
+
+struct GroupAdagradParam : CommonParam, Parameter<GroupAdagradParam> {
+  double epsilon = 1e-5;
+  static void Declare(Fields<GroupAdagradParam>& f) {
+    DeclareEpsilon(f, 1e-5, "added to the sum of mean squares, under the root");
     DeclareCommon(f);
   }
 };

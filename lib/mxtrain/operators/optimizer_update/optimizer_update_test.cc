@@ -15,7 +15,8 @@ namespace {
 // Rounded to float32.
 constexpr double kLr = 0.1f, kDecay = 0.05f, kRescale = 0.5f, kCorrection = 0.75f;
 constexpr double kMomentum = 0.9, kBeta1 = 0.8, kBeta2 = 0.95, kEpsilon = 1e-3, kRho = 0.85,
-                 kLambda = 0.3, kBeta = 0.5, kEta = 0.02;
+                 kLambda = 0.3, kBeta = 0.5, kEta = 0.02, kOwnDecay = 0.07, kScheduleDecay = 0.2,
+                 kStep = 3;
 
 double Clip(double g, double bound) {
   return bound < 0 ? g : std::clamp(g, -bound, bound);
@@ -85,6 +86,57 @@ double Ftrl(double w, double grad, Values* s, double clip) {
                                 : (sign * kLambda - z) / ((kBeta + std::sqrt(n)) / kLr + kDecay);
 }
 
+double Sign(double x) {
+  return x > 0 ? 1 : x < 0 ? -1 : 0;
+}
+double SignSgd(double w, double grad, Values*, double clip) {
+  return (1 - kLr * kDecay) * w - kLr * Sign(Clip(kRescale * grad, clip));
+}
+double Signum(double w, double grad, Values* s, double clip) {
+  (*s)[0] = kMomentum * (*s)[0] - (1 - kMomentum) * kDecay * w -
+            (1 - kMomentum) * Clip(kRescale * grad, clip);
+  return (1 - kLr * kOwnDecay) * w + kLr * Sign((*s)[0]);
+}
+double Ftml(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad + kDecay * w, clip);
+  (*s)[1] = kBeta2 * (*s)[1] + (1 - kBeta2) * g * g;
+  const double d = (1 - std::pow(kBeta1, kStep)) / kLr *
+                   (std::sqrt((*s)[1] / (1 - std::pow(kBeta2, kStep))) + kEpsilon);
+  (*s)[2] = kBeta1 * (*s)[2] + (1 - kBeta1) * g - (d - kBeta1 * (*s)[0]) * w;
+  (*s)[0] = d;
+  return -(*s)[2] / d;
+}
+double Nadam(double w, double grad, Values* s, double clip) {
+  const auto momentum = [](double t) {
+    return kBeta1 * (1 - 0.5 * std::pow(0.96, t * kScheduleDecay));
+  };
+  double product = 1;
+  for (double t = 1; t <= kStep; ++t) product *= momentum(t);
+  const double g = Clip(kRescale * grad + kDecay * w, clip), now = momentum(kStep),
+               next = momentum(kStep + 1);
+  (*s)[0] = kBeta1 * (*s)[0] + (1 - kBeta1) * g;
+  (*s)[1] = kBeta2 * (*s)[1] + (1 - kBeta2) * g * g;
+  const double mean = (1 - now) * g / (1 - product) + next * (*s)[0] / (1 - product * next),
+               square = (*s)[1] / (1 - std::pow(kBeta2, kStep));
+  return w - kLr * mean / (std::sqrt(square) + kEpsilon);
+}
+double Adamax(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad + kDecay * w, clip);
+  (*s)[0] = kBeta1 * (*s)[0] + (1 - kBeta1) * g;
+  (*s)[1] = std::max(kBeta2 * (*s)[1], std::abs(g));
+  return w - kLr * kCorrection * (*s)[0] / (*s)[1];
+}
+double Lion(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad, clip), direction = kBeta1 * (*s)[0] + (1 - kBeta1) * g;
+  (*s)[0] = kBeta2 * (*s)[0] + (1 - kBeta2) * g;
+  return w - kLr * (Sign(direction) + kDecay * w);
+}
+double Dcasgd(double w, double grad, Values* s, double clip) {
+  const double g = Clip(kRescale * grad, clip), moved = (*s)[0];
+  (*s)[0] = kMomentum * moved - kLr * (g + kDecay * w + kLambda * g * g * moved);
+  return w + (*s)[0];
+}
+
 // One update of whole arrays: the new weights, then the new states.
 using Update = std::function<Arrays(const Arrays& in, const Arrays& states, double clip)>;
 
@@ -135,24 +187,43 @@ struct Known {
   Update update;
   int states;
   Kwargs kwargs;
+  double correction = kCorrection;
+  // The weight moves by the sign of a sum. Numbers of a narrow type are on so coarse a grid that
+  // such a sum is often exactly 0, but for its rounding.
+  bool signs = false;
 };
 
 std::vector<Known> AllKnown() {
   const Kwargs adam = {{"beta1", "0.8"}, {"beta2", "0.95"}, {"epsilon", "1e-3"}};
+  Kwargs nadam = adam;
+  nadam.emplace_back("schedule_decay", "0.2");
   const Kwargs rmsprop = {{"rho", "0.85"}, {"momentum", "0.9"}, {"epsilon", "1e-3"}};
-  return {{"sgd_update", ByElement(Sgd), 0, {}},
-          {"sgd_mom_update", ByElement(Momentum), 1, {{"momentum", "0.9"}}},
-          {"nag_mom_update", ByElement(Nag), 1, {{"momentum", "0.9"}}},
-          {"adam_update", ByElement(Adam), 2, adam},
-          {"adamw_update", ByElement(AdamW), 2, adam},
-          {"rmsprop_update", ByElement(RmsProp), 1, rmsprop},
-          {"rmsprop_mom_update", ByElement(RmsPropMomentum), 2, rmsprop},
-          {"rmspropalex_update", ByElement(RmsPropCentered), 3, rmsprop},
-          {"adagrad_update", ByElement(Adagrad), 1, {{"epsilon", "1e-3"}}},
-          {"adadelta_update", ByElement(Adadelta), 2, {{"rho", "0.85"}, {"epsilon", "1e-3"}}},
-          {"ftrl_update", ByElement(Ftrl), 2, {{"lambda1", "0.3"}, {"beta", "0.5"}}},
-          {"lamb_update", Lamb, 2, adam},
-          {"lars_update", Lars, 1, {{"momentum", "0.9"}, {"eta", "0.02"}, {"epsilon", "1e-3"}}}};
+  return {
+      {"sgd_update", ByElement(Sgd), 0, {}},
+      {"sgd_mom_update", ByElement(Momentum), 1, {{"momentum", "0.9"}}},
+      {"nag_mom_update", ByElement(Nag), 1, {{"momentum", "0.9"}}},
+      {"adam_update", ByElement(Adam), 2, adam},
+      {"adamw_update", ByElement(AdamW), 2, adam},
+      {"rmsprop_update", ByElement(RmsProp), 1, rmsprop},
+      {"rmsprop_mom_update", ByElement(RmsPropMomentum), 2, rmsprop},
+      {"rmspropalex_update", ByElement(RmsPropCentered), 3, rmsprop},
+      {"adagrad_update", ByElement(Adagrad), 1, {{"epsilon", "1e-3"}}},
+      {"adadelta_update", ByElement(Adadelta), 2, {{"rho", "0.85"}, {"epsilon", "1e-3"}}},
+      {"ftrl_update", ByElement(Ftrl), 2, {{"lambda1", "0.3"}, {"beta", "0.5"}}},
+      {"lamb_update", Lamb, 2, adam},
+      {"lars_update", Lars, 1, {{"momentum", "0.9"}, {"eta", "0.02"}, {"epsilon", "1e-3"}}},
+      {"signsgd_update", ByElement(SignSgd), 0, {}},
+      {"signum_update",
+       ByElement(Signum),
+       1,
+       {{"momentum", "0.9"}, {"wd_lh", "0.07"}},
+       kCorrection,
+       true},
+      {"ftml_update", ByElement(Ftml), 3, adam, kStep},
+      {"nadam_update", ByElement(Nadam), 2, nadam, kStep},
+      {"adamax_update", ByElement(Adamax), 2, {{"beta1", "0.8"}, {"beta2", "0.95"}}},
+      {"lion_update", ByElement(Lion), 1, {{"beta1", "0.8"}, {"beta2", "0.95"}}, kCorrection, true},
+      {"dcasgd_update", ByElement(Dcasgd), 1, {{"momentum", "0.9"}, {"lambda", "0.3"}}}};
 }
 
 // Initial states of one weight. Means and sums of squares are valid; for the centered variant the
@@ -162,6 +233,7 @@ std::vector<Generator> StatesOf(const Known& known) {
   if (known.op.starts_with("rmsprop") || known.op == "adagrad_update" ||
       known.op == "adadelta_update")
     states[0] = Uniform(0.2, 1);
+  if (known.op == "ftml_update") states = {Uniform(2, 9), Uniform(0.1, 1), Uniform(-9, 9)};
   if (known.op == "rmspropalex_update")
     states = {Uniform(0.5, 1), Uniform(-0.5, 0.5), Uniform(-1, 1)};
   states.resize(static_cast<size_t>(known.states));
@@ -175,7 +247,7 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   c.kwargs = known.kwargs;
   c.kwargs.emplace_back("clip_gradient", format("{}", clip));
   c.shapes = {shape, shape, TShape{4}};
-  c.inputs = {Uniform(-2, 2), Uniform(-3, 3), Cycle({kLr, kDecay, kRescale, kCorrection})};
+  c.inputs = {Uniform(-2, 2), Uniform(-3, 3), Cycle({kLr, kDecay, kRescale, known.correction})};
   c.aux = StatesOf(known);
   c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
   c.forward = [=](const Arrays& in, const Arrays& aux) {
@@ -188,7 +260,9 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   };
   c.backward = false;
   c.types = kAllFloatingTypes;
+  if (known.signs) c.types = {DType::kFloat32, DType::kFloat64};
   c.tolerance = {16, "a dozen operations"};
+  if (known.op == "ftml_update") c.tolerance = {160, "differences of numbers up to 50"};
   return c;
 }
 
@@ -207,7 +281,7 @@ OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes
   c.inputs.push_back([=](int64_t, uint64_t) {
     Values rows;
     for (size_t n = 0; n < num_weights; ++n) {
-      for (const double v : {kLr, kDecay, is_skipped(n) ? 0.0 : kRescale, kCorrection})
+      for (const double v : {kLr, kDecay, is_skipped(n) ? 0.0 : kRescale, known.correction})
         rows.push_back(v);
     }
     return rows;
@@ -265,6 +339,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("rules of signs in narrow types, with gradients that outweigh the means") {
+  for (const Known& known : AllKnown()) {
+    if (!known.signs) continue;
+    OperatorCase c = MakeCase(known, {3, 5, 2, 3}, 1);
+    c.name += " narrow";
+    c.inputs[1] = UniformAwayFrom(-3, 3, {0}, 0.5);
+    c.aux = {Uniform(-0.01, 0.01)};
+    c.types = {DType::kFloat16, DType::kBfloat16};
+    RunCase(c);
+  }
+}
+
 TEST_CASE("a factor of 0 skips the step, whatever the gradient holds") {
   const double inf = std::numeric_limits<double>::infinity(),
                nan = std::numeric_limits<double>::quiet_NaN();
@@ -273,13 +359,128 @@ TEST_CASE("a factor of 0 skips the step, whatever the gradient holds") {
       OperatorCase c = MakeCase(known, {3, 5, 2, 3}, 0.4);
       c.name += format(" factor {}", factor);
       c.inputs = {Uniform(-2, 2), Cycle({inf, nan, -inf, 1}),
-                  Cycle({kLr, kDecay, factor, kCorrection})};
+                  Cycle({kLr, kDecay, factor, known.correction})};
       c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
       c.aux_after_forward = nullptr;
       c.tolerance = {0, "bytes that stay"};
       RunCase(c);
     }
   }
+}
+
+// Of each index of axis 0; the state of a weight holds its number in every element.
+Arrays GroupAdagrad(const Arrays& in, const Arrays& states, double clip, size_t groups) {
+  Arrays after = {in[0], states[0]};
+  const size_t length = in[0].size() / std::max<size_t>(groups, 1);
+  for (size_t first = 0; first < in[0].size(); first += length) {
+    double mean = 0;
+    for (size_t i = first; i < first + length; ++i)
+      mean += std::pow(Clip(kRescale * in[1][i], clip), 2) / static_cast<double>(length);
+    for (size_t i = first; i < first + length; ++i) {
+      after[1][i] = states[0][first] + mean;
+      after[0][i] -= kLr * (Clip(kRescale * in[1][i], clip) / std::sqrt(after[1][i] + kEpsilon) +
+                            kDecay * in[0][i]);
+    }
+  }
+  return after;
+}
+
+TEST_CASE("group_adagrad_update has one mean square for each index of axis 0") {
+  for (const TShape& shape : {TShape{5, 3}, TShape{3, 2, 50}, TShape{7}, TShape{1, 700}}) {
+    for (const double clip : {-1.0, 0.4}) {
+      const auto groups = static_cast<size_t>(shape[0]);
+      const Known known{"group_adagrad_update",
+                        [=](const Arrays& in, const Arrays& states, double bound) {
+                          return GroupAdagrad(in, states, bound, groups);
+                        },
+                        1,
+                        {{"epsilon", "1e-3"}}};
+      OperatorCase c = MakeCase(known, shape, clip);
+      // The same number for a whole group.
+      const int64_t length = shape.Size() / shape[0];
+      c.aux = {[=](int64_t size, uint64_t) {
+        Values history;
+        for (int64_t i = 0; i < size; ++i)
+          history.push_back(0.25 * static_cast<double>(1 + i / length % 3));
+        return history;
+      }};
+      RunCase(c);
+    }
+  }
+  OperatorCase c = MakeJointCase({"group_adagrad_update",
+                                  [](const Arrays& in, const Arrays& states, double bound) {
+                                    return GroupAdagrad(in, states, bound, in[0].size() / 2);
+                                  },
+                                  1,
+                                  {{"epsilon", "1e-3"}}},
+                                 {{4, 2}, {3, 2}, {5, 2}, {1, 2}}, 0.4);
+  c.aux = {Constant(0.5)};
+  c.aux.resize(4, Constant(0.5));
+  RunCase(c);
+}
+
+// A key of random numbers, as its bytes.
+constexpr double kKey = 0x1.2p-20;
+
+TEST_CASE("sgld_update adds normal noise of the variance of the rate, the same for the same key") {
+  OperatorCase c;
+  c.name = c.op = "sgld_update";
+  c.shapes = {{200, 100}, {200, 100}, {4}};
+  c.inputs = {Constant(2), Constant(3), Cycle({0.25, 0.5, 2, kKey})};
+  c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+  c.aux = {};
+  c.check = [](const CaseResult& result) {
+    // 2 - 0.25 / 2 (2 * 3 + 0.5 * 2), and a standard deviation of 0.5.
+    const double expected = 2 - 0.125 * 7, deviation = 0.5;
+    std::vector<std::string> problems;
+    Values z;
+    for (double w : result.out[0]) z.push_back((w - expected) / deviation);
+    const double n = static_cast<double>(z.size());
+    double mean = 0, square = 0, distance = 0;
+    for (double v : z) mean += v / n, square += v * v / n;
+    std::sort(z.begin(), z.end());
+    for (size_t i = 0; i < z.size(); ++i) {
+      const double cdf = std::erfc(-z[i] / std::sqrt(2.0)) / 2;
+      distance = std::max({distance, std::abs(cdf - static_cast<double>(i) / n),
+                           std::abs(cdf - static_cast<double>(i + 1) / n)});
+    }
+    if (std::abs(mean) > 5 / std::sqrt(n)) problems.push_back(format("mean {}", mean));
+    if (std::abs(square - 1) > 5 * std::sqrt(2 / n))
+      problems.push_back(format("square {}", square));
+    if (distance > 2 / std::sqrt(n)) problems.push_back(format("Kolmogorov-Smirnov {}", distance));
+    return problems;
+  };
+  c.backward = false;
+  c.types = {DType::kFloat32};
+  c.tolerance = {16, "a few operations"};
+  RunCase(c);
+}
+
+TEST_CASE("ftml_update skips a step of rate 0") {
+  for (const Known& known : AllKnown()) {
+    if (known.op != "ftml_update") continue;
+    OperatorCase c = MakeCase(known, {3, 5}, -1);
+    c.inputs.back() = Cycle({0, kDecay, kRescale, known.correction});
+    c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
+    c.aux_after_forward = nullptr;
+    c.tolerance = {0, "bytes that stay"};
+    RunCase(c);
+  }
+}
+
+TEST_CASE("adamax_update leaves a weight that never had a gradient") {
+  OperatorCase c;
+  c.name = "adamax without a gradient";
+  c.op = "adamax_update";
+  c.shapes = {{3, 5}, {3, 5}, {4}};
+  c.inputs = {Uniform(-2, 2), Constant(0), Cycle({kLr, 0, kRescale, kCorrection})};
+  c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+  c.aux = {Constant(0)};
+  c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
+  c.backward = false;
+  c.types = kAllFloatingTypes;
+  c.tolerance = {0, "bytes that stay"};
+  RunCase(c);
 }
 
 TEST_CASE("scalars are four float32 for any weight type") {

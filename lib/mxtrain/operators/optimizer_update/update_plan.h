@@ -6,10 +6,14 @@
 
 namespace mxtrain::optimizer_update {
 
-// Padding stays zero under every rule except those that divide by a root without an epsilon: 0 / 0.
-template <typename P>
-bool KeepsZeros(const P& param) {
-  if constexpr (std::is_same_v<P, LarsParam> || !requires { param.epsilon; }) {
+// Padding stays zero under every rule except those that say otherwise, and those that divide by a
+// root without an epsilon: 0 / 0.
+template <typename Rule>
+bool KeepsZeros(const typename Rule::Param& param) {
+  if constexpr (requires { Rule::kKeepsZeros; }) {
+    return Rule::kKeepsZeros;
+  } else if constexpr (std::is_same_v<typename Rule::Param, LarsParam> ||
+                       !requires { param.epsilon; }) {
     return true;
   } else {
     return static_cast<float>(param.epsilon) > 0;
@@ -59,7 +63,7 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
   double bytes = 0;
   for (size_t n = 0; n < num_weights; ++n) {
     const Places at(n, num_weights, Rule<float>::kStates);
-    const Layout layout = LayoutOf(at, request, KeepsZeros(param));
+    const Layout layout = LayoutOf(at, request, KeepsZeros<Rule<float>>(param));
     plan.in[at.weight] = plan.in[at.grad] = layout;
     plan.out.push_back(layout);
     plan.aux.insert(plan.aux.end(), at.num_states, layout);
@@ -94,6 +98,14 @@ void ForEachRule(F add) {
   add("ftrl_update", RuleTag<Ftrl>{});
   add("lamb_update", RuleTag<Lamb>{});
   add("lars_update", RuleTag<Lars>{});
+  add("signsgd_update", RuleTag<SignSgd>{});
+  add("signum_update", RuleTag<Signum>{});
+  add("ftml_update", RuleTag<Ftml>{});
+  add("nadam_update", RuleTag<Nadam>{});
+  add("adamax_update", RuleTag<Adamax>{});
+  add("lion_update", RuleTag<Lion>{});
+  add("dcasgd_update", RuleTag<Dcasgd>{});
+  add("sgld_update", RuleTag<Sgld>{});
 }
 
 }  // namespace mxtrain::optimizer_update

@@ -2,9 +2,12 @@
 #pragma once
 // The rules of optimizer_update.h, element by element, for host and device. C is float or double.
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "mxtrain/base/macros.h"
+#include "mxtrain/base/philox.h"
 #include "mxtrain/operators/optimizer_update/optimizer_update.h"
 
 namespace mxtrain::optimizer_update {
@@ -191,6 +194,179 @@ struct Ftrl : Step<C> {
   }
 };
 
+// -1, 0 or 1; NaN of NaN.
+template <typename C>
+MXTRAIN_HD C SignOf(C x) {
+  return x > 0 ? C(1) : x < 0 ? C(-1) : x;
+}
+
+template <typename C>
+struct SignSgd : Step<C> {
+  static constexpr int kStates = 0;
+  using Param = SgdParam;
+  MXTRAIN_HD SignSgd(const Step<C>& step, const Param&) : Step<C>(step) {}
+  MXTRAIN_HD C operator()(C w, C grad, C*) const {
+    return (1 - this->lr * this->wd) * w - this->lr * SignOf(this->Gradient(grad));
+  }
+};
+
+template <typename C>
+struct Signum : Step<C> {
+  static constexpr int kStates = 1;
+  using Param = SignumParam;
+  C momentum, one_minus_momentum, wd_lh;
+  MXTRAIN_HD Signum(const Step<C>& step, const Param& p)
+      : Step<C>(step),
+        momentum(static_cast<C>(p.momentum)),
+        one_minus_momentum(static_cast<C>(1 - p.momentum)),
+        wd_lh(static_cast<C>(p.wd_lh)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* m) const {
+    *m = momentum * *m - one_minus_momentum * (this->Gradient(grad) + this->wd * w);
+    return (1 - this->lr * wd_lh) * w + this->lr * SignOf(*m);
+  }
+};
+
+// 1 - beta^t, the sum of the weights of a decaying mean after t steps.
+MXTRAIN_HD inline double SumOfWeights(double beta, double t) {
+  return 1 - std::pow(beta, t);
+}
+
+template <typename C>
+struct Ftml : Step<C> {
+  static constexpr int kStates = 3;
+  static constexpr bool kKeepsZeros = false;  // d does not
+  using Param = FtmlParam;
+  C beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon, sum1, sum2;
+  MXTRAIN_HD Ftml(const Step<C>& step, const Param& p)
+      : Step<C>(step),
+        beta1(static_cast<C>(p.beta1)),
+        beta2(static_cast<C>(p.beta2)),
+        one_minus_beta1(static_cast<C>(1 - p.beta1)),
+        one_minus_beta2(static_cast<C>(1 - p.beta2)),
+        epsilon(static_cast<C>(p.epsilon)),
+        sum1(static_cast<C>(SumOfWeights(p.beta1, static_cast<double>(step.correction)))),
+        sum2(static_cast<C>(SumOfWeights(p.beta2, static_cast<double>(step.correction)))) {}
+  MXTRAIN_HD bool Skipped() const { return Step<C>::Skipped() || this->lr == 0; }
+  // States: d, v, z.
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad), before = s[0];
+    s[1] = beta2 * s[1] + one_minus_beta2 * g * g;
+    s[0] = sum1 / this->lr * (std::sqrt(s[1] / sum2) + epsilon);
+    s[2] = beta1 * s[2] + one_minus_beta1 * g - (s[0] - beta1 * before) * w;
+    return -s[2] / s[0];
+  }
+};
+
+template <typename C>
+struct Nadam : Step<C> {
+  static constexpr int kStates = 2;
+  using Param = NadamParam;
+  C beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
+  C of_gradient, of_mean, root;  // factors of the step
+  MXTRAIN_HD Nadam(const Step<C>& step, const Param& p)
+      : Step<C>(step),
+        beta1(static_cast<C>(p.beta1)),
+        beta2(static_cast<C>(p.beta2)),
+        one_minus_beta1(static_cast<C>(1 - p.beta1)),
+        one_minus_beta2(static_cast<C>(1 - p.beta2)),
+        epsilon(static_cast<C>(p.epsilon)) {
+    const double t = static_cast<double>(step.correction),
+                 decay = std::pow(kDecay, p.schedule_decay);
+    double power = 1, product = 1;
+    // The product falls below what a double tells from 1 within some 60 steps of the default.
+    for (double i = 1; i <= t && product > kNothing; ++i) {
+      power *= decay;
+      product *= p.beta1 * (1 - power / 2);
+    }
+    const double now = p.beta1 * (1 - std::pow(decay, t) / 2),
+                 next = p.beta1 * (1 - std::pow(decay, t + 1) / 2);
+    of_gradient = static_cast<C>((1 - now) / (1 - product));
+    of_mean = static_cast<C>(next / (1 - product * next));
+    root = static_cast<C>(std::sqrt(SumOfWeights(p.beta2, t)));
+  }
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad);
+    s[0] = beta1 * s[0] + one_minus_beta1 * g;
+    s[1] = beta2 * s[1] + one_minus_beta2 * g * g;
+    return w - this->lr * (of_gradient * g + of_mean * s[0]) / (std::sqrt(s[1]) / root + epsilon);
+  }
+
+ private:
+  static constexpr double kDecay = 0.96, kNothing = 1e-18;
+};
+
+template <typename C>
+struct Adamax : Step<C> {
+  static constexpr int kStates = 2;
+  using Param = AdamaxParam;
+  C beta1, beta2, one_minus_beta1;
+  MXTRAIN_HD Adamax(const Step<C>& step, const Param& p)
+      : Step<C>(step),
+        beta1(static_cast<C>(p.beta1)),
+        beta2(static_cast<C>(p.beta2)),
+        one_minus_beta1(static_cast<C>(1 - p.beta1)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad), size = std::abs(g), decayed = beta2 * s[1];
+    s[0] = beta1 * s[0] + one_minus_beta1 * g;
+    s[1] = decayed > size ? decayed : size;  // NaN of a NaN gradient
+    return s[1] == 0 ? w : w - this->lr * this->correction * s[0] / s[1];
+  }
+};
+
+template <typename C>
+struct Lion : Step<C> {
+  static constexpr int kStates = 1;
+  using Param = LionParam;
+  C beta1, beta2, one_minus_beta1, one_minus_beta2;
+  MXTRAIN_HD Lion(const Step<C>& step, const Param& p)
+      : Step<C>(step),
+        beta1(static_cast<C>(p.beta1)),
+        beta2(static_cast<C>(p.beta2)),
+        one_minus_beta1(static_cast<C>(1 - p.beta1)),
+        one_minus_beta2(static_cast<C>(1 - p.beta2)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* m) const {
+    const C g = this->Gradient(grad), direction = SignOf(beta1 * *m + one_minus_beta1 * g);
+    *m = beta2 * *m + one_minus_beta2 * g;
+    return (1 - this->lr * this->wd) * w - this->lr * direction;
+  }
+};
+
+template <typename C>
+struct Dcasgd : Step<C> {
+  static constexpr int kStates = 1;
+  using Param = DcasgdParam;
+  C momentum, lambda;
+  MXTRAIN_HD Dcasgd(const Step<C>& step, const Param& p)
+      : Step<C>(step), momentum(static_cast<C>(p.momentum)), lambda(static_cast<C>(p.lambda)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* m) const {
+    const C g = this->Gradient(grad);
+    *m = momentum * *m - this->lr * (g + this->wd * w + lambda * g * g * *m);
+    return w + *m;
+  }
+};
+
+// A rule with Noise(i) adds it to element i.
+template <typename C>
+struct Sgld : Step<C> {
+  static constexpr int kStates = 0;
+  static constexpr bool kKeepsZeros = false;
+  using Param = SgdParam;
+  C scale;
+  uint32_t key;
+  MXTRAIN_HD Sgld(const Step<C>& step, const Param&)
+      : Step<C>(step), scale(std::sqrt(step.lr)), key(0) {
+    const auto number = static_cast<float>(step.correction);
+    std::memcpy(&key, &number, sizeof(key));
+  }
+  MXTRAIN_HD C operator()(C w, C grad, C*) const {
+    return w - this->lr / 2 * (this->Gradient(grad) + this->wd * w);
+  }
+  MXTRAIN_HD C Noise(int64_t i) const {
+    constexpr uint64_t kStream = 0x5a1d;
+    return scale * static_cast<C>(NormalAt(key, kStream, 0, static_cast<uint64_t>(i)));
+  }
+};
+
 // A rule with a `ratio` has a first pass over the array: Measure updates the states and returns the
 // number whose norm is needed in addition to that of the weights; Ratio computes the factor of
 // operator() from the two norms.
@@ -259,6 +435,11 @@ inline constexpr bool kHasRatio = requires(Rule rule) {
   rule.ratio;
 };
 
+template <typename Rule>
+inline constexpr bool kHasNoise = requires(const Rule rule) {
+  rule.Noise(int64_t{});
+};
+
 // Sums of squares of the weights and of Measure's results.
 struct Squares {
   double weight = 0, measured = 0;
@@ -289,7 +470,8 @@ template <typename Rule, typename C, typename T>
                                                     int64_t i) {
   C states[kMaxStates];
   LoadStates<Rule>(a, i, states);
-  const C w = rule(static_cast<C>(a.weight[i]), static_cast<C>(a.grad[i]), states);
+  C w = rule(static_cast<C>(a.weight[i]), static_cast<C>(a.grad[i]), states);
+  if constexpr (kHasNoise<Rule>) w += rule.Noise(i);
   StoreStates<Rule>(states, i, a);
   return w;
 }

@@ -9,7 +9,9 @@ namespace mxtrain {
 void PoolingParam::Declare(Fields<PoolingParam>& f) {
   using P = PoolingParam;
   const TShape empty = TShape::OfRank(0);
-  f.Add("kernel", &P::kernel).Default(empty).Help("window, (h, w); required unless global_pool");
+  f.Add("kernel", &P::kernel)
+      .Default(empty)
+      .Help("window: (w), (h, w) or (d, h, w); required unless global_pool");
   f.Add("pool_type", &P::pool_type)
       .Enum({{"max", kMax}, {"avg", kAvg}, {"sum", kSum}, {"lp", kLp}})
       .Default(kMax)
@@ -21,38 +23,55 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
       .Enum({{"valid", kValid}, {"full", kFull}})
       .Default(kValid)
       .Help("rounding of the output size: down or up (files of MXNet before 0.8 mean full)");
-  f.Add("stride", &P::stride).Default(empty).Help("stride of the window, (h, w); 1 by default");
+  f.Add("stride", &P::stride).Default(empty).Help("stride of the window, as kernel; 1 by default");
   f.Add("pad", &P::pad)
       .Default(empty)
-      .Help("padding on either side, (h, w); 0 by default; never the maximum");
+      .Help("padding on either side, as kernel; 0 by default; never the maximum");
   f.Add("p_value", &P::p_value).Default(std::nullopt).Range(1, 3).Help("p of lp");
   f.Add("count_include_pad", &P::count_include_pad)
       .Default(std::nullopt)
       .Help("avg: whether padding counts in the divisor; true by default");
   f.Add("layout", &P::layout)
-      .Enum({{"NCW", 0}, {"NCHW", 1}, {"NCDHW", 2}, {"NHWC", 3}})
+      .Enum({{"NCW", 0}, {"NCHW", 1}, {"NCDHW", 2}, {"NWC", 3}, {"NHWC", 4}, {"NDHWC", 5}})
       .Default(std::nullopt)
-      .Help("order of the axes; NCHW is supported");
+      .Help("order of the axes; NCW, NCHW and NCDHW are supported");
   f.Ignored("cudnn_off", "use an implementation other than cuDNN's");
 }
 
+namespace {
+
+constexpr int kMostAxes = 3;
+constexpr const char* kLayouts[kMostAxes] = {"NCW", "NCHW", "NCDHW"};
+
+void CheckLayout(const PoolingParam& param, int axes, const std::string& who) {
+  if (!param.layout || *param.layout == axes - 1) return;
+  Throw(ErrorKind::kConfig,
+        "{}: layout must be {} for data with {} axes; the kernels choose the memory layout", who,
+        kLayouts[axes - 1], 2 + axes);
+}
+
+}  // namespace
+
 void PoolingProperty::Check() {
   const std::string who = TypeString();
-  if (param_.layout && *param_.layout != 1)
-    Throw(ErrorKind::kConfig, "{}: layout must be NCHW; the kernels choose the memory layout", who);
+  if (param_.layout && *param_.layout >= kMostAxes) {
+    Throw(ErrorKind::kConfig,
+          "{}: layout must be NCW, NCHW or NCDHW; the kernels choose the memory layout", who);
+  }
   if (param_.pool_type == PoolingParam::kLp && !param_.p_value)
     Throw(ErrorKind::kConfig, "{}: pool_type = lp needs p_value (1, 2 or 3)", who);
   if (param_.global_pool) return;
-  if (param_.kernel.ndim() != 2) {
+  const int axes = param_.kernel.ndim();
+  if (axes < 1 || axes > kMostAxes) {
     Throw(ErrorKind::kConfig,
-          "{}: kernel = {} must be (h, w); only 2-D pooling is supported; use global_pool for the "
-          "whole image",
+          "{}: kernel = {} must be (w), (h, w) or (d, h, w); use global_pool for the whole image",
           who, param_.kernel.ToTuple());
   }
-  param_.kernel = WindowParam(param_.kernel, 2, 1, 1, who, "kernel");
-  param_.stride = WindowParam(param_.stride, 2, 1, 1, who, "stride");
-  param_.pad = WindowParam(param_.pad, 2, 0, 0, who, "pad");
-  for (int i = 0; i < 2; ++i) {
+  CheckLayout(param_, axes, who);
+  param_.kernel = WindowParam(param_.kernel, axes, 1, 1, who, "kernel");
+  param_.stride = WindowParam(param_.stride, axes, 1, 1, who, "stride");
+  param_.pad = WindowParam(param_.pad, axes, 0, 0, who, "pad");
+  for (int i = 0; i < axes; ++i) {
     if (param_.pad[i] >= param_.kernel[i]) {
       Throw(ErrorKind::kConfig, "{}: pad = {} must be smaller than kernel = {}", who,
             param_.pad.ToTuple(), param_.kernel.ToTuple());
@@ -60,28 +79,43 @@ void PoolingProperty::Check() {
   }
 }
 
-PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& output, int axis) {
-  const int64_t in = data[2 + axis], out = output[2 + axis];
-  if (param.global_pool) return {in, out, in, 1, 0};
-  return {in, out, param.kernel[axis], param.stride[axis], param.pad[axis]};
+PoolingAxes AxesOf(const PoolingParam& param, const TShape& data, const TShape& output) {
+  PoolingAxes axes;
+  PoolingAxis* const places[kMostAxes] = {&axes.w, &axes.h, &axes.d};
+  for (int i = data.ndim() - 1; i >= 2; --i) {
+    PoolingAxis& axis = *places[data.ndim() - 1 - i];
+    axis = param.global_pool ? PoolingAxis{data[i], output[i], data[i], 1, 0}
+                             : PoolingAxis{data[i], output[i], param.kernel[i - 2],
+                                           param.stride[i - 2], param.pad[i - 2]};
+  }
+  return axes;
 }
 
-int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxis& h, const PoolingAxis& w,
-                       int64_t y, int64_t x) {
+int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxes& axes, int64_t y, int64_t x) {
   if (param.pool_type == PoolingParam::kSum) return 1;
-  return PoolingCells(param.count_include_pad.value_or(true), h, w, y, x);
+  return PoolingCells(param.count_include_pad.value_or(true), axes, 0, y, x);
 }
 
 bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                                  std::vector<TShape>*) const {
   TShape &data = (*in)[0], &output = (*out)[0];
-  if (data.has_rank() && data.ndim() != 4) {
-    Throw(ErrorKind::kConfig, "{}: data {} must be images [N, C, H, W]", TypeString(),
-          data.ToString());
+  // A window over everything fits data of any rank.
+  const int rank = !param_.global_pool ? 2 + param_.kernel.ndim()
+                   : data.has_rank()   ? data.ndim()
+                                       : output.ndim();
+  if (rank < 0) return false;
+  const int axes = rank - 2;
+  if (axes < 1 || axes > kMostAxes || (data.has_rank() && data.ndim() != rank)) {
+    Throw(ErrorKind::kConfig, "{}: data {} must be {}", TypeString(), data.ToString(),
+          param_.global_pool ? "sequences [N, C, W], images [N, C, H, W] or volumes [N, C, D, H, W]"
+          : axes == 1        ? "sequences [N, C, W] for a kernel with 1 axis"
+          : axes == 2        ? "images [N, C, H, W] for a kernel with 2 axes"
+                             : "volumes [N, C, D, H, W] for a kernel with 3 axes");
   }
-  UnifyShape(TShape::OfRank(4), &data, TypeString(), "data");
+  CheckLayout(param_, axes, TypeString());
+  UnifyShape(TShape::OfRank(rank), &data, TypeString(), "data");
   TShape expected = data;
-  for (int i = 2; i < 4; ++i) {
+  for (int i = 2; i < rank; ++i) {
     if (param_.global_pool) {
       expected[i] = 1;
     } else if (data[i] >= 0) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pooling: the maximum, mean, sum or p-norm over windows that slide over images [N, C, H, W].
+// Pooling: the maximum, mean, sum or p-norm over windows that slide over images [N, C, H, W]. The
+// kernel has one, two or three axes, and with them all arrays: sequences [N, C, W], images, volumes
+// [N, C, D, H, W].
 //
 // The maximum of a window with a NaN is NaN. H' = (H + 2 pad - kernel) / stride + 1, rounded down
 // ("valid") or up ("full": the last windows may extend beyond the far edge).
@@ -29,6 +31,7 @@ struct PoolingAxis {
   MXTRAIN_HD int64_t Last(int64_t window) const {
     return Start(window) + kernel < in ? Start(window) + kernel : in;
   }
+  MXTRAIN_HD int64_t RealCells(int64_t window) const { return Last(window) - First(window); }
   // Cells of a window including padding, but not beyond it.
   MXTRAIN_HD int64_t PaddedCells(int64_t window) const {
     return (Start(window) + kernel < in + pad ? Start(window) + kernel : in + pad) - Start(window);
@@ -61,16 +64,23 @@ class PoolingProperty final : public PropertyWithParam<PoolingParam> {
   void Check() override;
 };
 
-// `axis` 0: height, 1: width.
-MXTRAIN_API PoolingAxis AxisOf(const PoolingParam& param, const TShape& data, const TShape& output,
-                               int axis);
+// The axes of a pooling: depth, height and width. Sequences have one row, and images one layer.
+struct PoolingAxes {
+  static constexpr PoolingAxis kUnit{1, 1, 1, 1, 0};
+  PoolingAxis d = kUnit, h = kUnit, w = kUnit;
 
-// Cells of window (y, x): including padding, or only the real ones. At least 1: the mean of a
+  MXTRAIN_HD int64_t cells() const { return d.in * h.in * w.in; }  // of an image
+  MXTRAIN_HD int64_t windows() const { return d.out * h.out * w.out; }
+  MXTRAIN_HD int64_t window() const { return d.kernel * h.kernel * w.kernel; }  // cells
+};
+MXTRAIN_API PoolingAxes AxesOf(const PoolingParam& param, const TShape& data, const TShape& output);
+
+// Cells of window (z, y, x): including padding, or only the real ones. At least 1: the mean of a
 // window without a real cell is its sum, 0.
-MXTRAIN_HD inline int64_t PoolingCells(bool with_padding, const PoolingAxis& h,
-                                       const PoolingAxis& w, int64_t y, int64_t x) {
-  const int64_t cells = with_padding ? h.PaddedCells(y) * w.PaddedCells(x)
-                                     : (h.Last(y) - h.First(y)) * (w.Last(x) - w.First(x));
+MXTRAIN_HD inline int64_t PoolingCells(bool with_padding, const PoolingAxes& a, int64_t z,
+                                       int64_t y, int64_t x) {
+  const int64_t cells = with_padding ? a.d.PaddedCells(z) * a.h.PaddedCells(y) * a.w.PaddedCells(x)
+                                     : a.d.RealCells(z) * a.h.RealCells(y) * a.w.RealCells(x);
   return cells > 1 ? cells : 1;
 }
 
@@ -80,9 +90,8 @@ MXTRAIN_HD bool Beats(A cell, A best) {
   return cell > best || cell != cell;
 }
 
-// The divisor of the sum of window (y, x): 1 for sum; for avg the number of cells, including
-// padding unless count_include_pad is false.
-int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxis& h, const PoolingAxis& w,
-                       int64_t y, int64_t x);
+// The divisor of the sum of window (y, x) of images: 1 for sum; for avg the number of cells,
+// including padding unless count_include_pad is false.
+int64_t PoolingDivisor(const PoolingParam& param, const PoolingAxes& axes, int64_t y, int64_t x);
 
 }  // namespace mxtrain

@@ -26,15 +26,13 @@ MXTRAIN_HD A Power(A x, int p) {
 }
 
 // The windows of a pooling in numbers.
-struct Windows {
-  PoolingAxis h, w;
+struct Windows : PoolingAxes {
   int type, p;
   bool include_pad;
   int64_t step;  // between adjacent cells of an image: 1, or the channels for channels last
 
   Windows(const PoolingParam& param, const TBlob& data, const TBlob& output)
-      : h(AxisOf(param, data.shape, output.shape, 0)),
-        w(AxisOf(param, data.shape, output.shape, 1)),
+      : PoolingAxes(AxesOf(param, data.shape, output.shape)),
         type(param.pool_type),
         p(param.p_value.value_or(0)),
         include_pad(param.count_include_pad.value_or(true)),
@@ -45,20 +43,40 @@ struct Windows {
   struct Place {
     int64_t image, cell, channel;
   };
-  MXTRAIN_HD Place PlaceOf(int64_t at, int64_t cells) const {
-    return {at / step / cells, at / step % cells, at % step};
+  MXTRAIN_HD Place PlaceOf(int64_t at, int64_t count) const {
+    return {at / step / count, at / step % count, at % step};
   }
-  // The first cell of the image of `place`, among images of `cells` cells.
-  MXTRAIN_HD int64_t ImageOf(const Place& place, int64_t cells) const {
-    return place.image * cells * step + place.channel;
+  // The first cell of the image of `place`, among images of `count` cells.
+  MXTRAIN_HD int64_t ImageOf(const Place& place, int64_t count) const {
+    return place.image * count * step + place.channel;
   }
 
-  MXTRAIN_HD int64_t cells() const { return h.in * w.in; }  // of an image
-  MXTRAIN_HD int64_t count() const { return h.out * w.out; }
-  MXTRAIN_HD int64_t Divisor(int64_t y, int64_t x) const {
-    return type == PoolingParam::kSum ? 1 : PoolingCells(include_pad, h, w, y, x);
+  MXTRAIN_HD int64_t Divisor(int64_t z, int64_t y, int64_t x) const {
+    return type == PoolingParam::kSum ? 1 : PoolingCells(include_pad, *this, z, y, x);
   }
-  int64_t work() const { return h.kernel * w.kernel; }
+};
+
+// Parts of a fold over the cells of a window, in scan order: fold(value, cell).
+template <typename A>
+struct FoldMax {
+  A best;
+  int64_t place = -1;
+  MXTRAIN_HD void operator()(A value, int64_t cell) {
+    if (place >= 0 && !Beats(value, best)) return;
+    best = value;
+    place = cell;
+  }
+};
+template <typename A>
+struct FoldSum {
+  A sum = 0;
+  MXTRAIN_HD void operator()(A value, int64_t) { sum += value; }
+};
+template <typename A>
+struct FoldPowers {
+  int p;
+  A sum = 0;
+  MXTRAIN_HD void operator()(A value, int64_t) { sum += Power(std::abs(value), p); }
 };
 
 template <typename T>
@@ -72,43 +90,38 @@ struct OutputElement {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
-    const auto place = windows.PlaceOf(at, windows.count());
-    const int64_t y = place.cell / windows.w.out, x = place.cell % windows.w.out;
+    const auto place = windows.PlaceOf(at, windows.windows());
+    const int64_t x = place.cell % windows.w.out, y = place.cell / windows.w.out % windows.h.out,
+                  z = place.cell / windows.w.out / windows.h.out;
     const T* image = data + windows.ImageOf(place, windows.cells());
-    const A value = windows.type == PoolingParam::kMax  ? Max(image, y, x, at)
-                    : windows.type == PoolingParam::kLp ? Norm(image, y, x)
-                                                        : Mean(image, y, x);
-    Assign(req, out, at, value);
+    if (windows.type == PoolingParam::kMax) {
+      FoldMax<A> fold{Lowest<T>()};
+      ForCells(image, z, y, x, fold);
+      if (places) places[at] = static_cast<int32_t>(fold.place);
+      Assign(req, out, at, fold.best);
+    } else if (windows.type == PoolingParam::kLp) {
+      FoldPowers<A> fold{windows.p};
+      ForCells(image, z, y, x, fold);
+      Assign(req, out, at,
+             windows.p == 1   ? fold.sum
+             : windows.p == 2 ? std::sqrt(fold.sum)
+                              : std::cbrt(fold.sum));
+    } else {
+      FoldSum<A> fold;
+      ForCells(image, z, y, x, fold);
+      Assign(req, out, at, fold.sum / static_cast<A>(windows.Divisor(z, y, x)));
+    }
   }
-  MXTRAIN_HD A Max(const T* image, int64_t y, int64_t x, int64_t at) const {
-    A best = Lowest<T>();
-    int64_t place = -1;
-    for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
-      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) {
-        const A value = A(image[(i * windows.w.in + j) * windows.step]);
-        if (place >= 0 && !Beats(value, best)) continue;
-        best = value;
-        place = i * windows.w.in + j;
+  template <typename Fold>
+  MXTRAIN_HD void ForCells(const T* image, int64_t z, int64_t y, int64_t x, Fold& fold) const {
+    for (int64_t h = windows.d.First(z); h < windows.d.Last(z); ++h) {
+      for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
+        for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j) {
+          const int64_t cell = (h * windows.h.in + i) * windows.w.in + j;
+          fold(A(image[cell * windows.step]), cell);
+        }
       }
     }
-    if (places) places[at] = static_cast<int32_t>(place);
-    return best;
-  }
-  MXTRAIN_HD A Mean(const T* image, int64_t y, int64_t x) const {
-    A sum = 0;
-    for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
-      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j)
-        sum += A(image[(i * windows.w.in + j) * windows.step]);
-    }
-    return sum / static_cast<A>(windows.Divisor(y, x));
-  }
-  MXTRAIN_HD A Norm(const T* image, int64_t y, int64_t x) const {
-    A sum = 0;
-    for (int64_t i = windows.h.First(y); i < windows.h.Last(y); ++i) {
-      for (int64_t j = windows.w.First(x); j < windows.w.Last(x); ++j)
-        sum += Power(std::abs(A(image[(i * windows.w.in + j) * windows.step])), windows.p);
-    }
-    return windows.p == 1 ? sum : windows.p == 2 ? std::sqrt(sum) : std::cbrt(sum);
   }
 };
 
@@ -123,23 +136,26 @@ struct GradientElement {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
-    const PoolingAxis &h = windows.h, &w = windows.w;
+    const PoolingAxis &d = windows.d, &h = windows.h, &w = windows.w;
     const auto [image, cell, channel] = windows.PlaceOf(at, windows.cells());
-    const int64_t first = windows.ImageOf({image, cell, channel}, windows.count()), i = cell / w.in,
-                  j = cell % w.in;
+    const int64_t first = windows.ImageOf({image, cell, channel}, windows.windows()),
+                  j = cell % w.in, i = cell / w.in % h.in, layer = cell / w.in / h.in;
     A sum = 0;
-    for (int64_t y = h.FirstWindow(i); y < h.LastWindow(i); ++y) {
-      for (int64_t x = w.FirstWindow(j); x < w.LastWindow(j); ++x)
-        sum += Share(at, cell, first + (y * w.out + x) * windows.step, y, x);
+    for (int64_t z = d.FirstWindow(layer); z < d.LastWindow(layer); ++z) {
+      for (int64_t y = h.FirstWindow(i); y < h.LastWindow(i); ++y) {
+        for (int64_t x = w.FirstWindow(j); x < w.LastWindow(j); ++x)
+          sum += Share(at, cell, first + ((z * h.out + y) * w.out + x) * windows.step, z, y, x);
+      }
     }
     Assign(req, out, at, sum);
   }
   // Of the head gradient of one window.
-  MXTRAIN_HD A Share(int64_t at, int64_t cell, int64_t window, int64_t y, int64_t x) const {
+  MXTRAIN_HD A Share(int64_t at, int64_t cell, int64_t window, int64_t z, int64_t y,
+                     int64_t x) const {
     if (windows.type == PoolingParam::kMax) return places[window] == cell ? A(head[window]) : A(0);
     if (windows.type == PoolingParam::kLp)
       return A(head[window]) * NormSlope(A(data[at]), A(norm[window]));
-    return A(head[window]) / static_cast<A>(windows.Divisor(y, x));
+    return A(head[window]) / static_cast<A>(windows.Divisor(z, y, x));
   }
   // d norm / d x = sign(x) (|x| / norm)^(p - 1); 0 at the kink.
   MXTRAIN_HD A NormSlope(A x, A length) const {
@@ -159,7 +175,7 @@ class PoolingReference final : public Operator {
     int32_t* places = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<int32_t>();
     SwitchFloating(args.in_data[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForColumns(Device{args.ctx.run_ctx}, args.out_data[0].Size(), windows.work(),
+      ForColumns(Device{args.ctx.run_ctx}, args.out_data[0].Size(), windows.window(),
                  OutputElement<T>{windows, args.in_data[0].dptr<T>(), args.out_data[0].dptr<T>(),
                                   places, args.req[0]});
     });
@@ -171,7 +187,7 @@ class PoolingReference final : public Operator {
     const int32_t* places = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<int32_t>();
     SwitchFloating(args.in_grad[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForColumns(Device{args.ctx.run_ctx}, args.in_grad[0].Size(), windows.work(),
+      ForColumns(Device{args.ctx.run_ctx}, args.in_grad[0].Size(), windows.window(),
                  GradientElement<T>{windows, args.out_grad[0].dptr<T>(), args.in_data[0].dptr<T>(),
                                     args.out_data[0].dptr<T>(), places, args.in_grad[0].dptr<T>(),
                                     args.req[0]});

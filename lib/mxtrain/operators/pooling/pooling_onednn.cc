@@ -39,14 +39,13 @@ class PoolingOneDnn final : public Operator {
 };
 
 // Why oneDNN's windows differ from ours; "" if they match.
-std::string WhyNot(const PoolingParam& param, const PlanRequest& request,
-                   const PoolingAxis (&axes)[2]) {
+std::string WhyNot(const PoolingParam& param, const PlanRequest& request, const PoolingAxes& axes) {
   if (std::string why = onednn::WhyNotType(request.in[0].type); !why.empty()) return why;
   if (request.in[0].shape.Size() == 0) return "empty array";
   if (request.out_req[0] == OpReqType::kAddTo) return "kAddTo of the output is not supported";
   if (param.pool_type == PoolingParam::kMax) return "its maximum drops a NaN";
   if (param.pool_type != PoolingParam::kAvg) return "avg only";
-  for (const PoolingAxis& axis : axes) {
+  for (const PoolingAxis& axis : {axes.d, axes.h, axes.w}) {
     if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
     if (axis.Overhang() >= axis.kernel) return "a window without a real cell";
     if (param.count_include_pad.value_or(true) && axis.Overhang() > axis.pad)
@@ -56,17 +55,21 @@ std::string WhyNot(const PoolingParam& param, const PlanRequest& request,
 }
 
 onednn::Pooling Describe(const PoolingParam& param, const PlanRequest& request,
-                         const PoolingAxis (&axes)[2]) {
+                         const PoolingAxes& axes) {
   onednn::Pooling p;
   const Layout layout = request.in_layout[0].value_or(Layout());
   p.src = {request.in[0].shape, layout, request.in[0].type};
   p.dst = {request.out[0].shape, layout, request.out[0].type};
   p.with_padding = param.count_include_pad.value_or(true);
-  const auto both = [&](auto f) { return TShape{f(axes[0]), f(axes[1])}; };
-  p.kernel = both([](const PoolingAxis& a) { return a.kernel; });
-  p.stride = both([](const PoolingAxis& a) { return a.stride; });
-  p.pad_before = both([](const PoolingAxis& a) { return a.pad; });
-  p.pad_after = both([](const PoolingAxis& a) { return std::max(a.pad, a.Overhang()); });
+  const auto of_each = [&](auto f) {
+    const int64_t all[] = {f(axes.d), f(axes.h), f(axes.w)};
+    const auto count = static_cast<size_t>(request.in[0].shape.ndim() - 2);
+    return TShape(std::span(all).last(count));
+  };
+  p.kernel = of_each([](const PoolingAxis& a) { return a.kernel; });
+  p.stride = of_each([](const PoolingAxis& a) { return a.stride; });
+  p.pad_before = of_each([](const PoolingAxis& a) { return a.pad; });
+  p.pad_after = of_each([](const PoolingAxis& a) { return std::max(a.pad, a.Overhang()); });
   p.training = request.needs_backward;
   return p;
 }
@@ -75,7 +78,7 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
                                    Backend& backend) {
   const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
   const TShape &in = request.in[0].shape, &out = request.out[0].shape;
-  const PoolingAxis axes[2] = {AxisOf(param, in, out, 0), AxisOf(param, in, out, 1)};
+  const PoolingAxes axes = AxesOf(param, in, out);
   if (std::string why = WhyNot(param, request, axes); !why.empty()) return Refusal{why};
   const onednn::Pooling record = Describe(param, request, axes);
   const onednn::Result forward = PoolingForward(backend, record);

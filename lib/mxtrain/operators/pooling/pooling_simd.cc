@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocked channels or
-// images, and channels last. All of them are planes [H, W, lanes], plain ones with one lane. Also
-// maxima of bfloat16, converted to float32 plane by plane.
+// images, and channels last. All of them are planes [H, W, lanes], plain ones with one lane, and
+// sequences have one row. Also maxima of bfloat16, converted to float32 plane by plane.
 //
 // A maximum saves its cell within the window (row * kernel width + column), in a byte if the window
 // has few enough cells. Every cell of a row of windows is visited in scan order, so the results of
@@ -26,12 +26,10 @@ struct Planes {
 std::optional<Planes> PlanesOf(const TShape& shape, Layout layout) {
   if (layout.plain()) return Planes{shape[0] * shape[1], 1};
   const auto* blocked = dynamic_cast<const BlockedLayout*>(layout.desc());
-  if (!blocked || blocked->ndim() != 4) return std::nullopt;
-  const std::vector<int>& order = blocked->order();
-  if (order == std::vector<int>{0, 2, 3, 1} && blocked->blocks().empty())
-    return Planes{shape[0], shape[1]};
-  if (order != std::vector<int>{0, 1, 2, 3} || blocked->blocks().size() != 1 ||
-      blocked->blocks()[0].axis > 1)
+  if (!blocked || blocked->ndim() != shape.ndim()) return std::nullopt;
+  if (ChannelsLast(layout)) return Planes{shape[0], shape[1]};
+  if (!std::is_sorted(blocked->order().begin(), blocked->order().end()) ||
+      blocked->blocks().size() != 1 || blocked->blocks()[0].axis > 1)
     return std::nullopt;
   const auto [axis, block] = blocked->blocks()[0];
   return Planes{shape[1 - axis] * CeilDivide(shape[axis], block), block};
@@ -168,9 +166,8 @@ MXTRAIN_SIMD void Convert(int64_t n, const From* from, To* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
 }
 
-struct Geometry {
+struct Geometry : PoolingAxes {
   PoolingParam param;
-  PoolingAxis h, w;
   Planes planes;
   DType type;
 
@@ -182,10 +179,10 @@ struct Geometry {
     };
     return halves(h) && halves(w);
   }
-  int64_t row() const { return w.out * planes.lanes; }      // elements of a row of windows
-  int64_t cell_row() const { return w.in * planes.lanes; }  // and of a row of cells
-  int64_t windows() const { return h.out * row(); }         // and of a plane of windows
-  int64_t cells() const { return h.in * cell_row(); }       // and of a plane of cells
+  int64_t row() const { return w.out * planes.lanes; }       // elements of a row of windows
+  int64_t cell_row() const { return w.in * planes.lanes; }   // and of a row of cells
+  int64_t plane_windows() const { return h.out * row(); }    // and of a plane of windows
+  int64_t plane_cells() const { return h.in * cell_row(); }  // and of a plane of cells
   // Rows of windows processed at a time: their values and places stay in the first-level cache.
   int64_t band() const { return std::clamp<int64_t>(2048 / row(), 1, h.out); }
   int64_t loops_workspace() const {
@@ -196,7 +193,9 @@ struct Geometry {
   // float32.
   int64_t workspace() const {
     const int64_t planes_in_float =
-        type == DType::kFloat32 ? 0 : (cells() + windows()) * static_cast<int64_t>(sizeof(float));
+        type == DType::kFloat32
+            ? 0
+            : (plane_cells() + plane_windows()) * static_cast<int64_t>(sizeof(float));
     return RoundUp(loops_workspace() + planes_in_float, kBufferAlignment);
   }
 };
@@ -317,7 +316,7 @@ class PlaneLoops {
   }
 
   float Divisor(int64_t y, int64_t x) const {
-    return static_cast<float>(PoolingDivisor(g_.param, g_.h, g_.w, y, x));
+    return static_cast<float>(PoolingDivisor(g_.param, g_, y, x));
   }
   // Windows that have all their cells in the row share a divisor.
   void Divide(int64_t y, const float* from, float* to) const {
@@ -353,8 +352,8 @@ class PoolingSimd final : public Operator {
     const bool add = args.req[0] == OpReqType::kAddTo;
     ForPlanes(args.ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane,
                                             Place* saved, float* room) {
-      InFloat(args.in_data[0], plane, g_.cells(), room, args.out_data[0], g_.windows(),
-              room + g_.cells(), add,
+      InFloat(args.in_data[0], plane, g_.plane_cells(), room, args.out_data[0], g_.plane_windows(),
+              room + g_.plane_cells(), add,
               [&](const float* data, float* result) { loops.Forward(data, result, saved, add); });
     });
   }
@@ -364,8 +363,8 @@ class PoolingSimd final : public Operator {
     const bool add = args.req[0] == OpReqType::kAddTo;
     ForPlanes(args.ctx, [&]<typename Place>(const PlaneLoops<Place>& loops, int64_t plane,
                                             const Place* saved, float* room) {
-      InFloat(args.out_grad[0], plane, g_.windows(), room, args.in_grad[0], g_.cells(),
-              room + g_.windows(), add, [&](const float* head, float* gradient) {
+      InFloat(args.out_grad[0], plane, g_.plane_windows(), room, args.in_grad[0], g_.plane_cells(),
+              room + g_.plane_windows(), add, [&](const float* head, float* gradient) {
                 loops.Backward(head, saved, gradient, add);
               });
     });
@@ -395,13 +394,13 @@ class PoolingSimd final : public Operator {
   template <typename Place, typename F>
   void ForPlanesOf(const OpContext& ctx, F f) const {
     Place* saved = ctx.saved.empty() ? nullptr : static_cast<Place*>(ctx.saved[0].data);
-    const int64_t grain = std::max<int64_t>(kParallelGrain / g_.cells(), 1);
+    const int64_t grain = std::max<int64_t>(kParallelGrain / g_.plane_cells(), 1);
     ParallelForPieces(g_.planes.count, grain, [&](int64_t begin, int64_t end, int piece) {
       char* workspace = static_cast<char*>(ctx.workspace.data) + piece * g_.workspace();
       const PlaneLoops<Place> loops(g_, workspace);
       float* room = reinterpret_cast<float*>(workspace + g_.loops_workspace());
       for (int64_t plane = begin; plane < end; ++plane)
-        f(loops, plane, saved ? saved + plane * g_.windows() : nullptr, room);
+        f(loops, plane, saved ? saved + plane * g_.plane_windows() : nullptr, room);
     });
   }
 
@@ -424,11 +423,11 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
                                  Backend&) {
   const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
   const TShape &in = request.in[0].shape, &out = request.out[0].shape;
+  if (in.ndim() > 4) return Refusal{"one or two spatial axes only"};
   const Layout layout = request.in_layout[0].value_or(Layout());
   const std::optional<Planes> planes = PlanesOf(in, layout);
   if (!planes) return Refusal{"layout " + layout.Name()};
-  const Geometry geometry{param, AxisOf(param, in, out, 0), AxisOf(param, in, out, 1), *planes,
-                          request.in[0].type};
+  const Geometry geometry{AxesOf(param, in, out), param, *planes, request.in[0].type};
   if (std::string why = WhyNot(request, geometry); !why.empty()) return Refusal{why};
 
   Plan plan = PlainPlan(base, request);
@@ -440,7 +439,7 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
     plan.backward_reads = BackwardReads{{true}, {false}, {false}};
     if (geometry.max()) {
       const int64_t place = geometry.small_places() ? sizeof(uint8_t) : sizeof(int32_t);
-      plan.saved = {planes->count * out[2] * geometry.row() * place};
+      plan.saved = {planes->count * geometry.plane_windows() * place};
     }
   }
   plan.make = [geometry] { return std::make_unique<PoolingSimd>(geometry); };

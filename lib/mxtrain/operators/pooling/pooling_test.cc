@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mxtrain/device/blocked_layout.h"
+#include "tests/support/indices.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -263,6 +264,113 @@ TEST_CASE("Pooling: sum and lp") {
         false);
 }
 
+// Sequences and volumes: the cells of every window are gathered from the definition.
+struct AnyNet {
+  TShape data, kernel, stride, pad;
+  std::string type = "max";
+  bool full = false, include = true;
+  int p = 0;
+};
+
+double PoolOne(const AnyNet& net, const Values& data, const Index& at) {
+  Values cells;
+  int64_t counted = 0;
+  ForIndices(net.kernel, [&](const Index& tap) {
+    Index cell = at;
+    bool padded = net.include;
+    for (size_t i = 0; i < tap.size(); ++i) {
+      const int axis = static_cast<int>(i);
+      cell[2 + i] = at[2 + i] * net.stride[axis] - net.pad[axis] + tap[i];
+      padded = padded && cell[2 + i] < net.data[2 + axis] + net.pad[axis];
+    }
+    const int64_t place = OffsetOf(net.data, cell);
+    if (place >= 0) cells.push_back(data[static_cast<size_t>(place)]);
+    if (place >= 0 || padded) ++counted;
+  });
+  if (net.type == "max") return *std::max_element(cells.begin(), cells.end());
+  double sum = 0;
+  for (double v : cells) sum += net.type == "lp" ? std::pow(std::abs(v), net.p) : v;
+  return net.type == "lp"    ? std::pow(sum, 1.0 / net.p)
+         : net.type == "sum" ? sum
+                             : sum / static_cast<double>(counted);
+}
+
+void RunAny(const std::string& name, const AnyNet& net, std::vector<std::string> must_accept) {
+  OperatorCase c;
+  c.name = "pooling, " + name + ", " + net.type;
+  c.op = "Pooling";
+  c.kwargs = {{"kernel", net.kernel.ToTuple()},
+              {"stride", net.stride.ToTuple()},
+              {"pad", net.pad.ToTuple()},
+              {"pool_type", net.type},
+              {"pooling_convention", net.full ? "full" : "valid"},
+              {"count_include_pad", net.include ? "True" : "False"}};
+  if (net.p) c.kwargs.push_back({"p_value", std::to_string(net.p)});
+  c.shapes = {net.data};
+  c.inputs = {net.type == "max" ? Distinct(-20, -1) : UniformAwayFrom(-2, 2, {0}, 0.05)};
+  TShape out = net.data;
+  for (int i = 0; i < net.kernel.ndim(); ++i)
+    out[2 + i] = Windows(net.data[2 + i], net.kernel[i], net.stride[i], net.pad[i], net.full);
+  c.forward = [=](const Arrays& in, const Arrays&) {
+    Values result;
+    ForIndices(out, [&](const Index& at) { result.push_back(PoolOne(net, in[0], at)); });
+    return Arrays{result};
+  };
+  c.types = kAllFloatingTypes;
+  c.must_accept = std::move(must_accept);
+  c.tolerance = {32, "a sum over a window and a root"};
+  RunCase(c);
+}
+
+TEST_CASE("Pooling: sequences") {
+  for (const char* type : {"max", "avg", "sum", "lp"}) {
+    const int p = type == std::string("lp") ? 2 : 0;
+    const std::vector<std::string> fast =
+        p ? std::vector<std::string>{"ref"} : std::vector<std::string>{"ref", "simd"};
+    RunAny("sequence", {{2, 3, 24}, {2}, {2}, {0}, type, false, true, p}, fast);
+    RunAny("sequence in blocks", {{2, 16, 13}, {3}, {2}, {1}, type, false, true, p}, fast);
+    RunAny("sequence, full", {{1, 2, 24}, {3}, {4}, {1}, type, true, false, p}, fast);
+  }
+  RunAny("sequence of means", {{2, 16, 9}, {3}, {2}, {1}, "avg", false, false}, {"ref", "onednn"});
+}
+
+TEST_CASE("Pooling: volumes") {
+  for (const char* type : {"max", "avg", "sum", "lp"}) {
+    const int p = type == std::string("lp") ? 3 : 0;
+    RunAny("volume", {{1, 2, 4, 6, 4}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, type, false, true, p},
+           {"ref"});
+    RunAny("uneven volume",
+           {{2, 1, 5, 3, 7}, {3, 2, 4}, {2, 1, 3}, {1, 0, 2}, type, false, false, p}, {"ref"});
+    RunAny("volume, full", {{1, 2, 4, 6, 6}, {3, 2, 3}, {2, 2, 2}, {1, 1, 0}, type, true, true, p},
+           {"ref"});
+  }
+  RunAny("volume of means", {{1, 16, 4, 4, 4}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, "avg"},
+         {"ref", "onednn"});
+}
+
+TEST_CASE("Pooling: global, of sequences and volumes") {
+  for (const TShape& data : {TShape{2, 3, 11}, TShape{2, 3, 2, 3, 4}}) {
+    OperatorCase c;
+    c.name = "global pooling of " + data.ToString();
+    c.op = "Pooling";
+    c.kwargs = {{"global_pool", "True"}, {"pool_type", "avg"}};
+    c.shapes = {data};
+    c.inputs = {Uniform(-2, 2)};
+    const size_t cells = static_cast<size_t>(data.Product(2, data.ndim()));
+    c.forward = [=](const Arrays& in, const Arrays&) {
+      Values means(in[0].size() / cells);
+      for (size_t i = 0; i < in[0].size(); ++i)
+        means[i / cells] += in[0][i] / static_cast<double>(cells);
+      return Arrays{means};
+    };
+    c.tolerance = {32, "a mean"};
+    RunCase(c);
+    std::vector<TShape> in{data}, out(1), aux;
+    CHECK(TestRegistry().Create("Pooling", {{"global_pool", "True"}})->InferShape(&in, &out, &aux));
+    CHECK(out[0].ndim() == data.ndim());
+  }
+}
+
 TEST_CASE("Pooling: global") {
   for (const char* type : {"max", "avg"}) {
     OperatorCase c = CaseOf("global", {.data = {2, 16, 3, 5}, .kernel = {3, 5}, .type = type});
@@ -328,6 +436,14 @@ TEST_CASE("Pooling: sizes and refusals") {
   CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pad", "(2, 2)"}}),
                        doctest::Contains("smaller than kernel"), Error);
   CHECK_THROWS_WITH_AS(make({}), doctest::Contains("kernel"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"layout", "NCW"}}),
+                       doctest::Contains("layout must be NCHW"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"layout", "NHWC"}}),
+                       doctest::Contains("NCW, NCHW or NCDHW"), Error);
+  out = {TShape()};
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2,)"}})->InferShape(&in, &out, &aux),
+                       doctest::Contains("must be sequences [N, C, W] for a kernel with 1 axis"),
+                       Error);
   CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pool_type", "lp"}}),
                        doctest::Contains("p_value"), Error);
 }

@@ -6,12 +6,13 @@
 namespace mxtrain::random_sample {
 
 MXTRAIN_OPERATOR(random_sample, registry) {
-  registry.AddProperty("_random_uniform", {"uniform", "random_uniform"}, [] {
-    return std::make_unique<SampleProperty<UniformParam>>("_random_uniform");
+  ForEachSample([&registry](const char* name, auto tag) {
+    using P = typename decltype(tag)::type;
+    registry.AddProperty(name, {name + 1},
+                         [name] { return std::make_unique<SampleProperty<P>>(name); });
   });
-  registry.AddProperty("_random_normal", {"normal", "random_normal"}, [] {
-    return std::make_unique<SampleProperty<NormalParam>>("_random_normal");
-  });
+  registry.AddAlias("_random_uniform", "uniform");
+  registry.AddAlias("_random_normal", "normal");
 }
 
 }  // namespace mxtrain::random_sample

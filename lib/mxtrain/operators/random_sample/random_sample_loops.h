@@ -9,7 +9,7 @@
 
 namespace mxtrain::random_sample {
 
-// Draw i of the node, computed by `draw` from the parameters.
+// Element i of the node, computed by `draw` from the parameters.
 template <typename V, typename Draw>
 struct DrawAt {
   Draw draw;
@@ -19,28 +19,41 @@ struct DrawAt {
   }
 };
 
+// f(TypeTag) for a type in which numbers of P are stored.
+template <typename P, typename F>
+void SwitchSample(DType type, F f) {
+  if constexpr (P::kIntegers) {
+    type == DType::kInt64 ? f(TypeTag<int64_t>{}) : f(TypeTag<int32_t>{});
+  } else {
+    SwitchFloating(type, "a random array", f);
+  }
+}
+
 template <typename Device, typename P>
 class Sample final : public Operator {
  public:
   explicit Sample(const P& param) : draw_(param.Drawing()) {}
   void Forward(const ForwardArgs& args) override {
-    SwitchFloating(args.out_data[0].type, "a random array", [&](auto tag) {
+    SwitchSample<P>(args.out_data[0].type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      using V = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      using V = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, T, float>;
       MapOn<T>(Device{args.ctx.run_ctx}, args.out_data[0], args.req[0],
-               DrawAt<V, typename P::Draw>{draw_, args.ctx.requested[0].Draws()});
+               DrawAt<V, Draw>{draw_, args.ctx.requested[0].Draws()});
     });
   }
 
  private:
-  typename P::Draw draw_;
+  using Draw = decltype(std::declval<P>().Drawing());
+  Draw draw_;
 };
 
 template <typename Device, typename P>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request,
                                  Backend&) {
-  if (!IsFloating(request.out[0].type))
-    return Refusal{format("no function for {}", NameOf(request.out[0].type))};
+  const DType type = request.out[0].type;
+  const bool fits =
+      P::kIntegers ? type == DType::kInt32 || type == DType::kInt64 : IsFloating(type);
+  if (!fits) return Refusal{format("no function for {}", NameOf(type))};
   Plan plan;
   plan.out = {Layout()};
   constexpr double kNanosecondsPerDraw = 10;
@@ -55,6 +68,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
 MXTRAIN_KERNELS(random_sample, Device, registry) {
   using namespace mxtrain;
   using namespace mxtrain::random_sample;
-  registry.AddKernel(LastKernel<Device>("_random_uniform", MakePlan<Device, UniformParam>));
-  registry.AddKernel(LastKernel<Device>("_random_normal", MakePlan<Device, NormalParam>));
+  ForEachSample([&registry](const char* name, auto tag) {
+    registry.AddKernel(LastKernel<Device>(name, MakePlan<Device, typename decltype(tag)::type>,
+                                          Takes::kEveryType));
+  });
 }

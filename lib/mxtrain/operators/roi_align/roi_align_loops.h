@@ -4,6 +4,7 @@
 // of row i and column j is the sum of H(i, y) W(j, x) data[y, x]. The weights H and W of all
 // regions are computed first, into the workspace, and serve every channel, also in the backward
 // pass.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -17,8 +18,8 @@
 namespace mxtrain::roi_align {
 
 using roi_pooling::CheckRegions;
-using roi_pooling::Says;
-using roi_pooling::WhatSays;
+using roi_pooling::RoiStatus;
+using roi_pooling::StatusOf;
 
 struct Geometry {
   int64_t images, channels, height, width;  // of the data
@@ -168,7 +169,7 @@ struct MakeWeights {
     int32_t* range = to.Range(region, line);
     range[0] = range[1] = 0;
     const R* roi = rois + region * 5;
-    if (WhatSays(roi, shape.images) != Says::kRegion) return;
+    if (StatusOf(roi, shape.images) != RoiStatus::kValid) return;
     const Samples samples(
         rule, static_cast<double>(roi[is_row ? 2 : 1]), static_cast<double>(roi[is_row ? 4 : 3]),
         is_row ? line : line - shape.rows, is_row ? shape.rows : shape.columns, length);
@@ -198,10 +199,10 @@ struct OutputCells {
     const Geometry& shape = by.shape;
     const int64_t region = row / shape.channels, channel = row % shape.channels;
     const R* roi = rois + region * 5;
-    const Says says = WhatSays(roi, shape.images);
+    const RoiStatus status = StatusOf(roi, shape.images);
     for (int64_t k = team.rank(); k < shape.cells(); k += team.size()) {
-      R value = says == Says::kNonsense ? std::numeric_limits<R>::quiet_NaN() : R(0);
-      if (says == Says::kRegion) {
+      R value = status == RoiStatus::kInvalid ? std::numeric_limits<R>::quiet_NaN() : R(0);
+      if (status == RoiStatus::kValid) {
         const int64_t plane = static_cast<int64_t>(roi[0]) * shape.channels + channel;
         value = Cell(data + plane * shape.plane(), region, k / shape.columns,
                      shape.rows + k % shape.columns);
@@ -245,7 +246,7 @@ struct GradientBand {
     for (int64_t i = band.begin * shape.width; i < band.end * shape.width; ++i) to[i] = 0;
     for (int64_t region = 0; region < shape.regions; ++region) {
       const R* roi = rois + region * 5;
-      if (WhatSays(roi, shape.images) != Says::kRegion || static_cast<int64_t>(roi[0]) != image)
+      if (StatusOf(roi, shape.images) != RoiStatus::kValid || static_cast<int64_t>(roi[0]) != image)
         continue;
       const T* heads = head + (region * shape.channels + channel) * shape.cells();
       for (int64_t i = 0; i < shape.rows; ++i) {
@@ -318,6 +319,9 @@ class ROIAlign final : public Operator {
 template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
                                  Backend&) {
+  const TShape& data = request.in[0].shape;
+  if (std::max(data[2], data[3]) > std::numeric_limits<int32_t>::max())
+    return Refusal{"an image longer than 2^31 - 1"};
   Plan plan = PlainPlan(base, request);
   const Geometry shape(request.in[0].shape, request.out[0].shape);
   const int64_t width = request.in[0].type == DType::kFloat64 ? sizeof(double) : sizeof(float);

@@ -10,25 +10,24 @@
 
 namespace mxtrain::roi_pooling {
 
-// The meaning of the five numbers of a region.
-enum class Says { kRegion, kNone, kNonsense };
+enum class RoiStatus { kValid, kSkipped, kInvalid };
 
 template <typename R>
-MXTRAIN_HD Says WhatSays(const R* roi, int64_t images) {
+MXTRAIN_HD RoiStatus StatusOf(const R* roi, int64_t images) {
   for (int i = 0; i < 5; ++i) {
-    if (!(roi[i] - roi[i] == 0)) return Says::kNonsense;  // not finite
+    if (!(roi[i] - roi[i] == 0)) return RoiStatus::kInvalid;  // not finite
   }
-  return roi[0] < 0                        ? Says::kNone
-         : roi[0] < static_cast<R>(images) ? Says::kRegion
-                                           : Says::kNonsense;
+  return roi[0] < 0                        ? RoiStatus::kSkipped
+         : roi[0] < static_cast<R>(images) ? RoiStatus::kValid
+                                           : RoiStatus::kInvalid;
 }
 
-// Throws kData for the first region that is nonsense; a GPU does not look.
+// Throws kData for the first region that is invalid; a GPU does not check.
 template <typename R>
 void CheckRegions(const OnCpu&, const char* who, const R* rois, int64_t count, int64_t images) {
   for (int64_t r = 0; r < count; ++r) {
     const R* roi = rois + r * 5;
-    if (WhatSays(roi, images) != Says::kNonsense) continue;
+    if (StatusOf(roi, images) != RoiStatus::kInvalid) continue;
     if (std::isfinite(roi[0]) && roi[0] >= static_cast<R>(images)) {
       Throw(ErrorKind::kData, "{}: region {} refers to image {}, but the batch has {}", who, r,
             static_cast<double>(roi[0]), images);

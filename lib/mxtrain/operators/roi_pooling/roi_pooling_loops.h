@@ -68,10 +68,10 @@ struct OutputElement {
     const int64_t h = pooled[2], w = pooled[3], height = data_shape[2], width = data_shape[3];
     const int64_t j = at % w, i = at / w % h, c = at / (w * h) % pooled[1],
                   r = at / (w * h * pooled[1]);
-    const Says says = WhatSays(rois + r * 5, data_shape[0]);
+    const RoiStatus status = StatusOf(rois + r * 5, data_shape[0]);
     int64_t best = -1;
-    R value = says == Says::kNonsense ? std::numeric_limits<R>::quiet_NaN() : R(0);
-    if (says == Says::kRegion) {
+    R value = status == RoiStatus::kInvalid ? std::numeric_limits<R>::quiet_NaN() : R(0);
+    if (status == RoiStatus::kValid) {
       const Region region(rois + r * 5, scale);
       const T* x = data + (region.image * data_shape[1] + c) * height * width;
       const Span rows(i, h, region.y, region.height, height),
@@ -108,7 +108,7 @@ struct GradientPlane {
     R* to = sums + plane * size;
     for (int64_t i = 0; i < size; ++i) to[i] = 0;
     for (int64_t r = 0; r < pooled[0]; ++r) {
-      if (WhatSays(rois + r * 5, data_shape[0]) != Says::kRegion ||
+      if (StatusOf(rois + r * 5, data_shape[0]) != RoiStatus::kValid ||
           static_cast<int64_t>(rois[r * 5]) != n)
         continue;
       const int64_t first = (r * data_shape[1] + c) * cells;
@@ -161,6 +161,9 @@ class ROIPooling final : public Operator {
 template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
                                  Backend&) {
+  const TShape& data = request.in[0].shape;
+  if (data[2] * data[3] > std::numeric_limits<int32_t>::max())
+    return Refusal{"an image of more than 2^31 - 1 elements"};
   Plan plan = PlainPlan(base, request);
   const int64_t width = request.in[0].type == DType::kFloat64 ? 8 : 4;
   if (request.needs_backward) plan.backward_workspace = request.in[0].shape.Size() * width;

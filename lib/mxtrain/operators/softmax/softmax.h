@@ -10,7 +10,7 @@
 // count, those behind them are 0 and have no gradient. It is truncated to an integer within 0 ..
 // the length of the axis. It has no gradient.
 //
-// A NaN makes its whole softmax NaN, as does a softmax of infinities alone.
+// A NaN makes its whole softmax NaN, as do a positive infinity and a row of negative ones.
 #include <optional>
 
 #include "mxtrain/operator/property.h"

@@ -76,10 +76,11 @@ class DepthwiseRows {
  public:
   using A = AccumulatorOf<T>;
 
-  // Bytes of scratch for sums of `element` bytes.
-  static int64_t Bytes(const Enlargement& shape, int64_t element) {
-    const int64_t elements =
-        TapsSize(shape) + shape.height * DataRow(shape) + shape.out_height() * OutRow(shape);
+  // Bytes of scratch for sums of `element` bytes. Forward needs one row of the output at a time,
+  // backward all of them.
+  static int64_t Bytes(const Enlargement& shape, int64_t element, bool backward) {
+    const int64_t rows = backward ? shape.out_height() : 1;
+    const int64_t elements = TapsSize(shape) + shape.height * DataRow(shape) + rows * OutRow(shape);
     return RoundUp(TapsSize(shape) * static_cast<int64_t>(sizeof(double)) + elements * element,
                    kBufferAlignment);
   }

@@ -81,7 +81,7 @@ class TransposedConvolution final : public Operator {
       T* out = args.out_data[0].dptr<T>();
       if constexpr (kRows) {
         const bool add = args.req[0] == OpReqType::kAddTo;
-        ForPlanes<T>(args.ctx, shape_.planes(), shape_.out_cells(),
+        ForPlanes<T>(args.ctx, shape_.planes(), shape_.out_cells(), /*backward=*/false,
                      [&](const DepthwiseRows<T>& rows, int64_t plane) {
                        rows.Forward(plane, data, weight, add, out);
                      });
@@ -110,7 +110,7 @@ class TransposedConvolution final : public Operator {
   void BackwardData(const OpContext& ctx, const T* head, const T* weight, OpReqType req,
                     const TBlob& gradient) const {
     if constexpr (kRows) {
-      ForPlanes<T>(ctx, shape_.planes(), shape_.out_cells(),
+      ForPlanes<T>(ctx, shape_.planes(), shape_.out_cells(), /*backward=*/true,
                    [&](const DepthwiseRows<T>& rows, int64_t plane) {
                      rows.BackwardData(plane, head, weight, req == OpReqType::kAddTo,
                                        gradient.dptr<T>());
@@ -125,7 +125,7 @@ class TransposedConvolution final : public Operator {
   void BackwardWeight(const OpContext& ctx, const T* head, const T* data, OpReqType req,
                       const TBlob& gradient) const {
     if constexpr (kRows) {
-      ForPlanes<T>(ctx, shape_.channels, shape_.images * shape_.out_cells(),
+      ForPlanes<T>(ctx, shape_.channels, shape_.images * shape_.out_cells(), /*backward=*/true,
                    [&](const DepthwiseRows<T>& rows, int64_t channel) {
                      rows.BackwardWeight(channel, head, data, req, gradient.dptr<T>());
                    });
@@ -137,9 +137,10 @@ class TransposedConvolution final : public Operator {
 
   // f(rows, n) for n in [0, count), each of `work` elements, in parallel.
   template <typename T, typename F>
-  void ForPlanes(const OpContext& ctx, int64_t count, int64_t work, const F& f) const {
+  void ForPlanes(const OpContext& ctx, int64_t count, int64_t work, bool backward,
+                 const F& f) const {
     const int64_t bytes =
-        DepthwiseRows<T>::Bytes(shape_, static_cast<int64_t>(sizeof(AccumulatorOf<T>)));
+        DepthwiseRows<T>::Bytes(shape_, static_cast<int64_t>(sizeof(AccumulatorOf<T>)), backward);
     const int64_t grain = std::max<int64_t>(kParallelGrain / std::max<int64_t>(work, 1), 1);
     ParallelForPieces(count, grain, [&](int64_t begin, int64_t end, int piece) {
       const DepthwiseRows<T> rows(shape_, ctx.workspace.dptr<char>() + piece * bytes);
@@ -155,9 +156,11 @@ Plan BilinearPlan(const PlanRequest& request, int scale, Plan plan) {
   const Enlargement shape(request.in[0].shape, scale);
   if constexpr (Device::kType == DeviceType::kCPU) {
     const int64_t element = request.in[0].type == DType::kFloat64 ? sizeof(double) : sizeof(float);
-    plan.forward_workspace =
-        std::max(request.threads, 1) * DepthwiseRows<float>::Bytes(shape, element);
-    if (request.needs_backward) plan.backward_workspace = plan.forward_workspace;
+    const auto bytes = [&](bool backward) {
+      return std::max(request.threads, 1) * DepthwiseRows<float>::Bytes(shape, element, backward);
+    };
+    plan.forward_workspace = bytes(false);
+    if (request.needs_backward) plan.backward_workspace = bytes(true);
   }
   plan.make = [shape] { return std::make_unique<TransposedConvolution<Device>>(shape); };
   return plan;

@@ -20,7 +20,7 @@ library::Convolution LibraryOf(const Convolution& c, algorithm algorithm) {
   for (int64_t& gap : gaps) --gap;
   return {algorithm, MemoryOf(c.src), MemoryOf(c.weights, WeightGroups(c)),
           BiasOf(c), MemoryOf(c.dst), DimsOf(c.stride),
-          gaps,      DimsOf(c.pad)};
+          gaps,      DimsOf(c.pad),   DimsOf(c.pad_after.has_rank() ? c.pad_after : c.pad)};
 }
 
 std::vector<ArrayArg> WithBias(std::vector<ArrayArg> args, const Convolution& c, Arg bias) {

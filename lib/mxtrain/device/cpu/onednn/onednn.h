@@ -94,12 +94,13 @@ struct Bounds {
         high = std::numeric_limits<float>::infinity();
 };
 
-// 2-D convolution, NCHW shapes; weights [O, I/groups, kh, kw]. Dilation 1 is dense, as for the
-// operators. One struct describes all three primitives: `src`, `weights` and `dst` mean their
-// gradients if the primitive writes those.
+// Convolution with one to three spatial axes, NC... shapes; weights [O, I/groups, k...]. Dilation 1
+// is dense, as for the operators. One struct describes all three primitives: `src`, `weights` and
+// `dst` mean their gradients if the primitive writes those.
 struct Convolution {
   Array src, weights, dst;
-  TShape stride, dilate, pad;  // (h, w)
+  TShape stride, dilate, pad;  // an entry per spatial axis
+  TShape pad_after = {};       // after the data, if not as before them
   int64_t groups = 1;
   bool bias = false;  // bias and its gradient are plain [O]
   bool training = true;
@@ -140,7 +141,7 @@ MXTRAIN_API Result Multiply(Backend& backend, const MatrixProduct& p);  // kSrc 
 
 // Averages over windows.
 struct Pooling {
-  Array src, dst;            // [N, C, H, W]
+  Array src, dst;            // one to three spatial axes after [N, C]
   bool with_padding = true;  // whether padding counts in the divisor
   TShape kernel, stride, pad_before, pad_after;
   bool training = true;

@@ -37,7 +37,7 @@ void AppendEltwise(dnnl::post_ops& post, dnnl::algorithm algorithm, float alpha,
 struct Convolution {
   dnnl::algorithm algorithm;
   Memory src, weights, bias, dst;
-  Dims stride, gaps, pad;  // a dense window has gaps of 0
+  Dims stride, gaps, pad_before, pad_after;  // a dense window has gaps of 0
 };
 PrimitiveDesc Forward(const Convolution& c, dnnl::prop_kind kind,
                       const dnnl::primitive_attr& attributes, const dnnl::engine& engine);

@@ -58,22 +58,23 @@ void AppendEltwise(dnnl::post_ops& post, algorithm algorithm, float alpha, float
 PrimitiveDesc Forward(const Convolution& c, prop_kind kind, const primitive_attr& attributes,
                       const engine& engine) {
   return Create(dnnl::convolution_forward::desc(kind, c.algorithm, c.src, c.weights, c.bias, c.dst,
-                                                c.stride, c.gaps, c.pad, c.pad),
+                                                c.stride, c.gaps, c.pad_before, c.pad_after),
                 attributes, engine);
 }
 
 PrimitiveDesc BackwardData(const Convolution& c, const primitive_attr& attributes,
                            const engine& engine) {
   return Create(dnnl::convolution_backward_data::desc(c.algorithm, c.src, c.weights, c.dst,
-                                                      c.stride, c.gaps, c.pad, c.pad),
+                                                      c.stride, c.gaps, c.pad_before, c.pad_after),
                 attributes, engine);
 }
 
 PrimitiveDesc BackwardWeights(const Convolution& c, const primitive_attr& attributes,
                               const engine& engine) {
-  return Create(dnnl::convolution_backward_weights::desc(c.algorithm, c.src, c.weights, c.bias,
-                                                         c.dst, c.stride, c.gaps, c.pad, c.pad),
-                attributes, engine);
+  return Create(
+      dnnl::convolution_backward_weights::desc(c.algorithm, c.src, c.weights, c.bias, c.dst,
+                                               c.stride, c.gaps, c.pad_before, c.pad_after),
+      attributes, engine);
 }
 
 PrimitiveDesc Forward(const InnerProduct& p, prop_kind kind, const primitive_attr& attributes,

@@ -84,7 +84,7 @@ PrimitiveDesc Create(Function create, const engine& engine, const Args&... args)
 }
 
 constexpr dnnl_alg_kind_t kLocalResponse = dnnl_lrn_across_channels;
-const Dims kNoGaps(2, 0);
+const Dims kNoGaps(3, 0);  // of as many spatial axes as there may be
 
 }  // namespace
 
@@ -117,15 +117,15 @@ PrimitiveDesc Forward(const Convolution& c, prop_kind kind, const primitive_attr
                       const engine& engine) {
   return Create(dnnl_convolution_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind),
                 dnnl::convert_to_c(c.algorithm), c.src.get(), c.weights.get(), c.bias.get(),
-                c.dst.get(), c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(),
-                attributes.get());
+                c.dst.get(), c.stride.data(), c.gaps.data(), c.pad_before.data(),
+                c.pad_after.data(), attributes.get());
 }
 
 PrimitiveDesc BackwardData(const Convolution& c, const primitive_attr& attributes,
                            const engine& engine) {
   return Create(dnnl_convolution_backward_data_primitive_desc_create, engine,
                 dnnl::convert_to_c(c.algorithm), c.src.get(), c.weights.get(), c.dst.get(),
-                c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(), nullptr,
+                c.stride.data(), c.gaps.data(), c.pad_before.data(), c.pad_after.data(), nullptr,
                 attributes.get());
 }
 
@@ -133,8 +133,8 @@ PrimitiveDesc BackwardWeights(const Convolution& c, const primitive_attr& attrib
                               const engine& engine) {
   return Create(dnnl_convolution_backward_weights_primitive_desc_create, engine,
                 dnnl::convert_to_c(c.algorithm), c.src.get(), c.weights.get(), c.bias.get(),
-                c.dst.get(), c.stride.data(), c.gaps.data(), c.pad.data(), c.pad.data(), nullptr,
-                attributes.get());
+                c.dst.get(), c.stride.data(), c.gaps.data(), c.pad_before.data(),
+                c.pad_after.data(), nullptr, attributes.get());
 }
 
 PrimitiveDesc Forward(const InnerProduct& p, prop_kind kind, const primitive_attr& attributes,

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/operators/scaled_dot_product_attention/scaled_dot_product_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/operator/composite.h"
+
+namespace mxtrain::attention {
+
+void AttentionProperty::Check() {
+  if (param_.dropout_p == 1) {
+    Throw(ErrorKind::kConfig, "{}: dropout_p = 1 drops every probability; use a fraction below 1",
+          TypeString());
+  }
+}
+
+std::vector<std::string> AttentionProperty::ListArguments() const {
+  if (param_.mask == kNoMask) return {"query", "key", "value"};
+  return {"query", "key", "value", "attn_mask"};
+}
+
+bool AttentionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                   std::vector<TShape>*) const {
+  const TShape &query = (*in)[kQuery], &key = (*in)[kKey], &value = (*in)[kValue];
+  if (!query.known() || !key.known() || !value.known()) return false;
+  const auto fail = [&](const char* what) {
+    Throw(ErrorKind::kConfig, "{}: query {}, key {} and value {} must {}", TypeString(),
+          query.ToString(), key.ToString(), value.ToString(), what);
+  };
+  const int n = query.ndim();
+  if (n < 3 || key.ndim() != n || value.ndim() != n)
+    fail("have the same number of axes, three or more: [batch, heads, length, depth]");
+  for (int i = 0; i < n - 2; ++i) {
+    if (query[i] != key[i] || query[i] != value[i]) fail("match in all axes except the last two");
+  }
+  if (query[n - 1] != key[n - 1]) fail("have equal depths (last axes) of query and key");
+  if (key[n - 2] != value[n - 2]) fail("have equal lengths (second last axes) of key and value");
+
+  if (param_.mask != kNoMask) {
+    const TShape& mask = (*in)[kMask];
+    if (!mask.known()) return false;
+    TShape scores = query;
+    scores[n - 1] = key[n - 2];
+    bool fits = mask.ndim() == n;
+    for (int i = 0; fits && i < n; ++i) fits = mask[i] == 1 || mask[i] == scores[i];
+    if (!fits) {
+      Throw(ErrorKind::kConfig,
+            "{}: attn_mask has shape {}, but the scores have shape {}; expected as many axes, each "
+            "of that length or 1",
+            TypeString(), mask.ToString(), scores.ToString());
+    }
+  }
+  TShape result = query;
+  result[n - 1] = value[n - 1];
+  UnifyShape(result, &(*out)[0], TypeString(), "output");
+  return true;
+}
+
+bool AttentionProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
+                                  std::vector<DType>*) const {
+  std::vector<DType> arrays(in->begin(), in->begin() + kMask), none;
+  const bool known = OperatorProperty::InferType(&arrays, out, &none);
+  std::copy(arrays.begin(), arrays.end(), in->begin());
+  if (param_.mask == kNoMask || !known) return known;
+  DType& mask = (*in)[kMask];
+  if (mask == DType::kUnknown) mask = (*out)[0];
+  if (param_.mask == kAdditiveMask && !IsFloating(mask)) {
+    Throw(ErrorKind::kConfig,
+          "{}: attn_mask is {}, but mask = additive takes a floating type; for 0 and 1 use "
+          "mask = boolean",
+          TypeString(), NameOf(mask));
+  }
+  return true;
+}
+
+std::vector<ResourceRequest> AttentionProperty::ForwardResource(const std::vector<TShape>&) const {
+  if (param_.dropout_p == 0) return {};
+  return {{ResourceRequest::kRandom, 0}};
+}
+std::vector<ResourceRequest> AttentionProperty::BackwardResource(const std::vector<TShape>&) const {
+  return ForwardResource({});
+}
+
+double AttentionProperty::ForwardFlops(const std::vector<TShape>& in,
+                                       const std::vector<TShape>&) const {
+  const TShape &query = in[kQuery], &value = in[kValue];
+  const int n = query.ndim();
+  return static_cast<double>(query.Product(0, n - 1)) * static_cast<double>(value[n - 2]) *
+         static_cast<double>(query[n - 1] + value[n - 1]);
+}
+
+namespace {
+
+MaskView ViewOf(int kind, const TShape& query, const TShape& mask) {
+  MaskView view;
+  view.kind = kind;
+  const int n = query.ndim();
+  view.slices = mask.Product(0, n - 2);
+  view.slice_size = mask[n - 2] * mask[n - 1];
+  view.query_stride = mask[n - 2] == 1 ? 0 : mask[n - 1];
+  view.key_stride = mask[n - 1] == 1 ? 0 : 1;
+  view.first.assign(static_cast<size_t>(view.slices) + 1, 0);
+  for (int64_t item = 0; item < query.Product(0, n - 2); ++item) {
+    int64_t slice = 0, rest = item, step = 1;
+    for (int i = n - 3; i >= 0; --i) {
+      if (mask[i] != 1) slice += rest % query[i] * step;
+      rest /= query[i];
+      step *= mask[i];
+    }
+    view.slice_of.push_back(slice);
+    ++view.first[static_cast<size_t>(slice) + 1];
+  }
+  for (size_t s = 1; s < view.first.size(); ++s) view.first[s] += view.first[s - 1];
+  view.by_slice.resize(view.slice_of.size());
+  std::vector<int64_t> next = view.first;
+  for (size_t item = 0; item < view.slice_of.size(); ++item) {
+    int64_t& place = next[static_cast<size_t>(view.slice_of[item])];
+    view.by_slice[static_cast<size_t>(place++)] = static_cast<int64_t>(item);
+  }
+  return view;
+}
+
+double ScaleOf(const AttentionParam& param, int64_t depth) {
+  return param.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(depth, 1))));
+}
+
+}  // namespace
+
+std::shared_ptr<const AttentionSetup> AttentionProperty::Prepare(const PlanRequest& request) const {
+  const TShape &query = request.in[kQuery].shape, &value = request.in[kValue].shape;
+  const int n = query.ndim();
+  auto setup = std::make_shared<AttentionSetup>();
+  setup->extents = {query.Product(0, n - 2), query[n - 2], value[n - 2], query[n - 1],
+                    value[n - 1]};
+  if (param_.mask != kNoMask) setup->mask = ViewOf(param_.mask, query, request.in[kMask].shape);
+  setup->scale = ScaleOf(param_, query[n - 1]);
+  setup->is_causal = param_.is_causal;
+  setup->drops = request.is_train && param_.dropout_p > 0;
+  setup->keep = static_cast<float>(1 - param_.dropout_p);
+  return setup;
+}
+
+// The graph of operators that computes the same with an array of all scores, for devices without a
+// kernel. A query whose additive mask is -infinity everywhere becomes NaN there.
+bool AttentionProperty::Lower(Lowering* graph) const {
+  if (param_.dropout_p > 0) return false;  // its draws would be others
+  Lowering& g = *graph;
+  const TShape &query = g.shape(kQuery), &key = g.shape(kKey);
+  const int n = query.ndim();
+  auto scores = g.WithScalar(
+      "_mul_scalar",
+      g("batch_dot", {g.argument(kQuery), g.argument(kKey)}, {{"transpose_b", "True"}}),
+      ScaleOf(param_, query[n - 1]));
+  TShape all = query;
+  all[n - 1] = key[n - 2];
+  const std::string all_axes = params::Print(all);
+  std::vector<Lowering::Value> visible;  // conditions
+  if (param_.mask == kAdditiveMask) scores = g("broadcast_add", {scores, g.argument(kMask)});
+  if (param_.mask == kBooleanMask) {
+    const auto condition = g("Cast", {g.WithScalar("_not_equal_scalar", g.argument(kMask), 0)},
+                             {{"dtype", "float32"}});
+    visible.push_back(g("broadcast_to", {condition}, {{"shape", all_axes}}));
+  }
+  if (param_.is_causal) {
+    TShape down = TShape::OfRank(n), along = down;
+    for (int i = 0; i < n; ++i) down[i] = along[i] = 1;
+    down[n - 2] = all[n - 2];
+    along[n - 1] = all[n - 1];
+    const auto numbers = [&](int64_t count, const TShape& shape) {
+      return g.Reshape(g("_arange", {}, {{"start", "0"}, {"stop", params::Print(count)}}), shape);
+    };
+    const auto earlier =
+        g("broadcast_lesser_equal", {numbers(all[n - 1], along), numbers(all[n - 2], down)});
+    visible.push_back(g("broadcast_to", {earlier}, {{"shape", all_axes}}));
+  }
+  // Scores that no net has, and that every floating type holds.
+  constexpr double kLow = -6e4;
+  const auto zeros = [&](Lowering::Value like) { return g("zeros_like", {like}); };
+  for (const auto condition : visible) {
+    const auto low = g.WithScalar("_plus_scalar", zeros(scores), kLow);
+    scores = g("where", {condition, scores, low});
+  }
+  auto p = g("softmax", {scores});
+  for (const auto condition : visible) p = g("where", {condition, p, zeros(p)});
+  g.SetOutput(0, g("batch_dot", {p, g.argument(kValue)}));
+  return true;
+}
+
+}  // namespace mxtrain::attention
+
+MXTRAIN_OPERATOR(scaled_dot_product_attention, registry) {
+  registry.AddProperty("scaled_dot_product_attention", {},
+                       [] { return std::make_unique<mxtrain::attention::AttentionProperty>(); });
+}

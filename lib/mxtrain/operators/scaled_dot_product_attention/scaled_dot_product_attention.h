@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// scaled_dot_product_attention(query, key, value), as PyTorch's function of that name:
+//
+//   scores   = scale query key^T + mask       [..., queries, keys]
+//   output   = dropout(softmax(scores)) value [..., queries, value_depth]
+//
+// query [..., queries, depth], key [..., keys, depth], value [..., keys, value_depth]; the leading
+// axes are equal, usually [batch, heads]. One attention of the leading axes is called an item.
+//
+// attn_mask has as many axes, each of the scores' length or 1, along which it is repeated. A
+// boolean mask may have any type: only keys where it is not 0 count, and it has no gradient. An
+// additive one has a floating type and a gradient. With is_causal a query sees the keys up to its
+// own index. A query that sees no key has the output 0 and passes no gradient.
+//
+// In training each probability is 0 with probability dropout_p, else multiplied by
+// 1 / (1 - dropout_p). The draw depends on the places of query and key alone (DrawIndex), and
+// backward draws again.
+//
+// Kernels keep no array of scores: they take the keys block by block with the running maximum and
+// sum of the softmax (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., "FlashAttention", arXiv
+// 2205.14135), so that memory is linear in the number of keys. Backward computes the probabilities
+// again from the logarithm of each query's sum of exponentials, which forward saves. With p the
+// probabilities, f the factors of dropout, g the head gradient and d = sum over a query of g
+// output:
+//   dvalue = (p f)^T g, dscores = p (f g value^T - d),
+//   dquery = scale dscores key, dkey = scale dscores^T query.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mxtrain/base/math.h"
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain::attention {
+
+enum MaskKind : int { kNoMask, kBooleanMask, kAdditiveMask };
+
+struct AttentionParam : Parameter<AttentionParam> {
+  int mask;
+  double dropout_p;
+  bool is_causal;
+  std::optional<double> scale;
+  static void Declare(Fields<AttentionParam>& f) {
+    f.Add("mask", &AttentionParam::mask)
+        .Enum({{"none", kNoMask}, {"boolean", kBooleanMask}, {"additive", kAdditiveMask}})
+        .Default(kNoMask)
+        .Help("a fourth input, attn_mask: nonzero where a key counts, or added to the scores");
+    f.Add("dropout_p", &AttentionParam::dropout_p)
+        .Range(0, 1)
+        .Default(0)
+        .Help("fraction of the probabilities that are dropped in training");
+    f.Add("is_causal", &AttentionParam::is_causal)
+        .Default(false)
+        .Help("a query sees the keys up to its own index");
+    f.Add("scale", &AttentionParam::scale)
+        .Default(std::nullopt)
+        .Help("factor of the scores; None: 1 / sqrt(depth)");
+  }
+};
+
+// The extents of an operator's arrays.
+struct Extents {
+  int64_t items = 0, queries = 0, keys = 0, depth = 0, value_depth = 0;
+};
+
+// The row-major index of a probability, with rows of a multiple of four: draws come in fours.
+inline uint64_t DrawIndex(const Extents& e, int64_t item, int64_t query, int64_t key) {
+  return static_cast<uint64_t>((item * e.queries + query) * RoundUp(e.keys, 4) + key);
+}
+
+// Where an item's mask is, and which elements of it: slice * slice_size + query * query_stride +
+// key * key_stride. Slices are numbered by the mask's own leading axes.
+struct MaskView {
+  int kind = kNoMask;
+  int64_t slices = 1, slice_size = 0, query_stride = 0, key_stride = 0;
+  std::vector<int64_t> slice_of;  // by item
+  // The items of slice s are by_slice[first[s]], ..., in ascending order.
+  std::vector<int64_t> by_slice, first;
+};
+
+// What kernels need to know of a call.
+struct AttentionSetup {
+  Extents extents;
+  MaskView mask;
+  double scale = 1;
+  bool is_causal = false, drops = false;
+  float keep = 1;  // probability of keeping a probability, if it drops
+
+  float kept_factor() const { return 1 / keep; }
+  int64_t KeysSeen(int64_t query) const {
+    return is_causal ? std::min(query + 1, extents.keys) : extents.keys;
+  }
+};
+
+class AttentionProperty final : public PropertyWithParam<AttentionParam> {
+ public:
+  enum Argument { kQuery, kKey, kValue, kMask };
+
+  std::string TypeString() const override { return "scaled_dot_product_attention"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kGains, 3}; }
+  std::string Description() const override {
+    return "means of values, weighted by the softmax of the products of queries and keys";
+  }
+  std::vector<std::string> ListArguments() const override;
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
+  bool HasGradient(int argument) const override {
+    return argument != kMask || param_.mask == kAdditiveMask;
+  }
+  std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>&) const override;
+  std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>&) const override;
+  bool Lower(Lowering* graph) const override;
+  double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
+
+  // For arrays of known shapes.
+  std::shared_ptr<const AttentionSetup> Prepare(const PlanRequest& request) const;
+
+ protected:
+  void Check() override;
+};
+
+}  // namespace mxtrain::attention

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+// scaled_dot_product_attention of float32, bfloat16 and float16 by vectors, in float.
+//
+// A thread takes an item, or in forward some of its queries, packs keys and values as floats in the
+// order in which the products of blocks (attention_kernels.h) read them, and goes through the
+// scores block by block. In backward a task is an item, or, for the gradient of a mask, all items
+// that add to one slice of it. The blocks follow from the shapes, so results do not depend on the
+// number of threads.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/plans.h"
+#include "mxtrain/operator/uniform_block.h"
+#include "mxtrain/operators/scaled_dot_product_attention/attention_kernels.h"
+#include "mxtrain/operators/scaled_dot_product_attention/scaled_dot_product_attention.h"
+
+namespace mxtrain::attention {
+namespace {
+
+using P = AttentionProperty;
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr int64_t kMostQueries = 64, kMostKeys = 128;  // of a block
+static_assert(kMostKeys <= kUniformBlock);
+
+// The extents of blocks and of packed arrays.
+struct Blocks {
+  int64_t count = 0;                                 // of blocks of queries
+  int64_t queries = 0, keys = 0;                     // of a block; keys is the length of its rows
+  int64_t all_keys = 0, depth = 0, value_depth = 0;  // padded
+
+  explicit Blocks(const Extents& e)
+      : count(CeilDivide(e.queries, kMostQueries)),
+        queries(CeilDivide(e.queries, count)),
+        keys(std::min(kMostKeys, RoundUp(e.keys, kPadding))),
+        all_keys(RoundUp(e.keys, kPadding)),
+        depth(RoundUp(e.depth, kPadding)),
+        value_depth(RoundUp(e.value_depth, kPadding)) {}
+  int64_t scores() const { return queries * keys; }
+};
+
+// Hands out parts of a thread's workspace. Without a workspace it counts.
+class Space {
+ public:
+  explicit Space(float* at) : at_(at) {}
+  float* Take(int64_t n) {
+    float* result = at_ ? at_ + taken_ : nullptr;
+    taken_ += RoundUp(n, kPadding);
+    return result;
+  }
+  int64_t taken() const { return taken_; }
+
+ private:
+  float* at_;
+  int64_t taken_ = 0;
+};
+
+// What both passes keep of a block of scores.
+struct ScoreSpace {
+  float *query, *scores, *mask, *factors;
+  ScoreSpace(const AttentionSetup& s, const Blocks& b, Space* space)
+      : query(space->Take(b.queries * b.depth)),
+        scores(space->Take(b.scores())),
+        mask(s.mask.kind != kNoMask || s.is_causal ? space->Take(b.scores()) : nullptr),
+        factors(s.drops ? space->Take(b.scores()) : nullptr) {}
+};
+struct ForwardSpace : ScoreSpace {
+  float *keys_across, *values;  // [depth, all_keys], [keys, value_depth]
+  float *means, *largest, *sum, *rescale;
+  ForwardSpace(const AttentionSetup& s, const Blocks& b, Space* space)
+      : ScoreSpace(s, b, space),
+        keys_across(space->Take(s.extents.depth * b.all_keys)),
+        values(space->Take(s.extents.keys * b.value_depth)),
+        means(space->Take(b.queries * b.value_depth)),
+        largest(space->Take(b.queries)),
+        sum(space->Take(b.queries)),
+        rescale(space->Take(b.queries)) {}
+};
+struct BackwardSpace : ScoreSpace {
+  float *keys_across, *keys, *values_across;  // [depth, all_keys], [keys, depth], [v., all_keys]
+  float *key_grad, *value_grad;               // [keys, depth], [keys, value_depth]
+  float *head, *slopes, *query_grad, *mean;
+  BackwardSpace(const AttentionSetup& s, const Blocks& b, Space* space)
+      : ScoreSpace(s, b, space),
+        keys_across(space->Take(s.extents.depth * b.all_keys)),
+        keys(space->Take(s.extents.keys * b.depth)),
+        values_across(space->Take(s.extents.value_depth * b.all_keys)),
+        key_grad(space->Take(s.extents.keys * b.depth)),
+        value_grad(space->Take(s.extents.keys * b.value_depth)),
+        head(space->Take(b.queries * b.value_depth)),
+        slopes(space->Take(b.scores())),
+        query_grad(space->Take(b.queries * b.depth)),
+        mean(space->Take(b.queries)) {}
+};
+template <typename S>
+int64_t FloatsOf(const AttentionSetup& setup) {
+  Space space(nullptr);
+  S(setup, Blocks(setup.extents), &space);
+  return space.taken();
+}
+
+// to [rows, padded] = from [rows, columns] times the factor, zeros behind.
+template <typename T>
+void Pack(const T* from, int64_t rows, int64_t columns, float factor, int64_t padded, float* to) {
+  for (int64_t r = 0; r < rows; ++r, from += columns, to += padded) {
+    for (int64_t c = 0; c < columns; ++c) to[c] = static_cast<float>(from[c]) * factor;
+    std::fill(to + columns, to + padded, 0.0f);
+  }
+}
+// to [columns, padded] = the transpose of from [rows, columns], zeros behind.
+template <typename T>
+void PackAcross(const T* from, int64_t rows, int64_t columns, int64_t padded, float* to) {
+  for (int64_t first = 0; first < padded; first += kPadding) {
+    const int64_t n = std::clamp<int64_t>(rows - first, 0, kPadding);
+    for (int64_t c = 0; c < columns; ++c) {
+      float* row = to + c * padded + first;
+      for (int64_t r = 0; r < n; ++r) row[r] = static_cast<float>(from[(first + r) * columns + c]);
+      std::fill(row + n, row + kPadding, 0.0f);
+    }
+  }
+}
+// to [rows, columns] = from [rows, padded] times the factor, or += it.
+template <typename T>
+void Unpack(const float* from, int64_t rows, int64_t columns, int64_t padded, float factor,
+            OpReqType req, T* to) {
+  SwitchReq(req, [&](auto accumulate) {
+    constexpr OpReqType kReq = accumulate() ? OpReqType::kAddTo : OpReqType::kWriteTo;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c)
+        Assign(kReq, to + r * columns, c, from[r * padded + c] * factor);
+    }
+  });
+}
+
+// A block of queries [query, query + queries) and keys [key, key + keys) of an item.
+struct Place {
+  int64_t item = 0, query = 0, queries = 0, key = 0, keys = 0;
+};
+
+template <typename T>
+class AttentionSimd final : public Operator {
+ public:
+  AttentionSimd(std::shared_ptr<const AttentionSetup> setup, int64_t threads)
+      : setup_(std::move(setup)), e_(setup_->extents), blocks_(e_), threads_(threads) {}
+
+  void Forward(const ForwardArgs& args) override {
+    constexpr int64_t kTasksPerThread = 4;
+    const int64_t chunks =
+        std::clamp<int64_t>(CeilDivide(kTasksPerThread * threads_, e_.items), 1, blocks_.count);
+    const int64_t floats = FloatsOf<ForwardSpace>(*setup_);
+    ParallelForPieces(e_.items * chunks, 1, [&](int64_t begin, int64_t end, int piece) {
+      Space space(args.ctx.workspace.dptr<float>() + piece * floats);
+      const ForwardSpace s(*setup_, blocks_, &space);
+      int64_t packed = -1;
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t item = task / chunks, chunk = task % chunks;
+        if (std::exchange(packed, item) != item) {
+          PackAcross(Item(args.in_data[P::kKey], item, e_.keys * e_.depth), e_.keys, e_.depth,
+                     blocks_.all_keys, s.keys_across);
+          Pack(Item(args.in_data[P::kValue], item, e_.keys * e_.value_depth), e_.keys,
+               e_.value_depth, 1, blocks_.value_depth, s.values);
+        }
+        const int64_t last = blocks_.count * (chunk + 1) / chunks;
+        for (int64_t k = blocks_.count * chunk / chunks; k < last; ++k)
+          ForwardBlock(args, item, k * blocks_.queries, s);
+      }
+    });
+  }
+
+  void Backward(const BackwardArgs& args) override {
+    const MaskView& m = setup_->mask;
+    const bool wants_mask = m.kind == kAdditiveMask && args.req[P::kMask] != OpReqType::kNullOp;
+    const int64_t floats = FloatsOf<BackwardSpace>(*setup_);
+    float* workspace = args.ctx.workspace.dptr<float>();
+    float* mask_grad = wants_mask ? workspace + threads_ * floats : nullptr;
+    if (wants_mask) std::fill_n(mask_grad, m.slices * m.slice_size, 0.0f);
+    ParallelForPieces(
+        wants_mask ? m.slices : e_.items, 1, [&](int64_t begin, int64_t end, int piece) {
+          Space space(workspace + piece * floats);
+          const BackwardSpace s(*setup_, blocks_, &space);
+          for (int64_t task = begin; task < end; ++task) {
+            if (!wants_mask) {
+              BackwardItem(args, task, s, nullptr);
+              continue;
+            }
+            const auto first = static_cast<size_t>(m.first[static_cast<size_t>(task)]),
+                       last = static_cast<size_t>(m.first[static_cast<size_t>(task) + 1]);
+            for (size_t k = first; k < last; ++k) BackwardItem(args, m.by_slice[k], s, mask_grad);
+          }
+        });
+    if (!wants_mask) return;
+    SwitchFloating(args.in_grad[P::kMask].type, "attn_mask", [&](auto tag) {
+      using M = typename decltype(tag)::type;
+      Map<M>(args.ctx.run_ctx, args.in_grad[P::kMask], args.req[P::kMask],
+             ElementAt<float, float>{mask_grad});
+    });
+  }
+
+ private:
+  static T* Item(const TBlob& array, int64_t item, int64_t size) {
+    return array.dptr<T>() + item * size;
+  }
+  int64_t QueriesFrom(int64_t first) const { return std::min(blocks_.queries, e_.queries - first); }
+
+  // f(place) for the blocks of keys that some of the queries see.
+  template <typename F>
+  void ForKeys(int64_t item, int64_t query, int64_t queries, const F& f) const {
+    const int64_t seen = setup_->KeysSeen(query + queries - 1);
+    for (int64_t key = 0; key < seen; key += blocks_.keys)
+      f(Place{item, query, queries, key, std::min(blocks_.keys, seen - key)});
+  }
+
+  // The scores of a block, without the mask; and the mask and factors that belong to them.
+  ScoreBlock ScoresOf(const Place& at, std::span<const TBlob> in, const OpContext& ctx,
+                      const ScoreSpace& s, const float* keys_across) const {
+    kernels_.multiply({at.queries, RoundUp(at.keys, kPadding), e_.depth, s.query, blocks_.depth, 1,
+                       keys_across + at.key, blocks_.all_keys, s.scores, blocks_.keys, false});
+    ScoreBlock block{at.queries, at.keys, blocks_.keys};
+    if (setup_->mask.kind != kNoMask || setup_->KeysSeen(at.query) < at.key + at.keys) {
+      FillMask(at, in, s.mask);
+      block.mask = s.mask;
+    }
+    if (setup_->drops) {
+      FillFactors(at, ctx.requested[0].Draws(), s.factors);
+      block.factors = s.factors;
+    }
+    return block;
+  }
+
+  void FillMask(const Place& at, std::span<const TBlob> in, float* to) const {
+    const MaskView& m = setup_->mask;
+    if (m.kind == kNoMask) {
+      std::fill_n(to, at.queries * blocks_.keys, 0.0f);
+    } else {
+      SwitchType(in[P::kMask].type, "attn_mask", [&](auto tag) {
+        using M = typename decltype(tag)::type;
+        const M* from = in[P::kMask].dptr<M>() +
+                        m.slice_of[static_cast<size_t>(at.item)] * m.slice_size +
+                        at.query * m.query_stride + at.key * m.key_stride;
+        for (int64_t q = 0; q < at.queries; ++q, from += m.query_stride) {
+          float* row = to + q * blocks_.keys;
+          if (m.kind == kAdditiveMask) {
+            for (int64_t k = 0; k < at.keys; ++k)
+              row[k] = static_cast<float>(from[k * m.key_stride]);
+          } else {
+            for (int64_t k = 0; k < at.keys; ++k)
+              row[k] = from[k * m.key_stride] == M(0) ? kNever : 0.0f;
+          }
+        }
+      });
+    }
+    if (!setup_->is_causal) return;
+    for (int64_t q = 0; q < at.queries; ++q) {
+      const int64_t seen = std::clamp<int64_t>(at.query + q + 1 - at.key, 0, at.keys);
+      std::fill(to + q * blocks_.keys + seen, to + q * blocks_.keys + at.keys, kNever);
+    }
+  }
+
+  void FillFactors(const Place& at, const RandomDraws& draws, float* to) const {
+    const float kept = setup_->kept_factor();
+    for (int64_t q = 0; q < at.queries; ++q, to += blocks_.keys) {
+      float uniform[kUniformBlock];
+      FillUniform(draws, DrawIndex(e_, at.item, at.query + q, at.key), uniform);
+      for (int64_t k = 0; k < at.keys; ++k) to[k] = uniform[k] < setup_->keep ? kept : 0.0f;
+    }
+  }
+
+  void PackQueries(const TBlob& query, int64_t item, int64_t first, int64_t count,
+                   float* to) const {
+    Pack(Item(query, item, e_.queries * e_.depth) + first * e_.depth, count, e_.depth,
+         static_cast<float>(setup_->scale), blocks_.depth, to);
+  }
+
+  void ForwardBlock(const ForwardArgs& args, int64_t item, int64_t query,
+                    const ForwardSpace& s) const {
+    const int64_t queries = QueriesFrom(query);
+    PackQueries(args.in_data[P::kQuery], item, query, queries, s.query);
+    std::fill_n(s.means, queries * blocks_.value_depth, 0.0f);
+    std::fill_n(s.largest, queries, kNever);
+    std::fill_n(s.sum, queries, 0.0f);
+    ForKeys(item, query, queries, [&](const Place& at) {
+      const ScoreBlock block = ScoresOf(at, args.in_data, args.ctx, s, s.keys_across);
+      kernels_.soften(block, s.scores, s.largest, s.sum, s.rescale);
+      for (int64_t q = 0; q < queries && at.key > 0; ++q) Scale(s.rescale[q], s.means, q);
+      kernels_.multiply({queries, blocks_.value_depth, at.keys, s.scores, blocks_.keys, 1,
+                         s.values + at.key * blocks_.value_depth, blocks_.value_depth, s.means,
+                         blocks_.value_depth, true});
+    });
+    float* saved = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<float>();
+    for (int64_t q = 0; q < queries; ++q) {
+      const bool none = s.largest[q] == kNever;
+      if (saved)
+        saved[item * e_.queries + query + q] = none ? 0 : s.largest[q] + std::log(s.sum[q]);
+      Scale(none ? 0.0f : 1 / s.sum[q], s.means, q);
+    }
+    if (args.req[0] == OpReqType::kNullOp) return;
+    Unpack(s.means, queries, e_.value_depth, blocks_.value_depth, 1, args.req[0],
+           Item(args.out_data[0], item, e_.queries * e_.value_depth) + query * e_.value_depth);
+  }
+  void Scale(float factor, float* means, int64_t q) const {
+    float* row = means + q * blocks_.value_depth;
+    for (int64_t k = 0; k < blocks_.value_depth; ++k) row[k] *= factor;
+  }
+
+  void BackwardItem(const BackwardArgs& args, int64_t item, const BackwardSpace& s,
+                    float* mask_grad) const {
+    const T *key = Item(args.in_data[P::kKey], item, e_.keys * e_.depth),
+            *value = Item(args.in_data[P::kValue], item, e_.keys * e_.value_depth);
+    PackAcross(key, e_.keys, e_.depth, blocks_.all_keys, s.keys_across);
+    Pack(key, e_.keys, e_.depth, 1, blocks_.depth, s.keys);
+    PackAcross(value, e_.keys, e_.value_depth, blocks_.all_keys, s.values_across);
+    std::fill_n(s.key_grad, e_.keys * blocks_.depth, 0.0f);
+    std::fill_n(s.value_grad, e_.keys * blocks_.value_depth, 0.0f);
+    for (int64_t k = 0; k < blocks_.count; ++k)
+      BackwardBlock(args, item, k * blocks_.queries, s, mask_grad);
+    const auto put = [&](P::Argument argument, const float* from, int64_t columns, int64_t padded) {
+      if (args.req[argument] == OpReqType::kNullOp) return;
+      Unpack(from, e_.keys, columns, padded, 1, args.req[argument],
+             Item(args.in_grad[argument], item, e_.keys * columns));
+    };
+    put(P::kKey, s.key_grad, e_.depth, blocks_.depth);
+    put(P::kValue, s.value_grad, e_.value_depth, blocks_.value_depth);
+  }
+
+  void BackwardBlock(const BackwardArgs& args, int64_t item, int64_t query, const BackwardSpace& s,
+                     float* mask_grad) const {
+    const int64_t queries = QueriesFrom(query), first = item * e_.queries + query;
+    PackQueries(args.in_data[P::kQuery], item, query, queries, s.query);
+    const T *head = args.out_grad[0].dptr<T>() + first * e_.value_depth,
+            *out = args.out_data[0].dptr<T>() + first * e_.value_depth;
+    Pack(head, queries, e_.value_depth, 1, blocks_.value_depth, s.head);
+    for (int64_t q = 0; q < queries; ++q) {
+      double mean = 0;
+      for (int64_t k = q * e_.value_depth; k < (q + 1) * e_.value_depth; ++k)
+        mean += static_cast<double>(head[k]) * static_cast<double>(out[k]);
+      s.mean[q] = static_cast<float>(mean);
+    }
+    std::fill_n(s.query_grad, queries * blocks_.depth, 0.0f);
+    ForKeys(item, query, queries, [&](const Place& at) {
+      const int64_t width = RoundUp(at.keys, kPadding), row = blocks_.keys;
+      const ScoreBlock block = ScoresOf(at, args.in_data, args.ctx, s, s.keys_across);
+      kernels_.multiply({queries, width, e_.value_depth, s.head, blocks_.value_depth, 1,
+                         s.values_across + at.key, blocks_.all_keys, s.slopes, row, false});
+      kernels_.differentiate(block, args.ctx.saved[0].dptr<float>() + first, s.mean, s.scores,
+                             s.slopes);
+      if (mask_grad) AddToMask(at, s.slopes, mask_grad);
+      if (args.req[P::kValue] != OpReqType::kNullOp) {
+        kernels_.multiply({at.keys, blocks_.value_depth, queries, s.scores, 1, row, s.head,
+                           blocks_.value_depth, s.value_grad + at.key * blocks_.value_depth,
+                           blocks_.value_depth, true});
+      }
+      if (args.req[P::kKey] != OpReqType::kNullOp) {  // the packed queries have the scale
+        kernels_.multiply({at.keys, blocks_.depth, queries, s.slopes, 1, row, s.query,
+                           blocks_.depth, s.key_grad + at.key * blocks_.depth, blocks_.depth,
+                           true});
+      }
+      if (args.req[P::kQuery] != OpReqType::kNullOp) {
+        kernels_.multiply({queries, blocks_.depth, at.keys, s.slopes, row, 1,
+                           s.keys + at.key * blocks_.depth, blocks_.depth, s.query_grad,
+                           blocks_.depth, true});
+      }
+    });
+    if (args.req[P::kQuery] == OpReqType::kNullOp) return;
+    Unpack(s.query_grad, queries, e_.depth, blocks_.depth, static_cast<float>(setup_->scale),
+           args.req[P::kQuery], args.in_grad[P::kQuery].dptr<T>() + first * e_.depth);
+  }
+
+  void AddToMask(const Place& at, const float* slopes, float* mask_grad) const {
+    const MaskView& m = setup_->mask;
+    float* to = mask_grad + m.slice_of[static_cast<size_t>(at.item)] * m.slice_size +
+                at.query * m.query_stride + at.key * m.key_stride;
+    for (int64_t q = 0; q < at.queries; ++q, to += m.query_stride, slopes += blocks_.keys) {
+      for (int64_t k = 0; k < at.keys; ++k) to[k * m.key_stride] += slopes[k];
+    }
+  }
+
+  const std::shared_ptr<const AttentionSetup> setup_;
+  const Extents e_;
+  const Blocks blocks_;
+  const int64_t threads_;
+  const Kernels& kernels_ = BlockKernels();
+};
+
+Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
+  const DType type = request.in[P::kQuery].type;
+  if (type != DType::kFloat32 && type != DType::kBfloat16 && type != DType::kFloat16)
+    return Refusal{"float32, bfloat16 and float16 only"};
+  for (const TensorSpec& spec : request.in) {
+    if (spec.shape.Size() == 0) return Refusal{"empty array"};
+  }
+  const auto setup = static_cast<const AttentionProperty&>(base).Prepare(request);
+  const Extents& e = setup->extents;
+  constexpr int64_t kFloat = sizeof(float);
+  const int64_t threads = std::max(request.threads, 1);
+  Plan plan = PlainPlan(base, request);
+  constexpr double kNanosecondsPerProduct = 0.03;  // of one thread with AVX2
+  plan.cost += kNanosecondsPerProduct * static_cast<double>(e.items * e.queries) *
+               static_cast<double>(e.keys) * static_cast<double>(e.depth + e.value_depth) /
+               static_cast<double>(threads);
+  plan.forward_workspace = threads * FloatsOf<ForwardSpace>(*setup) * kFloat;
+  if (request.needs_backward) {
+    plan.saved = {e.items * e.queries * kFloat};
+    plan.backward_workspace = threads * FloatsOf<BackwardSpace>(*setup) * kFloat;
+    if (setup->mask.kind == kAdditiveMask)
+      plan.backward_workspace += setup->mask.slices * setup->mask.slice_size * kFloat;
+  }
+  plan.make = [setup, type, threads]() -> std::unique_ptr<Operator> {
+    if (type == DType::kBfloat16) return std::make_unique<AttentionSimd<bfloat16>>(setup, threads);
+    if (type == DType::kFloat16) return std::make_unique<AttentionSimd<float16>>(setup, threads);
+    return std::make_unique<AttentionSimd<float>>(setup, threads);
+  };
+  return plan;
+}
+
+}  // namespace
+}  // namespace mxtrain::attention
+
+MXTRAIN_OPERATOR(scaled_dot_product_attention_simd_cpu, registry) {
+  registry.AddKernel({"scaled_dot_product_attention", mxtrain::DeviceType::kCPU, "simd", 100,
+                      mxtrain::attention::PlanSimd});
+}
