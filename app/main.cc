@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "app/commands/command.h"
+#include "app/commands/nets.h"
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
 #include "app/report/output.h"
@@ -25,6 +26,38 @@ using namespace mxtrain;
 using commands::Arguments, commands::CommandLine, commands::CommonFlags;
 
 constexpr int kMaxThreads = 1024;
+
+// How files at addresses that the user names are downloaded. Each flag sets the environment
+// variable that fetch/remote_file.h reads, so that commands that run others pass it on.
+struct DownloadFlags {
+  bool offline = false;
+  std::string cache_dir, most;
+
+  void Declare(Arguments arguments) {
+    arguments.Flag("--offline", &offline,
+                   "download nothing: weights at an address must be in the cache "
+                   "(MXTRAIN_OFFLINE=1)");
+    arguments
+        .Option("--cache-dir", &cache_dir,
+                "where downloaded weights are kept (MXTRAIN_CACHE_DIR); default: mxtrain in "
+                "XDG_CACHE_HOME or ~/.cache")
+        .Takes("DIR");
+    arguments
+        .Option("--max-download", &most,
+                "largest file that is downloaded (MXTRAIN_MAX_DOWNLOAD); default: 4GiB")
+        .Takes("SIZE");
+  }
+  void Apply() const {
+    if (!most.empty() && !config::ParseByteCount(most)) {
+      Throw(ErrorKind::kUsage,
+            "--max-download '{}' is not a size; use 4GiB, 500MB or a number of bytes", most);
+    }
+    if (offline) setenv("MXTRAIN_OFFLINE", "1", 1);
+    if (!cache_dir.empty())
+      setenv("MXTRAIN_CACHE_DIR", std::filesystem::absolute(cache_dir).c_str(), 1);
+    if (!most.empty()) setenv("MXTRAIN_MAX_DOWNLOAD", most.c_str(), 1);
+  }
+};
 
 void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
   arguments.Flag("--json", &flags->json, "print only JSON on stdout");
@@ -201,6 +234,8 @@ int Main(int argc, char** argv) {
       "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64");
   CommonFlags flags;
   DeclareCommonFlags(line.common(), &flags);
+  DownloadFlags downloads;
+  downloads.Declare(line.common());
 
   std::vector<std::unique_ptr<commands::Command>> all;
   // As they are listed: from a folder of images to a model in use, the choices before and between,
@@ -220,6 +255,7 @@ int Main(int argc, char** argv) {
   all.push_back(commands::MakeDiff());
   all.push_back(commands::MakeVerifyResume());
   all.push_back(commands::MakeReplay());
+  all.push_back(commands::MakeNets());
   all.push_back(commands::MakeOps());
   all.push_back(commands::MakeDevices());
   all.push_back(commands::MakeSynth());
@@ -233,6 +269,7 @@ int Main(int argc, char** argv) {
   report::ConsoleOptions console_options = ToConsoleOptions(flags);
   try {
     AddLogOptions(flags, &console_options);
+    downloads.Apply();
   } catch (...) {
     report::Console console(console_options);
     return ReportError(flags, console, std::current_exception());

@@ -7,7 +7,7 @@ namespace mxtrain::commands {
 
 std::span<const HelpTopic> HelpTopics() {
   static const std::vector<HelpTopic> topics = {
-      {{"net", "layers", "nets"},
+      {{"net", "layers"},
        "how to write a net",
        R"(A net is a list of layers; each takes the output of the previous one. A layer is the name of an operator
 with its parameters:
@@ -35,6 +35,9 @@ is repeated: kernel: 3. Besides its parameters, every layer may have
 Several inputs have names, net.inputs: {left: [2], right: [2]}; data.train.columns or the data set defines what
 they hold. A net may have several losses; each reads the label NAME_label. `Variable: {name, shape, init,
 lr_mult, wd_mult}` declares a separate parameter. ${classes} is the number of classes in the training data.
+
+Nets that come with the program are used by name instead: net: {use: resnet18, classes: 12}. `mxtrain nets`
+lists them; `classes` is by default that of the data, `vars` sets their variables.
 
 See also `mxtrain help blocks`, `help repeat`, `help expressions`. `mxtrain plan CONFIG` shows every layer
 with its shape, `--plot-net net.svg` draws the net.

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// mxtrain init FOLDER: scans a folder of images and writes a configuration that trains on it.
+// mxtrain init FOLDER: scans a folder of images and writes a configuration that trains on it: a
+// small net from scratch, or, with --net, one that comes with the program, from published weights.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "app/commands/command.h"
+#include "app/commands/device_flag.h"
+#include "app/commands/fine_tuning.h"
 #include "app/commands/init_config.h"
+#include "app/commands/open_runtime.h"
+#include "app/commands/pretrained.h"
+#include "app/config/address.h"
+#include "app/fetch/sha256.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -103,18 +110,37 @@ class Init final : public Command {
         .Takes("FILE");
     arguments
         .Option("--size", &size_,
-                "edge length of the net's input in pixels; default: chosen from the images")
+                "edge length of the net's input in pixels; default: chosen from the images, with "
+                "--net from the net")
         .Within(16, 512);
+    arguments
+        .Option("--net", &net_,
+                "a net that comes with the program (`mxtrain nets`) in place of a small one")
+        .Takes("NAME");
+    arguments
+        .Option("--weights", &weights_,
+                "with --net: begin with these weights, of a file, a run, https://... or "
+                "hf://OWNER/REPO/FILE")
+        .Takes("FILE");
+    arguments
+        .Option(
+            "--weights-family", &family_,
+            "who published them, which decides how images are prepared: torchvision, timm, ...; "
+            "default: told by the names in the file")
+        .Takes("NAME");
     arguments.Flag("--overwrite", &overwrite_, "replace an existing file");
     arguments.Examples(
-        "  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96");
+        "  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96\n"
+        "  mxtrain init photos --net efficientnet_lite0 --weights efficientnet_lite0.pth");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
+    CheckFlags();
     const ImageFolder folder = Look(console);
-    const TrainingChoice choice = ChooseTraining(folder, size_);
+    TrainingChoice choice;
+    const std::string text = Text(folder, flags, console, &choice);
     if (output_ == "-") {
-      std::cout << ConfigText(folder, choice, "FILE");
+      std::cout << text;
       return 0;
     }
     if (fs::exists(output_) && !overwrite_) {
@@ -122,12 +148,68 @@ class Init final : public Command {
             "{} exists already; use --overwrite to replace it, or --output FILE to write another",
             output_);
     }
-    WriteFileAtomically(output_, ConfigText(folder, choice, output_));
+    WriteFileAtomically(output_, text);
     Report(flags, folder, choice);
     return 0;
   }
 
  private:
+  void CheckFlags() const {
+    if (net_.empty() && !weights_.empty()) {
+      Throw(ErrorKind::kUsage,
+            "--weights needs --net NAME, the net that they are for; `mxtrain nets` lists them");
+    }
+    if (weights_.empty() && !family_.empty())
+      Throw(ErrorKind::kUsage, "--weights-family needs --weights FILE");
+  }
+
+  std::string Text(const ImageFolder& folder, const CommonFlags& flags, report::Console& console,
+                   TrainingChoice* choice) {
+    const std::string file = output_ == "-" ? "FILE" : output_;
+    if (net_.empty()) {
+      *choice = ChooseTraining(folder, size_);
+      return ConfigText(folder, *choice, file);
+    }
+    const ZooNet net = LookAtNet(net_, size_);
+    WeightsChoice weights;
+    if (!weights_.empty()) weights = ReadWeights(net, flags, console);
+    *choice = ChooseFineTuning(folder, net, !weights_.empty());
+    channels_ = 3;  // as the net takes them
+    return RecipeText(folder, net, weights, *choice, file);
+  }
+
+  WeightsChoice ReadWeights(const ZooNet& net, const CommonFlags& flags,
+                            report::Console& console) const {
+    const std::string local = LocalWeights(weights_, console);
+    WeightsChoice choice;
+    if (config::IsAddress(weights_)) {
+      choice.file = config::SplitPin(weights_).file;
+      choice.sha256 = fetch::Sha256OfFile(local);
+    } else {
+      choice.file = Written(fs::absolute(local).lexically_normal().string());
+    }
+    const auto runtime = MakeRuntime(WithoutAutoGpu(flags), 0, MakeRegistry({}), console);
+    choice.facts = LookAtWeights(*runtime, net, local, family_);
+    const ZooWeights& found = choice.facts;
+    std::string text = format("{}: {} of {} arrays before the head of {}", weights_, found.fits,
+                              found.wanted, net.name);
+    text += found.family ? format(", with the names of {}", found.family->name)
+                         : ", with its own names: `vars` and `normalize` must be as in that run";
+    if (!found.candidates.empty())
+      text += format(" (and of {}; --weights-family says which)", join(found.candidates, ", "));
+    console.Message(LogLevel::kInfo, text);
+    if (found.family &&
+        std::any_of(found.family->vars.begin(), found.family->vars.end(),
+                    [](const auto& var) { return var.first == "same_padding"; }) &&
+        (net.train_size % 32 != 0 || net.val_size % 32 != 0)) {
+      Throw(ErrorKind::kUsage,
+            "--size {}: weights of {} need a multiple of 32, for which their padding is the same "
+            "in every layer",
+            size_, found.family->name);
+    }
+    return choice;
+  }
+
   ImageFolder Look(report::Console& console) {
     if (!fs::is_directory(folder_)) {
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
@@ -204,6 +286,8 @@ class Init final : public Command {
     return relative.empty() || relative.starts_with("../..") ? path : relative;
   }
 
+  int Channels(const ImageFolder& f) const { return channels_ > 0 ? channels_ : f.channels; }
+
   void Report(const CommonFlags& flags, const ImageFolder& f, const TrainingChoice& c) const {
     if (flags.json) {
       Json classes = Json::object();
@@ -212,7 +296,7 @@ class Init final : public Command {
                                      {"classes", classes},
                                      {"train", f.train_images},
                                      {"val", f.val_images},
-                                     {"channels", f.channels},
+                                     {"channels", Channels(f)},
                                      {"median_side", f.median_side},
                                      {"input_size", c.input_size},
                                      {"batch_size", c.batch_size},
@@ -226,14 +310,15 @@ class Init final : public Command {
     if (!f.test.empty())
       std::cout << format("{0} is for the final test: mxtrain eval runs/latest {0}\n",
                           report::QuoteShell(f.test));
-    std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", f.channels, c.input_size,
+    std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", Channels(f), c.input_size,
                         c.input_size, c.batch_size, c.epochs);
     std::cout << format("next: mxtrain check {0}, then mxtrain train {0}\n",
                         report::QuoteShell(output_));
   }
 
-  std::string folder_, output_;
+  std::string folder_, output_, net_, weights_, family_;
   int size_ = 0;
+  int channels_ = 0;  // of the net's input, if it is not that of the images
   bool overwrite_ = false;
 };
 

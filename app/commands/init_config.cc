@@ -8,13 +8,6 @@
 namespace mxtrain::commands {
 namespace {
 
-// In YAML double quotes.
-std::string QuoteYaml(const std::string& text) {
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
-  return quoted + "\"";
-}
-
 // For the end of a comment line: a name must not start a new line.
 std::string OneLine(std::string text) {
   std::replace_if(
@@ -34,22 +27,6 @@ std::string ClassList(const ImageFolder& folder) {
 std::string Sides(const ImageFolder& f) {
   if (f.min_side == f.max_side) return format("shorter side {} pixels", f.min_side);
   return format("shorter sides {} to {} pixels, median {}", f.min_side, f.max_side, f.median_side);
-}
-
-std::string Head(const ImageFolder& f, const std::string& file) {
-  const std::string test = f.test.empty() ? ""
-                                          : format(
-                                                "# {0} is not used in training; it measures the "
-                                                "finished net: `mxtrain eval runs/latest {0}`.\n",
-                                                OneLine(f.test));
-  return format(R"(# Made by `mxtrain init`: {} images to train on, {} to validate, {} classes ({}).
-# Images: {}. To try it: `mxtrain check {}`, then `mxtrain train {}`.
-{}# Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
-name: {}
-seed: 1                                   # of all random numbers; the same seed gives the same run
-)",
-                f.train_images, f.val_images, f.classes.size(), ClassList(f), Sides(f),
-                OneLine(file), OneLine(file), test, QuoteYaml(f.name));
 }
 
 constexpr const char* kBlocks = R"(
@@ -143,6 +120,28 @@ train:
 
 }  // namespace
 
+std::string QuoteYaml(const std::string& text) {
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string HeadText(const ImageFolder& f, const std::string& file) {
+  const std::string test = f.test.empty() ? ""
+                                          : format(
+                                                "# {0} is not used in training; it measures the "
+                                                "finished net: `mxtrain eval runs/latest {0}`.\n",
+                                                OneLine(f.test));
+  return format(R"(# Made by `mxtrain init`: {} images to train on, {} to validate, {} classes ({}).
+# Images: {}. To try it: `mxtrain check {}`, then `mxtrain train {}`.
+{}# Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
+name: {}
+seed: 1                                   # of all random numbers; the same seed gives the same run
+)",
+                f.train_images, f.val_images, f.classes.size(), ClassList(f), Sides(f),
+                OneLine(file), OneLine(file), test, QuoteYaml(f.name));
+}
+
 TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {
   TrainingChoice choice;
   choice.input_size = input_size > 0 ? input_size : 32;
@@ -160,7 +159,7 @@ TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {
 
 std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice,
                        const std::string& file) {
-  return Head(folder, file) + kBlocks + Net(folder, choice) + Data(folder, choice) +
+  return HeadText(folder, file) + kBlocks + Net(folder, choice) + Data(folder, choice) +
          Train(folder, choice);
 }
 

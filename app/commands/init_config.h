@@ -31,6 +31,11 @@ struct TrainingChoice {
 // total, a multiple of 5, within 10 .. 60. `input_size` > 0 is used as given.
 TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size);
 
+// The comments at the head of a configuration, and the keys `name` and `seed`.
+std::string HeadText(const ImageFolder& folder, const std::string& file);
+// In YAML double quotes.
+std::string QuoteYaml(const std::string& text);
+
 // YAML. Paths are written as given; `file` is the name that the user will use for it.
 std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice,
                        const std::string& file);

@@ -7,6 +7,7 @@
 #include "app/commands/batch_fit.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/forecast.h"
+#include "app/commands/layer_costs.h"
 #include "app/commands/net_plot.h"
 #include "app/commands/plan_plot.h"
 #include "app/commands/session.h"
@@ -21,12 +22,7 @@
 namespace mxtrain::commands {
 namespace {
 
-struct Layer {
-  std::string name, op, where;
-  std::vector<TShape> outputs;
-  int64_t parameters = 0;
-  double flops = 0;  // of a forward pass over the batch
-};
+using Layer = LayerCost;
 
 class Plan final : public Command {
  public:
@@ -66,7 +62,7 @@ class Plan final : public Command {
     DeviceOf(flags);  // refuses several
     Session session(config_, flags, console);
     session.BuildNet();
-    const std::vector<Layer> layers = Layers(session);
+    const std::vector<Layer> layers = CostsOfLayers(session);
     const executor::BindRequest train = session.MakeBindRequest(true),
                                 infer = session.MakeBindRequest(false);
     const Graph& graph = session.net().symbol.graph();
@@ -232,36 +228,6 @@ class Plan final : public Command {
                           fit.batch, fit.is_most ? ", the most that batch_size may be" : "",
                           ToString(fit.bytes));
     }
-  }
-
-  static std::vector<Layer> Layers(Session& session) {
-    const Graph& graph = session.net().symbol.graph();
-    const InferredSpecs specs = InferSpecs(
-        graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
-    const executor::BindRequest request = session.MakeBindRequest(false);
-    std::vector<Layer> layers;
-    std::vector<bool> counted(graph.nodes.size());
-    for (size_t id = 0; id < graph.nodes.size(); ++id) {
-      const Node& node = graph.nodes[id];
-      if (node.is_variable()) continue;
-      Layer layer{node.name, node.op->TypeString(), node.where, {}, 0, 0};
-      std::vector<TShape> in;
-      for (int i = 0; i < node.num_args; ++i) {
-        const NodeEntry e = node.inputs[i];
-        in.push_back(specs.shapes[e.node][e.index]);
-        const Node& source = graph.nodes[e.node];
-        if (source.kind == Node::Kind::kVariable && !request.inputs.contains(source.name) &&
-            !counted[e.node]) {
-          counted[e.node] = true;  // a shared weight counts once
-          layer.parameters += in.back().Size();
-        }
-      }
-      layer.flops = 2 * node.op->ForwardFlops(in, specs.shapes[id]);
-      for (int i = 0; i < node.op->NumVisibleOutputs(); ++i)
-        layer.outputs.push_back(specs.shapes[id][i]);
-      layers.push_back(std::move(layer));
-    }
-    return layers;
   }
 
   static plot::Drawing DrawNet(Session& session) {

@@ -1,51 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/pretrained.h"
 
-#include <filesystem>
-
-#include "app/config/document.h"
+#include "app/config/address.h"
+#include "app/config/name_list.h"
 #include "app/config/net_onnx.h"
+#include "app/fetch/remote_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/ndarray/safetensors_shards.h"
 
 namespace mxtrain::commands {
 namespace {
 
-constexpr const char* kRuleForm =
-    "a rule is [PATTERN, REPLACEMENT], or [PATTERN, null] to drop matching names";
-
-std::vector<NameMap::Rule> ReadRules(const std::string& path) {
-  auto sources = std::make_shared<config::SourceMap>();
-  config::Diagnostics diagnostics(sources);
-  const config::Value root = config::ParseYaml(
-      sources->AddFile(path, ReadFile(path), std::filesystem::path(path).parent_path()),
-      &diagnostics);
-  std::vector<NameMap::Rule> rules;
-  if (!root.is_list())
-    diagnostics.Error(root.place, format("a name map must be a list, got {}", root.Describe()),
-                      kRuleForm);
-  for (const config::Value& item : root.list) {
-    const bool good = item.is_list() && item.list.size() == 2 && item.list[0].is_scalar() &&
-                      (item.list[1].is_scalar() || item.list[1].is_null());
-    if (!good) {
-      diagnostics.Error(item.place, format("{} is not a rule", item.Describe()), kRuleForm);
-      continue;
-    }
-    rules.push_back({item.list[0].text,
-                     item.list[1].is_null() ? std::nullopt : std::optional(item.list[1].text)});
-  }
-  diagnostics.ThrowIfErrors();
-  return rules;
-}
+constexpr size_t kMostIndexBytes = size_t{64} << 20;
 
 NameMap ReadMap(const std::string& path) {
-  if (path.empty()) return NameMap();
-  const std::vector<NameMap::Rule> rules = ReadRules(path);
-  try {
-    return NameMap(rules);
-  } catch (const Error&) {
-    RethrowWithPrefix(std::current_exception(), path);
-  }
+  return path.empty() ? NameMap() : config::ReadNameList(path).rules;
 }
 
 // Without training, the arrays that are not taken would be saved with their random values.
@@ -61,34 +31,51 @@ void RequireWhole(const WeightsAccount& account, Session& session) {
   session.diagnostics().ThrowIfErrors();
 }
 
-// train.weights, else the file of net.onnx.
-config::WeightsConfig InitialWeights(const config::Config& config) {
-  return config.train.weights.file.empty() ? config::WeightsConfig{config.net.onnx, ""}
-                                           : config.train.weights;
-}
-
-std::map<std::string, NDArray> ReadArrays(Session& session, const config::WeightsConfig& weights) {
-  if (!session.config().train.weights.file.empty())
-    return LoadWeights(session.runtime(), weights.file, ReadMap(weights.map));
+std::map<std::string, NDArray> ArraysOfOnnx(Session& session) {
   return onnx::ArraysOf(config::ImportOnnx(session.config().net, session.runtime().operators()),
                         session.runtime());
 }
 
 }  // namespace
 
+std::string LocalWeights(const std::string& file, report::Console& console) {
+  const config::PinnedFile pinned = config::SplitPin(file);
+  if (!config::IsAddress(file)) {
+    if (!pinned.sha256.empty()) fetch::CheckSha256(pinned.file, pinned.sha256);
+    return pinned.file;
+  }
+  fetch::FetchOptions options = fetch::OptionsOfEnvironment();
+  options.sha256 = pinned.sha256;
+  options.stops = [] { return StopFlag() == 1; };
+  std::string local = fetch::FetchFile(pinned.file, options, console);
+  if (IsSafetensorsIndex(local)) {
+    options.sha256.clear();  // that of the index
+    for (const std::string& shard : ShardsOf(ReadFile(local, kMostIndexBytes), pinned.file))
+      fetch::FetchFile(config::SiblingOf(pinned.file, shard), options, console);
+  }
+  return local;
+}
+
 void TakePretrained(Session& session, Trainer* trainer, report::Console& console) {
-  const config::WeightsConfig weights = InitialWeights(session.config());
-  if (weights.file.empty()) return;
-  const std::map<std::string, NDArray> arrays = ReadArrays(session, weights);
+  // train.weights, else the file of net.onnx
+  const config::WeightsConfig& weights = session.config().train.weights;
+  const bool is_onnx = weights.file.empty();
+  const std::string name =
+      is_onnx ? session.config().net.onnx : config::SplitPin(weights.file).file;
+  if (name.empty()) return;
+  const std::map<std::string, NDArray> arrays =
+      is_onnx ? ArraysOfOnnx(session)
+              : LoadWeights(session.runtime(), LocalWeights(weights.file, console),
+                            ReadMap(weights.map));
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,
           "no array of {} fits the net: {}; use train.weights.map to map names in the file to "
           "names of the net",
-          weights.file, account.Text());
+          name, account.Text());
   }
   if (session.config().train.epochs == 0) RequireWhole(account, session);
-  console.Message(LogLevel::kInfo, format("weights of {}: {}", weights.file, account.Text()));
+  console.Message(LogLevel::kInfo, format("weights of {}: {}", name, account.Text()));
 }
 
 }  // namespace mxtrain::commands

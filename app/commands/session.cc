@@ -11,6 +11,7 @@
 #include "app/commands/key_checks.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/plugin_trust.h"
+#include "app/config/address.h"
 #include "app/config/schema.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/fingerprint.h"
@@ -22,8 +23,9 @@ namespace {
 // runs/latest changes: the resolved configuration names its current target.
 void FollowWeights(config::LoadedConfig* loaded, report::Console& console) {
   std::string& file = loaded->config.train.weights.file;
+  if (file.empty() || config::IsAddress(file)) return;
   const std::string run = FollowLink(file);
-  if (file.empty() || run == file) return;
+  if (run == file) return;
   console.Message(LogLevel::kInfo, format("train.weights: {} is {}", file, run));
   file = run;
   loaded->resolved.Find("train")->value.Find("weights")->value.Find("file")->value =

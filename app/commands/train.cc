@@ -22,6 +22,7 @@
 #include "app/commands/train_report.h"
 #include "app/config/differences.h"
 #include "app/config/document.h"
+#include "app/fetch/remote_file.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
@@ -105,6 +106,9 @@ class Train final : public Command {
     std::signal(SIGPIPE, SIG_IGN);
     try {
       return RunOnce(flags, console);
+    } catch (const fetch::StoppedError& e) {
+      console.Message(LogLevel::kInfo, e.what());
+      return 128 + StopSignal();
     } catch (const DivergedError& e) {
       console.ShowBar("");
       Explain(flags, e, console);

@@ -5,9 +5,12 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/config/address.h"
 #include "app/config/bare_expressions.h"
 #include "app/config/expression.h"
 #include "app/config/schema.h"
+#include "app/config/zoo.h"
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/train/checkpoint.h"
 
@@ -54,6 +57,9 @@ class DocumentLoader {
       Merge(LoadFile(file, path, ReadNamed(file, path)), &root);
     }
     if (!request_.overrides.empty()) ApplyOverrides(&root);
+    if (const Member* net = root.Find("net"); net && net->value.is_map()) UseNet(&root);
+    if (Member* train = root.Find("train"); train && train->value.is_map())
+      PinWeights(&train->value);
     return root;
   }
 
@@ -146,6 +152,97 @@ class DocumentLoader {
     Merge(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(), path,
                    std::move(text)),
           merged);
+  }
+
+  // Replaces `net: {use: NAME, classes: N}` by the net of that name, below all that is written.
+  void UseNet(Value* root) {
+    Value& net = root->Find("net")->value;
+    const Member* use = net.Find("use");
+    const Member* classes = net.Find("classes");
+    if (!use || use->value.is_null()) {
+      if (classes && !classes->value.is_null())
+        diagnostics_.Error(classes->place, "net.classes needs net.use",
+                           "it is the number of classes of a net that is used by name");
+      return RemoveKeys(&net);
+    }
+    if (const Member* layers = net.Find("layers"); layers && !layers->value.is_null())
+      diagnostics_.Error(layers->place, "net.layers and net.use exclude each other",
+                         "to change a net, copy its file, or include it and set its variables");
+    if (!use->value.is_scalar())
+      diagnostics_.Error(use->value.place,
+                         format("net.use: expected a name, got {}", use->value.Describe()),
+                         "`mxtrain nets` lists them");
+    diagnostics_.ThrowIfErrors();
+    Value parts = NetWithoutRecipe(LoadNet(use->value));
+    if (classes) SetClasses(*classes, &parts);
+    RemoveKeys(&net);
+    PrepareToCover(root, &parts);
+    Merge(std::move(*root), &parts);
+    *root = std::move(parts);
+  }
+
+  // train.weights: {file, sha256} is one text, FILE#sha256=DIGITS (address.h).
+  void PinWeights(Value* train) {
+    Member* weights = train->Find("weights");
+    const Member* sum =
+        weights && weights->value.is_map() ? weights->value.Find("sha256") : nullptr;
+    if (!sum) return;
+    Member* file = weights->value.Find("file");
+    if (!sum->value.is_null()) {
+      if (!file || !file->value.is_scalar()) {
+        diagnostics_.Error(sum->place, "train.weights.sha256 needs train.weights.file",
+                           "it is the SHA-256 of that file");
+      } else {
+        try {
+          file->value.text = WithPin(file->value.text, sum->value.text);
+        } catch (const Error& error) {
+          diagnostics_.Error(sum->value.place, format("train.weights.sha256: {}", error.what()));
+        }
+      }
+    }
+    std::erase_if(weights->value.members, [](const Member& m) { return m.key == "sha256"; });
+  }
+
+  static void RemoveKeys(Value* net) {
+    std::erase_if(net->members,
+                  [](const Member& m) { return m.key == "use" || m.key == "classes"; });
+  }
+
+  Value LoadNet(const Value& name) {
+    try {
+      const fs::path file = NetFile(name.text);
+      return LoadFile(file.string(), file, ReadFile(file.string(), kMostBytes));
+    } catch (const DiagnosticError&) {
+      throw;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;
+      diagnostics_.Error(name.place, error.what());
+      diagnostics_.ThrowIfErrors();
+      throw;
+    }
+  }
+
+  static void SetClasses(const Member& classes, Value* parts) {
+    if (!parts->Find("vars")) parts->members.push_back({"vars", classes.place, Value::Map({})});
+    Value& vars = parts->Find("vars")->value;
+    if (!vars.Find("classes")) vars.members.insert(vars.members.begin(), {"classes", {}, Value{}});
+    *vars.Find("classes") = classes;
+  }
+
+  // Where merging key by key would mix two kinds: an initializer of the configuration replaces that
+  // of the net, and `weights: FILE` stands for {file: FILE}.
+  static void PrepareToCover(Value* root, Value* parts) {
+    Member* train = root->Find("train");
+    Member* below = parts->Find("train");
+    if (!train || !train->value.is_map() || !below) return;
+    std::erase_if(below->value.members, [&](const Member& m) {
+      return m.key == "initializer" && train->value.Find(m.key) != nullptr;
+    });
+    if (Member* weights = train->value.Find("weights"); weights && weights->value.is_scalar()) {
+      Value file = std::move(weights->value);
+      const Place place = file.place;
+      weights->value = Value::Map({{"file", place, std::move(file)}}, place);
+    }
   }
 
   // Replaces ${VAR} and ${VAR:-default} in every scalar below `value`. Quotes around one reference

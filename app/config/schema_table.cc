@@ -9,6 +9,11 @@ namespace {
 
 Section<NetConfig> NetSection() {
   Section<NetConfig> s;
+  s.Describe("use", "string",
+             "instead of layers: a net that comes with the program, by its name in `mxtrain nets`; "
+             "brings its blocks, variables, initializers and list of names for train.weights");
+  s.Describe("classes", "integer",
+             "with use: number of classes; default: as many as the training data has");
   s.Add("input", &NetConfig::input)
       .Default({})
       .Help("shape of one example, as the input 'data': [channels, height, width]")
@@ -347,9 +352,14 @@ Section<WeightsConfig> WeightsSection() {
       .IsPath()
       .Default("")
       .Help(
-          "a run folder, a checkpoint, PREFIX@7 or .params of MXNet, .safetensors, or .pth of "
-          "PyTorch; parameters that it lacks, or has in another shape, are re-initialized")
+          "a run folder, a checkpoint, PREFIX@7 or .params of MXNet, .safetensors (of several "
+          "files: .safetensors.index.json), or .pth of PyTorch; https://... and "
+          "hf://OWNER/REPO/FILE are downloaded once; parameters that it lacks, or has in another "
+          "shape, are re-initialized")
       .Also({"path", "checkpoint"});
+  s.Describe("sha256", "string",
+             "SHA-256 of the file in hexadecimal digits; any other file is refused; the same as "
+             "file: FILE#sha256=DIGITS");
   s.Add("map", &WeightsConfig::map)
       .IsPath()
       .Default("")

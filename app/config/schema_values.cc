@@ -8,7 +8,9 @@
 #include <limits>
 #include <utility>
 
+#include "app/config/address.h"
 #include "app/config/schema.h"
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/optimizer/optimizer.h"
 
@@ -241,12 +243,33 @@ bool Read(const Value& value, const ReadContext& context, std::vector<Column>* o
   return good;
 }
 
+namespace {
+
+// The key whose file may be at an address, which stays as it is.
+constexpr const char* kMayBeElsewhere = "train.weights.file";
+
+bool IsValidAddress(const Value& value, const ReadContext& context) {
+  try {
+    CheckAddress(SplitPin(value.text).file);
+    return true;
+  } catch (const Error& error) {
+    context.diagnostics->Error(value.place, format("{}: {}", context.path, error.what()));
+    return false;
+  }
+}
+
+}  // namespace
+
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out) {
   const bool optional =
       context.info && !context.info->required && context.info->default_text.empty();
   if (!value.is_scalar() || (value.text.empty() && !optional))
     return Expected("a path", value, context);
   if (value.text.empty()) return out->clear(), true;
+  if (context.path == kMayBeElsewhere && IsAddress(value.text)) {
+    *out = value.text;
+    return IsValidAddress(value, context);
+  }
   if (value.text.find('\0') != std::string::npos)
     return Expected("a path, which cannot contain NUL", value, context);
   const std::filesystem::path base = value.place

@@ -8,6 +8,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/ndarray/safetensors.h"
+#include "mxtrain/ndarray/safetensors_shards.h"
 #include "mxtrain/ndarray/torch_file.h"
 #include "mxtrain/train/model.h"
 
@@ -43,6 +44,7 @@ std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
 
 std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file) {
   if (IsTorch(file)) return ByName(DeserializeTorchFile(runtime, ReadFile(file), file));
+  if (IsSafetensorsIndex(file)) return ByName(LoadSafetensorsShards(runtime, file));
   if (file.ends_with(".safetensors"))
     return ByName(DeserializeSafetensors(runtime, ReadFile(file), file));
   if (file.ends_with(".params")) return ByName(LoadArrays(runtime, file));

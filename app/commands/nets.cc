@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// mxtrain nets [NAME...]: the nets that come with the program.
+#include "app/commands/nets.h"
+
+#include <iostream>
+
+#include "app/commands/device_flag.h"
+#include "app/commands/layer_costs.h"
+#include "app/commands/session.h"
+#include "app/config/zoo.h"
+#include "app/report/output.h"
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::commands {
+namespace {
+
+struct NetFacts {
+  std::string name;
+  TShape input;  // of one image
+  int64_t parameters = 0;
+  double flops = 0;                     // forward, one image
+  int64_t training = 0, inference = 0;  // bytes: of a batch as given, of one image
+};
+
+// "5,288,548"
+std::string Grouped(int64_t number) {
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+class Nets final : public Command {
+ public:
+  void Declare(CommandLine& line) override {
+    Arguments arguments =
+        line.Add("nets", "list the nets that come with the program, with their cost");
+    arguments.Option("name", &names_, "nets to list; default: all").Takes("NAME");
+    arguments.Option("--batch", &batch_, "images per step, for the memory that training takes")
+        .Within(1, 65536)
+        .ShowsDefault();
+    arguments.Examples("  mxtrain nets\n  mxtrain nets resnet50 efficientnet_b0 --batch 64");
+  }
+
+  int Run(const CommonFlags& flags, report::Console& console) override {
+    DeviceOf(flags);  // refuses several
+    const std::vector<std::string> names = names_.empty() ? config::NetNames() : names_;
+    for (const std::string& name : names) config::NetFile(name);  // refuses others at once
+    if (flags.json) {
+      Json all = Json::array();
+      for (const std::string& name : names) all.push_back(ToJson(FactsOf(name, flags, console)));
+      std::cout << report::JsonText(all, 2) << std::endl;
+      return 0;
+    }
+    std::cout << format("{:<20}  {:>11}  {:>12}  {:>7}  {:>12}  {:>9}\n", "net", "input",
+                        "parameters", "GFLOP", format("training x{}", batch_), "inference");
+    for (const std::string& name : names) Print(FactsOf(name, flags, console));
+    std::cout << "GFLOP: forward, for one image (a multiplication with its addition counts as "
+                 "two). Memory of arrays: of training as\n"
+                 "the net's recipe does, and of inference on one image. `net: {use: NAME}` takes "
+                 "a net for your own data,\n"
+                 "`mxtrain init FOLDER --net NAME --weights FILE` writes the whole recipe.\n";
+    return 0;
+  }
+
+ private:
+  NetFacts FactsOf(const std::string& name, const CommonFlags& flags,
+                   report::Console& console) const {
+    ConfigArguments arguments;
+    arguments.file = config::NetFile(name).string();
+    arguments.overrides = {format("data.batch_size={}", batch_)};
+    Session session(arguments, flags, console);
+    session.BuildNet();
+    NetFacts facts{name, session.net().inputs[0].shape, 0, 0, 0, 0};
+    for (const LayerCost& layer : CostsOfLayers(session)) {
+      facts.parameters += layer.parameters;
+      facts.flops += layer.flops / batch_;
+    }
+    facts.training = TotalOf(session.BytesOfTraining(batch_));
+    std::vector<InputInfo> inputs;
+    for (const config::NetInput& input : session.net().inputs)
+      inputs.push_back({input.name, input.shape, input.dtype});
+    facts.inference = TotalOf(InferenceBytes(session.runtime(), session.net().symbol, inputs, 1,
+                                             session.ctx(), session.MakeTrainOptions().modes));
+    return facts;
+  }
+
+  static void Print(const NetFacts& net) {
+    const TShape& in = net.input;
+    std::cout << format("{:<20}  {:>11}  {:>12}  {:>7.2f}  {:>12}  {:>9}\n", net.name,
+                        in.ndim() == 3 ? format("{}x{}x{}", in[0], in[1], in[2]) : in.ToString(),
+                        Grouped(net.parameters), net.flops / 1e9, FormatBytes(net.training),
+                        FormatBytes(net.inference))
+              << std::flush;
+  }
+
+  Json ToJson(const NetFacts& net) const {
+    Json input = Json::array();
+    for (int i = 0; i < net.input.ndim(); ++i) input.push_back(net.input[i]);
+    return {{"net", net.name},
+            {"file", config::NetFile(net.name).string()},
+            {"input", input},
+            {"parameters", net.parameters},
+            {"flop", net.flops},
+            {"batch_size", batch_},
+            {"training_bytes", net.training},
+            {"inference_bytes", net.inference}};
+  }
+
+  std::vector<std::string> names_;
+  int batch_ = 32;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeNets() {
+  return std::make_unique<Nets>();
+}
+
+}  // namespace mxtrain::commands

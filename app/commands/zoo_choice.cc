@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/zoo_choice.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "app/commands/open_runtime.h"
+#include "app/config/load.h"
+#include "app/config/net.h"
+#include "app/config/zoo.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
+#include "mxtrain/train/weights.h"
+
+namespace mxtrain::commands {
+namespace {
+
+constexpr int kStep = 32;  // sizes are multiples of it: nets halve the size five times
+
+int Rounded(double size) {
+  return std::max(kStep, static_cast<int>(size / kStep + 0.5) * kStep);
+}
+
+struct BuiltNet {
+  config::LoadedConfig loaded;
+  config::Net net;
+};
+
+// A net that comes with the program, as its configuration with these overrides has it.
+BuiltNet Build(const std::string& name, const std::vector<std::string>& overrides,
+               const OperatorRegistry& operators) {
+  config::LoadRequest request;
+  request.files = {config::NetFile(name).string()};
+  request.overrides = overrides;
+  config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
+  BuiltNet built;
+  built.loaded = config::LoadConfig(request, &diagnostics);
+  built.net = config::BuildNet(
+      built.loaded.config, operators, [](std::string_view) { return std::optional<int64_t>(); },
+      &diagnostics);
+  diagnostics.ThrowIfErrors();
+  return built;
+}
+
+// Parameters and auxiliary states by name.
+std::map<std::string, TShape> ShapesOf(const config::Net& net) {
+  const std::map<std::string, TShape> known = config::BatchShapes(net, 2);
+  const Symbol::Shapes shapes = net.symbol.InferShape(known);
+  std::map<std::string, TShape> all;
+  const auto add = [&all](const std::vector<std::string>& names, const std::vector<TShape>& of) {
+    for (size_t i = 0; i < names.size(); ++i) all[names[i]] = of[i];
+  };
+  add(net.symbol.ListArguments(), shapes.arguments);
+  add(net.symbol.ListAuxiliaryStates(), shapes.auxiliaries);
+  for (const auto* own : {&net.inputs, &net.labels}) {
+    for (const config::NetInput& input : *own) all.erase(input.name);
+  }
+  return all;
+}
+
+std::string InputOf(int size) {
+  return format("net.input=[3, {0}, {0}]", size);
+}
+
+bool HasVariable(const config::LoadedConfig& loaded, const std::string& name) {
+  return loaded.config.vars.is_map() && loaded.config.vars.Find(name) != nullptr;
+}
+
+// "fc_*" for fc_weight and fc_bias.
+std::string PatternOf(const std::string& parameter) {
+  return parameter.substr(0, parameter.rfind('_')) + "_*";
+}
+
+// Whether the net has the same parameters for images of this size.
+bool FitsSize(const std::string& name, int size, const std::map<std::string, TShape>& shapes,
+              const OperatorRegistry& operators) {
+  try {
+    return ShapesOf(Build(name, {InputOf(size)}, operators).net) == shapes;
+  } catch (const Error&) {
+    return false;  // no such image passes through its layers
+  }
+}
+
+}  // namespace
+
+ZooNet LookAtNet(const std::string& name, int size) {
+  const std::shared_ptr<OperatorRegistry> operators = MakeRegistry({});
+  const BuiltNet built = Build(name, {}, *operators);
+  if (built.net.inputs.size() != 1 || built.net.inputs[0].shape.ndim() != 3)
+    Throw(ErrorKind::kConfig, "the net {} does not take images", name);
+  ZooNet found;
+  found.name = name;
+  found.native = static_cast<int>(built.net.inputs[0].shape[1]);
+  found.smooths = HasVariable(built.loaded, "smoothing");
+  found.names = built.loaded.config.train.weights.map;
+  const std::map<std::string, TShape> shapes = ShapesOf(built.net),
+                                      fewer =
+                                          ShapesOf(Build(name, {"vars.classes=7"}, *operators).net);
+  for (const auto& [parameter, shape] : shapes) {
+    const auto other = fewer.find(parameter);
+    const std::string pattern = PatternOf(parameter);
+    if ((other == fewer.end() || other->second != shape) &&
+        std::find(found.head.begin(), found.head.end(), pattern) == found.head.end())
+      found.head.push_back(pattern);
+  }
+  const bool of_training = HasVariable(built.loaded, "size");
+  const int wanted = size > 0 ? size : of_training ? found.native : Rounded(found.native * 6.0 / 7);
+  const int larger = Rounded(wanted * 7.0 / 6);
+  found.any_size =
+      FitsSize(name, wanted, shapes, *operators) && FitsSize(name, larger, shapes, *operators);
+  if (!found.any_size && size > 0 && size != found.native) {
+    Throw(ErrorKind::kUsage,
+          "{} has other parameters for images of {} pixels than for the {} that it is made for; "
+          "remove --size, or choose another net (`mxtrain nets`)",
+          name, size, found.native);
+  }
+  found.train_size = found.any_size ? wanted : found.native;
+  found.val_size = found.any_size ? larger : found.native;
+  return found;
+}
+
+ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string& file,
+                         const std::string& family) {
+  const config::NameList list =
+      net.names.empty() ? config::NameList() : config::ReadNameList(net.names, net.name);
+  std::vector<std::string> families;
+  for (const config::WeightsFamily& f : list.families) families.push_back(f.name);
+  if (!family.empty() && std::find(families.begin(), families.end(), family) == families.end()) {
+    Throw(ErrorKind::kUsage, "--weights-family {}: the names of {} are known for {}", family,
+          net.name, join(families, ", "));
+  }
+
+  std::vector<std::string> arrays;
+  std::map<std::string, TShape> mapped;
+  bool own = true;  // whether the names are the net's
+  for (const auto& [name, array] : LoadWeights(runtime, file)) {
+    arrays.push_back(name);
+    const std::optional<std::string> becomes = list.rules.Apply(name);
+    own = own && becomes == name;
+    if (becomes) mapped[*becomes] = array.shape();
+  }
+  ZooWeights found;
+  for (const auto& [name, shape] : ShapesOf(Build(net.name, {}, *MakeRegistry({})).net)) {
+    if (std::find(net.head.begin(), net.head.end(), PatternOf(name)) != net.head.end()) continue;
+    ++found.wanted;
+    const auto array = mapped.find(name);
+    found.fits += array != mapped.end() && array->second.Size() == shape.Size();
+  }
+  if (2 * found.fits < found.wanted) {
+    Throw(ErrorKind::kConfig,
+          "{} does not fit {}: it has {} of the {} arrays before the head of the net; is it of "
+          "another net?",
+          file, net.name, found.fits, found.wanted);
+  }
+
+  for (const config::WeightsFamily& f : list.families) {
+    if (own || !f.Owns(arrays) || (!family.empty() && f.name != family)) continue;
+    if (!found.family) {
+      found.family = f;
+    } else if (f.DiffersFrom(*found.family)) {
+      Throw(ErrorKind::kUsage,
+            "the names in {} are those of {} and {}, which want images prepared differently; say "
+            "which it is: --weights-family {}, or --weights-family {}",
+            file, found.family->name, f.name, found.family->name, f.name);
+    } else {
+      found.candidates.push_back(f.name);
+    }
+  }
+  if (!found.family && !family.empty()) {
+    Throw(ErrorKind::kUsage,
+          "--weights-family {}: the arrays of {} have other names than that "
+          "family's",
+          family, file);
+  }
+  return found;
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What `init --net` finds out about a net that comes with the program, and about a file of weights
+// for it: the parts of a recipe that follow from them.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/commands/command.h"
+#include "app/config/name_list.h"
+#include "mxtrain/ndarray/runtime.h"
+
+namespace mxtrain::commands {
+
+struct ZooNet {
+  std::string name;
+  int native = 0;         // edge of the images in its own configuration
+  bool any_size = false;  // whether its parameters are the same for images of other sizes
+  int train_size = 0, val_size = 0;
+  bool smooths = false;           // whether vars.smoothing smooths its labels
+  std::vector<std::string> head;  // patterns of the parameters that depend on the classes: fc_*
+  std::string names;              // its list of names; "" for none
+};
+
+// `size`: the edge of training images; 0: six sevenths of the native one in a multiple of 32 (of a
+// net with a variable `size`, which is that of training: as it is). Validation images are larger by
+// a sixth, since objects appear larger in random crops (Touvron et al. 2019, arXiv 1906.06423).
+// Throws as config::NetFile, and kUsage for a size that is not the only one of the net.
+ZooNet LookAtNet(const std::string& name, int size);
+
+struct ZooWeights {
+  // None: the names of the arrays are the net's own, so the file is of another run of it.
+  std::optional<config::WeightsFamily> family;
+  std::vector<std::string> candidates;  // other families with these names and the same preparation
+  size_t fits = 0, wanted = 0;  // arrays of the net, without its head: in the file; in the net
+};
+
+// Which family a file of weights is of, and whether it fits the net. `family`: the one that the
+// user says; "": told by the names of the arrays. Throws as LoadWeights; kUsage for an unknown
+// family, and if the names are those of families that prepare images differently; kConfig if less
+// than half of the net is in the file.
+ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string& file,
+                         const std::string& family);
+
+}  // namespace mxtrain::commands

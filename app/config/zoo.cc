@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/config/zoo.h"
+
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
+
+namespace mxtrain::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path Folder() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) {
+    Throw(ErrorKind::kFileSystem,
+          "cannot find the nets that come with the program, since /proc/self/exe is not readable; "
+          "name the file of a net with `include`");
+  }
+  // From the folder of programs to that of configurations, as they are installed.
+  const fs::path folder =
+      (program.parent_path() / MXTRAIN_PROGRAMS_TO_CONFIGS / "imagenet").lexically_normal();
+  if (!fs::is_directory(folder, error)) {
+    Throw(ErrorKind::kFileSystem,
+          "the nets that come with the program are not in {}; install it with its configurations, "
+          "or name the file of a net with `include`",
+          folder.string());
+  }
+  return folder;
+}
+
+// The members of a map that are among these keys.
+Value Only(const Value& map, std::initializer_list<std::string_view> keys) {
+  Value kept = Value::Map({}, map.place);
+  for (const Member& member : map.members) {
+    if (std::find(keys.begin(), keys.end(), member.key) != keys.end())
+      kept.members.push_back(member);
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::vector<std::string> NetNames() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(Folder())) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+fs::path NetFile(const std::string& name) {
+  const std::vector<std::string> names = NetNames();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    Throw(ErrorKind::kConfig, "there is no net '{}'{}; `mxtrain nets` lists them", name,
+          DidYouMean(name, names));
+  }
+  return Folder() / (name + ".yaml");
+}
+
+Value NetWithoutRecipe(const Value& config) {
+  Value parts = Only(config, {"net", "blocks", "vars"});
+  if (Member* vars = parts.Find("vars"); vars && vars->value.is_map()) {
+    if (Member* classes = vars->value.Find("classes"))
+      classes->value = Value{};  // null leaves ${classes} to the data
+  }
+  const Value* train = config.Get("train");
+  if (!train || !train->is_map()) return parts;
+  Value kept = Only(*train, {"initializer", "initializers"});
+  if (const Value* weights = train->Get("weights"); weights && weights->is_map())
+    kept.members.push_back({"weights", weights->place, Only(*weights, {"map"})});
+  parts.members.push_back({"train", train->place, std::move(kept)});
+  return parts;
+}
+
+}  // namespace mxtrain::config

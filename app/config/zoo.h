@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The nets that come with the program, by name: NAME.yaml in the folder imagenet of its
+// configurations, which are installed with it. The folder is found relative to the program's own
+// file, so that the whole tree may be moved; a build folder has a link to that of the sources.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/config/diagnostic.h"
+#include "app/config/value.h"
+
+namespace mxtrain::config {
+
+// Sorted. Throws kFileSystem if the folder is not where the program expects it.
+std::vector<std::string> NetNames();
+// The configuration of a net: NAME.yaml with its recipe. Throws kConfig, with the nearest name, if
+// there is no such net, and as NetNames.
+std::filesystem::path NetFile(const std::string& name);
+
+// What of a net's configuration belongs to the net itself: `net`, `blocks`, `vars`, and of `train`
+// the initial values of its parameters and the list of names of published weights. Without the
+// value of vars.classes, which is then the number of classes in the data.
+Value NetWithoutRecipe(const Value& config);
+
+}  // namespace mxtrain::config

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Nets by name, and the recipe that `init --net --weights` writes. Weights of other programs are made here: random ones under their names.
+. "$(dirname "$0")/common.sh"
+
+# --- the list of nets
+expect 0 nets squeezenet1_1 efficientnet_lite0
+prints "squeezenet1_1           3x224x224     1,235,496"
+prints "efficientnet_lite0      3x224x224     4,652,008"
+expect 0 nets efficientnet_lite0 --json --batch 4
+prints '"parameters": 4652008'
+prints '"batch_size": 4'
+holds "--json says other than JSON" sh -c 'tr -d "\n" <stdout >line && "$0" json <line' "$helper"
+expect 3 nets efficientnet_lite9
+says "there is no net 'efficientnet_lite9'; did you mean 'efficientnet_lite0'?; \`mxtrain nets\` lists them"
+
+# --- a net by name: as many classes as are said, else as the data has; settings of the file win
+"$helper" images train 6
+"$helper" images val 3
+cat >used.yaml <<'END'
+net: {use: squeezenet1_1, input: [3, 48, 48]}
+data:
+  batch_size: 4
+  train: {source: image_folder, path: train, transforms: [{resize: [48, 48]}, {normalize: imagenet}]}
+  val: {source: image_folder, path: val, transforms: [{resize: [48, 48]}, {normalize: imagenet}]}
+train: {epochs: 1, optimizer: {lr: 0.001}}
+END
+expect 0 plan used.yaml
+prints "[4, 64, 23, 23]"
+prints "scores"
+prints ", 2]"
+expect 0 plan used.yaml net.classes=12
+prints ", 12]"
+expect 0 plan used.yaml net.use=resnet18 vars.smoothing=0.1
+prints "11177538 parameters"
+expect 3 check used.yaml net.use=resnet8
+says "there is no net 'resnet8'"
+expect 3 check used.yaml net.use=null
+says "net needs the key 'layers'"
+expect 3 check used.yaml net.use=null net.classes=3
+says "net.classes needs net.use"
+expect 3 check used.yaml 'net.layers=[Flatten]'
+says "net.layers and net.use exclude each other"
+expect 0 train used.yaml --out run -q
+holds "the run's configuration is not whole" grep -q 'Convolution' run/config.yaml
+holds "the run's configuration depends on the installed nets" sh -c '! grep -q "use:" run/config.yaml'
+expect 0 train run/config.yaml --out again -q
+expect 0 eval run
+
+# --- weights under the names of the net itself: another run's
+expect 0 init train --net squeezenet1_1 --weights run --output own.yaml
+says "run: 50 of 50 arrays before the head of squeezenet1_1, with its own names"
+holds "the net is not used by name" grep -q '^  use: squeezenet1_1 ' own.yaml
+holds "the head has no rate of its own" grep -qF 'lr_mult: {head_conv_*: 5}' own.yaml
+holds "the head begins with large weights" grep -qF 'initializers: {head_conv_weight: {normal: 0.01}}' own.yaml
+expect 0 train own.yaml --dry-run data.batch_size=4
+expect 0 train own.yaml --out tuned train.max_steps=1 data.batch_size=4 -q
+expect 0 init train --net squeezenet1_1 --output scratch.yaml
+holds "a recipe from scratch names weights" sh -c '! grep -q "weights:" scratch.yaml'
+expect 0 train scratch.yaml --dry-run data.batch_size=4
+expect 2 init train --weights run --output none.yaml
+says "--weights needs --net NAME, the net that they are for"
+expect 2 init train --net squeezenet1_1 --weights-family timm --output none.yaml
+says "--weights-family needs --weights FILE"
+expect 2 init train --net squeezenet1_1 --weights run --weights-family tim --output none.yaml
+says "--weights-family tim: the names of squeezenet1_1 are known for torchvision"
+expect 3 init train --net resnet18 --weights run --output none.yaml
+says "does not fit resnet18: it has 0 of the"
+expect 3 init train --net resnet81 --output none.yaml
+says "there is no net 'resnet81'"
+expect 2 init train --net alexnet --size 64 --output none.yaml
+says "alexnet has other parameters for images of 64 pixels than for the 224 that it is made for"
+holds "a refused init wrote a file" test ! -e none.yaml
+
+# --- weights under the names of other programs, which decide how images are prepared
+python=$(command -v python3 || true)
+if [ -n "$python" ]; then
+  expect 0 train used.yaml net.use=efficientnet_lite0 --out lite train.max_steps=1 -q
+  expect 0 export lite lite.safetensors
+  "$python" - <<'P'
+import json, re
+data = open("lite.safetensors", "rb").read()
+size = int.from_bytes(data[:8], "little")
+header = json.loads(data[8:8 + size])
+header.pop("__metadata__")
+BLOCKS = [1, 2, 2, 3, 3, 4, 1]
+BN = {"expand": 0, "depthwise": 1, "project": 2}
+ENDS = [("_gamma", ".weight"), ("_beta", ".bias"), ("_moving_mean", ".running_mean"), ("_moving_var", ".running_var"),
+        ("_weight", ".weight"), ("_bias", ".bias")]
+
+def parts(name):
+    for ours, theirs in ENDS:
+        if name.endswith(ours):
+            return name[:-len(ours)], theirs
+
+def lukemelas(name):
+    stem, end = parts(name)
+    fixed = {"fc": "_fc", "stem_conv": "_conv_stem", "stem_bn": "_bn0", "head_conv": "_conv_head", "head_bn": "_bn1"}
+    if stem in fixed:
+        return fixed[stem] + end
+    stage, unit, part, kind = re.fullmatch(r"stage(\d)_unit(\d)_(\w+)_(conv|bn)", stem).groups()
+    block = sum(BLOCKS[:int(stage) - 1]) + int(unit)
+    return f"_blocks.{block}." + (f"_{part}_conv" if kind == "conv" else f"_bn{BN[part]}") + end
+
+def timm(name):
+    stem, end = parts(name)
+    fixed = {"fc": "classifier", "stem_conv": "conv_stem", "stem_bn": "bn1", "head_conv": "conv_head", "head_bn": "bn2"}
+    if stem in fixed:
+        return fixed[stem] + end
+    stage, unit, part, kind = re.fullmatch(r"stage(\d)_unit(\d)_(\w+)_(conv|bn)", stem).groups()
+    names = ["conv_dw", "conv_pw"] if stage == "1" else ["conv_pw", "conv_dw", "conv_pwl"]
+    order = ["depthwise", "project"] if stage == "1" else ["expand", "depthwise", "project"]
+    at = order.index(part)
+    return f"blocks.{int(stage) - 1}.{unit}." + (names[at] if kind == "conv" else f"bn{at + 1}") + end
+
+for family in (lukemelas, timm):
+    text = json.dumps({family(name): item for name, item in header.items()}).encode()
+    with open(family.__name__ + ".safetensors", "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + data[8 + size:])
+P
+  expect 0 init train --net efficientnet_lite0 --weights lukemelas.safetensors --output luke.yaml --size 32
+  says "lukemelas.safetensors: 245 of 245 arrays before the head of efficientnet_lite0, with the names of lukemelas"
+  for line in '  bn_eps: 0.001 ' '  same_padding: true ' '  smoothing: 0.1 ' 'mean: [0.498039216, 0.498039216, 0.498039216]' \
+    'random_resized_crop: {size: 32, area: [0.35, 1], interpolation: bicubic, antialias: true}' 'lr_mult: {fc_*: 5}'; do
+    holds "the recipe for lukemelas' weights lacks: $line" grep -qF "$line" luke.yaml
+  done
+  expect 0 train luke.yaml --dry-run data.batch_size=4
+  expect 0 train luke.yaml --out luke train.max_steps=1 data.batch_size=4
+  says "arrays taken"
+  expect 2 init train --net efficientnet_lite0 --weights lukemelas.safetensors --output none.yaml --size 40
+  says "--size 40: weights of lukemelas need a multiple of 32"
+  expect 2 init train --net efficientnet_lite0 --weights timm.safetensors --output none.yaml
+  says "the names in timm.safetensors are those of timm and timm_tf, which want images prepared differently"
+  says "--weights-family timm, or --weights-family timm_tf"
+  expect 0 init train --net efficientnet_lite0 --weights timm.safetensors --weights-family timm --output timm.yaml --json
+  holds "timm's images are not normalized as ImageNet's" grep -qF 'normalize: imagenet' timm.yaml
+  expect 0 init train --net efficientnet_lite0 --weights timm.safetensors --weights-family timm_tf --output tf.yaml
+  holds "TensorFlow's padding is missing" grep -qF 'same_padding: true' tf.yaml
+  expect 2 init train --net efficientnet_lite0 --weights timm.safetensors --weights-family lukemelas --output none.yaml
+  says "the arrays of timm.safetensors have other names than that family's"
+fi
+
+# --- several files with an index
+mkdir shards
+expect 0 export run shards/all.safetensors
+echo '{"weight_map": {"a": "../run/x.safetensors"}}' >shards/bad.safetensors.index.json
+expect 4 train used.yaml --dry-run train.weights=shards/bad.safetensors.index.json
+says "which is not the name of a .safetensors file in the same folder"
+if [ -n "$python" ]; then
+  "$python" - <<'P'
+import json
+data = open("shards/all.safetensors", "rb").read()
+size = int.from_bytes(data[:8], "little")
+names = [name for name in json.loads(data[8:8 + size]) if name != "__metadata__"]
+json.dump({"weight_map": {name: "all.safetensors" for name in names}}, open("shards/net.safetensors.index.json", "w"))
+P
+  expect 0 train used.yaml --dry-run train.weights=shards/net.safetensors.index.json
+  says "52 arrays taken"
+fi
+finish

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/config/zoo.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "app/config/name_list.h"
+#include "config_test.h"
+#include "mxtrain/base/error.h"
+#include "tests/support/build_paths.h"
+
+namespace mxtrain::test {
+namespace {
+
+const std::string kData = "data: {train: {source: image_folder, path: images}}\n";
+
+Outcome Use(const std::string& text, std::vector<std::string> overrides = {}) {
+  TemporaryFolder folder;
+  folder.Write("net.yaml", text + kData);
+  config::LoadRequest request;
+  request.files = {"net.yaml"};
+  request.overrides = std::move(overrides);
+  request.working_folder = folder.path();
+  return LoadAndBuild(request, *BuiltinOperators());
+}
+
+int64_t Classes(const Outcome& o) {
+  const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 2));
+  return shapes.complete ? shapes.outputs[0][1] : -1;
+}
+
+TEST_CASE("nets are found beside the program, whatever the working folder") {
+  const std::vector<std::string> names = config::NetNames();
+  CHECK(std::find(names.begin(), names.end(), "resnet18") != names.end());
+  CHECK(names.size() >= 30);
+  CHECK(std::filesystem::equivalent(config::NetFile("resnet18"),
+                                    SourceDir() / "configs/imagenet/resnet18.yaml"));
+  CHECK_THROWS_WITH_AS(config::NetFile("resnet81"),
+                       doctest::Contains("there is no net 'resnet81'; did you mean"), Error);
+}
+
+TEST_CASE("a net by name: classes, size, variables; what the file says wins") {
+  CHECK(Classes(Use("net: {use: squeezenet1_1, classes: 12}\n")) == 12);
+  CHECK(Classes(Use("net: {use: squeezenet1_1}\n")) == 1000);  // of the data, in these tests
+  CHECK(Classes(Use("net: {use: squeezenet1_1, classes: 12}\n", {"net.classes=5"})) == 5);
+  CHECK(Classes(Use("net: {use: squeezenet1_1, classes: 12}\n", {"vars.classes=6"})) == 6);
+  CHECK(Classes(Use("net: {input: [3, 64, 64]}\n", {"net.use=squeezenet1_1"})) == 1000);
+  const Outcome o =
+      Use("net: {use: resnet18, input: [3, 64, 64], classes: 3}\nvars: {units1: 1}\n");
+  CHECK(o.text == "");
+  CHECK(o.net.inputs[0].shape == TShape{3, 64, 64});
+  const std::vector<std::string> names = o.net.symbol.ListArguments();
+  CHECK(std::find(names.begin(), names.end(), "stage1_unit1_a_conv_weight") == names.end());
+  CHECK(std::find(names.begin(), names.end(), "stage2_unit1_a_conv_weight") != names.end());
+}
+
+TEST_CASE("a net by name brings its list of names and initializer, and no recipe") {
+  const config::TrainConfig plain = Use("net: {use: resnet18}\n").loaded.config.train;
+  CHECK(plain.weights.map.ends_with("imagenet/names/resnet.yaml"));
+  CHECK(plain.initializer.params.size() == 3);
+  CHECK(plain.epochs == 10);
+  CHECK_FALSE(plain.metrics.has_value());
+  const config::TrainConfig own =
+      Use("net: {use: resnet18}\ntrain: {weights: a.pth, initializer: {normal: 0.1}}\n")
+          .loaded.config.train;
+  CHECK(own.weights.file.ends_with("/a.pth"));
+  CHECK(own.weights.map.ends_with("imagenet/names/resnet.yaml"));
+  CHECK(own.initializer.name == "normal");
+  CHECK(own.initializer.params.size() == 1);
+}
+
+TEST_CASE("wrong uses of a net by name are errors at their places") {
+  const auto says = [](const std::string& text, const std::string& part) {
+    const Outcome o = Use(text);
+    CAPTURE(o.text);
+    CHECK(o.text.find(part) != std::string::npos);
+    CHECK(o.text.find("net.yaml:1:") != std::string::npos);
+  };
+  says("net: {use: resnet81}\n", "there is no net 'resnet81'");
+  says("net: {use: [resnet18]}\n", "net.use: expected a name, got the list");
+  says("net: {use: resnet18, layers: [Flatten]}\n", "net.layers and net.use exclude each other");
+  says("net: {classes: 3, input: [4], layers: [SoftmaxOutput]}\n", "net.classes needs net.use");
+  says("net: {use: resnet18, clases: 3}\n", "net has no key 'clases'");
+}
+
+TEST_CASE("a pinned file of weights is one text") {
+  const std::string sum(64, 'a');
+  const auto file = [&](const std::string& weights) {
+    const Outcome o = Use("net: {use: resnet18}\ntrain: {weights: " + weights + "}\n");
+    return o.text.empty() ? o.loaded.config.train.weights.file : o.text;
+  };
+  CHECK(file("{file: 'https://example.org/a.pth', sha256: " + sum + "}") ==
+        "https://example.org/a.pth#sha256=" + sum);
+  CHECK(file("'hf://a/b/c.pth#sha256=" + sum + "'") == "hf://a/b/c.pth#sha256=" + sum);
+  CHECK(file("{file: a.pth, sha256: " + sum + "}").ends_with("/a.pth#sha256=" + sum));
+  CHECK(file("{sha256: " + sum + "}").find("train.weights.sha256 needs train.weights.file") !=
+        std::string::npos);
+  CHECK(file("{file: a.pth, sha256: abc}").find("expected 64 hexadecimal digits") !=
+        std::string::npos);
+  CHECK(file("'http://example.org/a'").find("use https") != std::string::npos);
+}
+
+struct Lists {
+  TemporaryFolder folder;
+  config::NameList Read(const std::string& text, const std::string& net = "") {
+    folder.Write("names.yaml", text);
+    return config::ReadNameList((folder.path() / "names.yaml").string(), net);
+  }
+  std::string ErrorOf(const std::string& text) {
+    try {
+      Read(text);
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::kConfig);
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_CASE_FIXTURE(Lists, "lists of names: rules alone, or with families") {
+  const config::NameList plain = Read("- [a, b]\n- [c, null]\n");
+  CHECK(plain.rules.Apply("a") == "b");
+  CHECK_FALSE(plain.rules.Apply("c").has_value());
+  REQUIRE(plain.families.size() == 1);
+  CHECK(plain.families[0].name == "torchvision");
+  CHECK(plain.families[0].Owns({"anything"}));
+
+  const std::string text =
+      "families:\n  one: {has: '^a', crop: 0.9}\n"
+      "  two: {has: '^b', interpolation: bicubic, vars: {bn_eps: 0.001}, nets: {n: {mean: [0, 0, "
+      "0.5], std: [1, 1, 2]}}}\nrules:\n- [a, b]\n";
+  const config::NameList list = Read(text, "n");
+  REQUIRE(list.families.size() == 2);
+  const config::WeightsFamily &one = list.families[0], &two = list.families[1];
+  CHECK(one.Owns({"x", "ab"}));
+  CHECK_FALSE(one.Owns({"x", "ba"}));
+  CHECK(one.crop == 0.9);
+  CHECK(one.mean == std::vector<double>{0.485, 0.456, 0.406});
+  CHECK(two.mean == std::vector<double>{0, 0, 0.5});
+  CHECK(two.interpolation == "bicubic");
+  CHECK(two.vars[0] == std::pair<std::string, std::string>("bn_eps", "0.001"));
+  CHECK(two.DiffersFrom(one));
+  CHECK_FALSE(one.DiffersFrom(one));
+  CHECK(Read(text, "other").families[1].mean == one.mean);
+}
+
+TEST_CASE_FIXTURE(Lists, "lists of names that are none") {
+  const auto says = [this](const std::string& text, const std::string& part) {
+    const std::string error = ErrorOf(text);
+    CAPTURE(error);
+    CHECK(error.find(part) != std::string::npos);
+  };
+  says("{}", "a name map must be a list");
+  says("rule: []", "a name map has no key 'rule'");
+  says("rules: [[a]]", "is not a rule");
+  says("{rules: [], families: [a]}", "families: expected a map");
+  says("{rules: [], families: {a: b}}", "expected a map, got 'b'");
+  says("{rules: [], families: {a: {had: b}}}", "a family has no key 'had'");
+  says("{rules: [], families: {a: {mean: [1, 2]}}}", "mean: not the list");
+  says("{rules: [], families: {a: {crop: 2}}}", "crop: not '2'");
+  says("{rules: [], families: {a: {has: '('}}}", "is not a valid regular expression");
+}
+
+TEST_CASE("every family of the shipped lists is read, and they tell one another apart") {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SourceDir() / "configs/imagenet/names")) {
+    CAPTURE(entry.path().string());
+    CHECK(config::ReadNameList(entry.path().string()).families.size() >= 1);
+  }
+  const config::NameList list = config::ReadNameList(
+      (SourceDir() / "configs/imagenet/names/efficientnet.yaml").string(), "efficientnet_lite0");
+  const auto owners = [&list](const std::string& array) {
+    std::vector<std::string> names;
+    for (const config::WeightsFamily& f : list.families) {
+      if (f.Owns({array})) names.push_back(f.name);
+    }
+    return names;
+  };
+  CHECK(owners("features.0.0.weight") == std::vector<std::string>{"torchvision"});
+  CHECK(owners("_conv_stem.weight") == std::vector<std::string>{"lukemelas"});
+  CHECK(owners("conv_stem.weight") == std::vector<std::string>{"timm", "timm_tf"});
+  CHECK(list.rules.Apply("_blocks.10._bn1.running_var") == "stage5_unit2_depthwise_bn_moving_var");
+  CHECK(list.rules.Apply("_blocks.0._project_conv.weight") == "stage1_unit0_project_conv_weight");
+  CHECK(list.rules.Apply("_bn1.bias") == "head_bn_beta");
+  CHECK(list.rules.Apply("_fc.weight") == "fc_weight");
+}
+
+}  // namespace
+}  // namespace mxtrain::test
