@@ -62,7 +62,6 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
   const bool given = !weights.file.empty();
   const std::string pixels = Normalize(weights.facts, given),
                     resampling = Resampling(weights.facts, given);
-  const double crop = given && weights.facts.family ? weights.facts.family->crop : 0.875;
   std::string text = format("\ndata:\n  batch_size: {}\n  train:\n", choice.batch_size);
   text += format("    source: image_folder\n    path: {}\n    shuffle: true\n",
                  QuoteYaml(folder.train));
@@ -77,7 +76,7 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
                      "fraction of each class held out for validation")
               : format("    source: image_folder\n    path: {}\n", QuoteYaml(folder.val));
   text += Line("    transforms:", "larger than in training, where crops enlarge what they show");
-  text += format("      - center_crop: {{fraction: {}}}\n", crop);
+  text += Line("      - center_crop: {fraction: 1}", "the largest square");
   text += format("      - resize: {{size: [{0}, {0}], {1}}}\n", net.val_size, resampling);
   return text + format("      - {}\n", pixels);
 }

@@ -105,7 +105,7 @@ ZooNet LookAtNet(const std::string& name, int size) {
       found.head.push_back(pattern);
   }
   const bool of_training = HasVariable(built.loaded, "size");
-  const int wanted = size > 0 ? size : of_training ? found.native : Rounded(found.native * 6.0 / 7);
+  const int wanted = size > 0 ? size : of_training ? found.native : Rounded(found.native * 5.0 / 7);
   const int larger = Rounded(wanted * 7.0 / 6);
   found.any_size =
       FitsSize(name, wanted, shapes, *operators) && FitsSize(name, larger, shapes, *operators);

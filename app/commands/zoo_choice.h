@@ -22,7 +22,7 @@ struct ZooNet {
   std::string names;              // its list of names; "" for none
 };
 
-// `size`: the edge of training images; 0: six sevenths of the native one in a multiple of 32 (of a
+// `size`: the edge of training images; 0: five sevenths of the native one in a multiple of 32 (of a
 // net with a variable `size`, which is that of training: as it is). Validation images are larger by
 // a sixth, since objects appear larger in random crops (Touvron et al. 2019, arXiv 1906.06423).
 // Throws as config::NetFile, and kUsage for a size that is not the only one of the net.

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kRuleForm =
     "a rule is [PATTERN, REPLACEMENT], or [PATTERN, null] to drop matching names";
 constexpr const char* kFamilyForm =
-    "a family is {has: PATTERN, interpolation, crop, mean, std, vars, nets}";
+    "a family is {has: PATTERN, interpolation, mean, std, vars, nets}";
 constexpr size_t kMostBytes = size_t{16} << 20;
 
 class ListReader {
@@ -97,10 +97,6 @@ class ListReader {
       } else if (m.key == "interpolation") {
         good = value.is_scalar();
         family->interpolation = value.text;
-      } else if (m.key == "crop") {
-        const std::optional<double> crop = value.AsNumber();
-        good = crop && *crop > 0 && *crop <= 1;
-        if (good) family->crop = *crop;
       } else if (m.key == "mean" || m.key == "std") {
         good = ReadNumbers(value, m.key == "mean" ? &family->mean : &family->std);
       } else if (m.key == "vars") {

@@ -7,7 +7,7 @@
 //   [[PATTERN, REPLACEMENT], [PATTERN, null], ...]          the rules alone, or
 //
 //   families:
-//     timm: {has: '^conv_stem\.', interpolation: bicubic, mean: [...], std: [...], crop: 0.875,
+//     timm: {has: '^conv_stem\.', interpolation: bicubic, mean: [...], std: [...],
 //            vars: {bn_eps: 0.001}, nets: {efficientnet_lite0: {mean: [...]}}}
 //   rules: [...]
 #include <optional>
@@ -24,14 +24,12 @@ struct WeightsFamily {
   std::string name;            // torchvision, timm, ...
   std::optional<NameMap> has;  // a name that this drops is one of the family's; none: any file
   std::string interpolation = "bilinear";  // of the antialiased resize
-  double crop = 0.875;                     // of the shorter edge, in validation
   std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};  // of 0 .. 1
   std::vector<std::pair<std::string, std::string>> vars;  // of the net: what the weights rely on
 
   // Whether one of these names of arrays is the family's.
   bool Owns(const std::vector<std::string>& arrays) const;
-  // Whether the two differ in more than interpolation and crop, so that a wrong guess costs
-  // accuracy.
+  // Whether the two differ in more than interpolation, so that a wrong guess costs accuracy.
   bool DiffersFrom(const WeightsFamily& other) const;
 };
 

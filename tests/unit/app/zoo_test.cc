@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(Lists, "lists of names: rules alone, or with families") {
   CHECK(plain.families[0].Owns({"anything"}));
 
   const std::string text =
-      "families:\n  one: {has: '^a', crop: 0.9}\n"
+      "families:\n  one: {has: '^a'}\n"
       "  two: {has: '^b', interpolation: bicubic, vars: {bn_eps: 0.001}, nets: {n: {mean: [0, 0, "
       "0.5], std: [1, 1, 2]}}}\nrules:\n- [a, b]\n";
   const config::NameList list = Read(text, "n");
@@ -135,7 +135,6 @@ TEST_CASE_FIXTURE(Lists, "lists of names: rules alone, or with families") {
   const config::WeightsFamily &one = list.families[0], &two = list.families[1];
   CHECK(one.Owns({"x", "ab"}));
   CHECK_FALSE(one.Owns({"x", "ba"}));
-  CHECK(one.crop == 0.9);
   CHECK(one.mean == std::vector<double>{0.485, 0.456, 0.406});
   CHECK(two.mean == std::vector<double>{0, 0, 0.5});
   CHECK(two.interpolation == "bicubic");
@@ -158,7 +157,7 @@ TEST_CASE_FIXTURE(Lists, "lists of names that are none") {
   says("{rules: [], families: {a: b}}", "expected a map, got 'b'");
   says("{rules: [], families: {a: {had: b}}}", "a family has no key 'had'");
   says("{rules: [], families: {a: {mean: [1, 2]}}}", "mean: not the list");
-  says("{rules: [], families: {a: {crop: 2}}}", "crop: not '2'");
+  says("{rules: [], families: {a: {vars: 2}}}", "vars: not '2'");
   says("{rules: [], families: {a: {has: '('}}}", "is not a valid regular expression");
 }
 
