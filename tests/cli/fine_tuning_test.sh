@@ -36,7 +36,7 @@ prints "11177538 parameters"
 expect 3 check used.yaml net.use=resnet8
 says "there is no net 'resnet8'"
 expect 3 check used.yaml net.use=null
-says "net needs the key 'layers'"
+says "the net has no layers"
 expect 3 check used.yaml net.use=null net.classes=3
 says "net.classes needs net.use"
 expect 3 check used.yaml 'net.layers=[Flatten]'
