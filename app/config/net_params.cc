@@ -12,8 +12,8 @@ namespace {
 
 // Parameters with one element per spatial axis: a scalar is repeated.
 bool IsSpatial(const std::string& name) {
-  static constexpr std::string_view kSpatial[] = {"kernel", "stride", "pad",
-                                                  "dilate", "adj",    "target_shape"};
+  static constexpr std::string_view kSpatial[] = {"kernel", "stride",       "pad",        "dilate",
+                                                  "adj",    "target_shape", "output_size"};
   return std::find(std::begin(kSpatial), std::end(kSpatial), name) != std::end(kSpatial);
 }
 
@@ -80,11 +80,16 @@ std::optional<Kwargs> ReadParams(const Layer& layer, const std::vector<FieldInfo
     if (m.key == "kernel" && m.value.is_list() && !m.value.list.empty())
       rank = static_cast<int>(m.value.list.size());
   }
+  const auto find = [&](const std::string& name) {
+    return std::find_if(fields.begin(), fields.end(),
+                        [&](const FieldInfo& f) { return f.name == name; });
+  };
   for (const Member& m : layer.params) {
-    const auto field = std::find_if(fields.begin(), fields.end(),
-                                    [&](const FieldInfo& f) { return f.name == m.key; });
+    const auto field = find(m.key);
     if (m.value.is_null() || field->ignored) continue;
-    if (const std::optional<std::string> text = Text(m.value, *field, rank)) {
+    // An operator without windows takes a single size itself, for images alone.
+    const bool single = m.key == "output_size" && find("kernel") == fields.end();
+    if (const std::optional<std::string> text = Text(m.value, *field, single ? 1 : rank)) {
       kwargs.emplace_back(m.key, *text);
       continue;
     }

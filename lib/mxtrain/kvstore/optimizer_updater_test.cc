@@ -244,6 +244,40 @@ TEST_CASE("six steps of each optimizer follow its formula") {
   }
 }
 
+// The kernels of some rules take plain arrays alone, others any layout.
+TEST_CASE("a blocked weight gets the bits of a plain one") {
+  Runtime runtime{RuntimeOptions(), BuiltinOperators()};
+  const Layout blocked = runtime.backend(Context::cpu()).Intern(BlockedLayout::FromName("aBcd8b"));
+  const TShape shape{3, 16, 2, 5};
+  std::vector<float> first, gradient;
+  for (int64_t i = 0; i < shape.Size(); ++i) {
+    first.push_back(static_cast<float>(std::sin(0.7 * static_cast<double>(i))));
+    gradient.push_back(static_cast<float>(std::cos(1.3 * static_cast<double>(i)) + 0.1));
+  }
+  for (const std::string& name : {std::string("sgd"), std::string("sgld"), std::string("ftml"),
+                                  std::string("group_adagrad")}) {
+    CAPTURE(name);
+    const auto weight_after = [&](Layout of_weight, Layout of_grad) {
+      NDArray weight = NDArray::FromVector(runtime, shape, first).ToLayout(of_weight);
+      const NDArray grad = NDArray::FromVector(runtime, shape, gradient).ToLayout(of_grad);
+      OptimizerUpdater updater(runtime, Optimizer::Create(name, {}), {{"weight", {weight}, {1, 1}}},
+                               kScale);
+      for (int64_t step = 0; step < 3; ++step) {
+        updater.BeginStep(step, 0.01);
+        const KVStore::KeyUpdate update{0, grad, weight, 0};
+        updater.Update({&update, 1});
+      }
+      CHECK(weight.layout() == of_weight);
+      return weight.ToVector();
+    };
+    const std::vector<float> plain = weight_after({}, {});
+    CHECK(plain != first);
+    CHECK(weight_after(blocked, blocked) == plain);
+    CHECK(weight_after(blocked, {}) == plain);
+    CHECK(weight_after({}, blocked) == plain);
+  }
+}
+
 // The noise of one step, with gradients of zero.
 std::vector<float> Noise(Runtime& runtime, const std::string& parameter, int64_t step) {
   const std::vector<float> zeros(1000);

@@ -158,7 +158,7 @@ struct SignumParam : BaseParam, Parameter<SignumParam> {
     f.Add("wd_lh", &SignumParam::wd_lh)
         .Default(0)
         .Range(0, kMostRate)
-        .Help("weight decay outside of the sign, as that of adamw");
+        .Help("weight decay outside of the sign, as that of adamw; not used where momentum is 0");
   }
 };
 
@@ -399,7 +399,8 @@ class SignSgd final : public Fixed<SignSgdParam> {
   explicit SignSgd(const SignSgdParam& param) : Fixed(param, "signsgd_update", 0) {}
 };
 
-// Without momentum MXNet decays the weight outside of the sign, as signsgd does.
+// Without momentum this is signsgd, as in MXNet: the weight decays outside of the sign, and wd_lh
+// is not used.
 class Signum final : public WithParam<SignumParam> {
  public:
   using WithParam::WithParam;
@@ -413,7 +414,7 @@ class Signum final : public WithParam<SignumParam> {
   int NumStates() const override { return has_mean() ? 1 : 0; }
 
  private:
-  bool has_mean() const { return param_.momentum > 0 || param_.wd_lh > 0; }
+  bool has_mean() const { return param_.momentum > 0; }
 };
 
 // The rule itself computes its factors from the number of the step.

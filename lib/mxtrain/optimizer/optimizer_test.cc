@@ -57,7 +57,9 @@ TEST_CASE("optimizers select their operator and states") {
   CHECK(Optimizer::Create("adamw", {})->UpdateOperator() == "adamw_update");
   CHECK(Optimizer::Create("signum", {})->UpdateOperator() == "signum_update");
   CHECK(Optimizer::Create("signum", {{"momentum", "0"}})->UpdateOperator() == "signsgd_update");
-  CHECK(Optimizer::Create("signum", {{"momentum", "0"}})->NumStates() == 0);
+  const auto signs = Optimizer::Create("signum", {{"momentum", "0"}, {"wd_lh", "0.1"}});
+  CHECK(signs->NumStates() == 0);
+  CHECK(signs->UpdateOperator() == "signsgd_update");  // wd_lh is not used
   CHECK(Optimizer::Create("ftml", {})->NumStates() == 3);
   const auto sgd = Optimizer::Create("sgd", {{"lr", "0.25"}, {"weight_decay", "0.5"}});
   CHECK(sgd->base_lr() == 0.25);

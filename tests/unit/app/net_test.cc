@@ -59,6 +59,24 @@ TEST_CASE("a scalar is expanded to the number of axes of its input") {
   CHECK(ParamOf(o.net.symbol, "pooling0", "kernel") == "(2,)");
 }
 
+TEST_CASE("a scalar output_size has the axes of the window, if there is one") {
+  TemporaryFolder folder;
+  folder.Write("net.yaml",
+               "net:\n  input: [3, 8, 8]\n  layers:\n    - im2col: {kernel: 3, pad: 1}\n"
+               "    - col2im: {kernel: 3, pad: 1, output_size: 8}\n"
+               "    - AdaptiveAvgPooling2D: {output_size: 2}\n"
+               "data: {train: {source: mnist, path: .}}\n");
+  config::LoadRequest request;
+  request.files = {"net.yaml"};
+  request.working_folder = folder.path();
+  const auto operators = BuiltinOperators();
+  const Outcome o = LoadAndBuild(request, *operators);
+  CHECK(o.text == "");
+  CHECK(ParamOf(o.net.symbol, "col2im0", "output_size") == "(8, 8)");
+  const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 5));
+  CHECK(shapes.outputs.at(0) == TShape{5, 3, 2, 2});
+}
+
 TEST_CASE("a pooling window without a stride gives a warning") {
   const auto text = [](const std::string& pooling) {
     return BuildLayers("    - Pooling: {" + pooling + "}\n", "", "input: [3, 8, 8]").text;

@@ -57,7 +57,7 @@ Values Correlate(const Net& net, const Arrays& in) {
   return out;
 }
 
-void Run(const std::string& name, const Net& net) {
+void Run(const std::string& name, const Net& net, bool both_signs = false) {
   OperatorCase c;
   c.name = "Correlation, " + name;
   c.op = "Correlation";
@@ -70,6 +70,8 @@ void Run(const std::string& name, const Net& net) {
   c.shapes = {net.data, net.data};
   // Numbers of one sign apiece: no kinks of their difference, nor against padding.
   c.inputs = {Uniform(0.2, 2), Uniform(-2, -0.2)};
+  // Numbers of both signs, those of data2 the larger ones: differences have the sign of data2.
+  if (both_signs) c.inputs = {UniformAwayFrom(-0.7, 0.7, {0}, 0.3), UniformAwayFrom(-2, 2, {0}, 1)};
   c.forward = [=](const Arrays& in, const Arrays&) { return Arrays{Correlate(net, in)}; };
   c.types = kAllFloatingTypes;
   c.tolerance = {64, "sums over patches and displacements"};
@@ -92,6 +94,21 @@ TEST_CASE("Correlation: kernels, strides, padding, differences") {
         {.data = {1, 2, 6, 5}, .displacement = 4, .stride2 = 2, .pad = 4, .multiply = multiply});
   }
   Run("no images", {.data = {0, 2, 5, 5}});
+}
+
+TEST_CASE("Correlation: differences of both signs") {
+  Run("signs of cells", {.data = {2, 3, 5, 4}, .pad = 1, .multiply = false}, true);
+  Run("signs of patches",
+      {.data = {1, 2, 7, 8}, .kernel = 3, .displacement = 2, .pad = 1, .multiply = false}, true);
+  Run("signs with strides",
+      {.data = {1, 3, 9, 10},
+       .kernel = 3,
+       .displacement = 3,
+       .stride1 = 2,
+       .stride2 = 2,
+       .pad = 3,
+       .multiply = false},
+      true);
 }
 
 TEST_CASE("Correlation: shapes and refusals") {

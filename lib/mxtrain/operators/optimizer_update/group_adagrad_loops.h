@@ -12,6 +12,15 @@
 
 namespace mxtrain::optimizer_update {
 
+// Of a group: its history, which one member contributes, and the sum of squares of its gradients.
+struct HistoryAndSquares {
+  double history = 0, squares = 0;
+  MXTRAIN_HD friend HistoryAndSquares operator+(const HistoryAndSquares& a,
+                                                const HistoryAndSquares& b) {
+    return {a.history + b.history, a.squares + b.squares};
+  }
+};
+
 template <typename T>
 struct UpdateGroup {
   using C = ComputeOf<T>;
@@ -26,15 +35,15 @@ struct UpdateGroup {
   MXTRAIN_HD void operator()(const Team& team, int64_t group) const {
     const Step<C> step = StepOf<C>(scalars, clip_gradient);
     const int64_t first = group * length;
-    const auto before = static_cast<double>(history[first]);
-    double squares = 0;
+    HistoryAndSquares sums;
+    // Only the member that writes this element reads it.
+    if (team.rank() == 0) sums.history = static_cast<double>(history[first]);
     for (int64_t k = team.rank(); k < length; k += team.size()) {
       const auto g = static_cast<double>(step.Gradient(static_cast<C>(grad[first + k])));
-      squares += g * g;
+      sums.squares += g * g;
     }
-    // Every member has read the history before one writes it.
-    squares = team.Fold(squares, AddBoth{});
-    const double after = before + squares / static_cast<double>(length);
+    sums = team.Fold(sums, AddBoth{});
+    const double after = sums.history + sums.squares / static_cast<double>(length);
     const C root = static_cast<C>(std::sqrt(after + epsilon));
     for (int64_t k = team.rank(); k < length; k += team.size()) {
       const int64_t i = first + k;

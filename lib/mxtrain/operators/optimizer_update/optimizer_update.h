@@ -55,26 +55,29 @@
 //                       d' = (1 - beta1^t) / lr (sqrt(v / (1 - beta2^t)) + epsilon);
 //                       z <- beta1 z + (1 - beta1) g' - (d' - beta1 d) w;  d <- d';  w = -z / d';
 //                       a rate of 0 skips the step  (Zheng and Kwok, ICML 2017, algorithm 2)
-//   nadam_update        mean, var of g' as adam; with mu(t) = beta1 (1 - 0.96^(t schedule_decay) /
-//   2)
+//   nadam_update        mean, var of g' as adam; with
+//                       mu(t) = beta1 (1 - 0.96^(t schedule_decay) / 2)
 //                       and p(t) their product up to step t:
 //                       w - lr ((1 - mu(t)) g' / (1 - p(t)) + mu(t + 1) mean / (1 - p(t + 1))) /
 //                           (sqrt(var / (1 - beta2^t)) + epsilon)   (Dozat, ICLR 2016 workshop)
 //   adamax_update       mean of g' as adam;  norm <- max(beta2 norm, |g'|);
 //                       w - lr correction mean / norm, w where norm is 0
 //                       (Kingma and Ba, arXiv 1412.6980, section 7)
-//   lion_update         w - lr (sign(beta1 m + (1 - beta1) g) + wd w);  m <- beta2 m + (1 - beta2)
-//   g
+//   lion_update         w - lr (sign(beta1 m + (1 - beta1) g) + wd w);
+//                       m <- beta2 m + (1 - beta2) g
 //                       (Chen et al., arXiv 2302.06675, algorithm 2)
-//   dcasgd_update       m <- momentum m - lr (g + wd w + lambda g^2 m);  w + m: the weight moved by
-//   m
-//                       since the gradient's step  (Zheng et al., arXiv 1609.08326)
-//   sgld_update         w - lr / 2 (g + wd w) + sqrt(lr) e, e standard normal: element i is draw i
-//   of
-//                       the key  (Welling and Teh, ICML 2011)
+//   dcasgd_update       m <- momentum m - lr (g + wd w + lambda g^2 m);  w + m: the weight
+//                       moved by m since the gradient's step  (Zheng et al., arXiv 1609.08326)
+//   sgld_update         w - lr / 2 (g + wd w) + sqrt(lr) e, e standard normal: element i is
+//                       draw i of the key; no noise where lr is negative
+//                       (Welling and Teh, ICML 2011)
 //   group_adagrad_update  for each index of axis 0: history <- history + mean(g^2);
 //                         w - lr (g / sqrt(history + epsilon) + wd w);
 //                         every element of the group holds its history
+//
+// The kernels update weights in the layout in which they are stored. Those of sgld and
+// group_adagrad take plain arrays only, and that of ftml no layout with padding: a weight stored in
+// another layout is reordered at each step.
 #include "mxtrain/base/params.h"
 #include "mxtrain/operator/most_arguments.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mxtrain/base/philox.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -454,6 +455,95 @@ TEST_CASE("sgld_update adds normal noise of the variance of the rate, the same f
   c.types = {DType::kFloat32};
   c.tolerance = {16, "a few operations"};
   RunCase(c);
+}
+
+TEST_CASE("sgld_update: the noise of an element does not depend on the layout of the weight") {
+  OperatorCase c;
+  c.name = "sgld_update, layouts";
+  c.op = "sgld_update";
+  const TShape shape{16, 16, 3, 5};
+  c.shapes = {shape, shape, {4}};
+  c.inputs = {Constant(0), Constant(0), Cycle({0.25, 0, 2, kKey})};
+  c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+  c.aux = {};
+  c.check = [](const CaseResult& result) {
+    Values draws;
+    for (size_t i = 0; i < result.out[0].size(); ++i)
+      draws.push_back(0.5 * static_cast<double>(NormalAt(0x35900000, 0x5a1d, 0, i)));
+    std::vector<std::string> problems;
+    if (result.out[0] != draws) problems.push_back("the draws are not those of the elements");
+    return problems;
+  };
+  c.backward = false;
+  c.types = {DType::kFloat32};
+  c.tolerance = {0, "the same numbers again"};
+  RunCase(c);
+}
+
+TEST_CASE("sgld_update has no noise at a negative rate") {
+  OperatorCase c;
+  c.name = "sgld_update, negative rate";
+  c.op = "sgld_update";
+  c.shapes = {{3, 5}, {3, 5}, {4}};
+  c.inputs = {Uniform(-2, 2), Uniform(-3, 3), Cycle({-0.25, 0.5, 2, kKey})};
+  c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+  c.aux = {};
+  c.forward = [](const Arrays& in, const Arrays&) {
+    return Arrays{
+        Apply(in[0], in[1], [](double w, double g) { return w + 0.125 * (2 * g + 0.5 * w); })};
+  };
+  c.backward = false;
+  c.tolerance = {16, "a few operations"};
+  RunCase(c);
+}
+
+// The products of the momenta: a quick decay leaves the factors at beta1, and with beta1 near 1 the
+// product falls for hundreds of thousands of steps; without decay every factor is a half of beta1.
+TEST_CASE("nadam_update: late steps, with the schedule decayed or never decaying") {
+  struct Schedule {
+    double beta1, decay, step;
+  };
+  for (const Schedule& s :
+       {Schedule{0.999999, 1, 100000}, {0.99, 100, 200}, {0.9, 0, 7}, {0.999999, 0.004, 1000000}}) {
+    const double beta2 = 0.95, t = s.step;
+    const auto momentum = [=](double i) {
+      return s.beta1 * (1 - 0.5 * std::pow(0.96, i * s.decay));
+    };
+    double product = 1;
+    for (double i = 1; i <= t; ++i) product *= momentum(i);
+    OperatorCase c;
+    c.name = format("nadam_update beta1 {} decay {} step {}", s.beta1, s.decay, s.step);
+    c.op = "nadam_update";
+    c.kwargs = {{"beta1", format("{}", s.beta1)},
+                {"beta2", "0.95"},
+                {"epsilon", "1e-3"},
+                {"schedule_decay", format("{}", s.decay)}};
+    c.shapes = {{3, 5}, {3, 5}, {4}};
+    c.inputs = {Uniform(-2, 2), Uniform(-3, 3), Cycle({kLr, 0, 1, s.step})};
+    c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+    c.aux = {Uniform(-1, 1), Uniform(0.1, 1)};
+    const auto after = [=](const Arrays& in, const Arrays& aux) {
+      Arrays result = {in[0], aux[0], aux[1]};
+      for (size_t i = 0; i < in[0].size(); ++i) {
+        const double g = in[1][i];
+        double &mean = result[1][i], &var = result[2][i];
+        mean = s.beta1 * mean + (1 - s.beta1) * g;
+        var = beta2 * var + (1 - beta2) * g * g;
+        const double direction = (1 - momentum(t)) * g / (1 - product) +
+                                 momentum(t + 1) * mean / (1 - product * momentum(t + 1));
+        result[0][i] -= kLr * direction / (std::sqrt(var / (1 - std::pow(beta2, t))) + 1e-3);
+      }
+      return result;
+    };
+    c.forward = [=](const Arrays& in, const Arrays& aux) { return Arrays{after(in, aux)[0]}; };
+    c.aux_after_forward = [=](const Arrays& in, const Arrays& aux) {
+      const Arrays result = after(in, aux);
+      return Arrays{result[1], result[2]};
+    };
+    c.backward = false;
+    c.tolerance = {256, "1 - beta1, and a product of many factors"};
+    RunCase(c);
+  }
 }
 
 TEST_CASE("ftml_update skips a step of rate 0") {

@@ -63,7 +63,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
   double bytes = 0;
   for (size_t n = 0; n < num_weights; ++n) {
     const Places at(n, num_weights, Rule<float>::kStates);
-    const Layout layout = LayoutOf(at, request, KeepsZeros<Rule<float>>(param));
+    // Noise belongs to an element, whatever its place in memory.
+    const Layout layout =
+        kHasNoise<Rule<float>> ? Layout() : LayoutOf(at, request, KeepsZeros<Rule<float>>(param));
     plan.in[at.weight] = plan.in[at.grad] = layout;
     plan.out.push_back(layout);
     plan.aux.insert(plan.aux.end(), at.num_states, layout);

@@ -272,12 +272,14 @@ struct Nadam : Step<C> {
         epsilon(static_cast<C>(p.epsilon)) {
     const double t = static_cast<double>(step.correction),
                  decay = std::pow(kDecay, p.schedule_decay);
-    double power = 1, product = 1;
-    // The product falls below what a double tells from 1 within some 60 steps of the default.
-    for (double i = 1; i <= t && product > kNothing; ++i) {
+    double power = 1, product = 1, steps = 0;
+    // Until the product is nothing beside 1, or the factors are beta1: some 60 steps by default,
+    // and at most about 3300, since with a slow decay the first factors are near a half.
+    for (; steps < t && product > kNothing && power > kNothing; ++steps) {
       power *= decay;
       product *= p.beta1 * (1 - power / 2);
     }
+    if (product > kNothing) product *= std::pow(p.beta1, t - steps);
     const double now = p.beta1 * (1 - std::pow(decay, t) / 2),
                  next = p.beta1 * (1 - std::pow(decay, t + 1) / 2);
     of_gradient = static_cast<C>((1 - now) / (1 - product));
@@ -292,7 +294,7 @@ struct Nadam : Step<C> {
   }
 
  private:
-  static constexpr double kDecay = 0.96, kNothing = 1e-18;
+  static constexpr double kDecay = 0.96, kNothing = 1e-17;
 };
 
 template <typename C>
@@ -354,7 +356,7 @@ struct Sgld : Step<C> {
   C scale;
   uint32_t key;
   MXTRAIN_HD Sgld(const Step<C>& step, const Param&)
-      : Step<C>(step), scale(std::sqrt(step.lr)), key(0) {
+      : Step<C>(step), scale(step.lr > 0 ? std::sqrt(step.lr) : C(0)), key(0) {
     const auto number = static_cast<float>(step.correction);
     std::memcpy(&key, &number, sizeof(key));
   }

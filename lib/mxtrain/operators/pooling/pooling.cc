@@ -22,7 +22,9 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
   f.Add("pooling_convention", &P::pooling_convention)
       .Enum({{"valid", kValid}, {"full", kFull}})
       .Default(kValid)
-      .Help("rounding of the output size: down or up (files of MXNet before 0.8 mean full)");
+      .Help(
+          "rounding of the output size: down or up (files of MXNet before 0.8 mean full); MXNet's "
+          "same is not supported");
   f.Add("stride", &P::stride).Default(empty).Help("stride of the window, as kernel; 1 by default");
   f.Add("pad", &P::pad)
       .Default(empty)

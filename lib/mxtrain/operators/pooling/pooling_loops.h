@@ -202,6 +202,12 @@ template <typename Device>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
                                  Backend&) {
   const PoolingParam& param = static_cast<const PoolingProperty&>(base).param();
+  const int64_t cells = request.in[0].shape.Product(2, request.in[0].shape.ndim());
+  if (request.needs_backward && param.pool_type == PoolingParam::kMax &&
+      cells > std::numeric_limits<int32_t>::max()) {
+    return Refusal{
+        format("{} cells of an image; the gradient of a maximum takes at most 2^31 - 1", cells)};
+  }
   Plan plan = PlainPlan(base, request);
   LieAs(OfferedChannelsLast(request, request.in[0].shape), base, request, &plan);
   if (request.needs_backward && param.pool_type == PoolingParam::kMax) {

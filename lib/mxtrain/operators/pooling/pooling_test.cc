@@ -423,6 +423,28 @@ TEST_CASE("Pooling: inference, narrow types, no images") {
   RunCase(CaseOf("no images", {.data = {0, 2, 4, 4}, .kernel = {2, 2}}));
 }
 
+// Places of maxima are saved as int32. Only planned: there is no such array.
+TEST_CASE("Pooling: volumes of more cells than the places of their maxima count") {
+  const auto plan = [](const char* type, bool needs_backward) {
+    const auto property = TestRegistry().Create(
+        "Pooling", {{"kernel", "(2, 2, 2)"}, {"stride", "(2, 2, 2)"}, {"pool_type", type}});
+    const TensorSpec in{{1, 1, 2048, 1024, 1024}, DType::kFloat32, Layout()},
+        out{{1, 1, 1024, 512, 512}, DType::kFloat32, Layout()};
+    const std::optional<Layout> offered = Layout();
+    const OpReqType write = OpReqType::kWriteTo;
+    PlanRequest request;
+    request.in = {&in, 1};
+    request.out = {&out, 1};
+    request.in_layout = {&offered, 1};
+    request.out_req = {&write, 1};
+    request.needs_backward = needs_backward;
+    property->CreatePlan(TestRegistry(), request, TestBackend());
+  };
+  CHECK_THROWS_WITH_AS(plan("max", true), doctest::Contains("2147483648 cells of an image"), Error);
+  CHECK_NOTHROW(plan("max", false));
+  CHECK_NOTHROW(plan("sum", true));
+}
+
 TEST_CASE("Pooling: sizes and refusals") {
   const auto make = [](Kwargs kwargs) { return TestRegistry().Create("Pooling", kwargs); };
   std::vector<TShape> in{{-1, 3, 7, 8}}, out{{4, -1, -1, -1}}, aux;
@@ -444,6 +466,10 @@ TEST_CASE("Pooling: sizes and refusals") {
   CHECK_THROWS_WITH_AS(make({{"kernel", "(2,)"}})->InferShape(&in, &out, &aux),
                        doctest::Contains("must be sequences [N, C, W] for a kernel with 1 axis"),
                        Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2,)"}, {"pooling_convention", "same"}}),
+                       doctest::Contains("pooling_convention"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2,)"}, {"pad", "(1, 1)"}}),
+                       "Pooling: pad = (1, 1) has 2 entries, but the kernel has 1 axis", Error);
   CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pool_type", "lp"}}),
                        doctest::Contains("p_value"), Error);
 }

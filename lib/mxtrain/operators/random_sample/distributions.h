@@ -14,14 +14,18 @@
 
 namespace mxtrain::random_sample {
 
+// Uniform in (0, 1): the middle of one of 2^52 parts, a number that a double holds exactly.
+MXTRAIN_HD inline double InsideUnit(uint64_t bits) {
+  return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
+}
+
 // Numbers of one element: blocks of the node's stream that no other element has.
 class ElementStream {
  public:
   MXTRAIN_HD ElementStream(const RandomDraws& draws, uint64_t element)
       : draws_(draws), element_(element) {}
 
-  // Uniform in (0, 1), with 53 bits.
-  MXTRAIN_HD double Uniform() { return (static_cast<double>(Bits() >> 11) + 0.5) * 0x1p-53; }
+  MXTRAIN_HD double Uniform() { return InsideUnit(Bits()); }
   MXTRAIN_HD double Normal() {  // Box and Muller
     const double radius = sqrt(-2 * log(Uniform()));
     return radius * cos(6.283185307179586 * Uniform());
@@ -80,13 +84,15 @@ MXTRAIN_HD inline double DrawGamma(ElementStream& stream, double shape) {
   return NotANumber();
 }
 
-// Few on average: the terms of the distribution are added up until they exceed a uniform number.
-MXTRAIN_HD inline double DrawSmallPoisson(ElementStream& stream, double mean) {
-  const double u = stream.Uniform();
+// The smallest k whose distribution function reaches u. The terms are added up, which is short for
+// a small mean; what rounding leaves above their sum belongs to the last term that changes it.
+MXTRAIN_HD inline double SmallPoissonAt(double u, double mean) {
   double term = exp(-mean), sum = term, k = 0;
-  while (u > sum && k < kMostAttempts) {
-    term *= mean / ++k;
+  while (u > sum) {
+    term *= mean / (k + 1);
+    if (sum + term == sum) break;
     sum += term;
+    ++k;
   }
   return k;
 }
@@ -107,7 +113,7 @@ MXTRAIN_HD inline double DrawLargePoisson(ElementStream& stream, double mean) {
 MXTRAIN_HD inline double DrawPoisson(ElementStream& stream, double mean) {
   if (!(mean >= 0)) return NotANumber();
   constexpr double kLarge = 10;  // where PTRS begins
-  return mean < kLarge ? DrawSmallPoisson(stream, mean) : DrawLargePoisson(stream, mean);
+  return mean < kLarge ? SmallPoissonAt(stream.Uniform(), mean) : DrawLargePoisson(stream, mean);
 }
 
 struct Uniform {

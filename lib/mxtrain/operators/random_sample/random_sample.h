@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arrays of random numbers of one distribution: _random_uniform, _random_normal and so on. Element
-// i depends on the node's stream and i alone, so a result does not depend on threads or device.
+// i depends on the node's stream and i alone, so a result does not depend on threads. Uniform
+// numbers and integers are the same on every device, normal ones up to rounding. The others compare
+// functions such as log with random numbers: where a device rounds these differently, an element
+// may differ entirely.
 // Their forms with a distribution per element are in random_sample_arrays.h.
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -136,6 +140,15 @@ class SampleProperty final : public PropertyWithParam<P> {
     if ((*out)[0] != DType::kUnknown && (*out)[0] != asked) {
       Throw(ErrorKind::kConfig, "{}: dtype is {}, but the output is {}", name_, NameOf(asked),
             NameOf((*out)[0]));
+    }
+    if constexpr (P::kIntegers) {
+      using Limits = std::numeric_limits<int32_t>;
+      const P& p = this->param_;
+      if (asked == DType::kInt32 && (p.low < Limits::min() || p.high - 1 > Limits::max())) {
+        Throw(ErrorKind::kConfig,
+              "{}: int32 cannot hold the numbers from low = {} to high = {}; use dtype = int64",
+              name_, p.low, p.high);
+      }
     }
     (*out)[0] = asked;
     return true;

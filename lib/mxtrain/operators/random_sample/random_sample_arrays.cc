@@ -40,7 +40,9 @@ bool SampleArraysProperty::InferType(std::vector<DType>* in, std::vector<DType>*
   if (type == DType::kUnknown) type = (*out)[0];
   if (type == DType::kUnknown) return false;
   for (DType& argument : *in) argument = type;
-  UnifyType(param_.dtype.value_or(type), &(*out)[0], name_, "output");
+  DType& result = (*out)[0];
+  UnifyType(param_.dtype.value_or(result == DType::kUnknown ? DType::kFloat32 : result), &result,
+            name_, "output");
   return true;
 }
 

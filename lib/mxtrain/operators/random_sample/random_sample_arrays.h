@@ -3,7 +3,8 @@
 // Random numbers of many distributions: _sample_uniform(low, high), _sample_normal(mu, sigma) and
 // so on. The arguments are the distributions' parameters, arrays of one shape; each distribution
 // gives an array of shape `shape`, so the result has the axes of the arguments, then those of
-// `shape`. There is no gradient.
+// `shape`. Its type is `dtype`, else what its reader wants, else float32, whatever the arguments'.
+// There is no gradient.
 #include <array>
 #include <optional>
 
@@ -21,7 +22,7 @@ struct SampleArraysParam : Parameter<SampleArraysParam> {
         .Help("shape of the numbers of each distribution; (): one");
     f.Add("dtype", &SampleArraysParam::dtype)
         .Default(std::nullopt)
-        .Help("type of the result; that of the arguments by default");
+        .Help("type of the result; float32 unless inferred from its readers");
   }
 };
 

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <tuple>
 
+#include "mxtrain/operators/random_sample/distributions.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -233,12 +235,69 @@ TEST_CASE("integers are uniform over their range, which may be that of the type"
     c.tolerance = {0, "integers"};
     RunCase(c);
   }
+  // Of 64 bits; ranges and bounds beyond 2^32.
+  for (const auto& [low, high] : {std::pair<int64_t, int64_t>{-3, 4},
+                                  {-7'000'000'000, 9'000'000'000},
+                                  {5'000'000'000, 5'000'000'010}}) {
+    OperatorCase c;
+    c.name = format("_random_randint int64 {} {}", low, high);
+    c.op = "_random_randint";
+    c.kwargs = {{"low", std::to_string(low)},
+                {"high", std::to_string(high)},
+                {"dtype", "int64"},
+                {"shape", "(40000,)"}};
+    const double count = static_cast<double>(high - low), first = static_cast<double>(low);
+    const Law expected{[=](double x) { return (x - first + 1) / count; }, first + (count - 1) / 2,
+                       (count * count - 1) / 12,
+                       (count * count - 1) * (3 * count * count - 7) / 240, true};
+    c.check = [=](const CaseResult& result) {
+      std::vector<std::string> problems = Compare(result.out[0], expected);
+      for (const double x : result.out[0]) {
+        if (x < first || x >= first + count) problems.push_back(format("{} is out of range", x));
+      }
+      return problems;
+    };
+    c.backward = false;
+    c.types = {DType::kInt64};
+    c.tolerance = {0, "integers"};
+    RunCase(c);
+  }
   const auto op = TestRegistry().Create("random_randint", {{"low", "0"}, {"high", "9"}});
   std::vector<DType> in, out = {DType::kUnknown}, aux;
   CHECK(op->InferType(&in, &out, &aux));
   CHECK(out[0] == DType::kInt32);
   CHECK_THROWS_WITH_AS(TestRegistry().Create("_random_randint", {{"low", "4"}, {"high", "4"}}),
                        "_random_randint: low = 4 must be less than high = 4", Error);
+  const auto infer = [&](const char* low, const char* high, DType wanted) {
+    out = {wanted};
+    TestRegistry()
+        .Create("_random_randint", {{"low", low}, {"high", high}})
+        ->InferType(&in, &out, &aux);
+    return out[0];
+  };
+  CHECK(infer("-2147483648", "2147483648", DType::kUnknown) == DType::kInt32);
+  CHECK_THROWS_WITH_AS(infer("0", "2147483649", DType::kUnknown),
+                       "_random_randint: int32 cannot hold the numbers from low = 0 to high = "
+                       "2147483649; use dtype = int64",
+                       Error);
+  CHECK_THROWS_WITH_AS(infer("-2147483649", "0", DType::kInt32), doctest::Contains("int64"), Error);
+  CHECK(infer("-2147483649", "2147483649", DType::kInt64) == DType::kInt64);
+}
+
+TEST_CASE(
+    "uniform numbers lie inside of (0, 1), and the largest end a search for a Poisson number") {
+  using random_sample::InsideUnit;
+  CHECK(InsideUnit(0) == 0x1p-53);
+  CHECK(InsideUnit(~uint64_t{0}) == 1 - 0x1p-53);
+  CHECK(InsideUnit(uint64_t{1} << 63) == 0.5 + 0x1p-53);
+  for (const double mean : {1e-300, 1e-3, 0.5, 4.0, 9.99}) {
+    const double largest = random_sample::SmallPoissonAt(1 - 0x1p-53, mean);
+    // A tail of about 2^-53, by Chernoff's bound of the mass from k on.
+    CHECK(largest < 60);
+    CHECK(random_sample::SmallPoissonAt(std::exp(-mean) / 2, mean) == 0);
+  }
+  CHECK(random_sample::SmallPoissonAt(std::exp(-2.0) * 2.5, 2) == 1);
+  CHECK(random_sample::SmallPoissonAt(std::exp(-2.0) * 3.5, 2) == 2);
 }
 
 // Rows of one operator call, each with its own parameters.
@@ -289,6 +348,52 @@ TEST_CASE("distributions of many parameters: each row follows its own") {
       {NegativeBinomialOf(4, 1 / 1.75), NegativeBinomialOf(2, 1.0 / 6)});
 }
 
+TEST_CASE("many distributions: arguments and results of other types") {
+  for (const DType result : {DType::kFloat64, DType::kFloat16, DType::kBfloat16}) {
+    OperatorCase c;
+    c.name = format("_sample_uniform of {}", NameOf(result));
+    c.op = "_sample_uniform";
+    c.kwargs = {{"shape", "(100, 100)"}, {"dtype", NameOf(result)}};
+    c.shapes = {{2}, {2}};
+    c.inputs = {Cycle({-1, 2}), Cycle({3, 4})};
+    c.check = [](const CaseResult& r) {
+      std::vector<std::string> problems;
+      const Values first(r.out[0].begin(), r.out[0].begin() + 10000),
+          second(r.out[0].begin() + 10000, r.out[0].end());
+      // Numbers near 3 are 2^-6 apart in bfloat16.
+      for (const auto& [draws, low, high] :
+           {std::tuple{first, -1.0, 3.0}, std::tuple{second, 2.0, 4.0}}) {
+        for (const double part : {0.25, 0.5, 0.75}) {
+          if (std::abs(Below(draws, low + part * (high - low)) - part) > 0.025 + 0x1p-7)
+            problems.push_back(format("{} below {} of [{}, {}]",
+                                      Below(draws, low + part * (high - low)), part, low, high));
+        }
+        if (Below(draws, low) > 0 || Below(draws, high + 1e-6) < 1)
+          problems.push_back(format("numbers outside of [{}, {}]", low, high));
+      }
+      return problems;
+    };
+    c.backward = false;
+    c.types = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kInt32};  // arguments
+    c.tolerance = {16, "the same numbers again"};
+    RunCase(c);
+  }
+}
+
+TEST_CASE("many distributions: the type of the result does not depend on the arguments") {
+  const auto infer = [](const Kwargs& kwargs, DType argument, DType wanted) {
+    std::vector<DType> in(2, argument), out{wanted}, aux;
+    const bool known = TestRegistry().Create("_sample_normal", kwargs)->InferType(&in, &out, &aux);
+    CHECK(known);
+    return out[0];
+  };
+  CHECK(infer({}, DType::kFloat64, DType::kUnknown) == DType::kFloat32);
+  CHECK(infer({}, DType::kInt32, DType::kUnknown) == DType::kFloat32);
+  CHECK(infer({}, DType::kFloat32, DType::kFloat16) == DType::kFloat16);
+  CHECK(infer({{"dtype", "float64"}}, DType::kFloat16, DType::kUnknown) == DType::kFloat64);
+  CHECK_THROWS_AS(infer({{"dtype", "float64"}}, DType::kFloat32, DType::kFloat32), Error);
+}
+
 TEST_CASE("parameters that no distribution has give NaN, and nothing hangs") {
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   for (const auto& [op, bad] :
@@ -324,7 +429,7 @@ TEST_CASE("shapes of many distributions, in both directions") {
   std::vector<DType> types{DType::kFloat64, DType::kUnknown}, out_type{DType::kUnknown}, no_type;
   CHECK(op->InferType(&types, &out_type, &no_type));
   CHECK(types[1] == DType::kFloat64);
-  CHECK(out_type[0] == DType::kFloat64);
+  CHECK(out_type[0] == DType::kFloat32);
 }
 
 TEST_CASE("type and shape come from the parameters or from the output") {

@@ -4,6 +4,27 @@
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
+namespace {
+
+// Classes that are numbers of the type, from 0 on without a gap.
+int64_t MostClasses(DType type) {
+  switch (type) {
+    case DType::kUint8:
+      return int64_t{1} << 8;
+    case DType::kBfloat16:
+      return (int64_t{1} << 8) + 1;
+    case DType::kFloat16:
+      return (int64_t{1} << 11) + 1;
+    case DType::kFloat32:
+      return (int64_t{1} << 24) + 1;
+    case DType::kInt32:
+      return int64_t{1} << 31;
+    default:
+      return int64_t{1} << 53;
+  }
+}
+
+}  // namespace
 
 bool SampleMultinomialProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                                            std::vector<TShape>*) const {
@@ -12,6 +33,10 @@ bool SampleMultinomialProperty::InferShape(std::vector<TShape>* in, std::vector<
   if (data.ndim() == 0 || data[data.ndim() - 1] == 0) {
     Throw(ErrorKind::kConfig, "{}: data {} must be rows of probabilities, [..., K]", TypeString(),
           data.ToString());
+  }
+  if (const int64_t classes = data[data.ndim() - 1]; classes > MostClasses(param_.dtype)) {
+    Throw(ErrorKind::kConfig, "{}: dtype = {} cannot hold {} classes; use {}", TypeString(),
+          NameOf(param_.dtype), classes, classes > MostClasses(DType::kInt32) ? "int64" : "int32");
   }
   std::vector<int64_t> sizes(data.begin(), data.end() - 1);
   sizes.insert(sizes.end(), param_.shape.begin(), param_.shape.end());

@@ -88,6 +88,21 @@ TEST_CASE("_sample_multinomial: shapes and types") {
   std::vector<TShape> shapes{TShape{3, 0}}, out_shapes(2), no_shapes;
   CHECK_THROWS_WITH_AS(op->InferShape(&shapes, &out_shapes, &no_shapes),
                        doctest::Contains("rows of probabilities"), Error);
+  CHECK(infer({{"dtype", "uint8"}}, {2, 256}, 1) == TShape{2});
+  CHECK(infer({{"dtype", "float16"}}, {2, 2049}, 1) == TShape{2});
+  for (const auto& [type, classes] : {std::pair<const char*, int64_t>{"uint8", 257},
+                                      {"bfloat16", 258},
+                                      {"float16", 2050},
+                                      {"float32", (int64_t{1} << 24) + 2}}) {
+    shapes = {{2, classes}};
+    CHECK_THROWS_WITH_AS(
+        TestRegistry()
+            .Create("_sample_multinomial", {{"dtype", type}})
+            ->InferShape(&shapes, &out_shapes, &no_shapes),
+        format("_sample_multinomial: dtype = {} cannot hold {} classes; use int32", type, classes)
+            .c_str(),
+        Error);
+  }
 }
 
 }  // namespace
