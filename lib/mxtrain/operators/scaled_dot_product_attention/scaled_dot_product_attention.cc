@@ -8,13 +8,6 @@
 
 namespace mxtrain::attention {
 
-void AttentionProperty::Check() {
-  if (param_.dropout_p == 1) {
-    Throw(ErrorKind::kConfig, "{}: dropout_p = 1 drops every probability; use a fraction below 1",
-          TypeString());
-  }
-}
-
 std::vector<std::string> AttentionProperty::ListArguments() const {
   if (param_.mask == kNoMask) return {"query", "key", "value"};
   return {"query", "key", "value", "attn_mask"};

@@ -15,6 +15,9 @@
 // and passes no gradient. A hidden key that is NaN or infinite leaves the output alone; its
 // gradients are NaN, and so is the output if the value is.
 //
+// Other than in PyTorch, is_causal may stand beside a mask, a mask has all axes, query, key and
+// value have three or more, and dropout is for training alone.
+//
 // In training each probability is 0 with probability dropout_p, else multiplied by
 // 1 / (1 - dropout_p). The draw depends on the places of query and key alone (DrawIndex), and
 // backward draws again.
@@ -50,7 +53,7 @@ struct AttentionParam : Parameter<AttentionParam> {
         .Default(kNoMask)
         .Help("a fourth input, attn_mask: nonzero where a key counts, or added to the scores");
     f.Add("dropout_p", &AttentionParam::dropout_p)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Default(0)
         .Help("fraction of the probabilities that are dropped in training");
     f.Add("is_causal", &AttentionParam::is_causal)
@@ -120,9 +123,6 @@ class AttentionProperty final : public PropertyWithParam<AttentionParam> {
 
   // For arrays of known shapes.
   std::shared_ptr<const AttentionSetup> Prepare(const PlanRequest& request) const;
-
- protected:
-  void Check() override;
 };
 
 }  // namespace mxtrain::attention
