@@ -8,8 +8,10 @@
 //   _eye                   [N, M] with ones on the k-th diagonal, k > 0 being above the main one
 // Numbers are computed in double and rounded or, for integers, truncated.
 #include <algorithm>
+#include <climits>
 #include <optional>
 
+#include "mxtrain/operator/asked_shape.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain::constant_arrays {
@@ -40,12 +42,12 @@ struct Diagonal {
 // function of the index.
 struct ShapedParam : TypeParam {
   TShape shape;
-  TShape ShapeOf() const { return shape.ndim() > 0 ? shape : TShape(); }
+  TShape ShapeOf() const { return AskedShape(shape); }
   template <typename P>
   static void DeclareArray(Fields<P>& f) {
     f.Add("shape", &P::shape)
         .Default(TShape(std::span<const int64_t>()))
-        .Help("shape of the result; () is inferred from its readers");
+        .Help("shape of the result; () and lengths of 0 are inferred from its readers");
     DeclareType(f);
   }
 };
@@ -112,7 +114,10 @@ struct EyeParam : TypeParam, Parameter<EyeParam> {
   static void Declare(Fields<EyeParam>& f) {
     f.Add("N", &EyeParam::N).Required().Range(0).Help("rows");
     f.Add("M", &EyeParam::M).Range(0).Default(0).Help("columns; 0: as many as rows");
-    f.Add("k", &EyeParam::k).Default(0).Help("which diagonal: above 0 to the right");
+    f.Add("k", &EyeParam::k)
+        .Range(INT_MIN, INT_MAX)
+        .Default(0)
+        .Help("which diagonal: above 0 to the right");
     DeclareType(f);
   }
   int64_t columns() const { return M > 0 ? M : N; }

@@ -3,6 +3,8 @@
 // diag: of a vector, the square matrix with it on the k-th diagonal and zeros elsewhere; of other
 // arrays, the k-th diagonals along axis1 and axis2, which become the last axis of the output.
 // k > 0 is above the main diagonal.
+#include <climits>
+
 #include "mxtrain/operator/view_operator.h"
 
 namespace mxtrain {
@@ -11,7 +13,10 @@ struct DiagParam : Parameter<DiagParam> {
   int64_t k;
   int axis1, axis2;
   static void Declare(Fields<DiagParam>& f) {
-    f.Add("k", &DiagParam::k).Default(0).Help("which diagonal: above 0 to the right");
+    f.Add("k", &DiagParam::k)
+        .Range(INT_MIN, INT_MAX)
+        .Default(0)
+        .Help("which diagonal: above 0 to the right");
     f.Add("axis1", &DiagParam::axis1).Default(0).Help("axis of the matrices' rows");
     f.Add("axis2", &DiagParam::axis2).Default(1).Help("axis of the matrices' columns");
   }

@@ -62,6 +62,7 @@ TEST_CASE("diag: errors") {
   };
   CHECK_THROWS_WITH(infer({{"k", "3"}}),
                     "diag: k = 3 is outside of matrices of 2 rows and 3 columns");
+  CHECK_THROWS_AS(infer({{"k", "-9223372036854775808"}}), Error);
   CHECK_THROWS_WITH(infer({{"axis1", "1"}}),
                     "diag: axis1 = 1 and axis2 = 1 are the same axis of shape [2, 3]");
 }

@@ -49,7 +49,7 @@ TEST_CASE("quadratic and full_like") {
   Examine(
       "quadratic", {}, [](double) { return 0.0; }, std::nullopt);
   Examine(
-      "full_like", {{"fill_value", "1.5"}}, [](double) { return 1.5; }, 0.0);
+      "full_like", {{"fill_value", "1.5"}, {"ctx", "cpu(0)"}}, [](double) { return 1.5; }, 0.0);
 }
 
 }  // namespace

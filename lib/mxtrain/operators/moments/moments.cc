@@ -46,11 +46,12 @@ void LowerMoments(const MomentsParam& param, Lowering& g) {
 }
 
 void LowerLogSumExp(const LogSumExpParam& param, Lowering& g) {
-  // Infinite maxima are bounded: infinity less infinity would be NaN.
-  const Kwargs finite = {{"a_min", "-1e38"}, {"a_max", "1e38"}};
+  // In place of infinite maxima 0: infinity less infinity would be NaN.
   const auto x = g.argument(0), still = g("BlockGrad", {x});
   const auto largest = [&](bool keepdims) {
-    return g("clip", {g("max", {still}, Over(param.axis, keepdims))}, finite);
+    const auto most = g("max", {still}, Over(param.axis, keepdims));
+    const auto is_finite = g.WithScalar("_equal_scalar", g("elemwise_sub", {most, most}), 0);
+    return g("where", {is_finite, most, g("zeros_like", {most})});
   };
   const auto terms = g("exp", {g("broadcast_sub", {x, largest(true)})});
   const auto sum = g("sum", {terms}, Over(param.axis, param.keepdims));

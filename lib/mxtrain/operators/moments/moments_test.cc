@@ -107,6 +107,41 @@ TEST_CASE("logsumexp of infinities is infinite") {
       NDArray::FromVector(*runtime, {3, 2}, {-infinity, -infinity, infinity, 1, -infinity, 2});
   const std::vector<float> y = Invoke("logsumexp", {&x, 1}, {{"axis", "1"}})[0].ToVector();
   CHECK(y == std::vector<float>{-infinity, infinity, 2});
+  for (const char* type : {"float16", "bfloat16", "float64"}) {
+    CAPTURE(type);
+    const NDArray typed = Invoke("Cast", {&x, 1}, {{"dtype", type}})[0],
+                  z = Invoke("logsumexp", {&typed, 1}, {{"axis", "1"}})[0];
+    CHECK(Invoke("Cast", {&z, 1}, {{"dtype", "float32"}})[0].ToVector() == y);
+  }
+  const NDArray large = NDArray::FromVector(*runtime, {2, 1}, {2e38f, -3e38f});
+  CHECK(Invoke("logsumexp", {&large, 1}, {{"axis", "1"}})[0].ToVector() ==
+        std::vector<float>{2e38f, -3e38f});
+}
+
+TEST_CASE("logsumexp: elements of -infinity have no part and no gradient") {
+  OperatorCase c;
+  c.op = c.name = "logsumexp";
+  c.kwargs = {{"axis", "1"}};
+  c.shapes = {{3, 4}};
+  const double never = -std::numeric_limits<double>::infinity();
+  c.inputs = {Cycle({never, 2, 0.5, 1, never, never, -1})};
+  c.forward = [](const Arrays& in, const Arrays&) {
+    Values y;
+    for (const Values& row : RowsOf(in[0], 3, 4, 1))
+      y.push_back(std::log(4 * Mean(Apply(row, [](double x) { return std::exp(x); }))));
+    return Arrays{y};
+  };
+  c.gradient = [forward = c.forward](const Arrays& in, const Arrays& aux, const Arrays& head) {
+    const Values y = forward(in, aux)[0];
+    Values dx;
+    for (size_t i = 0; i < in[0].size(); ++i)
+      dx.push_back(head[0][i / 4] * std::exp(in[0][i] - y[i / 4]));
+    return Arrays{dx};
+  };
+  c.types = kAllFloatingTypes;
+  c.lowered_epsilons = 8;  // terms, sum and logarithm are rounded
+  c.tolerance = {16, "elementary functions"};
+  RunCase(c);
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct Quadratic {
 struct FullLikeParam : Parameter<FullLikeParam> {
   double fill_value;
   static void Declare(Fields<FullLikeParam>& f) {
-    f.Add("fill_value", &FullLikeParam::fill_value).Required().Help("every element");
+    f.Add("fill_value", &FullLikeParam::fill_value).Required().AnyNumber().Help("every element");
+    f.Ignored("ctx", "the device is that of the graph");
   }
 };
 struct FullLike {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "mxtrain/operator/asked_shape.h"
 #include "mxtrain/operator/property.h"
 #include "mxtrain/operators/random_sample/distributions.h"
 
@@ -24,7 +25,7 @@ struct SampleParam {
   static void DeclareArray(Fields<P>& f) {
     f.Add("shape", &P::shape)
         .Default(TShape{})
-        .Help("shape of the result; () is inferred from its readers");
+        .Help("shape of the result; () and lengths of 0 are inferred from its readers");
     f.Add("dtype", &P::dtype)
         .Default(std::nullopt)
         .Help(format("type of the result; {} unless inferred from its readers",
@@ -130,8 +131,8 @@ class SampleProperty final : public PropertyWithParam<P> {
   std::vector<std::string> ListArguments() const override { return {}; }
   bool InferShape(std::vector<TShape>*, std::vector<TShape>* out,
                   std::vector<TShape>*) const override {
-    const TShape& asked = this->param_.shape;
-    if (asked.ndim() > 0) UnifyShape(asked, &(*out)[0], name_, "shape");
+    const TShape asked = AskedShape(this->param_.shape);
+    if (asked.has_rank()) UnifyShape(asked, &(*out)[0], name_, "shape");
     return (*out)[0].known();
   }
   bool InferType(std::vector<DType>*, std::vector<DType>* out, std::vector<DType>*) const override {

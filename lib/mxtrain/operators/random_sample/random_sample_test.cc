@@ -266,6 +266,10 @@ TEST_CASE("integers are uniform over their range, which may be that of the type"
   std::vector<DType> in, out = {DType::kUnknown}, aux;
   CHECK(op->InferType(&in, &out, &aux));
   CHECK(out[0] == DType::kInt32);
+  std::vector<TShape> none, shape = {TShape{4, 5}}, no_aux;
+  const auto some = TestRegistry().Create("_random_uniform", {{"shape", "(0, 5)"}});
+  CHECK(some->InferShape(&none, &shape, &no_aux));
+  CHECK(shape[0] == TShape{4, 5});
   CHECK_THROWS_WITH_AS(TestRegistry().Create("_random_randint", {{"low", "4"}, {"high", "4"}}),
                        "_random_randint: low = 4 must be less than high = 4", Error);
   const auto infer = [&](const char* low, const char* high, DType wanted) {

@@ -7,9 +7,9 @@ namespace mxtrain {
 
 void RollProperty::Check() {
   const int axes = param_.axis ? param_.axis->ndim() : 1;
-  if (param_.shift.ndim() == axes) return;
+  if (param_.shift.ndim() == axes || param_.shift.ndim() == 1) return;
   Throw(ErrorKind::kConfig, "roll: shift = {} must have {}", param_.shift.ToTuple(),
-        param_.axis ? format("an entry for each of axis = {}", param_.axis->ToTuple())
+        param_.axis ? format("one entry, or one for each of axis = {}", param_.axis->ToTuple())
                     : "one entry, since there is no axis");
 }
 
@@ -20,7 +20,8 @@ std::vector<int64_t> RollProperty::ShiftsOf(const TShape& data) const {
     const int64_t length = data[axis];
     if (length == 0) continue;
     int64_t& shift = shifts[static_cast<size_t>(axis)];
-    shift = (shift + param_.shift[i] % length + length) % length;
+    const int64_t asked = param_.shift[param_.shift.ndim() == 1 ? 0 : i];
+    shift = (shift + asked % length + length) % length;
   }
   return shifts;
 }

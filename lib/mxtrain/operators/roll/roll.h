@@ -14,7 +14,7 @@ struct RollParam : Parameter<RollParam> {
   static void Declare(Fields<RollParam>& f) {
     f.Add("shift", &RollParam::shift)
         .Required()
-        .Help("how far, for every axis of `axis`; negative towards the first index");
+        .Help("how far, for all axes or for each; negative towards the first index");
     f.Add("axis", &RollParam::axis)
         .Default(std::nullopt)
         .Help("axes to roll, negative from the end; None: the array is flattened");

@@ -46,6 +46,10 @@ TEST_CASE("roll along axes") {
   Examine("1", "2", {0, 2, 3}, {0, 0, 1});
 }
 
+TEST_CASE("roll: one shift for several axes") {
+  Examine("1", "(0, 2)", {2, 3, 4}, {1, 0, 1});
+}
+
 TEST_CASE("roll of the flattened array") {
   OperatorCase c;
   c.op = c.name = "roll";
@@ -62,7 +66,7 @@ TEST_CASE("roll of the flattened array") {
 
 TEST_CASE("roll: errors") {
   CHECK_THROWS_WITH(TestRegistry().Create("roll", {{"shift", "(1, 2)"}, {"axis", "0"}}),
-                    "roll: shift = (1, 2) must have an entry for each of axis = (0,)");
+                    "roll: shift = (1, 2) must have one entry, or one for each of axis = (0,)");
   CHECK_THROWS_WITH(TestRegistry().Create("roll", {{"shift", "(1, 2)"}}),
                     "roll: shift = (1, 2) must have one entry, since there is no axis");
   std::vector<TShape> in = {TShape{2, 3}}, out(1), aux;

@@ -26,7 +26,9 @@ struct BlockProduct {
 // A block of scores [queries, keys], rows at a distance of `row`.
 struct ScoreBlock {
   int64_t queries = 0, keys = 0, row = 0;
-  const float* mask = nullptr;     // added to the scores, rows as theirs; null: nothing
+  // Added to the scores, rows as theirs; null: nothing. Where it is -infinity the key does not
+  // count, whatever its score is.
+  const float* mask = nullptr;
   const float* factors = nullptr;  // of dropout, rows as theirs; null: 1
 };
 
@@ -37,10 +39,10 @@ struct Kernels {
   // rescale is what multiplies means of earlier blocks.
   void (*soften)(const ScoreBlock& block, float* scores, float* largest, float* sum,
                  float* rescale);
-  // Backward: with p = e^(score - log_sum), `scores` become p times the factors, and `slopes`,
-  // which are head gradient times value, become p (factor slope - mean).
-  void (*differentiate)(const ScoreBlock& block, const float* log_sum, const float* mean,
-                        float* scores, float* slopes);
+  // Backward: with p = e^(score - largest) inverse_sum, `scores` become p times the factors, and
+  // `slopes`, which are head gradient times value, become p (factor slope - mean).
+  void (*differentiate)(const ScoreBlock& block, const float* largest, const float* inverse_sum,
+                        const float* mean, float* scores, float* slopes);
 };
 
 // For the best instruction set of the machine.

@@ -75,8 +75,14 @@ HWY_INLINE void ForPadded(int64_t n, F f) {
   }
 }
 
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// -infinity where the mask is, even if the score is NaN or infinite.
+HWY_INLINE Vector Masked(Vector score, Vector mask) {
+  return hn::IfThenElse(hn::Eq(mask, Of(kNever)), mask, hn::Add(score, mask));
+}
+
 void Soften(const ScoreBlock& block, float* scores, float* largest, float* sum, float* rescale) {
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
   for (int64_t q = 0; q < block.queries; ++q) {
     float* row = scores + q * block.row;
     const float* mask = block.mask ? block.mask + q * block.row : nullptr;
@@ -85,7 +91,7 @@ void Soften(const ScoreBlock& block, float* scores, float* largest, float* sum, 
     ForPadded(block.keys, [&](int64_t k, auto present) {
       Vector score = Load(row + k);
       if (mask) {
-        score = hn::Add(score, Load(mask + k));
+        score = Masked(score, Load(mask + k));
         Store(score, row + k);
       }
       high = hn::Max(high, hn::IfThenElse(present, score, Of(kNever)));
@@ -108,17 +114,18 @@ void Soften(const ScoreBlock& block, float* scores, float* largest, float* sum, 
   }
 }
 
-void Differentiate(const ScoreBlock& block, const float* log_sum, const float* mean, float* scores,
-                   float* slopes) {
+void Differentiate(const ScoreBlock& block, const float* largest, const float* inverse_sum,
+                   const float* mean, float* scores, float* slopes) {
   for (int64_t q = 0; q < block.queries; ++q) {
     float *row = scores + q * block.row, *slope = slopes + q * block.row;
     const float* mask = block.mask ? block.mask + q * block.row : nullptr;
     const float* factors = block.factors ? block.factors + q * block.row : nullptr;
-    const Vector shift = Of(log_sum[q]), average = Of(mean[q]);
+    const Vector shift = Of(largest[q]), part = Of(inverse_sum[q]), average = Of(mean[q]);
     ForPadded(block.keys, [&](int64_t k, auto present) {
       Vector score = Load(row + k), head = Load(slope + k);
-      if (mask) score = hn::Add(score, Load(mask + k));
-      const Vector p = hn::IfThenElseZero(present, ExpOfNegative(hn::Sub(score, shift)));
+      if (mask) score = Masked(score, Load(mask + k));
+      const Vector power = ExpOfNegative(hn::Sub(score, shift)),
+                   p = hn::IfThenElseZero(present, hn::Mul(power, part));
       Vector kept = p;
       if (factors) {
         const Vector factor = hn::IfThenElseZero(present, Load(factors + k));

@@ -8,13 +8,6 @@
 
 namespace mxtrain::attention {
 
-void AttentionProperty::Check() {
-  if (param_.dropout_p == 1) {
-    Throw(ErrorKind::kConfig, "{}: dropout_p = 1 drops every probability; use a fraction below 1",
-          TypeString());
-  }
-}
-
 std::vector<std::string> AttentionProperty::ListArguments() const {
   if (param_.mask == kNoMask) return {"query", "key", "value"};
   return {"query", "key", "value", "attn_mask"};
@@ -148,10 +141,10 @@ bool AttentionProperty::Lower(Lowering* graph) const {
   Lowering& g = *graph;
   const TShape &query = g.shape(kQuery), &key = g.shape(kKey);
   const int n = query.ndim();
-  auto scores = g.WithScalar(
-      "_mul_scalar",
-      g("batch_dot", {g.argument(kQuery), g.argument(kKey)}, {{"transpose_b", "True"}}),
-      ScaleOf(param_, query[n - 1]));
+  // The queries are scaled first: in float16 their products with keys may be infinite.
+  const auto scaled =
+      g.WithScalar("_mul_scalar", g.argument(kQuery), ScaleOf(param_, query[n - 1]));
+  auto scores = g("batch_dot", {scaled, g.argument(kKey)}, {{"transpose_b", "True"}});
   TShape all = query;
   all[n - 1] = key[n - 2];
   const std::string all_axes = params::Print(all);
@@ -174,15 +167,24 @@ bool AttentionProperty::Lower(Lowering* graph) const {
         g("broadcast_lesser_equal", {numbers(all[n - 1], along), numbers(all[n - 2], down)});
     visible.push_back(g("broadcast_to", {earlier}, {{"shape", all_axes}}));
   }
-  // Scores that no net has, and that every floating type holds.
-  constexpr double kLow = -6e4;
   const auto zeros = [&](Lowering::Value like) { return g("zeros_like", {like}); };
+  const bool any_score = param_.mask == kAdditiveMask && param_.is_causal;
+  const Kwargs along_keys = {{"axis", "-1"}, {"keepdims", "True"}};
   for (const auto condition : visible) {
-    const auto low = g.WithScalar("_plus_scalar", zeros(scores), kLow);
+    // Hidden scores become one that no net has, and that every floating type holds. A mask may add
+    // -1e9 to the visible ones: then the least of them.
+    constexpr double kLow = -6e4;
+    auto low = g.WithScalar("_plus_scalar", zeros(scores), kLow);
+    if (any_score) {
+      const auto still = g("BlockGrad", {g("where", {condition, scores, zeros(scores)})});
+      low = g("broadcast_to", {g("min", {still}, along_keys)}, {{"shape", all_axes}});
+    }
     scores = g("where", {condition, scores, low});
   }
   auto p = g("softmax", {scores});
   for (const auto condition : visible) p = g("where", {condition, p, zeros(p)});
+  // Hidden keys may have had a part. A causal mask leaves each query one key, so the sum is not 0.
+  if (any_score) p = g("broadcast_div", {p, g("sum", {p}, along_keys)});
   g.SetOutput(0, g("batch_dot", {p, g.argument(kValue)}));
   return true;
 }

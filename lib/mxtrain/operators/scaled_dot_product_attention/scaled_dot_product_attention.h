@@ -10,8 +10,13 @@
 //
 // attn_mask has as many axes, each of the scores' length or 1, along which it is repeated. A
 // boolean mask may have any type: only keys where it is not 0 count, and it has no gradient. An
-// additive one has a floating type and a gradient. With is_causal a query sees the keys up to its
-// own index. A query that sees no key has the output 0 and passes no gradient.
+// additive one has a floating type and a gradient, and hides a key where it is -infinity. With
+// is_causal a query sees the keys up to its own index. A query that sees no key has the output 0
+// and passes no gradient. A hidden key that is NaN or infinite leaves the output alone; its
+// gradients are NaN, and so is the output if the value is.
+//
+// Other than in PyTorch, is_causal may stand beside a mask, a mask has all axes, query, key and
+// value have three or more, and dropout is for training alone.
 //
 // In training each probability is 0 with probability dropout_p, else multiplied by
 // 1 / (1 - dropout_p). The draw depends on the places of query and key alone (DrawIndex), and
@@ -20,9 +25,9 @@
 // Kernels keep no array of scores: they take the keys block by block with the running maximum and
 // sum of the softmax (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., "FlashAttention", arXiv
 // 2205.14135), so that memory is linear in the number of keys. Backward computes the probabilities
-// again from the logarithm of each query's sum of exponentials, which forward saves. With p the
-// probabilities, f the factors of dropout, g the head gradient and d = sum over a query of g
-// output:
+// again from each query's largest score and sum of exponentials, which forward saves: two numbers,
+// since a large score and the logarithm of a sum do not fit into one. With p the probabilities, f
+// the factors of dropout, g the head gradient and d = sum over a query of g output:
 //   dvalue = (p f)^T g, dscores = p (f g value^T - d),
 //   dquery = scale dscores key, dkey = scale dscores^T query.
 #include <algorithm>
@@ -48,7 +53,7 @@ struct AttentionParam : Parameter<AttentionParam> {
         .Default(kNoMask)
         .Help("a fourth input, attn_mask: nonzero where a key counts, or added to the scores");
     f.Add("dropout_p", &AttentionParam::dropout_p)
-        .Range(0, 1)
+        .RangeBelow(0, 1)
         .Default(0)
         .Help("fraction of the probabilities that are dropped in training");
     f.Add("is_causal", &AttentionParam::is_causal)
@@ -118,9 +123,6 @@ class AttentionProperty final : public PropertyWithParam<AttentionParam> {
 
   // For arrays of known shapes.
   std::shared_ptr<const AttentionSetup> Prepare(const PlanRequest& request) const;
-
- protected:
-  void Check() override;
 };
 
 }  // namespace mxtrain::attention

@@ -67,10 +67,11 @@ class AttentionReference final : public Operator {
       scores[j] = setup_->scale * Product(query, keys + j * e_.depth, e_.depth);
       if (m.kind == kNoMask) continue;
       const double element = mask.Number(MaskPlace(item, i, j));
-      if (m.kind == kAdditiveMask) {
-        scores[j] += element;
-      } else if (element == 0) {
+      const bool counts = m.kind == kAdditiveMask ? element != kNever : element != 0;
+      if (!counts) {
         scores[j] = kNever;
+      } else if (m.kind == kAdditiveMask) {
+        scores[j] += element;
       }
     }
     return seen;
@@ -98,7 +99,6 @@ class AttentionReference final : public Operator {
     const T *query = args.in_data[P::kQuery].dptr<T>(), *key = args.in_data[P::kKey].dptr<T>(),
             *value = args.in_data[P::kValue].dptr<T>();
     T* out = args.out_data[0].dptr<T>();
-    double* saved = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<double>();
     const NumberReader mask = MaskOf(args.in_data);
     const RandomDraws draws = DrawsOf(args.ctx);
     ParallelForPieces(e_.items * e_.queries, 1, [&](int64_t begin, int64_t end, int piece) {
@@ -118,7 +118,10 @@ class AttentionReference final : public Operator {
           AddScaled(p * FactorOf(draws, item, i, j), values + j * e_.value_depth, e_.value_depth,
                     mean);
         }
-        if (saved) saved[row] = largest == kNever ? 0 : largest + std::log(sum);
+        if (!args.ctx.saved.empty()) {
+          args.ctx.saved[0].dptr<double>()[row] = largest == kNever ? 0 : largest;
+          args.ctx.saved[1].dptr<double>()[row] = largest == kNever ? 0 : 1 / sum;
+        }
         if (args.req[0] == OpReqType::kNullOp) continue;
         for (int64_t d = 0; d < e_.value_depth; ++d) {
           const double result = largest == kNever ? 0 : mean[d] / sum;
@@ -170,7 +173,8 @@ class AttentionReference final : public Operator {
             *key = at(args.in_data[P::kKey], key_size),
             *value = at(args.in_data[P::kValue], value_size),
             *head = at(args.out_grad[0], e_.queries * e_.value_depth);
-    const double* saved = args.ctx.saved[0].dptr<double>() + item * e_.queries;
+    const double *largest = args.ctx.saved[0].dptr<double>() + item * e_.queries,
+                 *inverse_sum = args.ctx.saved[1].dptr<double>() + item * e_.queries;
     const NumberReader mask = MaskOf(args.in_data);
     const RandomDraws draws = DrawsOf(args.ctx);
     double *p = scratch, *slope = p + e_.keys, *query_grad = slope + e_.keys,
@@ -181,7 +185,7 @@ class AttentionReference final : public Operator {
       const int64_t seen = ScoresOf(x, key, mask, item, i, p);
       double mean = 0;
       for (int64_t j = 0; j < seen; ++j) {
-        p[j] = std::exp(p[j] - saved[i]);
+        p[j] = std::exp(p[j] - largest[i]) * inverse_sum[i];
         const double factor = FactorOf(draws, item, i, j);
         slope[j] = factor * Product(g, value + j * e_.value_depth, e_.value_depth);
         mean += p[j] * slope[j];
@@ -226,7 +230,8 @@ Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRe
                static_cast<double>(e.keys) * static_cast<double>(e.depth + e.value_depth);
   plan.forward_workspace = threads * AttentionReference::ForwardSpace(e) * kDouble;
   if (request.needs_backward) {
-    plan.saved = {e.items * e.queries * kDouble};
+    const int64_t numbers = e.items * e.queries * kDouble;
+    plan.saved = {numbers, numbers};  // of each query the largest score and 1 / the sum
     plan.backward_workspace = threads * AttentionReference::BackwardSpace(e) * kDouble;
     if (setup->mask.kind == kAdditiveMask)
       plan.backward_workspace += setup->mask.slices * setup->mask.slice_size * kDouble;

@@ -290,12 +290,15 @@ class AttentionSimd final : public Operator {
                          s.values + at.key * blocks_.value_depth, blocks_.value_depth, s.means,
                          blocks_.value_depth, true});
     });
-    float* saved = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<float>();
     for (int64_t q = 0; q < queries; ++q) {
       const bool none = s.largest[q] == kNever;
-      if (saved)
-        saved[item * e_.queries + query + q] = none ? 0 : s.largest[q] + std::log(s.sum[q]);
-      Scale(none ? 0.0f : 1 / s.sum[q], s.means, q);
+      const float inverse_sum = none ? 0.0f : 1 / s.sum[q];
+      if (!args.ctx.saved.empty()) {
+        const int64_t row = item * e_.queries + query + q;
+        args.ctx.saved[0].dptr<float>()[row] = none ? 0 : s.largest[q];
+        args.ctx.saved[1].dptr<float>()[row] = inverse_sum;
+      }
+      Scale(inverse_sum, s.means, q);
     }
     if (args.req[0] == OpReqType::kNullOp) return;
     Unpack(s.means, queries, e_.value_depth, blocks_.value_depth, 1, args.req[0],
@@ -345,8 +348,8 @@ class AttentionSimd final : public Operator {
       const ScoreBlock block = ScoresOf(at, args.in_data, args.ctx, s, s.keys_across);
       kernels_.multiply({queries, width, e_.value_depth, s.head, blocks_.value_depth, 1,
                          s.values_across + at.key, blocks_.all_keys, s.slopes, row, false});
-      kernels_.differentiate(block, args.ctx.saved[0].dptr<float>() + first, s.mean, s.scores,
-                             s.slopes);
+      kernels_.differentiate(block, args.ctx.saved[0].dptr<float>() + first,
+                             args.ctx.saved[1].dptr<float>() + first, s.mean, s.scores, s.slopes);
       if (mask_grad) AddToMask(at, s.slopes, mask_grad);
       if (args.req[P::kValue] != OpReqType::kNullOp) {
         kernels_.multiply({at.keys, blocks_.value_depth, queries, s.scores, 1, row, s.head,
@@ -404,7 +407,8 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
                static_cast<double>(threads);
   plan.forward_workspace = threads * FloatsOf<ForwardSpace>(*setup) * kFloat;
   if (request.needs_backward) {
-    plan.saved = {e.items * e.queries * kFloat};
+    const int64_t numbers = e.items * e.queries * kFloat;
+    plan.saved = {numbers, numbers};  // of each query the largest score and 1 / the sum
     plan.backward_workspace = threads * FloatsOf<BackwardSpace>(*setup) * kFloat;
     if (setup->mask.kind == kAdditiveMask)
       plan.backward_workspace += setup->mask.slices * setup->mask.slice_size * kFloat;

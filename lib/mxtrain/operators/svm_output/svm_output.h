@@ -2,9 +2,12 @@
 #pragma once
 // SVMOutput: a head for classification with hinge losses. Forward returns the scores, data [N, K].
 // With labels [N] the gradient of a score x, whatever the head gradient, is
-//   squared hinge:  -2 r max(0, margin - x) for the label's class, 2 r max(0, margin + x) for
-//   others use_linear:     -r if x < margin for the label's class,        r if x > -margin for
-//   others
+//
+//   squared hinge, the label's class:  -2 r max(0, margin - x)
+//   squared hinge, the others:          2 r max(0, margin + x)
+//   use_linear, the label's class:     -r if x < margin
+//   use_linear, the others:             r if x > -margin
+//
 // where r = regularization_coefficient. It is not divided by the batch size.
 #include "mxtrain/operator/property.h"
 
