@@ -29,7 +29,7 @@ Section<NetConfig> NetSection() {
           "the outputs that do not depend on them");
   s.Add("layers", &NetConfig::layers)
       .Required()
-      .Help("operators in order; each takes the output of the previous one")
+      .Help("operators in order; each takes the output of the previous one; required without `use`")
       .Also({"layer", "backbone", "modules"});
   s.Add("outputs", &NetConfig::outputs)
       .Default({})
@@ -351,8 +351,8 @@ Section<WeightsConfig> WeightsSection() {
           "shape, are re-initialized")
       .Also({"path", "checkpoint"});
   s.Describe("sha256", "string",
-             "SHA-256 of the file in hexadecimal digits; any other file is refused; the same as "
-             "file: FILE#sha256=DIGITS");
+             "SHA-256 of the file in hexadecimal digits (of an index: of the index alone); any "
+             "other file is refused; the same as file: FILE#sha256=DIGITS");
   s.Add("map", &WeightsConfig::map)
       .IsPath()
       .Default("")

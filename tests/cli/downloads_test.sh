@@ -131,6 +131,12 @@ wait $first
 holds "TERM in a transfer does not end it with 143" test $? -eq 143
 holds "TERM lost what had come" test -n "$(find home -name slow.safetensors.part -size +0)"
 holds "a stopped download is an error" grep -q "was stopped; .* have come, the next call continues there" slow.txt
+"$program" verify-resume points.yaml --steps 4 train.weights.file=$at/slow3.safetensors 2>slow.txt &
+first=$!
+until [ -n "$(find home -name slow3.safetensors.part -size +0)" ]; do sleep 0.05; done
+kill -TERM $first
+wait $first
+holds "TERM in the download of verify-resume does not end it with 143" test $? -eq 143
 take $at/slow.safetensors
 for i in 1 2; do
   "$program" train points.yaml --out both$i train.epochs=0 train.weights.file=$at/slow2.safetensors 2>both$i.txt &

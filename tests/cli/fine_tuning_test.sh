@@ -140,6 +140,16 @@ P
   says "the arrays of timm.safetensors have other names than that family's"
 fi
 
+# --- what is wrong is said before anything is downloaded; a pin is kept
+expect 8 init train --net squeezenet1_1 --weights https://192.0.2.1/w.pth --output used.yaml
+says "used.yaml exists already"
+expect 2 init train --net squeezenet1_1 --weights https://192.0.2.1/w.pth --weights-family none --output none.yaml
+says "--weights-family none: the names of squeezenet1_1 are known for"
+expect 0 export run run.safetensors
+sum=$(sha256sum run.safetensors | cut -d' ' -f1)
+expect 0 init train --net squeezenet1_1 --weights "run.safetensors#sha256=$sum" --output pinned.yaml
+holds "the recipe lost the pin" grep -qF "sha256: $sum" pinned.yaml
+
 # --- several files with an index
 mkdir shards
 expect 0 export run shards/all.safetensors

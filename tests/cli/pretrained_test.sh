@@ -92,8 +92,9 @@ done
 # Settings of other weights fit as well; a warning says what they should be.
 expect 0 train lite0.yaml --out other train.weights.file="$pretrained/efficientnet_lite0.safetensors" vars.same_padding=false
 says "has the names of lukemelas, whose weights rely on vars.same_padding=true; the configuration has it otherwise"
-expect 0 train lite0.yaml --dry-run train.epochs=1 train.weights.file="$pretrained/efficientnet_lite0.safetensors" vars=null
-says "whose weights rely on vars.bn_eps=0.001, vars.same_padding=true; the configuration"
+expect 0 train lite0.yaml --dry-run train.epochs=1 train.weights.file="$pretrained/efficientnet_lite0.safetensors" vars.same_padding=false vars.bn_eps=1.0e-5 \
+  "data.train.transforms.1={normalize: imagenet}"
+says "whose weights rely on vars.bn_eps=0.001, vars.same_padding=true, the transform normalize: {mean: [0.498039216, 0.498039216, 0.498039216]"
 expect 0 infer other images --output-layer fc --output other.npy
 holds "padding makes no difference" sh -c '! "$0" arrays.py compare other.npy "$1"' "$python" "$pretrained/logits.npy"
 finish
