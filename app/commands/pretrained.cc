@@ -99,6 +99,23 @@ std::vector<std::string> DifferencesFrom(const config::WeightsFamily& family,
   return settings;
 }
 
+// Which of these nets the configuration has: the one of its name, or with a variable from the file
+// of that name; "" if that is not told.
+std::string NetOf(Session& session, const std::set<std::string>& nets) {
+  const config::Config& c = session.config();
+  if (nets.count(c.name) != 0) return c.name;
+  if (!c.vars.is_map()) return "";
+  for (const config::Member& var : c.vars.members) {
+    for (const config::Place& place : {var.place, var.value.place}) {
+      if (!place) continue;
+      const std::string file =
+          std::filesystem::path(session.diagnostics().sources().Name(place.file)).stem().string();
+      if (nets.count(file) != 0) return file;
+    }
+  }
+  return "";
+}
+
 // Weights of other programs rely on how their nets and images were; with another padding, epsilon
 // or mean they still fit, and only accuracy is lost. Files of a run have the net's own names.
 void WarnIfOtherwise(const std::string& file, const std::string& called, Session& session,
@@ -106,7 +123,7 @@ void WarnIfOtherwise(const std::string& file, const std::string& called, Session
   const std::string& list = session.config().train.weights.map;
   if (list.empty()) return;
   std::set<std::string> nets = NetsIn(list);
-  if (nets.count(session.config().name) != 0) nets = {session.config().name};
+  if (const std::string net = NetOf(session, nets); !net.empty()) nets = {net};
   std::vector<std::string> arrays;
   const NameMap rules = config::ReadNameList(list).rules;
   bool own = true;
