@@ -17,6 +17,7 @@
 #include "app/commands/nets.h"
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
+#include "app/fetch/remote_file.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 
@@ -150,6 +151,9 @@ int ReportError(const CommonFlags& flags, report::Console& console,
                                      {"diagnostics", Json::parse(e.Json())}})
                 << std::endl;
     return static_cast<int>(e.kind());
+  } catch (const fetch::StoppedError& e) {
+    console.Message(LogLevel::kInfo, e.what());
+    return 128 + commands::StopSignal();
   } catch (const Error& e) {
     console.Message(LogLevel::kError, report::Printable(e.what()));  // one line
     if (flags.json)

@@ -12,6 +12,7 @@
 #include "app/commands/open_runtime.h"
 #include "app/commands/pretrained.h"
 #include "app/config/address.h"
+#include "app/config/name_list.h"
 #include "app/fetch/sha256.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -137,16 +138,17 @@ class Init final : public Command {
   int Run(const CommonFlags& flags, report::Console& console) override {
     CheckFlags();
     const ImageFolder folder = Look(console);
+    // Before a download.
+    if (output_ != "-" && fs::exists(output_) && !overwrite_) {
+      Throw(ErrorKind::kFileSystem,
+            "{} exists already; use --overwrite to replace it, or --output FILE to write another",
+            output_);
+    }
     TrainingChoice choice;
     const std::string text = Text(folder, flags, console, &choice);
     if (output_ == "-") {
       std::cout << text;
       return 0;
-    }
-    if (fs::exists(output_) && !overwrite_) {
-      Throw(ErrorKind::kFileSystem,
-            "{} exists already; use --overwrite to replace it, or --output FILE to write another",
-            output_);
     }
     WriteFileAtomically(output_, text);
     Report(flags, folder, choice);
@@ -178,8 +180,31 @@ class Init final : public Command {
     return RecipeText(folder, net, weights, *choice, file);
   }
 
+  // What can be known before a download.
+  void CheckFamily(const ZooNet& net) const {
+    if (family_.empty() || net.names.empty()) return;
+    std::vector<std::string> known;
+    for (const config::WeightsFamily& f : config::ReadNameList(net.names, net.name).families) {
+      if (f.name == family_) return CheckSizes(net, f);
+      known.push_back(f.name);
+    }
+    Throw(ErrorKind::kUsage, "--weights-family {}: the names of {} are known for {}", family_,
+          net.name, join(known, ", "));
+  }
+
+  void CheckSizes(const ZooNet& net, const config::WeightsFamily& family) const {
+    const bool pads = std::any_of(family.vars.begin(), family.vars.end(),
+                                  [](const auto& var) { return var.first == "same_padding"; });
+    if (!pads || (net.train_size % 32 == 0 && net.val_size % 32 == 0)) return;
+    Throw(ErrorKind::kUsage,
+          "--size {}: weights of {} need a multiple of 32, for which their padding is the same "
+          "in every layer",
+          size_, family.name);
+  }
+
   WeightsChoice ReadWeights(const ZooNet& net, const CommonFlags& flags,
                             report::Console& console) const {
+    CheckFamily(net);
     const std::string local = LocalWeights(weights_, console);
     WeightsChoice choice;
     if (config::IsAddress(weights_)) {
@@ -187,6 +212,7 @@ class Init final : public Command {
       choice.sha256 = fetch::Sha256OfFile(local);
     } else {
       choice.file = Written(fs::absolute(local).lexically_normal().string());
+      choice.sha256 = config::SplitPin(weights_).sha256;
     }
     const auto runtime = MakeRuntime(WithoutAutoGpu(flags), 0, MakeRegistry({}), console);
     choice.facts = LookAtWeights(*runtime, net, local, family_);
@@ -198,15 +224,7 @@ class Init final : public Command {
     if (!found.candidates.empty())
       text += format(" (and of {}; --weights-family says which)", join(found.candidates, ", "));
     console.Message(LogLevel::kInfo, text);
-    if (found.family &&
-        std::any_of(found.family->vars.begin(), found.family->vars.end(),
-                    [](const auto& var) { return var.first == "same_padding"; }) &&
-        (net.train_size % 32 != 0 || net.val_size % 32 != 0)) {
-      Throw(ErrorKind::kUsage,
-            "--size {}: weights of {} need a multiple of 32, for which their padding is the same "
-            "in every layer",
-            size_, found.family->name);
-    }
+    if (found.family) CheckSizes(net, *found.family);
     return choice;
   }
 

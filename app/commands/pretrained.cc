@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/pretrained.h"
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
 #include "app/config/address.h"
+#include "app/config/document.h"
 #include "app/config/name_list.h"
 #include "app/config/net_onnx.h"
 #include "app/fetch/remote_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/format.h"
+#include "mxtrain/base/params.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/io/augmenter.h"
 #include "mxtrain/ndarray/safetensors_shards.h"
 
 namespace mxtrain::commands {
@@ -16,6 +26,133 @@ constexpr size_t kMostIndexBytes = size_t{64} << 20;
 
 NameMap ReadMap(const std::string& path) {
   return path.empty() ? NameMap() : config::ReadNameList(path).rules;
+}
+
+// Means and deviations that differ by less are the same in effect: 0.5, and 127 / 255.
+constexpr double kSameColour = 0.003;
+
+// The nets of which a list of names says something of its own; "" for the others.
+std::set<std::string> NetsIn(const std::string& path) {
+  auto sources = std::make_shared<config::SourceMap>();
+  config::Diagnostics ignored(sources);
+  const config::Value root = config::ParseYaml(
+      sources->AddFile(path, ReadFile(path), std::filesystem::path(path).parent_path()), &ignored);
+  std::set<std::string> nets{""};
+  const config::Value* families = root.is_map() ? root.Get("families") : nullptr;
+  if (!families || !families->is_map()) return nets;
+  for (const config::Member& family : families->members) {
+    const config::Value* own = family.value.is_map() ? family.value.Get("nets") : nullptr;
+    if (!own || !own->is_map()) continue;
+    for (const config::Member& net : own->members) nets.insert(net.key);
+  }
+  return nets;
+}
+
+// Whether two values of a variable are the same; what is computed is not compared.
+bool SameValue(const config::Value& value, const std::string& wanted) {
+  if (!value.is_scalar() || value.text.find("${") != std::string::npos) return true;
+  const config::Value other = config::Value::Scalar(wanted);
+  if (const auto number = value.AsNumber(), expected = other.AsNumber(); number && expected)
+    return std::abs(*number - *expected) <= 1e-6 * std::abs(*expected);
+  if (const auto truth = value.AsBool(), expected = other.AsBool(); truth && expected)
+    return *truth == *expected;
+  return value.text == wanted;
+}
+
+// The mean or the deviation that images are normalized with, of each of three channels.
+std::vector<double> ColoursOf(const std::vector<io::TransformSpec>& transforms,
+                              std::string_view which, double without) {
+  std::vector<double> numbers;
+  if (!transforms.empty() && transforms.back().name == "normalize") {
+    for (const auto& [key, value] : io::WithNumbers(transforms.back()).kwargs) {
+      if (key == which) params::Parse(value, &numbers);
+    }
+  }
+  if (numbers.empty()) numbers = {without};
+  if (numbers.size() == 1) numbers.resize(3, numbers[0]);
+  return numbers;
+}
+
+bool SameColours(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return std::abs(x - y) <= kSameColour; });
+}
+
+// What the configuration has otherwise than weights of a family rely on: settings to make.
+std::vector<std::string> DifferencesFrom(const config::WeightsFamily& family,
+                                         const Session& session) {
+  std::vector<std::string> settings;
+  const config::Value& vars = session.config().vars;
+  for (const auto& [name, wanted] : family.vars) {
+    const config::Value* value = vars.is_map() ? vars.Get(name) : nullptr;
+    if (value && !SameValue(*value, wanted)) settings.push_back(format("vars.{}={}", name, wanted));
+  }
+  const std::vector<config::NetInput>& inputs = session.net().inputs;
+  const bool of_colours =
+      inputs.size() == 1 && inputs[0].shape.ndim() == 3 && inputs[0].shape[0] == 3;
+  if (!of_colours) return settings;
+  const std::vector<io::TransformSpec> transforms = session.TrainTransforms();
+  if (!SameColours(ColoursOf(transforms, "mean", 0), family.mean) ||
+      !SameColours(ColoursOf(transforms, "std", 1), family.std)) {
+    settings.push_back(format("the transform normalize: {{mean: [{:.9g}], std: [{:.9g}]}}",
+                              fmt::join(family.mean, ", "), fmt::join(family.std, ", ")));
+  }
+  return settings;
+}
+
+// Which of these nets the configuration has: the one of its name, or with a variable from the file
+// of that name; "" if that is not told.
+std::string NetOf(Session& session, const std::set<std::string>& nets) {
+  const config::Config& c = session.config();
+  if (nets.count(c.name) != 0) return c.name;
+  if (!c.vars.is_map()) return "";
+  for (const config::Member& var : c.vars.members) {
+    for (const config::Place& place : {var.place, var.value.place}) {
+      if (!place) continue;
+      const std::string file =
+          std::filesystem::path(session.diagnostics().sources().Name(place.file)).stem().string();
+      if (nets.count(file) != 0) return file;
+    }
+  }
+  return "";
+}
+
+// Weights of other programs rely on how their nets and images were; with another padding, epsilon
+// or mean they still fit, and only accuracy is lost. Files of a run have the net's own names.
+void WarnIfOtherwise(const std::string& file, const std::string& called, Session& session,
+                     report::Console& console) {
+  const std::string& list = session.config().train.weights.map;
+  if (list.empty()) return;
+  std::set<std::string> nets = NetsIn(list);
+  if (const std::string net = NetOf(session, nets); !net.empty()) nets = {net};
+  std::vector<std::string> arrays;
+  const NameMap rules = config::ReadNameList(list).rules;
+  bool own = true;
+  for (const auto& [name, array] : LoadWeights(session.runtime(), file)) {
+    arrays.push_back(name);
+    own = own && rules.Apply(name) == name;
+  }
+  if (own) return;
+  std::vector<std::string> fewest;
+  std::string nearest;
+  for (const std::string& net : nets) {
+    for (const config::WeightsFamily& family : config::ReadNameList(list, net).families) {
+      if (!family.has || !family.Owns(arrays)) continue;
+      const std::vector<std::string> settings = DifferencesFrom(family, session);
+      if (settings.empty()) return;
+      if (nearest.empty() || settings.size() < fewest.size()) {
+        fewest = settings;
+        nearest = family.name;
+      }
+    }
+  }
+  if (nearest.empty()) return;
+  console.Message(
+      LogLevel::kWarning,
+      format(
+          "{} has the names of {}, whose weights rely on {}; the configuration has it otherwise, "
+          "which costs accuracy (`mxtrain init --net NAME --weights FILE` writes what they need)",
+          called, nearest, join(fewest, ", ")));
 }
 
 // Without training, the arrays that are not taken would be saved with their random values.
@@ -38,7 +175,7 @@ std::map<std::string, NDArray> ArraysOfOnnx(Session& session) {
 
 }  // namespace
 
-std::string LocalWeights(const std::string& file, report::Console& console) {
+std::string LocalWeights(const std::string& file, report::Console& console, bool offline) {
   const config::PinnedFile pinned = config::SplitPin(file);
   if (!config::IsAddress(file)) {
     if (!pinned.sha256.empty()) fetch::CheckSha256(pinned.file, pinned.sha256);
@@ -46,6 +183,7 @@ std::string LocalWeights(const std::string& file, report::Console& console) {
   }
   fetch::FetchOptions options = fetch::OptionsOfEnvironment();
   options.sha256 = pinned.sha256;
+  options.offline = options.offline || offline;
   options.stops = [] { return StopFlag() == 1; };
   std::string local = fetch::FetchFile(pinned.file, options, console);
   if (IsSafetensorsIndex(local)) {
@@ -56,17 +194,16 @@ std::string LocalWeights(const std::string& file, report::Console& console) {
   return local;
 }
 
-void TakePretrained(Session& session, Trainer* trainer, report::Console& console) {
+void TakePretrained(Session& session, Trainer* trainer, report::Console& console, bool offline) {
   // train.weights, else the file of net.onnx
   const config::WeightsConfig& weights = session.config().train.weights;
   const bool is_onnx = weights.file.empty();
   const std::string name =
       is_onnx ? session.config().net.onnx : config::SplitPin(weights.file).file;
   if (name.empty()) return;
+  const std::string file = is_onnx ? "" : LocalWeights(weights.file, console, offline);
   const std::map<std::string, NDArray> arrays =
-      is_onnx ? ArraysOfOnnx(session)
-              : LoadWeights(session.runtime(), LocalWeights(weights.file, console),
-                            ReadMap(weights.map));
+      is_onnx ? ArraysOfOnnx(session) : LoadWeights(session.runtime(), file, ReadMap(weights.map));
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,
@@ -74,6 +211,7 @@ void TakePretrained(Session& session, Trainer* trainer, report::Console& console
           "names of the net",
           name, account.Text());
   }
+  if (!is_onnx) WarnIfOtherwise(file, name, session, console);
   if (session.config().train.epochs == 0) RequireWhole(account, session);
   console.Message(LogLevel::kInfo, format("weights of {}: {}", name, account.Text()));
 }

@@ -203,7 +203,8 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   if (resumes) {
     trainer.Resume(LoadCheckpoint(session.runtime(), checkpoint));
   } else {
-    TakePretrained(session, &trainer, console);
+    // A bundle may be of somebody else: what it names is not downloaded.
+    TakePretrained(session, &trainer, console, /*offline=*/true);
   }
   WatchStep listener(&trainer, &watch, step);
   try {

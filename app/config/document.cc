@@ -330,6 +330,16 @@ class DocumentLoader {
       Place key_place = place;
       key_place.column = static_cast<int>(start) + 1;
       key_place.length = static_cast<int>(key.size());
+      // train.weights.sha256=SUM over `weights: FILE`, which stands for {file: FILE}.
+      if (start > 0 && at->is_scalar() && !at->text.empty()) {
+        const std::string path = item.substr(0, start - 1);
+        if (const std::string member = ShortFormOf(path);
+            path == "train.weights" && !member.empty()) {
+          Value file = std::move(*at);
+          const Place old = file.place;
+          *at = Value::Map({{member, old, std::move(file)}}, old);
+        }
+      }
       at = Step(at, key, key_place);
       if (!at) return;
       start = end + 1;

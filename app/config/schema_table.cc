@@ -36,7 +36,9 @@ Section<NetConfig> NetSection() {
           "train.weights names others; `mxtrain import` shows the layers");
   s.Add("layers", &NetConfig::layers)
       .Default({})
-      .Help("operators in order; each takes the output of the previous one")
+      .Help(
+          "operators in order; each takes the output of the previous one; required without `use` "
+          "and `onnx`")
       .Also({"layer", "backbone", "modules"});
   s.Add("outputs", &NetConfig::outputs)
       .Default({})
@@ -358,8 +360,8 @@ Section<WeightsConfig> WeightsSection() {
           "shape, are re-initialized")
       .Also({"path", "checkpoint"});
   s.Describe("sha256", "string",
-             "SHA-256 of the file in hexadecimal digits; any other file is refused; the same as "
-             "file: FILE#sha256=DIGITS");
+             "SHA-256 of the file in hexadecimal digits (of an index: of the index alone); any "
+             "other file is refused; the same as file: FILE#sha256=DIGITS");
   s.Add("map", &WeightsConfig::map)
       .IsPath()
       .Default("")

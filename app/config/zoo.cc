@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/config/zoo.h"
 
+#include <sys/auxv.h>
+
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -13,11 +15,15 @@ namespace fs = std::filesystem;
 
 fs::path Folder() {
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) {
+  fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) {  // no /proc: the path by which the kernel was told to start it
+    const auto* started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    program = started ? fs::canonical(started, error) : fs::path();
+  }
+  if (program.empty()) {
     Throw(ErrorKind::kFileSystem,
-          "cannot find the nets that come with the program, since /proc/self/exe is not readable; "
-          "name the file of a net with `include`");
+          "cannot find the nets that come with the program, since its own path is unknown; name "
+          "the file of a net with `include`");
   }
   // From the folder of programs to that of configurations, as they are installed.
   const fs::path folder =

@@ -3,13 +3,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <optional>
+#include <thread>
 
 #include "app/config/address.h"
 #include "app/config/config.h"
@@ -24,7 +27,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kAttempts = 3;  // as long as each brings more of the file
+constexpr int kAttempts =
+    3;  // as long as each brings more of the file, or the next begins the file
+constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
+constexpr auto kBetweenLines = std::chrono::seconds(30);  // of progress, without a terminal
 constexpr size_t kMostNoteBytes = 1 << 16;
 constexpr size_t kLongestName = 120;
 constexpr int kHashDigits = 16;
@@ -43,14 +49,23 @@ std::string Size(int64_t bytes) {
                                : format("{:.2f} GB", count / 1e9);
 }
 
-// Held while a file is looked for or downloaded.
+// Held while a file is downloaded.
 class FolderLock {
  public:
-  FolderLock(const std::string& folder, report::Console& console)
+  FolderLock(const std::string& folder, const FetchOptions& options, report::Console& console)
       : file_(folder + "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "open") {
-    if (flock(file_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-    console.Message(LogLevel::kInfo, "another process is downloading this file; waiting for it");
-    while (flock(file_.get(), LOCK_EX) != 0 && errno == EINTR) {
+    bool told = false;
+    while (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno != EWOULDBLOCK)
+        Throw(ErrorKind::kFileSystem, "cannot lock {}/.lock: {}", folder, ReasonOf(errno));
+      if (!told)
+        console.Message(LogLevel::kInfo,
+                        "another process is downloading this file; waiting for it");
+      told = true;
+      if (options.stops && options.stops())
+        throw StoppedError("waiting for a download of another process was stopped");
+      std::this_thread::sleep_for(kBetweenLooks);
     }
   }
 
@@ -76,7 +91,7 @@ class Download {
       failure = Attempt(client);
       console_.ShowBar("");
       if (failure.empty()) return Keep();
-      if (Begun() <= before) break;
+      if (Begun() <= before && !from_beginning_) break;
     }
     const int64_t begun = Begun();
     Throw(ErrorKind::kFileSystem, "cannot download {}: {}{}", url_, failure,
@@ -117,6 +132,7 @@ class Download {
       request.from = 0;
     }
     total_ = -1;
+    ours_ = from_beginning_ = false;
     file_.reset();
     HttpListener listener;
     listener.on_begin = [&](const HttpAnswer& answer) { Begin(request, answer); };
@@ -130,8 +146,10 @@ class Download {
                  "continues there",
                  url_, Size(Begun())));
     }
-    if (end.answer.status == 416 && request.from > 0) {  // more has come than there is
+    if (end.answer.status == 416 && request.from > 0) {  // nothing follows what has come
+      if (end.answer.total == request.from) return "";
       Discard();
+      from_beginning_ = true;
       return "the file has become shorter";
     }
     if (end.answer.status != 0 && end.answer.status != 200 && end.answer.status != 206)
@@ -162,10 +180,19 @@ class Download {
             "which starts from its beginning",
             url_);
     }
+    if (Lower(answer.type).starts_with("text/html")) {
+      Throw(ErrorKind::kData,
+            "{} is a page for people to read (text/html), not a file of weights; give the address "
+            "of the file itself, on the hub hf://OWNER/REPO/FILE",
+            url_);
+    }
     const int64_t from = continues ? request.from : 0;
-    total_ = answer.bytes < 0 ? -1 : from + answer.bytes;
+    total_ = answer.bytes < 0
+                 ? -1
+                 : from + std::min(answer.bytes, std::numeric_limits<int64_t>::max() - from);
     if (options_.max_bytes > 0 && total_ > options_.max_bytes) ThrowTooLarge(Size(total_));
     if (!continues) Discard();
+    ours_ = !continues;
     console_.Message(
         LogLevel::kInfo,
         format("downloading {} ({}){} to {}", url_, total_ < 0 ? "of unknown size" : Size(total_),
@@ -182,16 +209,34 @@ class Download {
     }
     file_->Append(bytes);
     const auto now = std::chrono::steady_clock::now();
+    if (console_.lines()) return ShowLine(now);
     if (!console_.bar() || now - shown_ < std::chrono::milliseconds(200)) return;
     shown_ = now;
-    console_.ShowBar(total_ > 0 ? format("{} of {}, {} %", Size(file_->size()), Size(total_),
-                                         100 * file_->size() / total_)
-                                : Size(file_->size()));
+    console_.ShowBar(total_ > 0
+                         ? format("{} of {}, {} %", Size(file_->size()), Size(total_), Percent())
+                         : Size(file_->size()));
   }
 
+  // After 30 seconds, and every 30 seconds.
+  void ShowLine(std::chrono::steady_clock::time_point now) {
+    if (shown_ == std::chrono::steady_clock::time_point()) shown_ = now;
+    if (now - shown_ < kBetweenLines) return;
+    shown_ = now;
+    console_.Message(LogLevel::kInfo, total_ > 0
+                                          ? format("{} of {} have come, {} %", Size(file_->size()),
+                                                   Size(total_), Percent())
+                                          : format("{} have come", Size(file_->size())));
+  }
+
+  int64_t Percent() const {
+    return static_cast<int64_t>(100.0 * static_cast<double>(file_->size()) /
+                                static_cast<double>(total_));
+  }
+
+  // What an earlier call has brought stays, for one with a higher limit.
   [[noreturn]] void ThrowTooLarge(const std::string& size) {
     file_.reset();
-    Discard();
+    if (ours_) Discard();
     Throw(ErrorKind::kData, "{} has {}; at most {} are downloaded (--max-download)", url_, size,
           Size(options_.max_bytes));
   }
@@ -207,7 +252,10 @@ class Download {
             "meant, or was changed; nothing of it is kept",
             url_, sum, options_.sha256);
     }
+    // On disk before it has its name, as FileWriter does it.
+    Sync(part_, O_RDONLY);
     RenameFile(part_, path_);
+    Sync(fs::path(path_).parent_path().string(), O_RDONLY | O_DIRECTORY);
     Discard();
     if (options_.sha256.empty()) {
       console_.Message(
@@ -216,11 +264,20 @@ class Download {
     }
   }
 
+  static void Sync(const std::string& path, int flags) {
+    const FileDescriptor file(path, flags, "open");
+    // Some file systems cannot sync folders.
+    if (fsync(file.get()) != 0 && errno != EINVAL)
+      Throw(ErrorKind::kFileSystem, "cannot sync {}: {}", path, ReasonOf(errno));
+  }
+
   const std::string url_, path_, part_, note_;
   const FetchOptions& options_;
   report::Console& console_;
   std::optional<FileAppender> file_;
-  int64_t total_ = -1;  // bytes of the whole file; -1: unknown
+  int64_t total_ = -1;           // bytes of the whole file; -1: unknown
+  bool ours_ = false;            // whether this attempt began the part
+  bool from_beginning_ = false;  // whether the next attempt begins the file, since the part is bad
   std::chrono::steady_clock::time_point shown_;
 };
 
@@ -275,21 +332,25 @@ std::string FetchFile(const std::string& address, const FetchOptions& given,
   const std::string folder =
       cache + "/weights/" + Sha256OfText(config::SiblingOf(url, "")).substr(0, kHashDigits);
   const std::string path = folder + "/" + name;
-  if (options.offline && !fs::exists(path)) {
+  // A file has its name when it is whole: to find one takes no lock, and a cache that may only be
+  // read serves.
+  const auto cached = [&] {
+    return fs::exists(path) && (options.sha256.empty() || Sha256OfFile(path) == options.sha256);
+  };
+  if (cached()) return path;
+  if (options.offline && fs::exists(path)) CheckSha256(path, options.sha256);
+  if (options.offline) {
     Throw(ErrorKind::kFileSystem,
           "{} is not in the cache ({}), and --offline forbids to download it", address, cache);
   }
   MakeFolders(folder);
-  const FolderLock lock(folder, console);
+  const FolderLock lock(folder, options, console);
+  if (cached()) return path;  // another process was faster
   if (fs::exists(path)) {
-    if (options.sha256.empty()) return path;
-    const std::string sum = Sha256OfFile(path);
-    if (sum == options.sha256) return path;
-    if (options.offline) CheckSha256(path, options.sha256);
-    console.Message(
-        LogLevel::kWarning,
-        format("{} in the cache has another SHA-256, {}; it is downloaded again", path, sum));
-    fs::remove(path);
+    console.Message(LogLevel::kWarning,
+                    format("{} in the cache has another SHA-256, {}; it is downloaded again, and "
+                           "replaced if what comes is the right file",
+                           path, Sha256OfFile(path)));
   }
   Download(url, path, options, console).Run();
   return path;

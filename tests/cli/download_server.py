@@ -7,6 +7,7 @@
 import http.server
 import os
 import sys
+import time
 
 DATA = open("weights", "rb").read()
 broken_off = set()  # paths whose first answer was broken off
@@ -25,12 +26,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"elsewhere")
 
-    def refuse(self, status):
+    def refuse(self, status, content_range=""):
         body = b"no such thing here"
         self.send_response(status)
+        if content_range:
+            self.send_header("Content-Range", content_range)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def page(self):
+        body = b"<html>Please log in</html>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def slowly(self):
+        """Two thirds at once, the rest after `go` exists."""
+        self.send_response(200)
+        self.send_header("ETag", '"v1"')
+        self.send_header("Content-Length", str(len(DATA)))
+        self.end_headers()
+        self.wfile.write(DATA[:len(DATA) * 2 // 3])
+        self.wfile.flush()
+        for _ in range(600):
+            if os.path.exists("go"):
+                break
+            time.sleep(0.1)
+        self.wfile.write(DATA[len(DATA) * 2 // 3:])
 
     def send(self, data, etag, ranges=True, length=True, most=None, pretend=None, shift=0):
         """`most`: so many bytes before the connection ends; `pretend`: another length than the true one; `shift`: of a range."""
@@ -38,8 +63,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = self.headers.get("Range", "")
         if ranges and asked.startswith("bytes=") and self.headers.get("If-Range", etag) == etag:
             begin = int(asked[len("bytes="):].split("-")[0])
-        if begin > len(data):
-            return self.refuse(416)
+        if begin >= len(data) > 0:
+            return self.refuse(416, f"bytes */{len(data)}")
         self.send_response(206 if begin else 200)
         if etag:
             self.send_header("ETag", etag)
@@ -85,6 +110,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/shifted.safetensors":  # another range than the one asked for
             broken_off.add(path)
             return self.send(DATA, '"v1"', most=20 if first else None, shift=0 if first else 5)
+        if path.startswith("/slow") and not self.headers.get("Range"):
+            return self.slowly()
+        if path.startswith("/slow") or path == "/complete.safetensors":
+            return self.send(DATA, '"v1"')
+        if path == "/shorter.safetensors":
+            return self.send(DATA, '"v1"')
+        if path == "/strange.safetensors":  # an ETag that is not ASCII, as Latin-1
+            return self.send(DATA, '"\xff\xfe"')
+        if path == "/page.safetensors":
+            return self.page()
         if path == "/large.safetensors":
             return self.send(DATA, '"v1"', pretend=10**12)
         if path == "/endless.safetensors":

@@ -98,6 +98,66 @@ take $at/plain.safetensors
 holds "what cannot be continued is damaged" cmp -s weights "$(find home -name plain.safetensors)"
 fails 8 $at/shifted.safetensors "the server sends another part of it"
 
+# --- nothing is missing of what has come, or too much has come
+mkdir -p parts
+plant() {  # plant NAME FILE: as if a call had been broken off before it could give the file its name
+  local folder
+  folder=$(dirname "$(find home -name once.safetensors)")
+  cp "$2" "$folder/$1.part"
+  printf '{"url": "%s", "validator": "\\"v1\\""}' "$at/$1" >"$folder/$1.part.json"
+}
+plant complete.safetensors weights
+take $at/complete.safetensors
+holds "a complete part was fetched again" test "$(grep -c "^GET /complete.safetensors " requests)" -eq 1
+cat weights weights >twice
+plant shorter.safetensors twice
+take $at/shorter.safetensors
+holds "the file is not the server's" cmp -s weights "$(find home -name shorter.safetensors)"
+take $at/strange.safetensors
+fails 4 $at/page.safetensors "is a page for people to read (text/html), not a file of weights"
+
+# --- a signal ends the transfer, or the wait for another process, and keeps what has come
+"$program" train points.yaml --out slow train.epochs=0 train.weights.file=$at/slow.safetensors 2>slow.txt &
+first=$!
+until [ -n "$(find home -name slow.safetensors.part -size +0)" ]; do sleep 0.05; done
+"$program" train points.yaml --out waits train.epochs=0 train.weights.file=$at/slow.safetensors 2>waits.txt &
+second=$!
+until grep -q "waiting for it" waits.txt; do sleep 0.05; done
+kill -TERM $second
+wait $second
+holds "a process that waits does not heed TERM" test $? -eq 143
+kill -TERM $first
+wait $first
+holds "TERM in a transfer does not end it with 143" test $? -eq 143
+holds "TERM lost what had come" test -n "$(find home -name slow.safetensors.part -size +0)"
+holds "a stopped download is an error" grep -q "was stopped; .* have come, the next call continues there" slow.txt
+"$program" verify-resume points.yaml --steps 4 train.weights.file=$at/slow3.safetensors 2>slow.txt &
+first=$!
+until [ -n "$(find home -name slow3.safetensors.part -size +0)" ]; do sleep 0.05; done
+kill -TERM $first
+wait $first
+holds "TERM in the download of verify-resume does not end it with 143" test $? -eq 143
+take $at/slow.safetensors
+for i in 1 2; do
+  "$program" train points.yaml --out both$i train.epochs=0 train.weights.file=$at/slow2.safetensors 2>both$i.txt &
+  eval "both$i=\$!"
+done
+until cat both1.txt both2.txt | grep -q "waiting for it"; do sleep 0.05; done
+touch go
+wait $both1
+holds "the first of two runs failed" test $? -eq 0
+wait $both2
+holds "the second of two runs failed" test $? -eq 0
+holds "two runs downloaded the same file" test "$(grep -c "^GET /slow2.safetensors " requests)" -eq 1
+
+# --- a cache that may only be read serves; this machine needs no proxy
+cp -r home/.cache/mxtrain shared
+find shared -name .lock -delete
+take $at/folder/good.safetensors --cache-dir shared --offline
+take $at/folder/good.safetensors --cache-dir shared
+holds "a hit locks the cache" test -z "$(find shared -name .lock)"
+no_proxy= http_proxy=http://127.0.0.1:1 take $at/folder/good.safetensors --cache-dir by_proxy
+
 # --- pinned
 take $at/pinned/good.safetensors train.weights.sha256=$sum
 holds "the run's configuration lacks the sum" grep -qF "good.safetensors#sha256=$sum" run/config.yaml
@@ -106,6 +166,10 @@ take "$at/short/good.safetensors" "train.weights.sha256=$(tr a-f A-F <<<$sum)"
 count=$(cached home | wc -l)
 fails 4 $at/wrong/good.safetensors "has the SHA-256 $sum, but train.weights.sha256 is $wrong" "train.weights.sha256='$wrong'"
 holds "a wrong file is in the cache" test "$(cached home | wc -l)" -eq "$count"
+take $at/folder/good.safetensors --cache-dir pins
+fails 4 $at/folder/good.safetensors "has the SHA-256 $sum, but train.weights.sha256 is $wrong" "train.weights.sha256='$wrong'" --cache-dir pins
+holds "a wrong pin destroyed a good file in the cache" cmp -s weights "$(cached pins)"
+expect 0 train points.yaml --dry-run train.weights=$at/folder/good.safetensors train.weights.sha256=$sum
 fails 3 $at/folder/good.safetensors "is not a SHA-256: expected 64 hexadecimal digits" train.weights.sha256=abc
 for file in $(cached home/.cache/mxtrain | grep /good); do echo damaged >>"$file"; done
 take $at/pinned/good.safetensors train.weights.sha256=$sum
@@ -128,6 +192,10 @@ fails 4 "$at/several/net.safetensors.index.json?new" "which is not the name of a
 fails 4 $at/large.safetensors "has 1000.00 GB; at most 4.29 GB are downloaded (--max-download)"
 fails 4 $at/endless.safetensors "has more than 1.0 kB; at most 1.0 kB are downloaded" --max-download 1000
 holds "more than allowed is kept" test -z "$(find home -name 'endless*' -size +0)"
+plant_partly=$(find home -name always.safetensors.part)
+had=$(stat -c %s "$plant_partly")
+fails 4 $at/always.safetensors "at most 5 bytes are downloaded" --max-download 5
+holds "a smaller limit destroyed what had come" test "$(stat -c %s "$plant_partly")" -ge "$had"
 fails 8 $at/gone.safetensors "the server has no such file (404)"
 fails 8 $at/closed "the server refuses access (403)"
 fails 8 http://127.0.0.1:1/none.safetensors "cannot download http://127.0.0.1:1/none.safetensors: "

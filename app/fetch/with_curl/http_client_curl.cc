@@ -3,7 +3,9 @@
 #include <curl/curl.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -86,7 +88,7 @@ struct Transfer {
   HttpAnswer answer;
   std::function<void(HttpAnswer*)> read_status;  // status and length of the current answer
   std::string etag, last_modified;
-  int64_t from = -1;
+  int64_t from = -1, total = -1;
   bool begun = false, stopped = false;
   std::exception_ptr thrown;
 
@@ -117,12 +119,14 @@ size_t OnHeader(const char* data, size_t, size_t count, void* user) {
   if (line.starts_with("HTTP/")) {  // of the next answer, after a redirect
     transfer.etag.clear();
     transfer.last_modified.clear();
-    transfer.from = -1;
+    transfer.from = transfer.total = -1;
   }
   if (auto etag = HeaderOf(line, "etag")) transfer.etag = *etag;
   if (auto date = HeaderOf(line, "last-modified")) transfer.last_modified = *date;
-  if (auto range = HeaderOf(line, "content-range"))  // "bytes 100-199/200"
+  if (auto range = HeaderOf(line, "content-range")) {  // "bytes 100-199/200", "bytes */200"
     std::sscanf(range->c_str(), "bytes %" SCNd64 "-", &transfer.from);
+    std::sscanf(range->c_str(), "bytes */%" SCNd64, &transfer.total);
+  }
   return count;
 }
 
@@ -148,6 +152,29 @@ int OnProgress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   });
   return good && !transfer.stopped ? 0 : 1;
 }
+
+// It is sent back in a header, and kept in a file of JSON.
+bool IsValidator(const std::string& text) {
+  return text.size() <= kLongestValidator &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+}
+
+// While it exists, writing to a connection that the server has closed is an error, not a signal:
+// libcurl lets its TLS library write, which knows no other way.
+class NoBrokenPipes {
+ public:
+  NoBrokenPipes() {
+    struct sigaction ignored = {};
+    ignored.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignored, &before_);
+  }
+  ~NoBrokenPipes() { sigaction(SIGPIPE, &before_, nullptr); }
+  NoBrokenPipes(const NoBrokenPipes&) = delete;
+  NoBrokenPipes& operator=(const NoBrokenPipes&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
 
 // From https to https alone; http is for this machine, and only where it began there.
 void CheckRedirect(const std::string& from, const std::string& to) {
@@ -183,7 +210,7 @@ HttpEnd HttpClient::Library::Perform(const HttpRequest& request, const HttpListe
             curl.easy_strerror(code));
     }
   };
-  Transfer transfer{listener, {}, {}, {}, {}, -1, false, false, nullptr};
+  Transfer transfer{listener, {}, {}, {}, {}, -1, -1, false, false, nullptr};
   transfer.read_status = [&](HttpAnswer* answer) {
     long status = 0;
     curl_off_t bytes = -1;
@@ -191,15 +218,20 @@ HttpEnd HttpClient::Library::Perform(const HttpRequest& request, const HttpListe
     curl.easy_getinfo(easy.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &bytes);
     answer->status = status;
     answer->from = transfer.from;
+    answer->total = transfer.total;
     answer->bytes = bytes;
+    const char* type = nullptr;
+    curl.easy_getinfo(easy.get(), CURLINFO_CONTENT_TYPE, &type);
+    answer->type = type ? type : "";
     const bool strong = !transfer.etag.empty() && !transfer.etag.starts_with("W/");
     answer->validator = strong ? transfer.etag : transfer.last_modified;
-    if (answer->validator.size() > kLongestValidator) answer->validator.clear();
+    if (!IsValidator(answer->validator)) answer->validator.clear();
   };
   char reason[CURL_ERROR_SIZE] = {};
   set("address", CURLOPT_URL, request.url.c_str());
   // Redirects are followed by the caller, who looks at each address.
   set("protocols for", CURLOPT_PROTOCOLS_STR, config::IsLocal(request.url) ? "http" : "https");
+  if (config::IsLocal(request.url)) set("option for", CURLOPT_NOPROXY, "*");
   set("option for", CURLOPT_NOSIGNAL, 1L);
   set("option for", CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   set("option for", CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
@@ -237,6 +269,7 @@ HttpEnd HttpClient::Library::Perform(const HttpRequest& request, const HttpListe
 }
 
 HttpEnd HttpClient::Get(const HttpRequest& request, const HttpListener& listener) {
+  const NoBrokenPipes guard;
   HttpRequest hop = request;
   for (int hops = 0; hops <= kMostRedirects; ++hops) {
     std::string next;
