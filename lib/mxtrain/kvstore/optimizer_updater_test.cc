@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/kvstore/kvstore.h"
 #include "tests/support/operator_case.h"
 

@@ -13,8 +13,9 @@ TShape WindowParam(const TShape& given, int axes, int64_t fallback, int64_t leas
   TShape result = TShape::OfRank(axes);
   const bool empty = given.ndim() <= 0;
   if (!empty && given.ndim() != axes) {
-    Throw(ErrorKind::kConfig, "{}: {} = {} has {} entries, but the kernel has {} {}", who, what,
-          given.ToTuple(), given.ndim(), axes, axes == 1 ? "axis" : "axes");
+    Throw(ErrorKind::kConfig, "{}: {} = {} has {} {}, but the kernel has {} {}", who, what,
+          given.ToTuple(), given.ndim(), given.ndim() == 1 ? "entry" : "entries", axes,
+          axes == 1 ? "axis" : "axes");
   }
   for (int i = 0; i < axes; ++i) {
     result[i] = empty ? fallback : given[i];
