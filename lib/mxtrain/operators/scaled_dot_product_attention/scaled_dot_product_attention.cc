@@ -8,6 +8,17 @@
 
 namespace mxtrain::attention {
 
+namespace {
+
+// With ones in front.
+TShape OfRank(int ndim, const TShape& mask) {
+  std::vector<int64_t> dims(static_cast<size_t>(std::max(ndim - mask.ndim(), 0)), 1);
+  dims.insert(dims.end(), mask.begin(), mask.end());
+  return TShape(dims);
+}
+
+}  // namespace
+
 std::vector<std::string> AttentionProperty::ListArguments() const {
   if (param_.mask == kNoMask) return {"query", "key", "value"};
   return {"query", "key", "value", "attn_mask"};
@@ -35,12 +46,14 @@ bool AttentionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
     if (!mask.known()) return false;
     TShape scores = query;
     scores[n - 1] = key[n - 2];
-    bool fits = mask.ndim() == n;
-    for (int i = 0; fits && i < n; ++i) fits = mask[i] == 1 || mask[i] == scores[i];
+    bool fits = mask.ndim() <= n;
+    const TShape whole = fits ? OfRank(n, mask) : mask;
+    for (int i = 0; fits && i < n; ++i) fits = whole[i] == 1 || whole[i] == scores[i];
     if (!fits) {
       Throw(ErrorKind::kConfig,
-            "{}: attn_mask has shape {}, but the scores have shape {}; expected as many axes, each "
-            "of that length or 1",
+            "{}: attn_mask has shape {}, but the scores have shape {}; expected at most as many "
+            "axes, "
+            "from the last one on, each of that length or 1",
             TypeString(), mask.ToString(), scores.ToString());
     }
   }
@@ -126,7 +139,8 @@ std::shared_ptr<const AttentionSetup> AttentionProperty::Prepare(const PlanReque
   auto setup = std::make_shared<AttentionSetup>();
   setup->extents = {query.Product(0, n - 2), query[n - 2], value[n - 2], query[n - 1],
                     value[n - 1]};
-  if (param_.mask != kNoMask) setup->mask = ViewOf(param_.mask, query, request.in[kMask].shape);
+  if (param_.mask != kNoMask)
+    setup->mask = ViewOf(param_.mask, query, OfRank(n, request.in[kMask].shape));
   setup->scale = ScaleOf(param_, query[n - 1]);
   setup->is_causal = param_.is_causal;
   setup->drops = request.is_train && param_.dropout_p > 0;
@@ -149,10 +163,14 @@ bool AttentionProperty::Lower(Lowering* graph) const {
   all[n - 1] = key[n - 2];
   const std::string all_axes = params::Print(all);
   std::vector<Lowering::Value> visible;  // conditions
-  if (param_.mask == kAdditiveMask) scores = g("broadcast_add", {scores, g.argument(kMask)});
+  const auto mask = [&] {
+    const TShape& shape = g.shape(kMask);
+    return shape.ndim() == n ? g.argument(kMask) : g.Reshape(g.argument(kMask), OfRank(n, shape));
+  };
+  if (param_.mask == kAdditiveMask) scores = g("broadcast_add", {scores, mask()});
   if (param_.mask == kBooleanMask) {
-    const auto condition = g("Cast", {g.WithScalar("_not_equal_scalar", g.argument(kMask), 0)},
-                             {{"dtype", "float32"}});
+    const auto condition =
+        g("Cast", {g.WithScalar("_not_equal_scalar", mask(), 0)}, {{"dtype", "float32"}});
     visible.push_back(g("broadcast_to", {condition}, {{"shape", all_axes}}));
   }
   if (param_.is_causal) {

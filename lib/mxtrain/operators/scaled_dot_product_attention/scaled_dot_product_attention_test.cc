@@ -196,6 +196,12 @@ TEST_CASE("scaled_dot_product_attention with masks") {
   OperatorCase bytes = Case({{2, 3}, 4, 6, 3, 2, {2, 1, 4, 6}}, some);
   bytes.input_types = {DType::kUnknown, DType::kUnknown, DType::kUnknown, DType::kUint8};
   RunCase(bytes);
+  OperatorCase fewer = Case({{2, 3}, 4, 6, 3, 2, {1, 3, 4, 6}, true});
+  fewer.shapes[3] = {3, 4, 6};
+  RunCase(fewer);
+  fewer = Case({{2, 3}, 4, 6, 3, 2, {1, 1, 1, 6}}, some);
+  fewer.shapes[3] = {6};
+  RunCase(fewer);
   OperatorCase blocks = Case({{2, 2}, 67, 140, 5, 3, {1, 2, 67, 140}, true});
   blocks.types = {DType::kFloat32};
   RunCase(blocks);
@@ -413,7 +419,7 @@ TEST_CASE("scaled_dot_product_attention: errors name the shapes") {
   CHECK_THROWS_WITH(
       infer({{"mask", "boolean"}}, {{1, 2, 3}, {1, 5, 3}, {1, 5, 3}, {1, 5, 2}}),
       "scaled_dot_product_attention: attn_mask has shape [1, 5, 2], but the scores have shape "
-      "[1, 2, 5]; expected as many axes, each of that length or 1");
+      "[1, 2, 5]; expected at most as many axes, from the last one on, each of that length or 1");
   CHECK_THROWS_WITH_AS(TestRegistry().Create("scaled_dot_product_attention", {{"dropout_p", "1"}}),
                        doctest::Contains("dropout_p"), Error);
   std::vector<DType> in = {DType::kFloat32, DType::kFloat32, DType::kFloat32, DType::kUint8},
