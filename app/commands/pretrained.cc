@@ -154,6 +154,18 @@ void WarnIfOtherwise(const std::string& file, const std::string& called, Session
           called, nearest, join(fewest, ", ")));
 }
 
+std::map<std::string, NDArray> Load(Session& session, const std::string& file,
+                                    const std::string& called) {
+  const NameMap rules = ReadMap(session.config().train.weights.map);
+  try {
+    return LoadWeights(session.runtime(), file, rules);
+  } catch (const Error& error) {
+    if (!config::IsAddress(called)) throw;
+    Throw(error.kind(), "{} (in the cache, from {}; remove it there to download it again)",
+          error.what(), called);
+  }
+}
+
 // Without training, the arrays that are not taken would be saved with their random values.
 void RequireWhole(const WeightsAccount& account, Session& session) {
   if (account.reset.empty()) return;
@@ -193,8 +205,7 @@ void TakePretrained(Session& session, Trainer* trainer, report::Console& console
   if (weights.file.empty()) return;
   const std::string file = LocalWeights(weights.file, console, offline),
                     name = config::SplitPin(weights.file).file;
-  const std::map<std::string, NDArray> arrays =
-      LoadWeights(session.runtime(), file, ReadMap(weights.map));
+  const std::map<std::string, NDArray> arrays = Load(session, file, name);
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,
