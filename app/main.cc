@@ -44,8 +44,9 @@ struct DownloadFlags {
                 "XDG_CACHE_HOME or ~/.cache")
         .Takes("DIR");
     arguments
-        .Option("--max-download", &most,
-                "largest file that is downloaded (MXTRAIN_MAX_DOWNLOAD); default: 4GiB")
+        .Option(
+            "--max-download", &most,
+            "largest file that is downloaded (MXTRAIN_MAX_DOWNLOAD), 0 for no limit; default: 4GiB")
         .Takes("SIZE");
   }
   void Apply() const {

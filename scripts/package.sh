@@ -121,6 +121,7 @@ if [[ $check -eq 1 ]]; then
   config=/opt/$name/share/mxtrain/configs/quickstart.yaml
   data=(data.train.path=/data/quickstart/train data.val.path=/data/quickstart/val)
   inside bin/mxtrain --version
+  inside bin/mxtrain nets squeezenet1_1
   inside bin/mxtrain synth /data/quickstart --count 240 --seed 1
   inside bin/mxtrain train "$config" "${data[@]}" train.epochs=2 --out /run1 --progress none
   inside bin/mxtrain infer /run1 /data/quickstart/val/star --top-k 2

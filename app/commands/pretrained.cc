@@ -155,6 +155,18 @@ void WarnIfOtherwise(const std::string& file, const std::string& called, Session
           called, nearest, join(fewest, ", ")));
 }
 
+std::map<std::string, NDArray> Load(Session& session, const std::string& file,
+                                    const std::string& called) {
+  const NameMap rules = ReadMap(session.config().train.weights.map);
+  try {
+    return LoadWeights(session.runtime(), file, rules);
+  } catch (const Error& error) {
+    if (!config::IsAddress(called)) throw;
+    Throw(error.kind(), "{} (in the cache, from {}; remove it there to download it again)",
+          error.what(), called);
+  }
+}
+
 // Without training, the arrays that are not taken would be saved with their random values.
 void RequireWhole(const WeightsAccount& account, Session& session) {
   if (account.reset.empty()) return;
@@ -203,7 +215,7 @@ void TakePretrained(Session& session, Trainer* trainer, report::Console& console
   if (name.empty()) return;
   const std::string file = is_onnx ? "" : LocalWeights(weights.file, console, offline);
   const std::map<std::string, NDArray> arrays =
-      is_onnx ? ArraysOfOnnx(session) : LoadWeights(session.runtime(), file, ReadMap(weights.map));
+      is_onnx ? ArraysOfOnnx(session) : Load(session, file, name);
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,

@@ -118,6 +118,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send(DATA, '"v1"')
         if path == "/strange.safetensors":  # an ETag that is not ASCII, as Latin-1
             return self.send(DATA, '"\xff\xfe"')
+        if path == "/junk.safetensors":
+            return self.send(b"not a file of weights", '"v1"')
         if path == "/page.safetensors":
             return self.page()
         if path == "/large.safetensors":

@@ -189,6 +189,7 @@ echo '{"weight_map": {"a": "../good.safetensors"}}' >index
 fails 4 "$at/several/net.safetensors.index.json?new" "which is not the name of a .safetensors file in the same folder"
 
 # --- refused
+fails 4 $at/junk.safetensors "(in the cache, from $at/junk.safetensors; remove it there to download it again)"
 fails 4 $at/large.safetensors "has 1000.00 GB; at most 4.29 GB are downloaded (--max-download)"
 fails 4 $at/endless.safetensors "has more than 1.0 kB; at most 1.0 kB are downloaded" --max-download 1000
 holds "more than allowed is kept" test -z "$(find home -name 'endless*' -size +0)"

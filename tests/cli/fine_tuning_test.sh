@@ -150,6 +150,11 @@ sum=$(sha256sum run.safetensors | cut -d' ' -f1)
 expect 0 init train --net squeezenet1_1 --weights "run.safetensors#sha256=$sum" --output pinned.yaml
 holds "the recipe lost the pin" grep -qF "sha256: $sum" pinned.yaml
 
+# --- safetensors under any name
+cp run.safetensors ending
+expect 0 train used.yaml --dry-run train.weights=ending
+says "52 arrays taken"
+
 # --- several files with an index
 mkdir shards
 expect 0 export run shards/all.safetensors

@@ -2,6 +2,7 @@
 #include "mxtrain/train/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <regex>
 
@@ -32,6 +33,19 @@ bool IsTorch(const std::string& file) {
          ending == ".ckpt";
 }
 
+// Whether it is safetensors under another name, as some servers give it: the length of the header
+// in eight bytes, lowest first, then an object of JSON.
+bool BeginsAsSafetensors(const std::string& file) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return false;
+  FileReader reader(file);
+  std::array<char, 9> begin{};
+  if (reader.Read(begin) != begin.size() || begin[8] != '{') return false;
+  uint64_t length = 0;
+  for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(begin[i]);
+  return length <= reader.size() - 8;
+}
+
 std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
   std::map<std::string, NDArray> result;
   for (size_t i = 0; i < arrays.names.size(); ++i) {
@@ -45,7 +59,7 @@ std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
 std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file) {
   if (IsTorch(file)) return ByName(DeserializeTorchFile(runtime, ReadFile(file), file));
   if (IsSafetensorsIndex(file)) return ByName(LoadSafetensorsShards(runtime, file));
-  if (file.ends_with(".safetensors"))
+  if (file.ends_with(".safetensors") || BeginsAsSafetensors(file))
     return ByName(DeserializeSafetensors(runtime, ReadFile(file), file));
   if (file.ends_with(".params")) return ByName(LoadArrays(runtime, file));
   const std::string checkpoint = CheckpointOf(file);
