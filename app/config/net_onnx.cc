@@ -52,6 +52,18 @@ Value LayerOf(const onnx::ImportedNet::Layer& layer, bool follows, const Place& 
   return Value::Map({{layer.op, place, Value::Map(std::move(members), place)}}, place);
 }
 
+// "output", or with a number behind it.
+std::string NewLayerName(const onnx::ImportedNet& net) {
+  const auto taken = [&net](const std::string& name) {
+    const auto is = [&name](const auto& part) { return part.name == name; };
+    return std::ranges::any_of(net.layers, is) || std::ranges::any_of(net.inputs, is) ||
+           std::ranges::any_of(net.variables, is);
+  };
+  std::string name = "output";
+  for (int i = 1; taken(name); ++i) name = format("output_{}", i);
+  return name;
+}
+
 }  // namespace
 
 onnx::ImportedNet ImportOnnx(const std::string& file, const OperatorRegistry& registry,
@@ -102,6 +114,13 @@ NetConfig WrittenNetOf(const onnx::ImportedNet& imported, const Place& place) {
     const bool follows = layer.inputs.size() == 1 && layer.inputs[0] == before;
     layers.push_back(LayerOf(layer, follows, place));
     before = layer.name;
+  }
+  // Layers that are appended follow the output, and a net without `outputs` ends with its last
+  // layer.
+  if (imported.outputs.size() == 1 && imported.outputs[0] != before) {
+    const onnx::ImportedNet::Layer last{
+        "identity", NewLayerName(imported), {}, imported.outputs, {}};
+    layers.push_back(LayerOf(last, false, place));
   }
   net.layers = Value::List(std::move(layers), place);
   if (imported.outputs.size() > 1) net.outputs = NamesOf(imported.outputs, place);

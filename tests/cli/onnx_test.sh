@@ -43,6 +43,7 @@ expect 0 infer direct points.csv --format csv
 holds "the net of the file predicts otherwise" cmp -s wanted stdout
 expect 0 train data.yaml -c file.yaml --out further
 expect 3 train data.yaml --out unmade 'net={onnx: model.onnx, input: [4]}'
+says "weight has shape [2, 4], but [2, 3] was expected"
 expect 3 train data.yaml --out unmade 'net={onnx: model.onnx, inputs: {images: [3]}}'
 says "model.onnx has no input 'images'; its inputs are data"
 expect 8 train data.yaml --out unmade 'net={onnx: absent.onnx}'
@@ -54,6 +55,13 @@ expect 0 import half.onnx --weights half.safetensors
 expect 0 train data.yaml -c net.yaml --out half train.epochs=0 train.weights.file=half.safetensors
 expect 0 infer half points.csv --format csv
 holds "another class in float16" cmp -s <(cut -d, -f1,2 wanted) <(cut -d, -f1,2 stdout)
+
+# y = Relu(x), z = Sigmoid(y) that nothing reads; the output is y.
+type='\022\017\012\015\010\001\022\011\012\003\022\001N\012\002\010\003'
+printf "\010\010\072\116\012\014\012\001x\022\001y\042\004Relu\012\017\012\001y\022\001z\042\007Sigmoid\022\001g\132\024\012\001x${type}\142\024\012\001y${type}\102\002\020\021" >relu.onnx
+expect 0 import relu.onnx
+prints "act_type: relu"
+holds "a layer that no output depends on" bash -c '! grep -q sigmoid stdout'
 
 # Files that are no models.
 echo "no model" >broken.onnx

@@ -14,7 +14,9 @@ std::vector<std::string> LargeInputs() {
   for (int i = 0; i < 3000; ++i)
     chain.nodes.push_back({"Relu", "", "", {format("x{}", i)}, {format("x{}", i + 1)}, {}});
   chain.outputs = {{"x3000", onnx::ElementType::kFloat, true, {-1, 4}, {}}};
-  return {onnx::WriteModel(chain)};
+  onnx::Model names = chain;  // layers of one name
+  for (onnx::ModelNode& node : names.nodes) node.name = "relu";
+  return {onnx::WriteModel(chain), onnx::WriteModel(names)};
 }
 
 }  // namespace mxtrain::fuzz

@@ -58,6 +58,9 @@ std::string ExternalData::Locate(const std::string& location, const std::string&
                       location.find('\0') == std::string::npos;
   std::error_code error;
   const fs::path folder = fs::canonical(folder_, error);
+  if (error)
+    Throw(ErrorKind::kFileSystem, "cannot find the folder {} of the model: {}", folder_,
+          error.message());
   const fs::path found = inside ? fs::weakly_canonical(folder / path, error) : fs::path();
   const auto [rest, unused] =
       std::mismatch(folder.begin(), folder.end(), found.begin(), found.end());

@@ -181,7 +181,8 @@ std::optional<Tensor> Slice(const ModelNode& node, const Inputs& in) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = AxisOf(axes[i], dims.size());
     const int64_t length = data.dims[axis], by = steps[i];
-    Require(by != 0 && std::abs(by) <= TShape::kMaxSize, "a step is zero or too large");
+    Require(by != 0 && by >= -TShape::kMaxSize && by <= TShape::kMaxSize,
+            "a step is zero or too large");
     const auto bound = [&](int64_t at) {
       const int64_t least = by > 0 ? 0 : -1, most = by > 0 ? length : length - 1;
       return std::clamp(at < 0 ? at + length : at, least, most);
@@ -323,8 +324,6 @@ std::optional<Tensor> ConstantOfShape(const ModelNode& node, const Inputs& in) {
   if (Count(dims) > kMostElements) return std::nullopt;
   return Gathered(value, dims, [](const std::vector<int64_t>&) { return 0; });
 }
-
-std::optional<Tensor> Expand(const ModelNode&, const Inputs& in);
 
 std::vector<int64_t> Broadcast(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   std::vector<int64_t> dims(std::max(a.size(), b.size()));
@@ -490,8 +489,7 @@ bool CanFold(std::string_view op) {
   return Folds().contains(op);
 }
 
-std::optional<Tensor> Fold(const ModelNode& node, int64_t /*opset*/,
-                           const std::vector<const Tensor*>& inputs) {
+std::optional<Tensor> Fold(const ModelNode& node, const std::vector<const Tensor*>& inputs) {
   std::optional<Tensor> result = Folds().at(node.op)(node, inputs);
   if (result && result->dims.size() > static_cast<size_t>(TShape::kMaxDims))
     Throw(ErrorKind::kData, "its result has {} axes", result->dims.size());

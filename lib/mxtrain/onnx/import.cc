@@ -2,6 +2,7 @@
 #include "mxtrain/onnx/import.h"
 
 #include <algorithm>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/onnx/internal/import_node.h"
@@ -36,11 +37,15 @@ class Importer {
             model_.opset, kLeastOpset, kMostOpset);
     }
     CheckOperators();
+    FindRead();
     CountReaders();
     FindBatch();
     for (const ModelValue& input : model_.inputs) AddInput(input);
     for (const auto& [name, tensor] : model_.initializers) AddArray(name, tensor);
-    for (const ModelNode& node : model_.nodes) Convert(node);
+    for (const ModelNode& node : model_.nodes) Check(node);
+    for (const ModelNode& node : model_.nodes) {
+      if (IsRead(node)) Convert(node);
+    }
     AddOutputs();
     state_.net.metadata = model_.metadata;
     return std::move(state_.net);
@@ -66,8 +71,23 @@ class Importer {
           join(texts, ", "));
   }
 
+  // What the outputs depend on; nodes that compute nothing of it are dropped.
+  void FindRead() {
+    for (const ModelValue& output : model_.outputs) read_.insert(output.name);
+    for (auto node = model_.nodes.rbegin(); node != model_.nodes.rend(); ++node) {
+      if (IsRead(*node)) read_.insert(node->inputs.begin(), node->inputs.end());
+    }
+  }
+
+  bool IsRead(const ModelNode& node) const {
+    return std::ranges::any_of(node.outputs, [this](const std::string& output) {
+      return !output.empty() && read_.contains(output);
+    });
+  }
+
   void CountReaders() {
     for (const ModelNode& node : model_.nodes) {
+      if (!IsRead(node)) continue;
       for (const std::string& input : node.inputs) ++state_.readers[input];
     }
     for (const ModelValue& output : model_.outputs) ++state_.readers[output.name];
@@ -130,7 +150,7 @@ class Importer {
 
   void AddArray(const std::string& name, const Tensor& tensor) {
     ImportValue& value = Define(name, "the graph");
-    array_bytes_ += static_cast<int64_t>(tensor.bytes.size());
+    state_.file_bytes += static_cast<int64_t>(tensor.bytes.size());
     const TShape shape = ShapeOf(tensor);
     value.shape = {shape, shape};
     // The model outlives the import.
@@ -147,20 +167,25 @@ class Importer {
     return at->second;
   }
 
-  void Convert(const ModelNode& node) {
-    ImportNode step(node, &state_);
+  // Of all nodes, dropped or not.
+  void Check(const ModelNode& node) {
+    const ImportNode step(node, &state_);
     for (const std::string& input : node.inputs) {
-      if (input.empty() || state_.values.contains(input)) continue;
+      if (input.empty() || state_.values.contains(input) || computed_.contains(input)) continue;
       Throw(ErrorKind::kData,
             "{} reads '{}', which no node before it computes: the file lacks it, or its nodes form "
             "a cycle",
             step.Describe(), input);
     }
     for (const std::string& output : node.outputs) {
-      if (state_.values.contains(output))
+      if (output.empty()) continue;
+      if (state_.values.contains(output) || !computed_.insert(output).second)
         Throw(ErrorKind::kData, "{} computes '{}', which exists already", step.Describe(), output);
     }
-    if (node.outputs.empty()) return;
+  }
+
+  void Convert(const ModelNode& node) {
+    ImportNode step(node, &state_);
     if (FoldNode(node, &step)) return;
     const auto converter = Converters().find(node.op);
     if (converter == Converters().end())
@@ -196,22 +221,26 @@ class Importer {
       }
       std::optional<Tensor> result;
       try {
-        result = Fold(node, model_.opset, inputs);
+        result = Fold(node, inputs);
       } catch (const Error&) {
         RethrowWithPrefix(std::current_exception(), step->Describe());
       }
       if (!result) return false;
-      CountFolded(static_cast<int64_t>(result->bytes.size()), *step);
       results[batch] = std::make_shared<const Tensor>(std::move(*result));
       const bool same = batch == 1 && results[0]->dims == results[1]->dims &&
                         results[0]->bytes == results[1]->bytes;
       if (same) results[1] = results[0];
     }
+    // A constant is an array of the file.
+    if (node.op == "Constant") state_.file_bytes += static_cast<int64_t>(results[0]->bytes.size());
+    for (size_t i = 0; i < (results[0] == results[1] ? 1 : 2) && node.op != "Constant"; ++i)
+      CountFolded(static_cast<int64_t>(results[i]->bytes.size()), *step);
     // An array that is repeated for every example, as a class token is, stays a parameter.
     if (node.op == "Expand" && results[0] != results[1] && results[0]->type == ElementType::kFloat)
       return false;
     step->OutConstant(std::move(results));
     // The same array under another name, in another type or transposed.
+    if (node.op == "Constant") state_.values[node.outputs[0]].array = node.outputs[0];
     if (node.op == "Identity" || node.op == "Cast" || node.op == "Transpose")
       state_.values[node.outputs[0]].array = state_.values.at(node.inputs[0]).array;
     return true;
@@ -220,7 +249,7 @@ class Importer {
   // A small file must not compute large arrays, again and again.
   void CountFolded(int64_t bytes, const ImportNode& step) {
     folded_bytes_ += bytes;
-    if (folded_bytes_ > kFoldedBytes + 4 * array_bytes_)
+    if (folded_bytes_ > kFoldedBytes + 4 * state_.file_bytes)
       Throw(ErrorKind::kConfig, "{} cannot be imported: the model computes too much from constants",
             step.Describe());
   }
@@ -233,16 +262,17 @@ class Importer {
         Throw(ErrorKind::kData, "the output '{}' is computed by no node", output.name);
       if (found->second.is_constant())
         Throw(ErrorKind::kConfig, "the output '{}' does not depend on the input", output.name);
-      if (options_.loss) MakeLoss(found->second);
+      if (options_.loss && state_.readers.at(output.name) == 1) MakeLoss(found->second);
       state_.net.outputs.push_back(found->second.reference);
     }
   }
 
-  // Softmax over the classes of [N, classes] as the head of a classifier.
+  // Softmax over the classes of [N, classes] as the head of a classifier, which nothing else reads.
   void MakeLoss(const ImportValue& value) {
     if (value.layer < 0) return;
     ImportedNet::Layer& layer = state_.net.layers[static_cast<size_t>(value.layer)];
     if (layer.op != "softmax" || value.shape[0].ndim() != 2) return;
+    if (layer.params != Kwargs{{"axis", "1"}}) return;
     layer.op = "SoftmaxOutput";
     layer.params.clear();
   }
@@ -250,7 +280,8 @@ class Importer {
   const Model& model_;
   const ImportOptions& options_;
   ImportState state_;
-  int64_t array_bytes_ = 0, folded_bytes_ = 0;
+  std::set<std::string> read_, computed_;
+  int64_t folded_bytes_ = 0;
 };
 
 }  // namespace

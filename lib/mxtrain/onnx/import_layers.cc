@@ -102,7 +102,9 @@ void ConvTranspose(ImportNode& node) {
                     weight.dims == std::vector<int64_t>{channels, 1, kernel, kernel} &&
                     node.Int("group", 1) == channels && !node.has(2) &&
                     node.Ints("pads") == std::vector<int64_t>{pad, pad, pad, pad} &&
-                    !node.has("output_shape") && !node.has("output_padding");
+                    node.Ints("dilations", {1, 1}) == std::vector<int64_t>{1, 1} &&
+                    node.Word("auto_pad", "NOTSET") == "NOTSET" && !node.has("output_shape") &&
+                    !node.has("output_padding");
   if (!fits)
     node.Refuse(
         "only transposed convolutions that enlarge each channel by a whole factor have an "
@@ -143,7 +145,7 @@ void Gemm(ImportNode& node) {
   const float alpha = node.Float("alpha", 1), beta = node.Float("beta", 1);
   std::vector<ImportNode::Argument> arguments;
   const std::string how =
-      format("{}{}", transposed ? "" : "transposed", alpha == 1 ? "" : "scaled");
+      format("{}{}", transposed ? "" : "transposed", alpha == 1 ? "" : format(" times {}", alpha));
   arguments.push_back(
       alpha == 1 && transposed
           ? node.ArgumentOf(1, "weight")
@@ -282,30 +284,54 @@ Kwargs PowerOf(const ImportNode& node) {
 
 // --- resizing ---
 
-// Resize and, before opset 10, Upsample.
-void Resize(ImportNode& node) {
-  if (node.ndim() != 4) node.Refuse("its data {} are not images", node.shape(0).ToString());
-  const bool upsample = node.op() == "Upsample" || node.opset() == 10;
-  const int scales_at = upsample ? 1 : 2;
-  const std::string mode = node.Word("mode", "nearest");
-  std::vector<int64_t> size;  // height, width
+// Height and width of the output; `whole`: it is the size of the input times the scales, not less.
+std::vector<int64_t> SizeOfOutput(const ImportNode& node, int scales_at, bool* whole) {
+  *whole = true;
   if (node.has(3)) {
     const ImportValue& sizes = node.in(3);
     if (!sizes.is_constant()) node.Refuse("the size of its output depends on the data");
-    const std::vector<int64_t> all = sizes.constant[0]->ToInts();
-    if (all.size() < 2) node.Refuse("it does not give the size of its output");
-    size = {all[all.size() - 2], all.back()};
-  } else {
-    const std::vector<float> scales = node.array(scales_at).ToFloats();
-    if (scales.size() < 2) node.Refuse("it does not give the size of its output");
-    for (size_t i = 0; i < 2; ++i)
-      size.push_back(static_cast<int64_t>(
-          std::floor(static_cast<double>(scales[scales.size() - 2 + i]) *
-                     static_cast<double>(node.shape(0)[2 + static_cast<int>(i)]))));
+    const std::vector<int64_t> first = sizes.constant[0]->ToInts(),
+                               second = sizes.constant[1]->ToInts();
+    if (first.size() != 4 || second.size() != 4)
+      node.Refuse("it does not give the size of its output along every axis");
+    // A batch of fixed size may be written into the file.
+    const bool batch =
+        first[0] == node.shape(0)[0] &&
+        (second[0] == node.shape(0, 1)[0] || (node.fixed_batch() && second[0] == node.shape(0)[0]));
+    if (!batch || first[1] != node.shape(0)[1] || second[1] != first[1] || second[2] != first[2] ||
+        second[3] != first[3])
+      node.Refuse("it resizes {} to {}; only images can be resized, to one size",
+                  node.shape(0).ToString(), Tuple(first));
+    return {first[2], first[3]};
   }
+  const std::vector<float> scales = node.array(scales_at).ToFloats();
+  if (scales.size() != 4 || scales[0] != 1 || scales[1] != 1)
+    node.Refuse("its scales are not 1, 1 and those of height and width");
+  std::vector<int64_t> size;
+  for (const int axis : {2, 3}) {
+    const float length =
+        scales[static_cast<size_t>(axis)] * static_cast<float>(node.shape(0)[axis]);
+    if (!(length >= 1 && length <= 1 << 20)) node.Refuse("the size of its output is {}", length);
+    *whole = *whole && length == std::floor(length);
+    size.push_back(static_cast<int64_t>(std::floor(length)));
+  }
+  return size;
+}
+
+// Resize and, before opset 10, Upsample.
+void Resize(ImportNode& node) {
+  if (node.ndim() != 4) node.Refuse("its data {} are not images", node.shape(0).ToString());
+  if (node.has("axes")) node.Refuse("axes have no equivalent");
+  if (node.Word("keep_aspect_ratio_policy", "stretch") != "stretch")
+    node.Refuse("keep_aspect_ratio_policy has no equivalent");
+  const bool upsample = node.op() == "Upsample" || node.opset() == 10;
+  const std::string mode = node.Word("mode", "nearest");
+  bool scaled = false;
+  const std::vector<int64_t> size = SizeOfOutput(node, upsample ? 1 : 2, &scaled);
   const TShape& in = node.shape(0);
   if (size[0] < 1 || size[1] < 1 || size[0] > 1 << 20 || size[1] > 1 << 20)
     node.Refuse("the size of its output is {} x {}", size[0], size[1]);
+  if (!scaled) node.Refuse("its scales do not give whole lengths");
   const std::string place =
       node.Word("coordinate_transformation_mode", upsample ? "asymmetric" : "half_pixel");
   if (mode == "nearest") {

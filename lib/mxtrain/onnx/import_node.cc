@@ -15,6 +15,9 @@ bool IsName(const std::string& name) {
   return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
 }
 
+// Of the arrays of a net, besides eight times those of its file.
+constexpr int64_t kMostBytes = int64_t{16} << 20;
+
 }  // namespace
 
 std::string AsName(std::string_view text) {
@@ -35,10 +38,30 @@ TShape ShapeOf(const Tensor& tensor) {
   return TShape(std::span<const int64_t>(tensor.dims));
 }
 
-std::string ImportState::NewName(const std::string& wanted) {
-  std::string name = wanted;
-  for (int i = 1; !names.insert(name).second; ++i) name = format("{}_{}", wanted, i);
-  return name;
+std::string ImportState::NewName(const std::string& wanted,
+                                 const std::vector<std::string>& endings) {
+  int& next = suffixes[wanted];
+  for (;;) {
+    const std::string name = next == 0 ? wanted : format("{}_{}", wanted, next);
+    ++next;
+    const bool taken =
+        names.contains(name) || std::ranges::any_of(endings, [&](const std::string& ending) {
+          return names.contains(format("{}_{}", name, ending));
+        });
+    if (taken) continue;
+    names.insert(name);
+    for (const std::string& ending : endings) names.insert(format("{}_{}", name, ending));
+    return name;
+  }
+}
+
+void ImportState::AddArray(const std::string& name, Tensor tensor) {
+  net_bytes += static_cast<int64_t>(tensor.bytes.size());
+  if (net_bytes > kMostBytes + 8 * file_bytes)
+    Throw(ErrorKind::kConfig,
+          "the model uses its arrays for too many layers that do not share them");
+  const auto [at, is_new] = net.arrays.try_emplace(name, std::move(tensor));
+  if (!is_new) Throw(ErrorKind::kBug, "two imported arrays are called '{}'", name);
 }
 
 ImportNode::ImportNode(const ModelNode& node, ImportState* state) : node_(node), state_(*state) {
@@ -144,12 +167,6 @@ bool ImportNode::OnlyReader(int i) const {
   return state_.readers.at(node_.inputs[static_cast<size_t>(i)]) == 1;
 }
 
-bool ImportNode::IsOutput() const {
-  return std::ranges::any_of(state_.model.outputs, [this](const ModelValue& output) {
-    return output.name == node_.outputs[0];
-  });
-}
-
 // --- what the net gets ---
 
 const Shapes& ImportNode::ShapesOf(const std::string& reference) const {
@@ -170,7 +187,7 @@ std::string ImportNode::ref(int i, int ndim) {
   const std::string name = state_.NewName(wanted);
   const TShape shape = ShapeOf(tensor);
   state_.net.variables.push_back({name, shape});
-  state_.net.arrays[name] = Tensor::Floats(tensor.dims, tensor.ToFloats());
+  state_.AddArray(name, Tensor::Floats(tensor.dims, tensor.ToFloats()));
   state_.shapes[name] = {shape, shape};
   state_.made[key] = name;
   return name;
@@ -190,10 +207,14 @@ std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::
                                               const std::vector<std::string>& inputs,
                                               const Kwargs& params,
                                               std::vector<Argument> arguments) {
-  ImportedNet::Layer layer{op, state_.NewName(name), params, inputs, {}};
   const std::shared_ptr<const OperatorProperty> property = state_.registry.Create(op, params);
   const std::vector<std::string> names = property->ListArguments(),
                                  states = property->ListAuxiliaryStates();
+  // The names of its own arrays are taken with it; AddBias may add a bias.
+  std::vector<std::string> owned(states);
+  for (size_t i = inputs.size(); i < names.size(); ++i) owned.push_back(names[i]);
+  if (op == "FullyConnected") owned.push_back("bias");
+  ImportedNet::Layer layer{op, state_.NewName(name, owned), params, inputs, {}};
   Shapes first;
   std::vector<Shapes> known(names.size());
   for (size_t i = 0; i < inputs.size(); ++i) known.at(i) = ShapesOf(inputs[i]);
@@ -209,7 +230,7 @@ std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::
       continue;
     }
     layer.arguments[argument.name] = "";
-    state_.net.arrays[own] = Tensor::Floats(argument.tensor.dims, argument.tensor.ToFloats());
+    state_.AddArray(own, Tensor::Floats(argument.tensor.dims, argument.tensor.ToFloats()));
     if (shareable) state_.made[argument.key] = own;
   }
   std::vector<std::vector<TShape>> out(2);
@@ -304,8 +325,8 @@ void ImportNode::AddBias(int data, int bias) {
   }
   const std::vector<float> numbers = array(bias).ToFloats();
   layer.arguments["bias"] = "";
-  state_.net.arrays[layer.name + "_bias"] =
-      Tensor::Floats({static_cast<int64_t>(numbers.size())}, numbers);
+  state_.AddArray(layer.name + "_bias",
+                  Tensor::Floats({static_cast<int64_t>(numbers.size())}, numbers));
   const int index = in(data).layer;
   OutIs(layer.name);
   state_.values[node_.outputs[0]].layer = index;

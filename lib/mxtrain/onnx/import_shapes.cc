@@ -180,6 +180,7 @@ void Split(ImportNode& node) {
   sizes = node.IntsOfInputOr(1, "split").value_or(sizes);
   if (node.shape(0)[axis] != node.shape(0, 1)[axis]) node.Refuse("axis {} is the batch", axis);
   if (static_cast<int>(sizes.size()) != count ||
+      std::ranges::any_of(sizes, [&](int64_t size) { return size < 0 || size > length; }) ||
       std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != length)
     Throw(ErrorKind::kData, "{}: its parts do not add up to {}", node.Describe(), length);
   const bool equal = std::ranges::all_of(sizes, [&](int64_t size) { return size == sizes[0]; });

@@ -13,12 +13,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-struct TypeRow {
+struct TypeInfo {
   ElementType type;
   const char* name;
   int64_t bytes;
 };
-constexpr TypeRow kTypes[] = {
+constexpr TypeInfo kTypes[] = {
     {ElementType::kFloat, "float", 4},   {ElementType::kUint8, "uint8", 1},
     {ElementType::kInt8, "int8", 1},     {ElementType::kUint16, "uint16", 2},
     {ElementType::kInt16, "int16", 2},   {ElementType::kInt32, "int32", 4},
@@ -91,14 +91,14 @@ std::string BytesOf(const std::vector<T>& values) {
 }  // namespace
 
 const char* NameOf(ElementType type) {
-  for (const TypeRow& row : kTypes) {
+  for (const TypeInfo& row : kTypes) {
     if (row.type == type) return row.name;
   }
   return "unknown";
 }
 
 int64_t SizeOf(ElementType type) {
-  for (const TypeRow& row : kTypes) {
+  for (const TypeInfo& row : kTypes) {
     if (row.type == type) return row.bytes;
   }
   return 0;
@@ -115,7 +115,7 @@ Tensor Tensor::Ints(std::vector<int64_t> dims, const std::vector<int64_t>& value
 int64_t Tensor::Size() const {
   int64_t size = 1;
   for (const int64_t dim : dims) {
-    if (dim < 0 || (dim > 0 && size > TShape::kMaxSize / dim))
+    if (dim < 0 || dim > TShape::kMaxSize || (dim > 0 && size > TShape::kMaxSize / dim))
       Throw(ErrorKind::kData, "an array of {} elements along an axis is too large or negative",
             dim);
     size *= dim;

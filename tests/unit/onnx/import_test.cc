@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/onnx/import.h"
@@ -93,6 +95,125 @@ TEST_CASE_FIXTURE(Fixture, "a layer that two nodes share keeps one weight") {
         std::vector<std::string>{"x", "h_node_weight"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "a weight is shared only if it is scaled alike") {
+  model.initializers["w"] = Tensor::Floats({4, 4}, std::vector<float>(16, 1.0f));
+  const auto gemm = [](const char* from, const char* to, float alpha) {
+    return Node("Gemm", {from, "w"}, to, {{"transB", int64_t{1}}, {"alpha", alpha}});
+  };
+  model.nodes = {gemm("x", "a", 2), gemm("a", "b", 3), gemm("b", "y", 2)};
+  const onnx::ImportedNet net = Import();
+  CHECK(net.arrays.at("a_node_weight").ToFloats()[0] == 2);
+  CHECK(net.arrays.at("b_node_weight").ToFloats()[0] == 3);
+  CHECK(net.layers[2].arguments.at("weight") == "a_node_weight");
+}
+
+TEST_CASE_FIXTURE(Fixture, "what no output depends on is dropped") {
+  model.initializers["w"] = Zeros({4, 4});
+  model.nodes = {Node("Gemm", {"x", "w"}, "unread"), Node("Relu", {"x"}, "y"),
+                 Node("Sigmoid", {"y"}, "after")};
+  CHECK(Operators() == Ops{"Activation"});
+  CHECK(Import().outputs == std::vector<std::string>{"y_node"});
+  CHECK(Import().arrays.empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "arrays of layers have names that nothing else has") {
+  model.initializers["fc.weight"] = Tensor::Floats({4, 4}, std::vector<float>(16, 1.0f));
+  model.initializers["fc_weight"] = Tensor::Floats({4}, {2, 2, 2, 2});
+  model.nodes = {Node("MatMul", {"x", "fc.weight"}, "h"), Node("Mul", {"h", "fc_weight"}, "y")};
+  for (int order = 0; order < 2; ++order) {
+    const onnx::ImportedNet net = Import();
+    CHECK(net.arrays.size() == 2);
+    const std::vector<std::string> arguments = onnx::ToSymbol(net, operators).ListArguments();
+    CHECK(std::set<std::string>(arguments.begin(), arguments.end()).size() == 3);
+    model.nodes = {Node("Mul", {"x", "fc_weight"}, "h"), Node("MatMul", {"h", "fc.weight"}, "y")};
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "an array that every node has for itself is limited") {
+  model.initializers["b"] = Zeros({1 << 18});
+  model.initializers["w"] = Zeros({1 << 18, 1});
+  model.inputs = {Value("x", {-1, 1})};
+  model.outputs.clear();
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = format("h{}", i);
+    model.nodes.push_back(Node("Gemm", {"x", "w", "b"}, name, {{"transB", int64_t{1}}}));
+    model.outputs.push_back(Value(name, {-1, 1 << 18}));
+  }
+  CHECK(
+      Message().ends_with("the model uses its arrays for too many layers that do not share them"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "weights in Constant nodes are arrays of the file") {
+  model.inputs = {Value("x", {-1, 2048})};
+  model.nodes = {Node("Constant", {}, "fc.weight", {{"value", Zeros({2048, 2048})}}),
+                 Node("Constant", {}, "second.weight", {{"value", Zeros({2048, 2048})}}),
+                 Node("MatMul", {"x", "fc.weight"}, "h"),
+                 Node("MatMul", {"h", "second.weight"}, "y")};
+  const onnx::ImportedNet net = Import();
+  CHECK(net.arrays.contains("fc_weight"));
+  CHECK(net.arrays.contains("second_weight"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "resizing is of images, by scales that give whole lengths") {
+  model.inputs = {Value("x", {-1, 2, 4, 4})};
+  const auto message = [this](const std::vector<float>& scales, const std::string& mode,
+                              onnx::Attributes more = {}) {
+    model.initializers["scales"] = Tensor::Floats({static_cast<int64_t>(scales.size())}, scales);
+    more["mode"] = mode;
+    model.nodes = {Node("Resize", {"x", "", "scales"}, "y", more)};
+    return Message();
+  };
+  CHECK(message({1, 1, 2, 2}, "nearest").empty());
+  CHECK(message({1, 1, 1.5f, 1.5f}, "linear").empty());
+  const std::string refused = "Resize 'y_node' cannot be imported: ";
+  const std::string scales = refused + "its scales are not 1, 1 and those of height and width";
+  CHECK(message({1, 2, 2, 2}, "nearest") == scales);
+  CHECK(message({2, 2}, "nearest") == scales);
+  CHECK(message({1, 1, 2.1f, 2.1f}, "linear") == refused + "its scales do not give whole lengths");
+  CHECK(message({1, 1, std::numeric_limits<float>::infinity(), 2}, "linear") ==
+        refused + "the size of its output is inf");
+  CHECK(message({2, 2}, "linear", {{"axes", std::vector<int64_t>{2, 3}}}) ==
+        refused + "axes have no equivalent");
+  CHECK(
+      message({1, 1, 2, 2}, "linear", {{"keep_aspect_ratio_policy", std::string("not_larger")}}) ==
+      refused + "keep_aspect_ratio_policy has no equivalent");
+  model.initializers["sizes"] = Tensor::Ints({4}, {1, 2, 8, 8});
+  model.nodes = {Node("Resize", {"x", "", "", "sizes"}, "y")};
+  CHECK(Message().starts_with(refused + "it resizes "));
+  model.inputs = {Value("x", {1, 2, 4, 4})};
+  CHECK(Message().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "an enlarging convolution is neither dilated nor padded automatically") {
+  model.inputs = {Value("x", {-1, 2, 4, 4})};
+  model.initializers["w"] = Zeros({2, 1, 4, 4});
+  const onnx::Attributes plain = {{"strides", std::vector<int64_t>{2, 2}},
+                                  {"pads", std::vector<int64_t>{1, 1, 1, 1}},
+                                  {"group", int64_t{2}}};
+  model.nodes = {Node("ConvTranspose", {"x", "w"}, "y", plain)};
+  CHECK(Message().empty());
+  model.nodes[0].attributes["dilations"] = std::vector<int64_t>{2, 2};
+  CHECK(Message().find("(UpSampling)") != std::string::npos);
+  model.nodes[0].attributes = plain;
+  model.nodes[0].attributes["auto_pad"] = std::string("SAME_UPPER");
+  CHECK(Message().find("(UpSampling)") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Fixture, "lengths and steps that overflow are refused") {
+  const int64_t huge = std::numeric_limits<int64_t>::max();
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  model.initializers["parts"] = Tensor::Ints({3}, {huge, huge, 6});
+  model.nodes = {{"Split", "split", "", {"x", "parts"}, {"a", "b", "y"}, {{"axis", int64_t{1}}}}};
+  CHECK(Message() == "Split 'split': its parts do not add up to 4");
+  model.initializers = {{"data", Tensor::Ints({3}, {1, 2, 3})},
+                        {"zero", Tensor::Ints({1}, {0})},
+                        {"step", Tensor::Ints({1}, {least})}};
+  model.nodes = {Node("Slice", {"data", "zero", "zero", "zero", "step"}, "a"),
+                 Node("Add", {"x", "a"}, "y")};
+  CHECK(Message().find("a step is zero or too large") != std::string::npos);
+  CHECK(!MessageOf([huge] { Tensor{ElementType::kFloat, {0, huge}, ""}.Size(); }).empty());
+}
+
 TEST_CASE_FIXTURE(Fixture, "a shape computed from the batch is any batch") {
   // x.view(x.size(0), -1) as an exporter traces it.
   model.inputs = {Value("x", {-1, 2, 3, 4})};
@@ -142,6 +263,11 @@ TEST_CASE_FIXTURE(Fixture, "a softmax at the end is the loss of a classifier") {
   model.nodes = {Node("Softmax", {"x"}, "y")};
   CHECK(Operators() == Ops{"SoftmaxOutput"});
   CHECK(onnx::ImportModel(model, operators, {.loss = false}).layers[0].op == "softmax");
+  model.nodes = {Node("Softmax", {"x"}, "y", {{"axis", int64_t{0}}})};
+  CHECK(Operators() == Ops{"softmax"});
+  model.nodes = {Node("Softmax", {"x"}, "y"), Node("Relu", {"y"}, "z")};
+  model.outputs.push_back(Value("z", {-1, 4}));
+  CHECK(Operators() == Ops{"softmax", "Activation"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "unknown operators are named, all at once, with their nodes") {
@@ -312,6 +438,10 @@ TEST_CASE("external data are read from the folder of the model and from nowhere 
   CHECK(MessageOf([&] { read("data.bin", "-1"); }) ==
         "array 'w': its offset in another file is '-1', not a number from 0");
   CHECK(!MessageOf([&] { read("missing.bin"); }).empty());
+  const std::string absent = (fs::path(dir.path()) / "absent").string();
+  CHECK(MessageOf([&] {
+          onnx::ParseModel(ModelOf(External("data.bin")), "model", absent);
+        }).find(format("cannot find the folder {} of the model", absent)) != std::string::npos);
   // Bytes in memory have no folder.
   CHECK(MessageOf([&] { onnx::ParseModel(ModelOf(External("data.bin")), "model"); }) ==
         "array 'w' lies in another file, 'data.bin', which cannot be read here");

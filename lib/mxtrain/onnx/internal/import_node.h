@@ -48,10 +48,17 @@ struct ImportState {
   std::map<std::string, ImportValue> values;  // by name in the file
   std::map<std::string, Shapes> shapes;       // by reference
   std::map<std::string, int> readers;         // of a value of the file; outputs count
-  std::set<std::string> names;                // of layers, variables and inputs
+  std::set<std::string> names;                // of layers, variables, inputs and layers' arrays
   std::map<std::string, std::string> made;    // parameters by the arrays they were made of
 
-  std::string NewName(const std::string& wanted);
+  std::map<std::string, int> suffixes;    // the next to try, by wanted name
+  int64_t file_bytes = 0, net_bytes = 0;  // of arrays
+
+  // `wanted`, or with a number behind it if that, or it with one of the endings, is taken. All are
+  // taken then.
+  std::string NewName(const std::string& wanted, const std::vector<std::string>& endings = {});
+  // Throws kConfig for more than a few times what the file holds: it must not ask for much more.
+  void AddArray(const std::string& name, Tensor tensor);
 };
 
 class ImportNode {
@@ -92,7 +99,7 @@ class ImportNode {
   std::optional<float> NumberOfInputOr(int i, const std::string& attribute) const;
   int Axis(int64_t axis, int ndim) const;  // throws kData out of range
   bool OnlyReader(int i) const;            // no other node reads this input
-  bool IsOutput() const;                   // its first output is one of the graph's
+  bool fixed_batch() const { return state_.fixed_batch; }
 
   // --- what the net gets ---
   // An input of a layer. A constant becomes a Variable, of at least `ndim` axes.
@@ -154,8 +161,7 @@ std::vector<ImportEntry> ArrayImports();        // import_arrays.cc
 // Computes the node's output for one size of the batch if its inputs are known; nothing if the
 // operator is not computed here (fold.cc). Throws kData for inputs that do not fit.
 bool CanFold(std::string_view op);
-std::optional<Tensor> Fold(const ModelNode& node, int64_t opset,
-                           const std::vector<const Tensor*>& inputs);
+std::optional<Tensor> Fold(const ModelNode& node, const std::vector<const Tensor*>& inputs);
 
 // Letters, digits and single underscores: in a configuration a dot selects an output of a layer.
 std::string AsName(std::string_view text);
