@@ -127,7 +127,7 @@ class Importer {
     if (std::ranges::find(dims, ModelValue::kDynamic) != dims.end()) {
       Throw(ErrorKind::kConfig,
             "the input '{}' leaves the lengths of axes after the batch open; give the shape of one "
-            "example",
+            "example, in net.inputs or with --size",
             value.name);
     }
     return TShape(dims);
