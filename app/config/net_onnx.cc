@@ -94,9 +94,13 @@ onnx::ImportedNet ImportOnnx(const std::string& file, const OperatorRegistry& re
   for (const onnx::ModelValue& input : model.inputs) names.push_back(input.name);
   for (const auto& [name, shape] : std::map(shapes)) {
     const bool only = name.empty() && names.size() == 1;
+    if (name.empty() && !only) {
+      Throw(ErrorKind::kConfig, "{} has {} inputs, {}; give the shape of each in net.inputs", file,
+            names.size(), join(names, ", "));
+    }
     if (!only && std::find(names.begin(), names.end(), name) == names.end()) {
-      Throw(ErrorKind::kConfig, "{} has no input '{}'; its inputs are {}", file,
-            name.empty() ? "data" : name, join(names, ", "));
+      Throw(ErrorKind::kConfig, "{} has no input '{}'; its inputs are {}", file, name,
+            join(names, ", "));
     }
     if (only) shapes[names[0]] = shape;
   }

@@ -24,6 +24,7 @@ prints "model.onnx"
 expect 3 export run model.onnx --with-preprocessing
 says "--with-preprocessing is for models with one input of images"
 expect 3 export run folder/model.onnx --with-preprocessing
+says "--with-preprocessing is for models with one input of images"
 holds "a folder for a file that was not made" test ! -e folder
 expect 0 import model.onnx --weights model.safetensors
 prints "FullyConnected:"
