@@ -56,10 +56,12 @@ class Export final : public Command {
     }
     std::vector<std::string> files;
     const std::string folder = std::filesystem::path(output_).parent_path().string();
-    if (!folder.empty()) MakeFolders(folder);
+    if (!folder.empty() && !onnx) MakeFolders(folder);
     if (onnx) {
       RemoveLabels(runtime->operators(), &model, console);
-      WriteFileAtomically(output_, onnx_.Write(model, console));
+      const std::string bytes = onnx_.Write(model, console);
+      if (!folder.empty()) MakeFolders(folder);
+      WriteFileAtomically(output_, bytes);
       files = {output_};
     } else if (safetensors) {
       std::map<std::string, NDArray> arrays = model.args;

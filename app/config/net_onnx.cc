@@ -2,6 +2,7 @@
 #include "app/config/net_onnx.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
@@ -52,6 +53,26 @@ Value LayerOf(const onnx::ImportedNet::Layer& layer, bool follows, const Place& 
   return Value::Map({{layer.op, place, Value::Map(std::move(members), place)}}, place);
 }
 
+// A shape, a length, or {shape, dtype}, as without a file.
+TShape GivenShape(const Value& value, const std::string& key) {
+  const Value* shape = value.is_map() ? value.Get("shape") : &value;
+  std::vector<int64_t> dims;
+  const std::vector<Value> items = !shape             ? std::vector<Value>()
+                                   : shape->is_list() ? shape->list
+                                                      : std::vector<Value>{*shape};
+  for (const Value& item : items) {
+    const std::optional<int64_t> dim = item.AsInteger();
+    if (!dim || *dim < 1)
+      Throw(ErrorKind::kConfig, "{}: next to net.onnx, a size must be a positive integer, got {}",
+            key, item.Describe());
+    dims.push_back(*dim);
+  }
+  if (dims.empty() || static_cast<int>(dims.size()) >= TShape::kMaxDims)
+    Throw(ErrorKind::kConfig, "{}: expected a shape such as [3, 224, 224], got {}", key,
+          value.Describe());
+  return TShape(std::span<const int64_t>(dims));
+}
+
 // "output", or with a number behind it.
 std::string NewLayerName(const onnx::ImportedNet& net) {
   const auto taken = [&net](const std::string& name) {
@@ -73,9 +94,13 @@ onnx::ImportedNet ImportOnnx(const std::string& file, const OperatorRegistry& re
   for (const onnx::ModelValue& input : model.inputs) names.push_back(input.name);
   for (const auto& [name, shape] : std::map(shapes)) {
     const bool only = name.empty() && names.size() == 1;
+    if (name.empty() && !only) {
+      Throw(ErrorKind::kConfig, "{} has {} inputs, {}; give the shape of each in net.inputs", file,
+            names.size(), join(names, ", "));
+    }
     if (!only && std::find(names.begin(), names.end(), name) == names.end()) {
-      Throw(ErrorKind::kConfig, "{} has no input '{}'; its inputs are {}", file,
-            name.empty() ? "data" : name, join(names, ", "));
+      Throw(ErrorKind::kConfig, "{} has no input '{}'; its inputs are {}", file, name,
+            join(names, ", "));
     }
     if (only) shapes[names[0]] = shape;
   }
@@ -129,15 +154,9 @@ NetConfig WrittenNetOf(const onnx::ImportedNet& imported, const Place& place) {
 
 onnx::ImportedNet ImportOnnx(const NetConfig& net, const OperatorRegistry& registry) {
   std::map<std::string, TShape> shapes;
-  const auto shape_of = [](const Value& value) {
-    std::vector<int64_t> dims;
-    for (const Value& item : value.list) dims.push_back(item.AsInteger().value_or(0));
-    return TShape(std::span<const int64_t>(dims));
-  };
-  if (net.input.is_list()) shapes[""] = shape_of(net.input);
-  for (const Member& input : net.inputs.members) {
-    if (input.value.is_list()) shapes[input.key] = shape_of(input.value);
-  }
+  if (!net.input.is_null()) shapes[""] = GivenShape(net.input, "net.input");
+  for (const Member& input : net.inputs.members)
+    shapes[input.key] = GivenShape(input.value, "net.inputs." + input.key);
   return ImportOnnx(net.onnx, registry, shapes);
 }
 
@@ -145,6 +164,19 @@ NetConfig WithOnnx(const NetConfig& net, const OperatorRegistry& registry) {
   if (net.onnx.empty()) return net;
   NetConfig whole = WrittenNetOf(ImportOnnx(net, registry), net.place);
   whole.labels = net.labels;
+  // As written, with their dtype; both keys at once are an error there.
+  if (!net.input.is_null() && !net.inputs.is_null()) {
+    whole.input = net.input;
+    whole.inputs = net.inputs;
+  } else if (!whole.input.is_null()) {
+    const Value* named = net.inputs.Get("data");
+    if (named || !net.input.is_null()) whole.input = named ? *named : net.input;
+  } else {
+    for (Member& input : whole.inputs.members) {
+      const Value* named = net.inputs.Get(input.key);
+      if (named || !net.input.is_null()) input.value = named ? *named : net.input;
+    }
+  }
   if (net.layers.is_list()) {
     whole.layers.list.insert(whole.layers.list.end(), net.layers.list.begin(),
                              net.layers.list.end());

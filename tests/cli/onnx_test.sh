@@ -23,6 +23,9 @@ expect 0 export run model.onnx
 prints "model.onnx"
 expect 3 export run model.onnx --with-preprocessing
 says "--with-preprocessing is for models with one input of images"
+expect 3 export run folder/model.onnx --with-preprocessing
+says "--with-preprocessing is for models with one input of images"
+holds "a folder for a file that was not made" test ! -e folder
 expect 0 import model.onnx --weights model.safetensors
 prints "FullyConnected:"
 prints "SoftmaxOutput:"
@@ -47,6 +50,12 @@ says "weight has shape [2, 4], but [2, 3] was expected"
 expect 3 train data.yaml --out unmade 'net={onnx: model.onnx, inputs: {images: [3]}}'
 says "model.onnx has no input 'images'; its inputs are data"
 expect 8 train data.yaml --out unmade 'net={onnx: absent.onnx}'
+expect 0 train data.yaml --out mapped 'net={onnx: model.onnx, inputs: {data: {shape: [3]}}}' train.epochs=0
+expect 0 train data.yaml --out scalar 'net={onnx: model.onnx, input: 3}' train.epochs=0
+expect 3 train data.yaml --out unmade 'net={onnx: model.onnx, input: [x]}'
+says "net.input: next to net.onnx, a size must be a positive integer"
+expect 3 train data.yaml --out unmade 'net={onnx: model.onnx, input: [3], inputs: {data: [3]}}'
+says "exclude each other"
 
 expect 0 import model.onnx --json
 prints '"operator":"FullyConnected"'

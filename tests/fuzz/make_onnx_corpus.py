@@ -51,6 +51,10 @@ def main():
                    node("Pow", ["e", "two"], ["f"]), node("PRelu", ["f", "q"], ["g"]), node("MaxPool", ["g"], ["h"], kernel_shape=[2, 2], ceil_mode=1),
                    node("Resize", ["h", "", "r"], ["y"], mode="linear")],
          [array("s", numpy.ones(4)), array("t", ones), array("two", 2), array("q", numpy.ones((2, 1, 1))), array("r", [1, 1, 2, 2])])
+    most, least = 2 ** 63 - 1, -2 ** 63
+    save("parts", [node("Split", ["x", "p"], ["a", "b", "y"], axis=1)], [array("p", [most, most, 4], numpy.int64)])
+    save("step", [node("Slice", ["d", "o", "o", "o", "s"], ["a"]), node("Reshape", ["x", "a"], ["y"])],
+         [array("d", [1, 2, 3], numpy.int64), array("o", [0], numpy.int64), array("s", [least], numpy.int64)])
     save("cycle", [node("Relu", ["z"], ["a"]), node("Relu", ["a"], ["z"]), node("Add", ["x", "z"], ["y"])])
 
 

@@ -141,6 +141,26 @@ class Exporter {
     }
   }
 
+  // What the node reads as float32, except for operators that take integers in ONNX, too.
+  std::string InNumbers(const std::string& name, NodeEntry entry, const mxtrain::Node& node) {
+    const DType type = types_[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
+    if (name.empty() || type == DType::kFloat32) return name;
+    const std::string op = node.op->TypeString();
+    if (op == "Cast")
+      return builder_.Add("Cast", {name}, {{"to", static_cast<int64_t>(ElementType::kFloat)}},
+                          builder_.NewName(name + "_float"));
+    static const std::set<std::string> any = {"Embedding",   "take",    "Reshape",
+                                              "Flatten",     "squeeze", "expand_dims",
+                                              "_reshape_to", "slice",   "slice_axis"};
+    if (!any.contains(op))
+      Throw(
+          ErrorKind::kConfig,
+          "{} reads '{}', which is {}; only its float32 form has an equivalent in ONNX: put a Cast "
+          "before it",
+          DescribeNode(node), name, mxtrain::NameOf(type));
+    return name;
+  }
+
   std::vector<std::string> Convert(const mxtrain::Node& node) {
     std::vector<ExportNode::Array> inputs;
     for (const NodeEntry& entry : node.inputs) {
@@ -152,7 +172,7 @@ class Exporter {
               DescribeNode(node), from.op->ListOutputs()[static_cast<size_t>(entry.index)],
               DescribeNode(from));
       }
-      inputs.push_back({name, ShapeOf(entry)});
+      inputs.push_back({InNumbers(name, entry, node), ShapeOf(entry)});
     }
     ExportNode step(node, std::move(inputs), shapes_[names_.size() - 1], &builder_);
     Converters().at(node.op->TypeString())(step);

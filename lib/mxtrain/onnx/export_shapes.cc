@@ -150,10 +150,32 @@ void Stack(ExportNode& node) {
   node.Out("Concat", inputs, {{"axis", int64_t{axis}}});
 }
 
+// The axis of the second input of broadcast_like that an axis of the output is as long as.
+int AxisOfLike(const ExportNode& node, int axis) {
+  if (node.Is("lhs_axes", "None")) return axis;
+  const auto ours = node.Get<TShape>("lhs_axes"), theirs = node.Get<TShape>("rhs_axes");
+  for (int i = 0; i < ours.ndim(); ++i) {
+    if (ExportNode::Axis(static_cast<int>(ours[i]), node.ndim()) == axis)
+      return ExportNode::Axis(static_cast<int>(theirs[i]), node.in_shape(1).ndim());
+  }
+  return axis;
+}
+
 // broadcast_axis, broadcast_to, broadcast_like.
 void Expand(ExportNode& node) {
   const TShape &in = node.in_shape(0), &out = node.out_shape();
   std::vector<int64_t> dims;
+  if (node.op() == "broadcast_like" && out[0] == TShape::kUnknown && in[0] == 1) {
+    // For every example, as a class token is: the length of the batch is the other input's.
+    const int64_t like = AxisOfLike(node, 0);
+    const std::string batch = node.Add(
+        "Slice", {node.Add("Shape", {node.in(1)}), node.Ints({like}), node.Ints({like + 1})});
+    for (int i = 1; i < out.ndim(); ++i)
+      dims.push_back(out[i] == TShape::kUnknown ? 1 : out[i]);  // 1 keeps the length
+    const std::string to =
+        dims.empty() ? batch : node.Add("Concat", {batch, node.Ints(dims)}, {{"axis", int64_t{0}}});
+    return node.Out("Expand", {node.in(0), to});
+  }
   for (int i = 0; i < out.ndim(); ++i) {
     if (out[i] == TShape::kUnknown && in[i] != TShape::kUnknown)
       node.Refuse("how often it repeats axis {} depends on the size of the batch", i);

@@ -127,7 +127,7 @@ class Importer {
     if (std::ranges::find(dims, ModelValue::kDynamic) != dims.end()) {
       Throw(ErrorKind::kConfig,
             "the input '{}' leaves the lengths of axes after the batch open; give the shape of one "
-            "example",
+            "example, in net.inputs or with --size",
             value.name);
     }
     return TShape(dims);
@@ -143,7 +143,8 @@ class Importer {
       case ElementType::kInt64:
         return DType::kFloat32;  // indices are numbers here
       default:
-        Throw(ErrorKind::kConfig, "the input '{}' is {}; float and integer inputs are supported",
+        Throw(ErrorKind::kConfig,
+              "the input '{}' is of type {}; expected float, double, float16, int32 or int64",
               value.name, NameOf(value.type));
     }
   }

@@ -61,7 +61,7 @@ using Attribute =
                  std::vector<std::string>, Tensor, OpaqueAttribute>;
 using Attributes = std::map<std::string, Attribute>;
 
-// An application of an operator. An input or trailing output that is left out is "".
+// An application of an operator. An omitted input or trailing output is "".
 struct ModelNode {
   std::string op, name;
   std::string domain;  // "": ONNX's own operators

@@ -418,6 +418,26 @@ TEST_CASE("arrays in float16 take half the bytes and give nearly the same number
   exported.CheckSame(exported.model, Cases()[0].input, 5e-3);
 }
 
+TEST_CASE("integers become float32 by a Cast, and other operators refuse them") {
+  const auto runtime = NewRuntime();
+  const std::map<std::string, NDArray> none;
+  const auto model_of = [&](const Case& net) {
+    onnx::ExportRequest request;
+    request.symbol = Build(runtime->operators(), net);
+    request.inputs = {{"data", net.input, DType::kInt32}};
+    request.args = request.auxs = &none;
+    return onnx::ExportModel(request);
+  };
+  const onnx::Model model = model_of({"cast", {4}, {{"Cast", {{"dtype", "float32"}}}, {"sqrt"}}});
+  REQUIRE(model.nodes.size() == 2);
+  CHECK(model.inputs[0].type == onnx::ElementType::kInt32);
+  CHECK(model.nodes[0].op == "Cast");
+  CHECK(model.nodes[1].inputs == model.nodes[0].outputs);
+  CHECK(MessageOf([&] {
+          model_of({"negative", {4}, {{"negative"}}});
+        }).find("reads 'data', which is int32") != std::string::npos);
+}
+
 TEST_CASE("an operator without an equivalent is named with its layer") {
   const auto runtime = NewRuntime();
   const Case net{"topk", {4}, {{"topk", {{"k", "2"}}, {}, "best"}}};
