@@ -55,7 +55,7 @@ class Nets final : public Command {
       std::cout << report::JsonText(all, 2) << std::endl;
       return 0;
     }
-    std::cout << format("{:<20}  {:>11}  {:>12}  {:>7}  {:>12}  {:>9}\n", "net", "input",
+    std::cout << format("{:<21}  {:>11}  {:>12}  {:>7}  {:>12}  {:>9}\n", "net", "input",
                         "parameters", "GFLOP", format("training x{}", batch_), "inference");
     for (const std::string& name : names) Print(FactsOf(name, flags, console));
     std::cout << "GFLOP: forward, for one image (a multiplication with its addition counts as "
@@ -90,7 +90,7 @@ class Nets final : public Command {
 
   static void Print(const NetFacts& net) {
     const TShape& in = net.input;
-    std::cout << format("{:<20}  {:>11}  {:>12}  {:>7.2f}  {:>12}  {:>9}\n", net.name,
+    std::cout << format("{:<21}  {:>11}  {:>12}  {:>7.2f}  {:>12}  {:>9}\n", net.name,
                         in.ndim() == 3 ? format("{}x{}x{}", in[0], in[1], in[2]) : in.ToString(),
                         Grouped(net.parameters), net.flops / 1e9, FormatBytes(net.training),
                         FormatBytes(net.inference))
