@@ -46,7 +46,9 @@ Symbol Build(const OperatorRegistry& registry, const Case& net) {
   std::string last = "data";
   for (const Step& step : net.steps) {
     std::vector<Symbol> inputs;
-    for (const std::string& input : step.inputs.empty() ? std::vector{last} : step.inputs) {
+    std::vector<std::string> names = step.inputs;
+    if (names.empty() && step.op != "_arange") names = {last};
+    for (const std::string& input : names) {
       const size_t dot = input.find('.');
       const Symbol whole = symbols.at(input.substr(0, dot));
       inputs.push_back(dot == std::string::npos ? whole : whole[std::stoi(input.substr(dot + 1))]);
@@ -283,6 +285,19 @@ std::vector<Case> Cases() {
          "b"},
         {"batch_dot", {{"transpose_b", "True"}}, {"a", "b"}, "c"},
         {"linalg_gemm2", {{"alpha", "0.5"}}, {"c", "a"}}}},
+      {"attention in rolled windows",  // attention has no converter, but a graph
+       {2, 4, 6},
+       {{"roll", {{"shift", "(-1, 9)"}, {"axis", "(2, 3)"}}, {}, "a"},
+        {"roll", {{"shift", "2"}, {"axis", "-1"}}, {"data"}, "b"},
+        {"_arange", {{"start", "1"}, {"stop", "3"}, {"repeat", "2"}}, {}, "c"},
+        {"_arange", {{"start", "4"}}, {}, "d"},
+        {"Reshape", {{"shape", "(1, 1, 4, 1)"}}, {"c"}, "e"},
+        {"Reshape", {{"shape", "(1, 1, 1, 4)"}}, {"d"}, "h"},
+        {"broadcast_add", {}, {"e", "h"}, "mask"},
+        {"scaled_dot_product_attention", {{"mask", "additive"}}, {"a", "b", "data", "mask"}, "f"},
+        {"scaled_dot_product_attention", {{"scale", "0.3"}}, {"b", "data", "a"}, "g"},
+        {"elemwise_add", {}, {"f", "g"}}},
+       /*same_arrays=*/false},
       {"rows of a table",
        {4},
        {{"_plus_scalar", {{"scalar", "1.5"}}},  // 0.5 to 2.5: rows 0 to 2
