@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/executor/executor.h"
@@ -396,6 +397,8 @@ TEST_CASE("nets give the same numbers after export to ONNX and import") {
   for (const Case& net : Cases()) {
     CAPTURE(net.name);
     Exported exported(net);
+    std::set<std::string> names;  // onnxruntime wants them unique
+    for (const onnx::ModelNode& node : exported.model.nodes) CHECK(names.insert(node.name).second);
     const onnx::Model read = onnx::HasOnnxFiles()
                                  ? onnx::ParseModel(onnx::WriteModel(exported.model), net.name)
                                  : exported.model;
