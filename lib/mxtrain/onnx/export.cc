@@ -5,7 +5,9 @@
 #include <set>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/onnx/internal/export_node.h"
+#include "mxtrain/onnx/internal/export_parts.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -35,8 +37,8 @@ class Exporter {
     model_.producer = "mxtrain";
     model_.graph_name = "net";
     model_.metadata = request_.metadata;
-    CheckOperators();
     Infer();
+    ExpandComposites();
     for (const mxtrain::Node& node : graph_.nodes) {
       std::vector<std::string>& names = names_.emplace_back();
       if (node.is_variable()) {
@@ -47,29 +49,17 @@ class Exporter {
     }
     AddOutputs();
     RemoveUnread();
+    TellNodesApart();
     return std::move(model_);
   }
 
  private:
-  // All that are missing at once.
-  void CheckOperators() const {
-    std::set<std::string> missing;
-    for (const mxtrain::Node& node : graph_.nodes) {
-      if (!node.is_variable() && !Converters().contains(node.op->TypeString()))
-        missing.insert(DescribeNode(node));
-    }
-    if (missing.empty()) return;
-    Throw(ErrorKind::kConfig, "no ONNX equivalent is known here for {}",
-          join(std::vector<std::string>(missing.begin(), missing.end()), ", "));
-  }
-
   void Infer() {
     std::map<std::string, DType> types;
     std::map<std::string, TShape> shapes;
     for (const auto* arrays : {request_.args, request_.auxs}) {
       for (const auto& [name, array] : *arrays) shapes[name] = array.shape();
     }
-    InferredSpecs specs[2];
     for (int i = 0; i < 2; ++i) {
       for (const ExportInput& input : request_.inputs) {
         std::vector<int64_t> dims{kBatches[i]};
@@ -77,19 +67,42 @@ class Exporter {
         shapes[input.name] = TShape(std::span<const int64_t>(dims));
         types[input.name] = input.type;
       }
-      specs[i] = InferSpecs(graph_, shapes, types, /*allow_partial=*/false);
+      specs_[i] = InferSpecs(graph_, shapes, types, /*allow_partial=*/false);
     }
-    shapes_ = std::move(specs[0].shapes);
-    types_ = std::move(specs[0].types);
+    shapes_ = specs_[0].shapes;
+    types_ = specs_[0].types;
     for (size_t node = 0; node < shapes_.size(); ++node) {
-      for (size_t output = 0; output < shapes_[node].size(); ++output) {
-        TShape& shape = shapes_[node][output];
-        const TShape& other = specs[1].shapes[node][output];
-        for (int axis = 0; axis < shape.ndim(); ++axis) {
-          if (shape[axis] != other[axis]) shape[axis] = TShape::kUnknown;
-        }
+      for (size_t output = 0; output < shapes_[node].size(); ++output)
+        shapes_[node][output] =
+            MergedShape(specs_[0].shapes[node][output], specs_[1].shapes[node][output]);
+    }
+  }
+
+  // Finds the parts of layers without a converter. Names all that have none at once.
+  void ExpandComposites() {
+    const auto has_converter = [](const std::string& op) { return Converters().contains(op); };
+    std::set<std::string> missing;
+    for (size_t id = 0; id < graph_.nodes.size(); ++id) {
+      const mxtrain::Node& node = graph_.nodes[id];
+      if (node.is_variable() || has_converter(node.op->TypeString())) continue;
+      std::vector<ExportArgument> arguments;
+      for (int i = 0; i < node.num_args; ++i) {
+        const NodeEntry entry = node.inputs[static_cast<size_t>(i)];
+        const auto from = static_cast<size_t>(entry.node), index = static_cast<size_t>(entry.index);
+        arguments.push_back(
+            {{specs_[0].shapes[from][index], specs_[1].shapes[from][index]}, types_[from][index]});
+      }
+      if (!registry_) registry_ = BuiltinOperators();
+      std::optional<ExportParts> parts = FindParts(node, arguments, *registry_, has_converter);
+      if (parts) {
+        parts_[id] = std::move(*parts);
+      } else {
+        missing.insert(DescribeNode(node));
       }
     }
+    if (missing.empty()) return;
+    Throw(ErrorKind::kConfig, "no ONNX equivalent is known here for {}",
+          join(std::vector<std::string>(missing.begin(), missing.end()), ", "));
   }
 
   const TShape& ShapeOf(NodeEntry entry) const {
@@ -142,8 +155,7 @@ class Exporter {
   }
 
   // What the node reads as float32, except for operators that take integers in ONNX, too.
-  std::string InNumbers(const std::string& name, NodeEntry entry, const mxtrain::Node& node) {
-    const DType type = types_[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
+  std::string InNumbers(const std::string& name, DType type, const mxtrain::Node& node) {
     if (name.empty() || type == DType::kFloat32) return name;
     const std::string op = node.op->TypeString();
     if (op == "Cast")
@@ -161,22 +173,68 @@ class Exporter {
     return name;
   }
 
+  // An array that a node reads.
+  struct Value {
+    std::string name;
+    TShape shape;
+    DType type = DType::kUnknown;
+  };
+
   std::vector<std::string> Convert(const mxtrain::Node& node) {
-    std::vector<ExportNode::Array> inputs;
+    std::vector<Value> inputs;
     for (const NodeEntry& entry : node.inputs) {
-      const std::string& name =
-          names_[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
-      const mxtrain::Node& from = graph_.nodes[static_cast<size_t>(entry.node)];
+      const auto id = static_cast<size_t>(entry.node), index = static_cast<size_t>(entry.index);
+      const std::string& name = names_[id][index];
+      const mxtrain::Node& from = graph_.nodes[id];
       if (name.empty() && !from.is_variable()) {
         Throw(ErrorKind::kConfig, "{} reads output '{}' of {}, which ONNX does not have",
-              DescribeNode(node), from.op->ListOutputs()[static_cast<size_t>(entry.index)],
-              DescribeNode(from));
+              DescribeNode(node), from.op->ListOutputs()[index], DescribeNode(from));
       }
-      inputs.push_back({InNumbers(name, entry, node), ShapeOf(entry)});
+      inputs.push_back({name, ShapeOf(entry), types_[id][index]});
     }
-    ExportNode step(node, std::move(inputs), shapes_[names_.size() - 1], &builder_);
+    const size_t id = names_.size() - 1;
+    const auto parts = parts_.find(id);
+    if (parts == parts_.end()) return ConvertBy(node, inputs, shapes_[id]);
+    try {
+      return ConvertParts(parts->second, inputs);
+    } catch (const Error&) {
+      RethrowWithPrefix(std::current_exception(), DescribeNode(node));
+    }
+  }
+
+  // By the converter of its operator.
+  std::vector<std::string> ConvertBy(const mxtrain::Node& node, const std::vector<Value>& inputs,
+                                     const std::vector<TShape>& outputs) {
+    std::vector<ExportNode::Array> arrays;
+    for (const Value& input : inputs)
+      arrays.push_back({InNumbers(input.name, input.type, node), input.shape});
+    ExportNode step(node, std::move(arrays), outputs, &builder_);
     Converters().at(node.op->TypeString())(step);
     return step.results();
+  }
+
+  std::vector<std::string> ConvertParts(const ExportParts& layer,
+                                        const std::vector<Value>& arguments) {
+    std::vector<std::vector<Value>> made;
+    const auto value_of = [&](Lowering::Value value) -> const Value& {
+      const auto output = static_cast<size_t>(value.output);
+      return value.step < 0 ? arguments[output] : made[static_cast<size_t>(value.step)][output];
+    };
+    for (const ExportPart& part : layer.parts) {
+      mxtrain::Node node;
+      node.kind = mxtrain::Node::Kind::kForward;
+      node.name = part.name;
+      node.op = part.op;
+      std::vector<Value> inputs;
+      for (const Lowering::Value value : part.inputs) inputs.push_back(value_of(value));
+      const std::vector<std::string> names = ConvertBy(node, inputs, part.shapes);
+      std::vector<Value>& outputs = made.emplace_back();
+      for (size_t i = 0; i < names.size(); ++i)
+        outputs.push_back({names[i], part.shapes[i], part.types[i]});
+    }
+    std::vector<std::string> results;
+    for (const Lowering::Value value : layer.outputs) results.push_back(value_of(value).name);
+    return results;
   }
 
   void AddOutputs() {
@@ -213,11 +271,23 @@ class Exporter {
                   [&read](const auto& array) { return !read.contains(array.first); });
   }
 
+  // onnxruntime refuses two nodes of one name.
+  void TellNodesApart() {
+    std::set<std::string> taken;
+    for (ModelNode& node : model_.nodes) {
+      const std::string wanted = node.name;
+      for (int i = 1; !taken.insert(node.name).second; ++i) node.name = format("{}_{}", wanted, i);
+    }
+  }
+
   const ExportRequest& request_;
   const Graph& graph_;
   Model model_;
   ModelBuilder builder_;
-  std::vector<std::vector<TShape>> shapes_;
+  InferredSpecs specs_[2];  // for two sizes of the batch
+  std::shared_ptr<const OperatorRegistry> registry_;
+  std::map<size_t, ExportParts> parts_;      // of nodes without a converter
+  std::vector<std::vector<TShape>> shapes_;  // kUnknown: depends on the batch
   std::vector<std::vector<DType>> types_;
   std::vector<std::vector<std::string>> names_;  // of every output of the nodes so far
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, products of arrays, elements at indices.
+// Reductions, products of arrays, elements at indices, constants.
 #include <algorithm>
 
 #include "mxtrain/onnx/internal/export_node.h"
@@ -121,6 +121,22 @@ void ArgExtreme(ExportNode& node) {
   node.Out("Cast", {index}, {{"to", int64_t{1}}});
 }
 
+// --- constants ---
+
+void Arange(ExportNode& node) {
+  if (!node.Is("dtype", "float32"))
+    node.Refuse("dtype = {}; only float32 is exported", node.Text("dtype"));
+  const int64_t count = node.out_shape()[0];
+  if (count == TShape::kUnknown) node.Refuse("how many numbers depends on the size of the batch");
+  const bool from_zero = node.Is("stop", "None") && !node.Get<bool>("infer_range");
+  const double start = from_zero ? 0 : node.Get<double>("start"), step = node.Get<double>("step");
+  const auto repeat = node.Get<int64_t>("repeat");
+  std::vector<float> numbers;
+  for (int64_t i = 0; i < count; ++i)
+    numbers.push_back(static_cast<float>(start + step * static_cast<double>(i / repeat)));
+  node.OutIs(node.Floats({count}, numbers));
+}
+
 }  // namespace
 
 std::vector<ExportEntry> ArrayExports() {
@@ -128,7 +144,7 @@ std::vector<ExportEntry> ArrayExports() {
       {"sum", Reduce},         {"mean", Reduce},         {"prod", Reduce},        {"max", Reduce},
       {"min", Reduce},         {"norm", Norm},           {"batch_dot", BatchDot}, {"dot", Dot},
       {"linalg_gemm2", Gemm2}, {"Embedding", Embedding}, {"take", Take},          {"where", Where},
-      {"argmax", ArgExtreme},  {"argmin", ArgExtreme},
+      {"_arange", Arange},     {"argmax", ArgExtreme},   {"argmin", ArgExtreme},
   };
 }
 

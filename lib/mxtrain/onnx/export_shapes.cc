@@ -215,6 +215,27 @@ void Repeat(ExportNode& node) {
   node.Out("Reshape", {tiled, node.Ints(dims)});
 }
 
+// Along every axis the last elements, then the first ones.
+void Roll(ExportNode& node) {
+  if (node.Is("axis", "None")) node.Refuse("without an axis it rolls the whole batch");
+  const auto axes = node.Get<TShape>("axis"), shifts = node.Get<TShape>("shift");
+  std::string data = node.in(0);
+  for (int i = 0; i < axes.ndim(); ++i) {
+    const int axis = ExportNode::Axis(static_cast<int>(axes[i]), node.ndim());
+    const int64_t length = node.in_shape(0)[axis];
+    if (length == TShape::kUnknown) node.Refuse("axis {} depends on the size of the batch", axis);
+    const int64_t shift = (shifts[shifts.ndim() == 1 ? 0 : i] % length + length) % length;
+    if (shift == 0) continue;
+    const auto slice = [&](int64_t begin, int64_t end) {
+      return node.Add("Slice",
+                      {data, node.Ints({begin}), node.Ints({end}), node.Ints({int64_t{axis}})});
+    };
+    const std::string last = slice(length - shift, length), first = slice(0, length - shift);
+    data = node.Add("Concat", {last, first}, {{"axis", int64_t{axis}}});
+  }
+  node.OutIs(data);
+}
+
 void Pad(ExportNode& node) {
   const auto widths = node.Get<std::vector<double>>("pad_width");  // before and after each axis
   std::vector<int64_t> pads;
@@ -258,6 +279,7 @@ std::vector<ExportEntry> ShapeExports() {
       {"broadcast_like", Expand},
       {"tile", Tile},
       {"repeat", Repeat},
+      {"roll", Roll},
       {"Pad", Pad},
       {"depth_to_space", DepthToSpace},
       {"space_to_depth", SpaceToDepth},
