@@ -5,8 +5,8 @@
 
 # --- the list of nets
 expect 0 nets squeezenet1_1 efficientnet_lite0
-prints "squeezenet1_1           3x224x224     1,235,496"
-prints "efficientnet_lite0      3x224x224     4,652,008"
+prints "squeezenet1_1            3x224x224     1,235,496"
+prints "efficientnet_lite0       3x224x224     4,652,008"
 expect 0 nets efficientnet_lite0 --json --batch 4
 prints '"parameters": 4652008'
 prints '"batch_size": 4'
