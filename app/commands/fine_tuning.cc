@@ -98,9 +98,8 @@ std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const Weigh
   }
   text += format("  optimizer: {{name: nag, lr: {}, momentum: 0.9, weight_decay: 5.0e-5}}\n",
                  choice.batch_size >= 32 ? "0.02" : "0.01");
-  text += Line("  lr_mult: {" + head + "}",
-               "larger steps for the new head than for what the weights know");
-  text += Line("  initializers: {" + weight + "}", "the head begins without an opinion");
+  text += Line("  lr_mult: {" + head + "}", "larger steps for the new head");
+  text += Line("  initializers: {" + weight + "}", "small initial weights for the new head");
   text += "  lr_schedule: {name: cosine, warmup_epochs: 1}\n";
   text += Line("  ema: 0.99", "validation and checkpoints use averages of the weights");
   text += Line("  early_stop: 5", "epochs without a better validation accuracy");
