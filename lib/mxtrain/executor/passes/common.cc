@@ -193,7 +193,7 @@ ExecGraph RunPasses(const Graph& graph, const BindRequest& request, Runtime& run
   g = CopyAcrossDevices(FinalizePlans(std::move(g), request, runtime), request);
   g = ChooseOrder(std::move(g));
   g = Recompute(std::move(g), request);
-  // A budget is met by the plan for one worker.
+  // The budget limits the plan for one worker.
   return request.memory_budget.limits()
              ? std::move(g)
              : Overlap(std::move(g), request.ctx, runtime.options().cpu_workers);
