@@ -104,8 +104,9 @@ void CheckGradients(Runtime& runtime, const Case& c) {
   }
 }
 
-// Writes net, parameters and our predictions.
-void SaveOurs(Runtime& runtime, const Case& c, const std::string& prefix) {
+// Writes net, parameters and our predictions; with `gradients` also what a step gives of all that
+// the case's run has.
+void SaveOurs(Runtime& runtime, const Case& c, bool gradients, const std::string& prefix) {
   WriteFileAtomically(prefix + "-symbol.json", c.net.ToJson());
   Save(prefix + "-0001.params", c.params);
   auto bound = Bind(runtime, c, false);
@@ -116,6 +117,17 @@ void SaveOurs(Runtime& runtime, const Case& c, const std::string& prefix) {
   }
   for (size_t i = 0; i < bound->outputs().size(); ++i)
     run["predict:" + std::to_string(i)] = bound->outputs()[i];
+  if (gradients) {
+    auto trained = Bind(runtime, c, true);
+    trained->Step(Inputs(*trained, c));
+    for (const auto& [key, array] : c.run) {
+      const std::string name = key.substr(key.find(':') + 1);
+      if (key.starts_with("train:"))
+        run[key] = trained->outputs().at(static_cast<size_t>(std::stoi(name)));
+      if (key.starts_with("grad:")) run[key] = trained->grad(name);
+      if (key.starts_with("after:")) run[key] = trained->aux(name);
+    }
+  }
   Save(prefix + "-run.params", run);
 }
 
@@ -175,11 +187,11 @@ TEST_CASE("checkpoints of MXNet predict and learn the same here" *
       CHECK(Symbol::FromJson(runtime.operators(), c.net.ToJson()).ToJson() == c.net.ToJson());
       CheckPredictions(runtime, c);
       if (kind == "gradients") CheckGradients(runtime, c);
-      SaveOurs(runtime, c, ours + "/" + name);
+      SaveOurs(runtime, c, kind == "gradients", ours + "/" + name);
     } catch (const Error& error) {
       FAIL_CHECK(std::string(error.what()));
     }
   }
   CHECK(count >= 10);
-  SaveOurs(runtime, OwnNet(runtime), ours + "/own");
+  SaveOurs(runtime, OwnNet(runtime), false, ours + "/own");
 }

@@ -29,6 +29,11 @@ struct Expectation {
 constexpr double kDifferenceSlack = 1e-7;
 constexpr int64_t kMaxDifferences = 48;  // elements of an input whose gradient is measured
 
+// Of the data and, if they need not be the same, of the outputs.
+struct Types {
+  DType data = DType::kUnknown, out = DType::kUnknown;
+};
+
 // Everything shared by all kernels of a case and type.
 struct Numbers {
   DType type = DType::kUnknown;
@@ -49,11 +54,10 @@ class Examiner {
 
   CaseReport Examine() {
     for (const DType type : case_.types) {
-      if (IsLeftOut(type)) continue;
-      const Numbers numbers = MakeNumbers(type);
-      for (const KernelEntry* kernel : registry_.Kernels(case_.op, ctx_.type))
-        ExamineKernel(numbers, *kernel);
-      if (IsComposite() && ctx_.type == DeviceType::kCPU) ExamineLowered(numbers);
+      if (!IsLeftOut(type)) ExamineNumbers(MakeNumbers({type}));
+    }
+    for (const Types& types : MoreTypes()) {
+      if (const auto numbers = NumbersIfTaken(types)) ExamineNumbers(*numbers);
     }
     for (const DType type : {DType::kUint8, DType::kInt32, DType::kInt64}) {
       if (std::find(case_.types.begin(), case_.types.end(), type) == case_.types.end())
@@ -62,8 +66,12 @@ class Examiner {
     return std::move(report_);
   }
 
-  PassSetup MakeSetup(DType type) const;
-  Numbers MakeNumbers(DType type) const;
+  // The operator's draws, or its new weights, belong to elements, whatever their place in memory
+  // and the type they are stored in.
+  bool IsRandomOrUpdate() const;
+
+  PassSetup MakeSetup(const Types& types) const;
+  Numbers MakeNumbers(const Types& types) const;
   PassTrial WriteTrial(const Numbers& n) const;
   std::vector<std::vector<std::optional<Layout>>> Offers() const;
 
@@ -75,11 +83,18 @@ class Examiner {
     const bool also = std::count(case_.types.begin(), case_.types.end(), DType::kFloat32) > 0;
     return type == DType::kFloat64 && also && wanted && std::string_view(wanted) == "0";
   }
+  std::vector<Types> MoreTypes() const;
+  std::optional<Numbers> NumbersIfTaken(const Types& types) const;
+  void ExamineNumbers(const Numbers& n);
   std::vector<OpReqType> GradReq(const Numbers& n, OpReqType req) const;
   std::vector<PassTrial> Trials(const Numbers& n, const Plan& plan, const PassTrial& base) const;
   void ExamineKernel(const Numbers& n, const KernelEntry& kernel);
   void ExamineIntegers(DType type);
   bool IsComposite() const;
+  // The last kernel takes everything, unless a graph replaces what no kernel takes.
+  bool MustTake(const KernelEntry& kernel) const {
+    return kernel.rank == kRefRank && !IsComposite();
+  }
   void ExamineLowered(const Numbers& n);
   void ExamineOffer(const PassSetup& setup, const Numbers& n, const KernelEntry& kernel,
                     const PassTrial& base, Plan* plan);
@@ -142,7 +157,55 @@ Expectation CentralDifferences(const OperatorCase& c, Arrays in, const Arrays& a
   return expected;
 }
 
-PassSetup Examiner::MakeSetup(DType type) const {
+bool Examiner::IsRandomOrUpdate() const {
+  const std::vector<ResourceRequest> requests = property_->ForwardResource(case_.shapes);
+  return case_.op.ends_with("_update") ||
+         std::any_of(requests.begin(), requests.end(), [](const ResourceRequest& request) {
+           return request.type == ResourceRequest::kRandom;
+         });
+}
+
+DType Other(DType type) {
+  switch (type) {
+    case DType::kFloat32:
+      return DType::kFloat64;
+    case DType::kInt32:
+      return DType::kInt64;
+    case DType::kInt64:
+      return DType::kInt32;
+    default:
+      return DType::kFloat32;
+  }
+}
+
+// Random operators and updates run in a second type, whatever the case says, and with outputs of
+// another type than the arguments.
+std::vector<Types> Examiner::MoreTypes() const {
+  if (!IsRandomOrUpdate() || case_.types.empty()) return {};
+  const DType first = case_.types[0], other = Other(first);
+  std::vector<Types> types = {{first, other}};
+  if (case_.types.size() == 1) types.push_back({other});
+  std::erase_if(types, [this](const Types& t) { return IsLeftOut(t.data) || IsLeftOut(t.out); });
+  return types;
+}
+
+// None if the operator does not take these types.
+std::optional<Numbers> Examiner::NumbersIfTaken(const Types& types) const {
+  try {
+    return MakeNumbers(types);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    return std::nullopt;
+  }
+}
+
+void Examiner::ExamineNumbers(const Numbers& n) {
+  for (const KernelEntry* kernel : registry_.Kernels(case_.op, ctx_.type))
+    ExamineKernel(n, *kernel);
+  if (IsComposite() && ctx_.type == DeviceType::kCPU) ExamineLowered(n);
+}
+
+PassSetup Examiner::MakeSetup(const Types& types) const {
   const size_t count = property_->ListArguments().size();
   if (case_.shapes.size() != count)
     Throw(ErrorKind::kBug, "case '{}': {} shapes for {} arguments", case_.name, case_.shapes.size(),
@@ -157,7 +220,8 @@ PassSetup Examiner::MakeSetup(DType type) const {
     Throw(ErrorKind::kBug, "case '{}': {} types for {} arguments", case_.name,
           case_.input_types.size(), count);
   std::copy(case_.input_types.begin(), case_.input_types.end(), in_types.begin());
-  if (count > 0 && in_types[0] == DType::kUnknown) in_types[0] = type;
+  if (count > 0 && in_types[0] == DType::kUnknown) in_types[0] = types.data;
+  if (types.out != DType::kUnknown) std::fill(out_types.begin(), out_types.end(), types.out);
   if (!property_->InferType(&in_types, &out_types, &aux_types))
     Throw(ErrorKind::kBug, "case '{}': types stay unknown", case_.name);
 
@@ -180,10 +244,10 @@ PassSetup Examiner::MakeSetup(DType type) const {
   return s;
 }
 
-Numbers Examiner::MakeNumbers(DType type) const {
+Numbers Examiner::MakeNumbers(const Types& types) const {
   Numbers n;
-  n.type = type;
-  n.setup = MakeSetup(type);
+  n.type = types.data;
+  n.setup = MakeSetup(types);
   const PassSetup& s = n.setup;
   n.differentiable = case_.backward;
   if (case_.check) return n;
@@ -355,14 +419,15 @@ void Examiner::CompareOutcome(const Numbers& n, const PassSetup& setup, const Pa
     Compare(format("gradient {}", i), setup.in[i].type, outcome.in_grad[i],
             case_.check ? want(baseline_->in_grad[i]) : n.grad[i], old);
   }
-  if (case_.check) return;
+  const Arrays &forward = case_.check ? baseline_->aux_after_forward : n.aux_after_forward,
+               &backward = case_.check ? baseline_->aux_after_backward : n.aux_after_backward;
   for (size_t i = 0; i < outcome.aux_after_forward.size(); ++i) {
     Compare(format("auxiliary state {} after forward", i), setup.aux[i].type,
-            outcome.aux_after_forward[i], want(n.aux_after_forward[i]), nullptr);
+            outcome.aux_after_forward[i], want(forward[i]), nullptr);
   }
-  for (size_t i = 0; i < outcome.aux_after_backward.size(); ++i) {
+  for (size_t i = 0; i < std::min(outcome.aux_after_backward.size(), backward.size()); ++i) {
     Compare(format("auxiliary state {} after backward", i), setup.aux[i].type,
-            outcome.aux_after_backward[i], want(n.aux_after_backward[i]), nullptr);
+            outcome.aux_after_backward[i], want(backward[i]), nullptr);
   }
 }
 
@@ -393,8 +458,7 @@ void Examiner::ExamineOffer(const PassSetup& setup, const Numbers& n, const Kern
     Pass pass(setup, trial);
     if (pass.Plan()) {
       CompareOutcome(n, setup, trial, kernel, pass.Run());
-    } else if (kernel.rank == kRefRank ||
-               (trial.required && Listed(case_.must_accept, kernel.name))) {
+    } else if (MustTake(kernel) || (trial.required && Listed(case_.must_accept, kernel.name))) {
       Problem("the kernel refused: " + pass.refusal());
     }
   }
@@ -439,8 +503,8 @@ void Examiner::ExamineKernel(const Numbers& n, const KernelEntry& kernel) {
     examine_offers();
   }
   report_.kernels.push_back({kernel.name, n.type, seen.empty() ? refusal : ""});
-  const bool must = kernel.rank == kRefRank ||
-                    (Listed(case_.must_accept, kernel.name) && n.type == DType::kFloat32);
+  const bool must =
+      MustTake(kernel) || (Listed(case_.must_accept, kernel.name) && n.type == DType::kFloat32);
   if (seen.empty() && must) {
     report_.problems.push_back(format("case '{}': kernel '{}' refuses {}: {}", case_.name,
                                       kernel.name, NameOf(n.type), refusal));
@@ -489,7 +553,7 @@ void Examiner::ExamineIntegers(DType type) {
   Numbers n;
   n.type = type;
   try {
-    n.setup = MakeSetup(type);
+    n.setup = MakeSetup({type});
   } catch (const Error&) {
     return;
   }
@@ -539,10 +603,41 @@ bool InThisBuild(const std::string& kernel) {
 
 }  // namespace
 
+// The case with images for its arrays (an update's scalars excepted), if the operator takes them:
+// results in every layout are compared with the first one. None if the case has images itself.
+std::optional<OperatorCase> OnImages(const OperatorCase& c, const OperatorProperty& property) {
+  const auto is_image = [](const TShape& shape) { return shape.ndim() == 4; };
+  if (c.shapes.empty() || std::any_of(c.shapes.begin(), c.shapes.end(), is_image)) return {};
+  OperatorCase images = c;
+  images.name += ", on images";
+  const size_t arrays = c.op.ends_with("_update") ? c.shapes.size() - 1 : 1;
+  std::fill_n(images.shapes.begin(), arrays, TShape{3, 16, 2, 3});
+  std::fill(images.shapes.begin() + static_cast<std::ptrdiff_t>(arrays), images.shapes.end(),
+            TShape());
+  std::vector<TShape> out(static_cast<size_t>(property.NumOutputs())),
+      aux(property.ListAuxiliaryStates().size());
+  try {
+    if (!property.InferShape(&images.shapes, &out, &aux)) return {};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    return {};
+  }
+  images.check = [](const CaseResult&) { return std::vector<std::string>(); };
+  images.must_accept.clear();
+  return images;
+}
+
 CaseReport ExamineCase(const OperatorCase& c, const OperatorRegistry& registry, Backend& backend,
                        Context ctx) {
   Examiner examiner(c, registry, backend, ctx);
   CaseReport report = examiner.Examine();
+  if (examiner.IsRandomOrUpdate()) {
+    if (const auto images = OnImages(c, *registry.Create(c.op, c.kwargs))) {
+      CaseReport more = Examiner(*images, registry, backend, ctx).Examine();
+      report.trials += more.trials;
+      std::move(more.problems.begin(), more.problems.end(), std::back_inserter(report.problems));
+    }
+  }
   if (ctx.type != DeviceType::kCPU) return report;  // the case names CPU kernels
   for (const std::string& name : c.must_accept) {
     const bool known =
@@ -573,7 +668,7 @@ CaseReport RunCase(const OperatorCase& c) {
 std::vector<CaseTiming> TimeCase(const OperatorCase& c, DType type, int repetitions,
                                  const OperatorRegistry& registry, Backend& backend) {
   const Examiner examiner(c, registry, backend, Context::cpu());
-  const Numbers n = examiner.MakeNumbers(type);
+  const Numbers n = examiner.MakeNumbers({type});
   const PassTrial trial = examiner.WriteTrial(n);
   std::vector<CaseTiming> timings;
   for (const KernelEntry* kernel : registry.Kernels(c.op, DeviceType::kCPU)) {

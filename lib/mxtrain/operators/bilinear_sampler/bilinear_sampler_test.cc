@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "tests/support/operator_case.h"
@@ -87,6 +88,16 @@ TEST_CASE("BilinearSampler: places far outside") {
 TEST_CASE("BilinearSampler: many places") {
   OperatorCase c = Case("many", {10, 10, 3, 3}, 16, 22, Between(-1.3, 1.3, 2));
   c.types = {DType::kFloat32};
+  RunCase(c);
+}
+
+TEST_CASE("BilinearSampler: an infinite element beside a place") {
+  OperatorCase c = Case("infinite", {1, 1, 3, 3}, 1, 3, Cycle({-1, 0, 0, 0, 0, 1}));
+  const double infinity = std::numeric_limits<double>::infinity();
+  // At rows 1, 1 and 2, and at columns 0, 1 and 1.
+  c.inputs[0] = Cycle({1, infinity, 2, 3, 4, infinity, 5, 6, -infinity});
+  c.forward = [](const Arrays&, const Arrays&) { return Arrays{{3, 4, 6}}; };
+  c.backward = false;
   RunCase(c);
 }
 

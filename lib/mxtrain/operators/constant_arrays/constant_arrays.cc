@@ -20,11 +20,11 @@ TShape ArangeParam::ShapeOf() const {
 
 namespace {
 
-template <typename P>
-void Add(OperatorRegistry& registry, const char* name, const char* description) {
-  registry.AddProperty(name, {}, [name, description] {
-    return std::make_unique<ConstantProperty<P>>(name, description);
-  });
+template <typename Property>
+void Add(OperatorRegistry& registry, const char* name, const char* description,
+         const std::vector<std::string>& aliases = {}) {
+  registry.AddProperty(
+      name, aliases, [name, description] { return std::make_unique<Property>(name, description); });
 }
 
 }  // namespace
@@ -32,10 +32,15 @@ void Add(OperatorRegistry& registry, const char* name, const char* description) 
 
 MXTRAIN_OPERATOR(constant_arrays, registry) {
   using namespace mxtrain::constant_arrays;
-  Add<ConstantParam<0>>(registry, "_zeros", "an array of zeros");
-  Add<ConstantParam<1>>(registry, "_ones", "an array of ones");
-  Add<FullParam>(registry, "_full", "an array of one value");
-  Add<ArangeParam>(registry, "_arange", "evenly spaced numbers within a range");
-  Add<LinspaceParam>(registry, "_linspace", "a number of evenly spaced numbers");
-  Add<EyeParam>(registry, "_eye", "a matrix with ones on a diagonal");
+  Add<ConstantProperty<ConstantParam<0>>>(registry, "_zeros", "an array of zeros");
+  Add<ConstantProperty<ConstantParam<1>>>(registry, "_ones", "an array of ones");
+  Add<ConstantProperty<FullParam>>(registry, "_full", "an array of one value");
+  Add<ConstantProperty<ArangeParam>>(registry, "_arange", "evenly spaced numbers within a range");
+  Add<ConstantProperty<LinspaceParam>>(registry, "_linspace", "a number of evenly spaced numbers");
+  Add<ConstantProperty<EyeParam>>(registry, "_eye", "a matrix with ones on a diagonal");
+  Add<LikeProperty<FullLikeParam>>(
+      registry, "full_like", "an array of one value in the shape of another", {"_npi_full_like"});
+  Add<LikeProperty<ArangeLikeParam>>(registry, "arange_like",
+                                     "evenly spaced numbers in the shape of another array",
+                                     {"_contrib_arange_like"});
 }

@@ -6,12 +6,16 @@
 //                          `repeat` times in a row; without stop 0 .. start
 //   _linspace              num numbers from start to stop, the latter only if `endpoint`
 //   _eye                   [N, M] with ones on the k-th diagonal, k > 0 being above the main one
+// or from those and the shape of another array, which gives their type too unless `dtype` does:
+//   full_like              one value everywhere
+//   arange_like            start, start + step, ... over the whole array, or as many as an axis has
 // Numbers are computed in double and rounded or, for integers, truncated.
 #include <algorithm>
 #include <climits>
 #include <optional>
 
 #include "mxtrain/operator/asked_shape.h"
+#include "mxtrain/operator/axes.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain::constant_arrays {
@@ -123,6 +127,72 @@ struct EyeParam : TypeParam, Parameter<EyeParam> {
   int64_t columns() const { return M > 0 ? M : N; }
   TShape ShapeOf() const { return {N, columns()}; }
   Diagonal ElementsOf(const TShape&) const { return {std::max<int64_t>(columns(), 1), k}; }
+};
+
+// P::axis: none if the result has the shape of the data.
+struct FullLikeParam : Parameter<FullLikeParam> {
+  static constexpr std::optional<int> axis = std::nullopt;
+  double fill_value;
+  std::optional<DType> dtype;
+  static void Declare(Fields<FullLikeParam>& f) {
+    f.Add("fill_value", &FullLikeParam::fill_value).Required().AnyNumber().Help("every element");
+    f.Add("dtype", &FullLikeParam::dtype)
+        .Default(std::nullopt)
+        .Help("element type of the result; None: that of the data");
+    f.Ignored("ctx", "the device is that of the graph");
+  }
+  Ramp ElementsOf(const TShape&) const { return {fill_value, 0, 1}; }
+};
+struct ArangeLikeParam : Parameter<ArangeLikeParam> {
+  static constexpr std::optional<DType> dtype = std::nullopt;
+  double start, step;
+  int64_t repeat;
+  std::optional<int> axis;
+  static void Declare(Fields<ArangeLikeParam>& f) {
+    f.Add("start", &ArangeLikeParam::start).Default(0).Help("the first number");
+    f.Add("step", &ArangeLikeParam::step).Default(1).Help("distance of the numbers");
+    f.Add("repeat", &ArangeLikeParam::repeat)
+        .Range(1)
+        .Default(1)
+        .Help("how often each number occurs, in a row");
+    f.Add("axis", &ArangeLikeParam::axis)
+        .Default(std::nullopt)
+        .Help("the axis whose length the result has; None: the shape of the data");
+    f.Ignored("ctx", "the device is that of the graph");
+  }
+  Ramp ElementsOf(const TShape&) const { return {start, step, repeat}; }
+};
+
+template <typename P>
+class LikeProperty final : public PropertyWithParam<P> {
+ public:
+  LikeProperty(const char* name, const char* description)
+      : name_(name), description_(description) {}
+  std::string TypeString() const override { return name_; }
+  std::string Description() const override { return description_; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>*) const override {
+    if (!this->param_.axis) return InferSameShape(*this, in, out);
+    const TShape& data = (*in)[0];
+    if (!data.known()) return false;
+    UnifyShape({data[CheckAxis(*this->param_.axis, data, name_)]}, &(*out)[0], name_, "output");
+    return true;
+  }
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override {
+    if (!this->param_.dtype) return OperatorProperty::InferType(in, out, aux);
+    UnifyType(*this->param_.dtype, &(*out)[0], name_, "output");
+    return (*in)[0] != DType::kUnknown;
+  }
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>&,
+                                             const std::vector<int>&) const override {
+    return out_grad;  // not a loss
+  }
+  bool HasGradient(int) const override { return false; }
+
+ private:
+  const char *name_, *description_;
 };
 
 template <typename P>

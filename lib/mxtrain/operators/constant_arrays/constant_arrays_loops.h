@@ -41,8 +41,9 @@ template <typename Device, typename P>
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanRequest& request,
                                  Backend&) {
   const TensorSpec& out = request.out[0];
-  Plan plan;
-  plan.out = {Layout()};
+  Plan plan = PlainPlan(property, request);
+  // An array that gives its shape alone is not read.
+  for (size_t i = 0; i < plan.in.size(); ++i) plan.in[i] = request.in_layout[i].value_or(Layout());
   plan.cost = MoveCost(static_cast<double>(out.shape.Size() * SizeOf(out.type)));
   const auto f = static_cast<const PropertyWithParam<P>&>(property).param().ElementsOf(out.shape);
   plan.make = [f]() -> std::unique_ptr<Operator> {
@@ -66,4 +67,6 @@ MXTRAIN_KERNELS(constant_arrays, Device, registry) {
   AddKernel<Device, ArangeParam>(registry, "_arange");
   AddKernel<Device, LinspaceParam>(registry, "_linspace");
   AddKernel<Device, EyeParam>(registry, "_eye");
+  AddKernel<Device, FullLikeParam>(registry, "full_like");
+  AddKernel<Device, ArangeLikeParam>(registry, "arange_like");
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "tests/support/operator_case.h"
 
@@ -52,6 +53,53 @@ TEST_CASE("constant arrays: diagonals") {
   Examine("_eye", {{"N", "2"}}, {1, 0, 0, 1}, {2, 2});
   Examine("_eye", {{"N", "2"}, {"M", "3"}, {"k", "1"}}, {0, 1, 0, 0, 0, 1}, {2, 3});
   Examine("_eye", {{"N", "3"}, {"M", "2"}, {"k", "-1"}}, {0, 0, 1, 0, 0, 1}, {3, 2});
+}
+
+// Of data whose elements nobody reads, in every layout.
+void ExamineLike(const std::string& op, Kwargs kwargs, const TShape& shape,
+                 const std::function<double(size_t)>& element, int64_t count) {
+  for (const char* dtype : {"None", "float16", "int32"}) {
+    if (op != "full_like" && dtype != std::string("None")) continue;
+    OperatorCase c;
+    c.op = op;
+    c.name = format("{} {} {}", op, shape.ToString(), dtype);
+    c.kwargs = kwargs;
+    if (op == "full_like") c.kwargs.emplace_back("dtype", dtype);
+    c.shapes = {shape};
+    c.inputs = {Uniform(-1, 1)};
+    const bool whole = dtype == std::string("int32");
+    c.forward = [=](const Arrays&, const Arrays&) {
+      Values y;
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+        y.push_back(whole ? std::trunc(element(i)) : element(i));
+      return Arrays{y};
+    };
+    c.backward = false;
+    c.types = kAllFloatingTypes;
+    c.tolerance = {2, "a product and a sum in double"};
+    RunCase(c);
+  }
+}
+
+TEST_CASE("constant arrays in the shape of another") {
+  for (const TShape& shape : {TShape{2, 5, 3, 4}, TShape{0, 4}, TShape{1}}) {
+    ExamineLike(
+        "full_like", {{"fill_value", "1.5"}, {"ctx", "cpu(0)"}}, shape, [](size_t) { return 1.5; },
+        shape.Size());
+    ExamineLike(
+        "_contrib_arange_like", {{"start", "-2"}, {"step", "0.5"}}, shape,
+        [](size_t i) { return -2 + 0.5 * static_cast<double>(i); }, shape.Size());
+  }
+  ExamineLike(
+      "arange_like", {{"axis", "-2"}, {"repeat", "3"}}, {4, 7, 2},
+      [](size_t i) { return static_cast<double>(i / 3); }, 7);
+  std::vector<DType> in = {DType::kInt64}, out = {DType::kUnknown}, aux;
+  CHECK(TestRegistry().Create("full_like", {{"fill_value", "1"}})->InferType(&in, &out, &aux));
+  CHECK(out[0] == DType::kInt64);
+  std::vector<TShape> data = {TShape{2, 3}}, result(1), none;
+  CHECK_THROWS_WITH_AS(
+      TestRegistry().Create("arange_like", {{"axis", "2"}})->InferShape(&data, &result, &none),
+      doctest::Contains("axis"), Error);
 }
 
 TEST_CASE("constant arrays: shapes that follow from readers, and errors") {

@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/cumsum/cumsum.h"
 
-namespace mxtrain::cumsum {
-namespace {
+#include "mxtrain/operator/composite.h"
 
-TShape Shape(const TShape& src, const EnvArguments& env) {
-  const auto& param = env.As<CumsumParam>();
-  if (param.dtype) {
-    Throw(ErrorKind::kConfig,
-          "cumsum: dtype is not supported; the result has the type of the data, use Cast before");
+namespace mxtrain::cumsum {
+
+bool CumsumProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                                std::vector<TShape>*) const {
+  if (param_.axis) {
+    const bool known = InferSameShape(*this, in, out);
+    if (known) CheckAxis(*param_.axis, (*in)[0], "cumsum");
+    return known;
   }
-  if (!param.axis) return {src.Size()};
-  CheckAxis(*param.axis, src, "cumsum");
-  return src;
+  if (!(*in)[0].known()) return false;
+  UnifyShape({(*in)[0].Size()}, &(*out)[0], TypeString(), "output");
+  return true;
 }
 
-}  // namespace
+bool CumsumProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
+                               std::vector<DType>* aux) const {
+  if (!param_.dtype) return OperatorProperty::InferType(in, out, aux);
+  UnifyType(*param_.dtype, &(*out)[0], TypeString(), "output");
+  return (*in)[0] != DType::kUnknown;
+}
+
+bool CumsumProperty::Lower(Lowering* graph) const {
+  if (!param_.dtype) return false;
+  Lowering& g = *graph;
+  const auto data = g("Cast", {g.argument(0)}, {{"dtype", params::Print(*param_.dtype)}});
+  g.SetOutput(0, g("cumsum", {data}, {{"axis", params::Print(param_.axis)}}));
+  return true;
+}
+
 }  // namespace mxtrain::cumsum
 
 MXTRAIN_OPERATOR(cumsum, registry) {
   using namespace mxtrain;
-  SimpleOp(registry, "cumsum")
-      .add_alias("_np_cumsum")
-      .set_kwargs_struct<cumsum::CumsumParam>()
-      .set_shape_function(cumsum::Shape)
-      .describe("sums of the elements up to each, along an axis");
+  registry.AddProperty("cumsum", {"_np_cumsum"},
+                       [] { return std::make_unique<cumsum::CumsumProperty>(); });
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // cumsum: sums of the elements up to and including each, along an axis; without an axis those of
-// the flattened array, as a vector. The gradient is the same from the other end.
+// the flattened array, as a vector. The gradient is the same from the other end. Sums of another
+// type are those of the data cast to it.
+#include <memory>
 #include <optional>
 
 #include "mxtrain/operator/axes.h"
 #include "mxtrain/operator/axis_split.h"
+#include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/rows.h"
-#include "mxtrain/operator/simple_op.h"
 
 namespace mxtrain::cumsum {
 
@@ -20,8 +22,26 @@ struct CumsumParam : Parameter<CumsumParam> {
         .Help("axis of the sums, negative from the end; None: the array is flattened");
     f.Add("dtype", &CumsumParam::dtype)
         .Default(std::nullopt)
-        .Help("only None: the result has the type of the data");
+        .Help("type of the sums; None: that of the data");
   }
+};
+
+class CumsumProperty final : public PropertyWithParam<CumsumParam> {
+ public:
+  std::string TypeString() const override { return "cumsum"; }
+  std::string Description() const override {
+    return "sums of the elements up to each, along an axis";
+  }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>&,
+                                             const std::vector<int>&) const override {
+    return out_grad;
+  }
+  bool Lower(Lowering* graph) const override;
 };
 
 // The columns of an array along the axis.
@@ -55,32 +75,47 @@ struct ScanColumn {
 };
 
 template <typename Device>
-void Scan(const TBlob& from, const TShape& shape, const EnvArguments& env, bool from_last,
-          OpReqType req, const TBlob& to, RunContext ctx) {
-  if (req == OpReqType::kNullOp) return;
-  const AxisSplit split = ColumnsOf(shape, env.As<CumsumParam>());
-  if (shape.Size() == 0) return;
-  SwitchType(from.type, "cumsum", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    ForColumns(Device{ctx}, split.columns(), split.length,
-               ScanColumn<T>{split, from_last, from.dptr<T>(), to.dptr<T>(), req});
-  });
-}
+class Cumsum final : public Operator {
+ public:
+  explicit Cumsum(const CumsumParam& param) : param_(param) {}
+  void Forward(const ForwardArgs& args) override {
+    Scan(args.ctx, args.in_data[0], args.in_data[0].shape, false, args.req[0], args.out_data[0]);
+  }
+  void Backward(const BackwardArgs& args) override {
+    Scan(args.ctx, args.out_grad[0], args.in_grad[0].shape, true, args.req[0], args.in_grad[0]);
+  }
+
+ private:
+  // `shape`: of the data.
+  void Scan(const OpContext& ctx, const TBlob& from, const TShape& shape, bool from_last,
+            OpReqType req, const TBlob& to) const {
+    if (req == OpReqType::kNullOp) return;
+    const AxisSplit split = ColumnsOf(shape, param_);
+    if (shape.Size() == 0) return;
+    SwitchType(from.type, "cumsum", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      ForColumns(Device{ctx.run_ctx}, split.columns(), split.length,
+                 ScanColumn<T>{split, from_last, from.dptr<T>(), to.dptr<T>(), req});
+    });
+  }
+
+  CumsumParam param_;
+};
+
 template <typename Device>
-void Forward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
-  Scan<Device>(src, src.shape, env, false, req, *ret, ctx);
-}
-template <typename Device>
-void Backward(const OutputGrad& head, const EnvArguments& env, TBlob* in_grad, OpReqType req,
-              RunContext ctx) {
-  Scan<Device>(head.data, in_grad->shape, env, true, req, *in_grad, ctx);
+Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
+                                 Backend&) {
+  if (request.in[0].type != request.out[0].type) return Refusal{"sums of the data's type only"};
+  Plan plan = PlainPlan(base, request);
+  plan.make = [param = static_cast<const CumsumProperty&>(base).param()] {
+    return std::make_unique<Cumsum<Device>>(param);
+  };
+  return plan;
 }
 
 }  // namespace mxtrain::cumsum
 
 MXTRAIN_KERNELS(cumsum, Device, registry) {
   using namespace mxtrain;
-  SimpleOp(registry, "cumsum")
-      .set_function(Device::kType, cumsum::Forward<Device>, kNoInplace)
-      .set_gradient(Device::kType, cumsum::Backward<Device>, kNoInplace);
+  registry.AddKernel(LastKernel<Device>("cumsum", cumsum::MakePlan<Device>, Takes::kEveryType));
 }

@@ -48,6 +48,7 @@ const std::map<std::string_view, const char*> kFormulas = {
     {"radians", "x * pi / 180"},
     {"gamma", "the gamma function of x: (x - 1)! for integers"},
     {"gammaln", "log |gamma(x)|"},
+    {"digamma", "the derivative of log(gamma(x))"},
     {"erf", "2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x"},
     {"erfinv", "the number whose erf is x, for |x| < 1"},
     {"relu", "max(x, 0)"},

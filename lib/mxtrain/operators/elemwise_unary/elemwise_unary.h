@@ -63,6 +63,7 @@ MXTRAIN_HD T Digamma(T argument) {
   constexpr double kPi = 3.14159265358979323846;
   double x = argument, shift = 0;
   if (x <= 0) {
+    if (x == floor(x)) return static_cast<T>(x == 0 ? -HUGE_VAL : NAN);  // a pole
     shift = -kPi / tan(kPi * x);
     x = 1 - x;
   }
@@ -71,6 +72,25 @@ MXTRAIN_HD T Digamma(T argument) {
   const double series =
       r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r * (1.0 / 132)))));
   return static_cast<T>(shift + log(x) - 0.5 / x - series);
+}
+// The derivative of digamma, likewise (6.4.6, 6.4.7, 6.4.12).
+template <typename T>
+MXTRAIN_HD T Trigamma(T argument) {
+  constexpr double kPi = 3.14159265358979323846;
+  double x = argument, sum = 0, sign = 1;
+  if (x <= 0) {
+    if (x == floor(x)) return static_cast<T>(HUGE_VAL);
+    const double sine = sin(kPi * x);
+    sum = kPi * kPi / (sine * sine);
+    x = 1 - x;
+    sign = -1;
+  }
+  double steps = 0;
+  for (; x < 10; x += 1) steps += 1 / (x * x);
+  const double r = 1 / (x * x);
+  const double series =
+      r / x * (1.0 / 6 - r * (1.0 / 30 - r * (1.0 / 42 - r * (1.0 / 30 - r * (5.0 / 66)))));
+  return static_cast<T>(sum + sign * (steps + 1 / x + 0.5 * r + series));
 }
 // The inverse of erf: a rational initial value (Giles, "Approximating the erfinv function", 2010),
 // then two Newton steps.
@@ -132,6 +152,7 @@ MXTRAIN_UNARY(Degrees,    "degrees",      kConstant, false, kZeroToZero, x * T(5
 MXTRAIN_UNARY(Radians,    "radians",      kConstant, false, kZeroToZero, x * T(0.017453292519943295),         0.017453292519943295)
 MXTRAIN_UNARY(Gamma,      "gamma",        kInput,    false, kYes,        std::tgamma(x),                      std::tgamma(v) * Digamma(v))
 MXTRAIN_UNARY(Gammaln,    "gammaln",      kInput,    false, kYes,        std::lgamma(x),                      Digamma(v))
+MXTRAIN_UNARY(DigammaOp,  "digamma",      kInput,    false, kYes,        Digamma(x),                          Trigamma(v))
 MXTRAIN_UNARY(Erf,        "erf",          kInput,    false, kZeroToZero, vector_math::Erf(x),                 T(1.1283791670955126) * vector_math::Exp(-v * v))
 MXTRAIN_UNARY(ErfInvOp,   "erfinv",       kOutput,   false, kZeroToZero, ErfInv(x),                           T(0.886226925452758) * std::exp(v * v))
 MXTRAIN_UNARY(Relu,       "relu",         kOutput,   true,  kZeroToZero, x < T(0) ? T(0) : x,                 v > T(0) ? 1 : 0)
@@ -153,8 +174,8 @@ void ForEachUnary(V&& v) {
       v(Log2{}), v(Log1p{}), v(Sin{});
   v(Cos{}), v(Tan{}), v(Arcsin{}), v(Arccos{}), v(Arctan{}), v(Sinh{}), v(Cosh{}), v(Tanh{}),
       v(Arcsinh{}), v(Arccosh{}), v(Arctanh{});
-  v(Degrees{}), v(Radians{}), v(Gamma{}), v(Gammaln{}), v(Erf{}), v(ErfInvOp{}), v(Relu{}),
-      v(Sigmoid{}), v(Softsign{}), v(Negative{});
+  v(Degrees{}), v(Radians{}), v(Gamma{}), v(Gammaln{}), v(DigammaOp{}), v(Erf{}), v(ErfInvOp{}),
+      v(Relu{}), v(Sigmoid{}), v(Softsign{}), v(Negative{});
   v(LogicalNot{}), v(ZerosLike{}), v(OnesLike{});
 }
 

@@ -30,6 +30,17 @@ double InverseErf(double y) {
   return (low + high) / 2;
 }
 
+// Gauss's integral of (e^-t / t - e^-xt / (1 - e^-t)) over t > 0, for x > 0, in steps of log t.
+double DigammaIntegral(double x) {
+  constexpr double kStep = 0.02;
+  double sum = 0;
+  for (int i = -1800; i <= 325; ++i) {
+    const double t = std::exp(kStep * i);
+    sum += std::exp(-t) + t * std::exp(-x * t) / std::expm1(-t);
+  }
+  return kStep * sum;
+}
+
 const std::vector<UnaryCase>& Cases() {
   static const Generator any = Uniform(-2, 2), positive = Uniform(0.3, 3),
                          inside = Uniform(-0.9, 0.9);
@@ -78,6 +89,7 @@ const std::vector<UnaryCase>& Cases() {
       {"gamma", [](double x) { return std::tgamma(x); }, Uniform(0.5, 4), false, 64},
       {"gammaln", [](double x) { return std::log(std::fabs(std::tgamma(x))); }, Uniform(0.5, 4),
        false, 64},
+      {"digamma", DigammaIntegral, Uniform(0.5, 4), false, 256},
       {"erf", [](double x) { return 1 - std::erfc(x); }, any},
       {"erfinv", InverseErf, inside, false, 64},
       {"relu", [](double x) { return std::fmax(x, 0); }, nonzero, true},
@@ -106,6 +118,28 @@ OperatorCase MakeCase(const UnaryCase& unary, const TShape& shape) {
 
 TEST_CASE("unary functions and their gradients") {
   for (const UnaryCase& unary : Cases()) RunCase(MakeCase(unary, {3, 5, 2, 3}));
+}
+
+TEST_CASE("digamma below zero, and at its poles") {
+  constexpr double kEuler = 0.57721566490153286;
+  OperatorCase c;
+  c.name = c.op = "digamma";
+  c.shapes = {{5}};
+  c.inputs = {Cycle({-0.5, -1.5, 0.5, 0, -3})};
+  const double half = -kEuler - 2 * M_LN2;
+  c.forward = [=](const Arrays&, const Arrays&) {
+    return Arrays{{half + 2, half + 2 + 2.0 / 3, half, -HUGE_VAL, std::nan("")}};
+  };
+  // The derivatives: pi^2 / 2 at 1/2, 4 / (n^2) more at each step below it, and the poles.
+  c.gradient = [=](const Arrays&, const Arrays&, const Arrays& head) {
+    const double square = M_PI * M_PI / 2;
+    const double slopes[] = {square + 4, square + 4 + 4.0 / 9, square, HUGE_VAL, HUGE_VAL};
+    Values gradient = head[0];
+    for (size_t i = 0; i < 5; ++i) gradient[i] *= slopes[i];
+    return Arrays{gradient};
+  };
+  c.tolerance = {64, "a few dozen operations"};
+  RunCase(c);
 }
 
 TEST_CASE("unary functions of one element and of none, and of more than one thread's piece") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functors whose gradient is not the derivative, and polynomials (operators/quadratic).
+// Functors whose gradient is not the derivative, and a polynomial (operators/quadratic).
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -42,14 +42,12 @@ TEST_CASE("gradient changes: identity, rounding and sign with another gradient")
       "sign_ste", {}, [](double x) { return x > 0 ? 1.0 : -1.0; }, 1.0);
 }
 
-TEST_CASE("quadratic and full_like") {
+TEST_CASE("quadratic") {
   Examine(
       "_contrib_quadratic", {{"a", "2"}, {"b", "-0.5"}, {"c", "3"}},
       [](double x) { return 2 * x * x - 0.5 * x + 3; }, std::nullopt);
   Examine(
       "quadratic", {}, [](double) { return 0.0; }, std::nullopt);
-  Examine(
-      "full_like", {{"fill_value", "1.5"}, {"ctx", "cpu(0)"}}, [](double) { return 1.5; }, 0.0);
 }
 
 }  // namespace

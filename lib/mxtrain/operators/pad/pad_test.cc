@@ -107,6 +107,14 @@ TEST_CASE("Pad by reflection") {
   Examine("reflect", {0, 2, 3}, {{0, 0}, {1, 1}, {1, 1}});
 }
 
+TEST_CASE("Pad along five axes and more") {
+  const Widths five = {{1, 0}, {0, 1}, {1, 1}, {1, 0}, {1, 1}};
+  for (const char* mode : {"constant", "edge", "reflect"})
+    Examine(mode, {2, 2, 3, 2, 3}, five, mode == std::string("constant") ? 0.5 : 0);
+  const Widths six = {{1, 1}, {0, 1}, {1, 0}, {0, 1}, {1, 1}, {0, 1}};
+  for (const char* mode : {"constant", "edge", "reflect"}) Examine(mode, {2, 2, 2, 2, 2, 2}, six);
+}
+
 TEST_CASE("Pad moves elements of every type") {
   OperatorCase c;
   c.op = c.name = "Pad";

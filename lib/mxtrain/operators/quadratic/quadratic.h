@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Polynomials of every element: quadratic, a x^2 + b x + c, and full_like, a constant.
+// A polynomial of every element: quadratic, a x^2 + b x + c.
 #include "mxtrain/operator/elementwise_op.h"
 
 namespace mxtrain {
@@ -25,33 +25,11 @@ struct Quadratic {
   }
 };
 
-struct FullLikeParam : Parameter<FullLikeParam> {
-  double fill_value;
-  static void Declare(Fields<FullLikeParam>& f) {
-    f.Add("fill_value", &FullLikeParam::fill_value).Required().AnyNumber().Help("every element");
-    f.Ignored("ctx", "the device is that of the graph");
-  }
-};
-struct FullLike {
-  static constexpr const char* kName = "full_like";
-  static constexpr const char* kDescription = "an array of one value in the shape of another";
-  using Param = FullLikeParam;
-  double value;
-  explicit FullLike(const FullLikeParam& param) : value(param.fill_value) {}
-  template <typename T>
-  MXTRAIN_HD T operator()(T) const {
-    return T(value);
-  }
-};
-
 }  // namespace mxtrain
 
 MXTRAIN_KERNELS(quadratic, Device, registry) {
   using namespace mxtrain;
   AddElementwise<Device, Quadratic>(registry);
-  AddElementwise<Device, FullLike>(registry);
-  if constexpr (std::is_same_v<Device, OnCpu>) {
+  if constexpr (std::is_same_v<Device, OnCpu>)
     SimpleOp(registry, Quadratic::kName).add_alias("_contrib_quadratic");
-    SimpleOp(registry, FullLike::kName).add_alias("_npi_full_like");
-  }
 }

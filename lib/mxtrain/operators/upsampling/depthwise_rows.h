@@ -3,9 +3,9 @@
 // The transposed convolution of depthwise_transposed.h on the CPU, plane by plane in loops over
 // rows. Rows of planes are copied with zeros before and after them, so that the loops have no
 // edges: a row of data has one more cell on either side, and a row of outputs is the `width + 1`
-// times `scale` elements from `pad` before the first one. Kernel rows have 2 scale elements, the
-// last one 0 if the scale is odd. Then cell j of the data reaches elements j scale ... (j + 2)
-// scale - 1 of a padded row of outputs.
+// times `scale` elements from `pad` before the first one. Kernel rows are 2 scale elements apart;
+// if the scale is odd, the last of them is no element of the kernel. Cell j of the data reaches
+// elements j scale ... j scale + k - 1 of a padded row of outputs.
 #include <algorithm>
 
 #include "mxtrain/base/math.h"
@@ -22,11 +22,13 @@ namespace mxtrain::upsampling {
 template <int kScale, typename A>
 MXTRAIN_SIMD void SpreadRow(int64_t cells, int64_t scale, const A* data, const A* taps, A* to) {
   if constexpr (kScale != 0) scale = kScale;
+  const int64_t both = scale - scale % 2;  // elements that two cells reach
 #pragma GCC ivdep
   for (int64_t q = 0; q <= cells; ++q) {
 #pragma GCC ivdep
-    for (int64_t f = 0; f < scale; ++f)
+    for (int64_t f = 0; f < both; ++f)
       to[q * scale + f] += data[q + 1] * taps[f] + data[q] * taps[scale + f];
+    if (both < scale) to[q * scale + both] += data[q + 1] * taps[both];
   }
 }
 
@@ -34,10 +36,11 @@ MXTRAIN_SIMD void SpreadRow(int64_t cells, int64_t scale, const A* data, const A
 template <int kScale, typename A>
 MXTRAIN_SIMD void GatherRow(int64_t cells, int64_t scale, const A* head, const A* taps, A* to) {
   if constexpr (kScale != 0) scale = kScale;
+  const int64_t kernel = 2 * scale - scale % 2;
 #pragma GCC ivdep
   for (int64_t j = 0; j < cells; ++j) {
     A sum = 0;
-    for (int64_t f = 0; f < 2 * scale; ++f) sum += head[j * scale + f] * taps[f];
+    for (int64_t f = 0; f < kernel; ++f) sum += head[j * scale + f] * taps[f];
     to[j] += sum;
   }
 }
@@ -165,7 +168,6 @@ class DepthwiseRows {
   void LoadTaps(const T* weight) const {
     const int64_t k = shape_.kernel(), row = 2 * shape_.scale;
     for (int64_t v = 0; v < k; ++v) {
-      taps_[v * row + row - 1] = 0;
       for (int64_t u = 0; u < k; ++u) taps_[v * row + u] = static_cast<A>(weight[v * k + u]);
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 
 #include "tests/support/operator_case.h"
@@ -118,6 +119,15 @@ TEST_CASE("UpSampling: bilinear") {
   RunCase(Bilinear({2, 3, 3, 2}, 1));
   RunCase(Bilinear({1, 1, 1, 1}, 2));
   RunCase(Bilinear({0, 3, 2, 2}, 2));
+}
+
+TEST_CASE("UpSampling: bilinear, an infinite element reaches its window and nothing else") {
+  for (const int64_t scale : {2, 3, 4, 5}) {
+    OperatorCase c = Bilinear({1, 2, 3, 4}, scale);
+    c.inputs = {Cycle({1, std::numeric_limits<double>::infinity(), -2, 0.5, 3}), Uniform(0.5, 1)};
+    c.backward = false;
+    RunCase(c);
+  }
 }
 
 TEST_CASE("UpSampling: bilinear, planes for several threads") {
