@@ -41,17 +41,21 @@ std::optional<std::string> Text(const Value& value, const FieldInfo& field, int 
     return TextOfField(named, field);
   }
   if (field.type == "tuple" && value.is_scalar() && IsSpatial(field.name)) {
+    for (const std::string& word : field.choices) {
+      if (value.text == word) return word;
+    }
     return value.AsInteger() ? std::optional(Repeat(std::to_string(*value.AsInteger()), rank))
                              : std::nullopt;
   }
   return TextOfField(value, field);
 }
 
-// The number equivalent to `pad` as a word, as in Keras and TensorFlow; "" for anything else.
-std::string PadInPixels(const Layer& layer, const Value& pad) {
+// What to write for `pad` as a word of Keras or TensorFlow; "" for anything else.
+std::string PadOfOtherTools(const Layer& layer, const Value& pad, const FieldInfo& field) {
   const std::string& word = pad.text;
   if (word == "valid" || word == "VALID") return "write pad: 0";
   if (word != "same" && word != "SAME") return "";
+  if (!field.choices.empty()) return "write pad: same";
   const auto kernel = std::find_if(layer.params.begin(), layer.params.end(),
                                    [](const Member& m) { return m.key == "kernel"; });
   const std::optional<int64_t> side =
@@ -63,7 +67,7 @@ std::string PadInPixels(const Layer& layer, const Value& pad) {
 // What to write instead of a value that the parameter does not accept.
 std::string HelpForValue(const Layer& layer, const Member& m, const FieldInfo& field) {
   if (m.key == "pad" && m.value.is_scalar()) {
-    if (const std::string pixels = PadInPixels(layer, m.value); !pixels.empty()) return pixels;
+    if (const std::string pad = PadOfOtherTools(layer, m.value, field); !pad.empty()) return pad;
   }
   const std::string other = m.key == "act_type" ? ActivationOfOtherTools(m.value.text) : "";
   return other.empty() ? HintForField(m.value, field) : format("write - {}", other);

@@ -57,7 +57,10 @@ Json FormOfParam(const FieldInfo& field) {
     return AnyOf(FormOfParam(given), {{"const", "None"}});
   }
   if (IsPlain(type)) return OfType(type);
-  if (type == "tuple") return OfTypes({"integer", "array"});
+  if (type == "tuple") {
+    const Json numbers = OfTypes({"integer", "array"});
+    return field.choices.empty() ? numbers : AnyOf(numbers, {{"enum", field.choices}});
+  }
   if (type.starts_with("list")) return OfTypes({"number", "array", "string"});
   if (type.find(" | ") == std::string::npos && field.choices.empty()) return Text();
   Json choices = Json::array();

@@ -22,21 +22,31 @@ std::vector<int64_t> BothSides(const std::vector<int64_t>& pad) {
 
 // Before the data, then after them.
 std::vector<int64_t> ConvolutionPads(const ExportNode& node) {
+  if (node.Is("pad", "same")) return {};
   const auto pad = node.Get<TShape>("pad");
   if (pad.ndim() == 4) return {pad[0], pad[1], pad[2], pad[3]};
   return BothSides(Pair(node, "pad", 0));
+}
+
+// The pads, or the rule that gives them.
+void SetPads(const ExportNode& node, const std::vector<int64_t>& pads, Attributes* attributes) {
+  if (node.Is("pad", "same")) {
+    (*attributes)["auto_pad"] = std::string("SAME_UPPER");
+  } else {
+    (*attributes)["pads"] = pads;
+  }
 }
 
 void Convolution(ExportNode& node) {
   if (node.ndim() != 4) node.Refuse("its data {} are not images", node.in_shape(0).ToString());
   std::vector<std::string> inputs{node.in(0), node.in(1)};
   if (!node.Get<bool>("no_bias")) inputs.push_back(node.in(2));
-  node.Out("Conv", inputs,
-           {{"kernel_shape", Pair(node, "kernel", 1)},
-            {"strides", Pair(node, "stride", 1)},
-            {"dilations", Pair(node, "dilate", 1)},
-            {"pads", ConvolutionPads(node)},
-            {"group", node.Get<int64_t>("num_group")}});
+  Attributes attributes{{"kernel_shape", Pair(node, "kernel", 1)},
+                        {"strides", Pair(node, "stride", 1)},
+                        {"dilations", Pair(node, "dilate", 1)},
+                        {"group", node.Get<int64_t>("num_group")}};
+  SetPads(node, ConvolutionPads(node), &attributes);
+  node.Out("Conv", inputs, attributes);
 }
 
 void FullyConnected(ExportNode& node) {
@@ -73,11 +83,12 @@ void GlobalPooling(ExportNode& node) {
 
 void Pooling(ExportNode& node) {
   if (node.Get<bool>("global_pool")) return GlobalPooling(node);
+  const bool same = node.Is("pad", "same");
   const std::vector<int64_t> kernel = Pair(node, "kernel", 1), stride = Pair(node, "stride", 1),
-                             pad = Pair(node, "pad", 0);
+                             pad = same ? std::vector<int64_t>{0, 0} : Pair(node, "pad", 0);
   std::vector<int64_t> pads = BothSides(pad);
   bool beyond = false;
-  for (size_t axis = 0; axis < 2; ++axis) {
+  for (size_t axis = 0; axis < 2 && !same; ++axis) {
     const int at = 2 + static_cast<int>(axis);
     const Windows windows{node.in_shape(0)[at], node.out_shape()[at], kernel[axis], stride[axis],
                           pad[axis]};
@@ -100,7 +111,8 @@ void Pooling(ExportNode& node) {
   } else if (too_wide) {
     node.Refuse("its last windows begin in the padding");
   }
-  Attributes attributes{{"kernel_shape", kernel}, {"strides", stride}, {"pads", pads}};
+  Attributes attributes{{"kernel_shape", kernel}, {"strides", stride}};
+  SetPads(node, pads, &attributes);
   if (node.Is("pool_type", "max")) return node.Out("MaxPool", {data}, attributes);
   if (node.Is("pool_type", "lp")) {
     attributes["p"] = node.Get<int64_t>("p_value");

@@ -29,4 +29,24 @@ TShape WindowParam(const TShape& given, int axes, int64_t fallback, int64_t leas
   return result;
 }
 
+bool TakeSamePad(Kwargs* kwargs) {
+  return std::erase_if(*kwargs, [](const auto& item) {
+           return item.first == "pad" && item.second == kSamePad;
+         }) > 0;
+}
+
+Kwargs WithSamePad(Kwargs kwargs) {
+  for (auto& [key, value] : kwargs) {
+    if (key == "pad") value = kSamePad;
+  }
+  return kwargs;
+}
+
+std::vector<FieldInfo> WithSamePadAsChoice(std::vector<FieldInfo> fields) {
+  for (FieldInfo& field : fields) {
+    if (field.name == "pad") field.choices = {kSamePad};
+  }
+  return fields;
+}
+
 }  // namespace mxtrain

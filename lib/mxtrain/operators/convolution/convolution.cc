@@ -2,6 +2,7 @@
 #include "mxtrain/operators/convolution/convolution.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operator/window.h"
@@ -11,8 +12,8 @@ namespace mxtrain {
 namespace {
 
 constexpr const char* kPadHelp =
-    "zero padding on either side, as kernel, or that before and then that after the data; 0 by "
-    "default";
+    "zero padding on either side, as kernel, or that before and then that after the data; same: as "
+    "much as gives ceil(size / stride) windows, like TensorFlow; 0 by default";
 
 struct ConvolutionParam : ConvolutionSettings, Parameter<ConvolutionParam> {
   static void Declare(Fields<ConvolutionParam>& f) {
@@ -36,11 +37,17 @@ class ConvolutionOf final : public ConvolutionProperty {
   std::string TypeString() const override { return type_; }
   std::string Description() const override { return description_; }
   void Init(const Kwargs& kwargs) override {
-    param_.Init(kwargs, type_);
+    Kwargs given = kwargs;
+    param_.same_pad = TakeSamePad(&given);
+    param_.Init(given, type_);
     CompleteWindow(type_, &param_, /*sides=*/true);
   }
-  Kwargs GetParams() const override { return param_.ToKwargs(); }
-  std::vector<FieldInfo> DescribeParams() const override { return P::Describe(); }
+  Kwargs GetParams() const override {
+    return param_.same_pad ? WithSamePad(param_.ToKwargs()) : param_.ToKwargs();
+  }
+  std::vector<FieldInfo> DescribeParams() const override {
+    return WithSamePadAsChoice(P::Describe());
+  }
   const ConvolutionSettings& settings() const override { return param_; }
 
  private:
@@ -49,6 +56,28 @@ class ConvolutionOf final : public ConvolutionProperty {
 };
 
 }  // namespace
+
+// Equal sides are written as in MXNet.
+static void MergeEqualSides(ConvolutionSettings* s) {
+  if (s->even_pad()) return;
+  const int64_t* const after = s->pad.begin() + s->axes();
+  if (std::equal(s->pad.begin(), after, after))
+    s->pad = TShape(std::span(s->pad.begin(), static_cast<size_t>(s->axes())));
+}
+
+ConvolutionSettings ConvolutionProperty::SettingsFor(const TShape& data) const {
+  ConvolutionSettings s = settings();
+  if (!std::exchange(s.same_pad, false)) return s;
+  s.pad = TShape::OfRank(2 * s.axes());
+  for (int i = 0; i < s.axes(); ++i) {
+    const Padding pad =
+        SamePadding(data[2 + i], DilatedSize(s.kernel[i], s.dilate[i]), s.stride[i]);
+    s.pad[i] = pad.before;
+    s.pad[s.axes() + i] = pad.after;
+  }
+  MergeEqualSides(&s);
+  return s;
+}
 
 void CheckImages(const TShape& data, int axes, const std::string& who) {
   static constexpr const char* kWords[] = {"sequences [N, C, W]", "images [N, C, H, W]",
@@ -77,10 +106,7 @@ void CompleteWindow(const std::string& who, ConvolutionSettings* s, bool sides) 
   s->dilate = WindowParam(s->dilate, axes, 1, 1, who, "dilate");
   const bool two_each = sides && s->pad.ndim() == 2 * axes;
   s->pad = WindowParam(s->pad, two_each ? 2 * axes : axes, 0, 0, who, "pad");
-  // Equal sides are written as in MXNet.
-  const int64_t* const after = s->pad.begin() + axes;
-  if (two_each && std::equal(s->pad.begin(), after, after))
-    s->pad = TShape(std::span(s->pad.begin(), static_cast<size_t>(axes)));
+  MergeEqualSides(s);
   if (s->num_filter % s->num_group != 0) {
     Throw(ErrorKind::kConfig, "{}: num_filter = {} is not a multiple of num_group = {}", who,
           s->num_filter, s->num_group);
@@ -131,8 +157,14 @@ void ConvolutionProperty::InferChannels(TShape* data, TShape* weight) const {
 
 void ConvolutionProperty::InferSpace(const TShape& data, TShape* out) const {
   for (int i = 0; i < settings().axes(); ++i) {
-    const int64_t size = data[2 + i];
+    const int64_t size = data[2 + i], stride = settings().stride[i];
     if (size < 0) continue;
+    TShape spatial = TShape::OfRank(2 + settings().axes());
+    if (settings().same_pad) {
+      spatial[2 + i] = CeilDivide(size, stride);
+      UnifyShape(spatial, out, TypeString(), "output");
+      continue;
+    }
     const int64_t padded = size + settings().pad_before(i) + settings().pad_after(i),
                   window = DilatedSize(settings().kernel[i], settings().dilate[i]);
     if (window > padded) {
@@ -141,8 +173,7 @@ void ConvolutionProperty::InferSpace(const TShape& data, TShape* out) const {
             "axis {}; use a smaller kernel or more pad",
             TypeString(), settings().kernel.ToTuple(), window, data.ToString(), padded, 2 + i);
     }
-    TShape spatial = TShape::OfRank(2 + settings().axes());
-    spatial[2 + i] = (padded - window) / settings().stride[i] + 1;
+    spatial[2 + i] = (padded - window) / stride + 1;
     UnifyShape(spatial, out, TypeString(), "output");
   }
 }
@@ -168,8 +199,10 @@ bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape
   for (int i = 0; i < axes; ++i) {
     // Stride 1 loses nothing, so the output size determines the data size.
     if (data[2 + i] >= 0 || output[2 + i] < 0 || settings().stride[i] != 1) continue;
-    data[2 + i] = output[2 + i] - 1 + DilatedSize(settings().kernel[i], settings().dilate[i]) -
-                  settings().pad_before(i) - settings().pad_after(i);
+    data[2 + i] = output[2 + i];
+    if (settings().same_pad) continue;
+    data[2 + i] += DilatedSize(settings().kernel[i], settings().dilate[i]) - 1 -
+                   settings().pad_before(i) - settings().pad_after(i);
   }
   InferChannels(&data, &weight);
   InferSpace(data, &output);

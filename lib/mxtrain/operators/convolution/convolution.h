@@ -7,7 +7,8 @@
 //   out[n, o, y, x] = bias[o] + sum over c, i, j of
 //                     data[n, c, y * stride + i * dilate - pad, ...] * weight[o, c, i, j],
 // zero outside the image; H' = floor((H + 2 pad - dilate (kh - 1) - 1) / stride) + 1. The padding
-// after the data may differ from that before them, which `pad` is here.
+// after the data may differ from that before them, which `pad` is here; or `pad` is the word same
+// (operator/window.h), and H' = ceil(H / stride).
 //
 // _ConvolutionActivation, created by the fusion pass for inference, is the same operator with an
 // epilogue of an addition and an activation: output = act(Convolution(data) [+ sum]). It has no
@@ -19,6 +20,7 @@ namespace mxtrain {
 struct ConvolutionSettings : Epilogue {
   enum LayoutWord { kNCW, kNCHW, kNCDHW, kNHWC, kNDHWC };
   TShape kernel, stride, dilate, pad;
+  bool same_pad = false;  // then pad depends on the data: ConvolutionProperty::SettingsFor
   int num_filter = 0, num_group = 1;
   bool no_bias = false;
   std::optional<int> layout;
@@ -86,6 +88,8 @@ class ConvolutionProperty : public OperatorProperty {
   static constexpr const char* kOperators[] = {"Convolution", "_ConvolutionActivation"};
 
   virtual const ConvolutionSettings& settings() const = 0;
+  // The same with the padding as numbers.
+  MXTRAIN_API ConvolutionSettings SettingsFor(const TShape& data) const;
 
   MixedPrecision mixed_precision() const override { return {MixedPrecision::kGains, 2}; }
 

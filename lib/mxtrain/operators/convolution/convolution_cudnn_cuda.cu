@@ -130,7 +130,8 @@ Layout BestLayout(const PlanRequest& request, Backend& backend) {
 
 Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest& request,
                                  Backend& backend) {
-  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  const ConvolutionSettings settings =
+      static_cast<const ConvolutionProperty&>(base).SettingsFor(request.in[P::kData].shape);
   if (!IsFloating(request.in[P::kData].type))
     return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
   if (settings.axes() > 2) return Refusal{"one or two spatial axes only"};

@@ -208,7 +208,8 @@ std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometr
 
 Expected<Plan, Refusal> PlanImageBlocked(const OperatorProperty& base, const PlanRequest& request,
                                          Backend& backend) {
-  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  const ConvolutionSettings settings =
+      static_cast<const ConvolutionProperty&>(base).SettingsFor(request.in[P::kData].shape);
   if (settings.axes() != 2) return Refusal{"two spatial axes only"};
   if (!settings.even_pad()) return Refusal{"equal padding on both sides only"};
   if (std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};

@@ -233,7 +233,8 @@ inline int64_t BiasWorkspace(const ConvolutionSettings& settings, const PlanRequ
 template <typename Device>
 Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request,
                                       Backend&) {
-  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  const ConvolutionSettings settings =
+      static_cast<const ConvolutionProperty&>(base).SettingsFor(request.in[P::kData].shape);
   if (base.TypeString() != P::kOperators[0] && request.needs_backward)
     return Refusal{"has no gradient"};
   Plan plan = PlainPlan(base, request);

@@ -80,7 +80,8 @@ class Planner {
 
 Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanRequest& request,
                                    Backend& backend) {
-  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  const ConvolutionSettings settings =
+      static_cast<const ConvolutionProperty&>(base).SettingsFor(request.in[P::kData].shape);
   const weighted::Arguments arguments{!settings.no_bias, settings.with_sum};
   if (std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
   if (std::string why = weighted::WhyNot(request, arguments); !why.empty()) return Refusal{why};

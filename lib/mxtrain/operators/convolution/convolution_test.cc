@@ -545,6 +545,52 @@ TEST_CASE("Convolution: padding of one side") {
                        doctest::Contains("pad = (1, 2, 1) has 3 entries"), Error);
 }
 
+// The padding that TensorFlow documents, as numbers.
+TEST_CASE("Convolution: padding as TensorFlow's SAME") {
+  struct Same {
+    TShape data, kernel, stride, dilate, pad;  // pad: before, then after the data
+  };
+  for (const Same& s : {Same{{2, 16, 6, 6}, {3, 3}, {2, 2}, {1, 1}, {0, 0, 1, 1}},
+                        {{1, 3, 7, 8}, {3, 4}, {1, 1}, {1, 1}, {1, 1, 1, 2}},
+                        {{1, 4, 9, 5}, {3, 2}, {1, 2}, {2, 3}, {2, 1, 2, 2}},
+                        {{2, 5, 5, 5}, {1, 1}, {2, 3}, {1, 1}, {0, 0, 0, 0}},
+                        {{1, 2, 2, 2}, {5, 5}, {3, 3}, {1, 1}, {1, 1, 2, 2}}}) {
+    OperatorCase c = CaseOf("same", {.data = s.data,
+                                     .kernel = s.kernel,
+                                     .stride = s.stride,
+                                     .dilate = s.dilate,
+                                     .filters = 4,
+                                     .bias = false});
+    c.name += " " + s.pad.ToTuple();
+    for (auto& [key, value] : c.kwargs) {
+      if (key == "pad") value = "same";
+    }
+    c.forward = [s](const Arrays& in, const Arrays&) {
+      Net net{
+          .data = s.data, .kernel = s.kernel, .stride = s.stride, .dilate = s.dilate, .filters = 4};
+      for (int i = 0; i < 2; ++i) net.data[2 + i] += s.pad[i] + s.pad[2 + i];
+      Values padded(static_cast<size_t>(net.data.Size()));
+      for (int64_t i = 0; i < s.data.Size(); ++i) {
+        const int64_t x = i % s.data[3] + s.pad[1], y = i / s.data[3] % s.data[2] + s.pad[0],
+                      plane = i / (s.data[3] * s.data[2]);
+        padded[static_cast<size_t>((plane * net.data[2] + y) * net.data[3] + x)] =
+            in[0][static_cast<size_t>(i)];
+      }
+      return Arrays{Convolve(net, padded, in[1], nullptr)};
+    };
+    RunCase(c);
+  }
+  const auto conv =
+      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "same"}, {"stride", "(2, 1)"}});
+  std::vector<TShape> in{{1, 4, 7, -1}, TShape(), TShape()}, out{{-1, -1, -1, 9}}, aux;
+  CHECK(conv->InferShape(&in, &out, &aux));
+  CHECK(in[0] == TShape{1, 4, 7, 9});
+  CHECK(out[0] == TShape{1, 8, 4, 9});
+  CHECK(Make(conv->GetParams())->GetParams() == conv->GetParams());
+  CHECK_THROWS_AS(
+      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "same"}}, "Deconvolution"), Error);
+}
+
 TEST_CASE("_ConvolutionActivation: sequences, in inference") {
   const AnyNet net{{2, 16, 9}, {3}, {1}, {1}, {1}, 16};
   OperatorCase c;

@@ -154,7 +154,8 @@ Expected<Plan, Refusal> PlanWinograd(const OperatorProperty& base, const PlanReq
                                      Backend& backend) {
   if (request.math == Math::kExact) return Refusal{"train.math is exact"};
   if (request.in[P::kData].type != DType::kFloat32) return Refusal{"float32 only"};
-  const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
+  const ConvolutionSettings settings =
+      static_cast<const ConvolutionProperty&>(base).SettingsFor(request.in[P::kData].shape);
   if (settings.axes() != 2) return Refusal{"two spatial axes only"};
   if (!settings.even_pad()) return Refusal{"equal padding on both sides only"};
   const weighted::Arguments arguments{!settings.no_bias, settings.with_sum};

@@ -30,7 +30,7 @@ struct Room {
     backward = steps + chain.param().num_args + steps + 1;
     const int64_t size = SizeOf(type), line = kLine / size;
     block = std::max(kCacheBytes / (size * (forward + 1)) / line * line, kShortest);
-    block = std::min(block, RoundUp(elements, line));
+    block = std::min(block, RoundUp(std::max<int64_t>(elements, 1), line));
     stride = block * size;
   }
 };

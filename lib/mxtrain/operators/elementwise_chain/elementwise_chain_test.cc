@@ -56,7 +56,7 @@ TEST_CASE("_ElementwiseChain: hard swish with numbers") {
   const std::string steps =
       R"([{"op": "_plus_scalar", "params": {"scalar": "3"}, "in": [0]}, {"op": "clip", "params": {"a_min": "0", "a_max": "6"}, "in": [1]},
           {"op": "elemwise_mul", "params": {}, "in": [0, 2]}, {"op": "_div_scalar", "params": {"scalar": "6"}, "in": [3]}])";
-  for (const TShape& shape : {TShape{7}, TShape{3, 5, 4, 3}}) {
+  for (const TShape& shape : {TShape{7}, TShape{3, 5, 4, 3}, TShape{0, 3}}) {
     OperatorCase c = CaseOf("hard swish " + shape.ToString(), 1, steps, shape);
     c.forward = [](const Arrays& in, const Arrays&) {
       return Arrays{Apply(in[0], [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; })};

@@ -20,15 +20,18 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
       .Default(false)
       .Help("one window over the whole image; kernel, stride and pad are ignored");
   f.Add("pooling_convention", &P::pooling_convention)
-      .Enum({{"valid", kValid}, {"full", kFull}})
+      .Enum({{"valid", kValid}, {"full", kFull}, {"same", kSame}})
       .Default(kValid)
       .Help(
-          "rounding of the output size: down or up (files of MXNet before 0.8 mean full); MXNet's "
-          "same is not supported");
+          "rounding of the output size: down or up (files of MXNet before 0.8 mean full); same, "
+          "for "
+          "the maximum over sequences: a window at every stride");
   f.Add("stride", &P::stride).Default(empty).Help("stride of the window, as kernel; 1 by default");
   f.Add("pad", &P::pad)
       .Default(empty)
-      .Help("padding on either side, as kernel; 0 by default; never the maximum");
+      .Help(
+          "padding on either side, as kernel; same: as much as gives ceil(size / stride) windows, "
+          "like TensorFlow; 0 by default; never the maximum");
   f.Add("p_value", &P::p_value).Default(std::nullopt).Range(1, 3).Help("p of lp");
   f.Add("count_include_pad", &P::count_include_pad)
       .Default(std::nullopt)
@@ -54,6 +57,20 @@ void CheckLayout(const PoolingParam& param, int axes, const std::string& who) {
 
 }  // namespace
 
+void PoolingProperty::Init(const Kwargs& kwargs) {
+  Kwargs given = kwargs;
+  param_.same_pad = TakeSamePad(&given);
+  PropertyWithParam::Init(given);
+}
+
+Kwargs PoolingProperty::GetParams() const {
+  return param_.same_pad ? WithSamePad(param_.ToKwargs()) : param_.ToKwargs();
+}
+
+std::vector<FieldInfo> PoolingProperty::DescribeParams() const {
+  return WithSamePadAsChoice(PoolingParam::Describe());
+}
+
 void PoolingProperty::Check() {
   const std::string who = TypeString();
   if (param_.layout && *param_.layout >= kMostAxes) {
@@ -70,10 +87,32 @@ void PoolingProperty::Check() {
           who, param_.kernel.ToTuple());
   }
   CheckLayout(param_, axes, who);
+  if (param_.pooling_convention == PoolingParam::kSame &&
+      (axes != 1 || param_.pool_type != PoolingParam::kMax)) {
+    Throw(ErrorKind::kConfig,
+          "{}: pooling_convention = same is for the maximum over sequences; use pad = same for "
+          "TensorFlow's padding",
+          who);
+  }
+  if (param_.same_pad) {
+    if (param_.pooling_convention != PoolingParam::kValid) {
+      Throw(ErrorKind::kConfig,
+            "{}: pad = same decides the number of windows; leave pooling_convention out", who);
+    }
+    if (param_.count_include_pad.value_or(false)) {
+      Throw(ErrorKind::kConfig,
+            "{}: the padding of pad = same does not count in a mean; leave "
+            "count_include_pad out",
+            who);
+    }
+    param_.count_include_pad = false;
+  }
   param_.kernel = WindowParam(param_.kernel, axes, 1, 1, who, "kernel");
   param_.stride = WindowParam(param_.stride, axes, 1, 1, who, "stride");
   param_.pad = WindowParam(param_.pad, axes, 0, 0, who, "pad");
   for (int i = 0; i < axes; ++i) {
+    if (param_.pad[i] > 0 && param_.pooling_convention == PoolingParam::kSame)
+      Throw(ErrorKind::kConfig, "{}: pooling_convention = same excludes pad", who);
     if (param_.pad[i] >= param_.kernel[i]) {
       Throw(ErrorKind::kConfig, "{}: pad = {} must be smaller than kernel = {}", who,
             param_.pad.ToTuple(), param_.kernel.ToTuple());
@@ -86,9 +125,12 @@ PoolingAxes AxesOf(const PoolingParam& param, const TShape& data, const TShape& 
   PoolingAxis* const places[kMostAxes] = {&axes.w, &axes.h, &axes.d};
   for (int i = data.ndim() - 1; i >= 2; --i) {
     PoolingAxis& axis = *places[data.ndim() - 1 - i];
-    axis = param.global_pool ? PoolingAxis{data[i], output[i], data[i], 1, 0}
-                             : PoolingAxis{data[i], output[i], param.kernel[i - 2],
-                                           param.stride[i - 2], param.pad[i - 2]};
+    if (param.global_pool) {
+      axis = {data[i], output[i], data[i], 1, 0};
+      continue;
+    }
+    axis = {data[i], output[i], param.kernel[i - 2], param.stride[i - 2], param.pad[i - 2]};
+    if (param.same_pad) axis.pad = SamePadding(axis.in, axis.kernel, axis.stride).before;
   }
   return axes;
 }
@@ -120,6 +162,8 @@ bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
   for (int i = 2; i < rank; ++i) {
     if (param_.global_pool) {
       expected[i] = 1;
+    } else if (data[i] >= 0 && param_.same_pad) {
+      expected[i] = CeilDivide(data[i], param_.stride[i - 2]);
     } else if (data[i] >= 0) {
       const int64_t padded = data[i] + 2 * param_.pad[i - 2], kernel = param_.kernel[i - 2],
                     stride = param_.stride[i - 2];
@@ -128,8 +172,11 @@ bool PoolingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
               "{}: kernel {} exceeds the padded data {} ({} cells) along axis {}", TypeString(),
               param_.kernel.ToTuple(), data.ToString(), padded, i);
       }
-      const bool up = param_.pooling_convention == PoolingParam::kFull;
-      expected[i] = (padded - kernel + (up ? stride - 1 : 0)) / stride + 1;
+      const int convention = param_.pooling_convention;
+      const bool up = convention == PoolingParam::kFull;
+      expected[i] = convention == PoolingParam::kSame
+                        ? CeilDivide(data[i], stride)
+                        : (padded - kernel + (up ? stride - 1 : 0)) / stride + 1;
     }
   }
   UnifyShape(expected, &output, TypeString(), "output");

@@ -5,15 +5,19 @@
 // [N, C, D, H, W].
 //
 // The maximum of a window with a NaN is NaN. H' = (H + 2 pad - kernel) / stride + 1, rounded down
-// ("valid") or up ("full": the last windows may extend beyond the far edge).
+// ("valid") or up ("full": the last windows may extend beyond the far edge); H' = ceil(H / stride)
+// for "same", MXNet's word for the maximum over sequences: window i begins at element i stride. If
+// `pad` is the word same (operator/window.h), H' = ceil(H / stride), and padding does not count in
+// a mean.
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
 
 struct PoolingParam : Parameter<PoolingParam> {
   enum Type { kMax, kAvg, kSum, kLp };
-  enum Convention { kValid, kFull };
+  enum Convention { kValid, kFull, kSame };
   TShape kernel, stride, pad;
+  bool same_pad = false;  // then pad depends on the data: AxesOf
   int pool_type, pooling_convention;
   bool global_pool;
   std::optional<int> p_value, layout;
@@ -50,6 +54,9 @@ struct PoolingAxis {
 class PoolingProperty final : public PropertyWithParam<PoolingParam> {
  public:
   std::string TypeString() const override { return "Pooling"; }
+  void Init(const Kwargs& kwargs) override;
+  Kwargs GetParams() const override;
+  std::vector<FieldInfo> DescribeParams() const override;
   MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string Description() const override {
     return "maximum, mean, sum or p-norm over a sliding window";

@@ -2,9 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/operator/param_of.h"
 #include "tests/support/indices.h"
 #include "tests/support/operator_case.h"
 
@@ -445,6 +447,93 @@ TEST_CASE("Pooling: volumes of more cells than the places of their maxima count"
   CHECK_NOTHROW(plan("sum", true));
 }
 
+// TensorFlow's windows: ceil(size / stride) of them along an axis, the first one beginning half of
+// the missing cells, rounded down, before the data; only cells of the data count.
+void RunSame(const std::string& type, const TShape& data, const TShape& kernel,
+             const TShape& stride) {
+  OperatorCase c;
+  c.op = "Pooling";
+  c.name = format("pooling, same, {} of {} by {}", type, data.ToString(), kernel.ToString());
+  c.kwargs = {{"kernel", kernel.ToTuple()},
+              {"stride", stride.ToTuple()},
+              {"pool_type", type},
+              {"pad", "same"}};
+  if (type == "lp") c.kwargs.push_back({"p_value", "2"});
+  c.shapes = {data};
+  c.inputs = {type == "max" ? Distinct(-20, -1) : UniformAwayFrom(-2, 2, {0}, 0.05)};
+  std::array<int64_t, 2> count, first;
+  for (int i = 0; i < 2; ++i) {
+    const auto axis = static_cast<size_t>(i);
+    count[axis] = (data[2 + i] + stride[i] - 1) / stride[i];
+    const int64_t missing = (count[axis] - 1) * stride[i] + kernel[i] - data[2 + i];
+    first[axis] = -(std::max<int64_t>(missing, 0) / 2);
+  }
+  c.forward = [=](const Arrays& in, const Arrays&) {
+    Values out;
+    for (int64_t plane = 0; plane < data[0] * data[1]; ++plane) {
+      for (int64_t y = 0; y < count[0]; ++y) {
+        for (int64_t x = 0; x < count[1]; ++x) {
+          Values cells;
+          for (int64_t i = 0; i < kernel[0] * kernel[1]; ++i) {
+            const int64_t row = first[0] + y * stride[0] + i / kernel[1],
+                          column = first[1] + x * stride[1] + i % kernel[1];
+            if (row < 0 || column < 0 || row >= data[2] || column >= data[3]) continue;
+            cells.push_back(in[0][static_cast<size_t>((plane * data[2] + row) * data[3] + column)]);
+          }
+          double sum = 0, squares = 0;
+          for (const double v : cells) {
+            sum += v;
+            squares += v * v;
+          }
+          out.push_back(type == "max"   ? *std::max_element(cells.begin(), cells.end())
+                        : type == "avg" ? sum / static_cast<double>(cells.size())
+                        : type == "lp"  ? std::sqrt(squares)
+                                        : sum);
+        }
+      }
+    }
+    return Arrays{out};
+  };
+  c.tolerance = {32, "a sum over a window and a root"};
+  RunCase(c);
+}
+
+TEST_CASE("Pooling: padding as TensorFlow's SAME") {
+  for (const char* type : {"max", "avg", "sum", "lp"}) {
+    RunSame(type, {2, 3, 7, 8}, {3, 3}, {2, 2});
+    RunSame(type, {1, 16, 6, 6}, {3, 3}, {2, 2});
+    RunSame(type, {1, 8, 5, 9}, {2, 4}, {1, 3});
+    RunSame(type, {2, 2, 3, 5}, {5, 2}, {4, 7});
+    RunSame(type, {1, 1, 1, 30}, {3, 3}, {1, 1});
+  }
+  const auto same = TestRegistry().Create("Pooling", {{"kernel", "(3,)"}, {"pad", "same"}});
+  std::vector<TShape> in{{1, 2, 7}}, out(1), aux;
+  CHECK(same->InferShape(&in, &out, &aux));
+  CHECK(out[0] == TShape{1, 2, 7});
+  CHECK(ParamOf(*same, "pad") == "same");
+  const Kwargs params = same->GetParams();
+  CHECK(TestRegistry().Create("Pooling", params)->GetParams() == params);
+}
+
+TEST_CASE("Pooling: MXNet's convention same") {
+  OperatorCase c;
+  c.op = "Pooling";
+  c.name = "pooling, convention same";
+  c.kwargs = {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"pooling_convention", "same"}};
+  c.shapes = {{1, 2, 5}};
+  c.inputs = {Distinct(-20, -1)};
+  c.forward = [](const Arrays& in, const Arrays&) {
+    const Values& x = in[0];
+    Values out;
+    for (size_t row = 0; row < 10; row += 5) {
+      out.insert(out.end(), {std::max({x[row], x[row + 1], x[row + 2]}),
+                             std::max({x[row + 2], x[row + 3], x[row + 4]}), x[row + 4]});
+    }
+    return Arrays{out};
+  };
+  RunCase(c);
+}
+
 TEST_CASE("Pooling: sizes and refusals") {
   const auto make = [](Kwargs kwargs) { return TestRegistry().Create("Pooling", kwargs); };
   std::vector<TShape> in{{-1, 3, 7, 8}}, out{{4, -1, -1, -1}}, aux;
@@ -466,8 +555,15 @@ TEST_CASE("Pooling: sizes and refusals") {
   CHECK_THROWS_WITH_AS(make({{"kernel", "(2,)"}})->InferShape(&in, &out, &aux),
                        doctest::Contains("must be sequences [N, C, W] for a kernel with 1 axis"),
                        Error);
-  CHECK_THROWS_WITH_AS(make({{"kernel", "(2,)"}, {"pooling_convention", "same"}}),
-                       doctest::Contains("pooling_convention"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pooling_convention", "same"}}),
+                       doctest::Contains("use pad = same"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2,)"}, {"pad", "(1,)"}, {"pooling_convention", "same"}}),
+                       "Pooling: pooling_convention = same excludes pad", Error);
+  CHECK_THROWS_WITH_AS(
+      make({{"kernel", "(2, 2)"}, {"pad", "same"}, {"pooling_convention", "full"}}),
+      doctest::Contains("leave pooling_convention out"), Error);
+  CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pad", "same"}, {"count_include_pad", "True"}}),
+                       doctest::Contains("does not count in a mean"), Error);
   CHECK_THROWS_WITH_AS(make({{"kernel", "(2,)"}, {"pad", "(1, 1)"}}),
                        "Pooling: pad = (1, 1) has 2 entries, but the kernel has 1 axis", Error);
   CHECK_THROWS_WITH_AS(make({{"kernel", "(2, 2)"}, {"pool_type", "lp"}}),
