@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
@@ -143,6 +144,79 @@ TEST_CASE("an operator case finds every fault") {
   CHECK(Finds(Fault::kPadding, "has padding that is not zero"));
   CHECK(Finds(Fault::kUndeclaredPair, "undeclared in-place pair of backward"));
   CHECK(Finds(Fault::kTakesIntegers, "int32: the plan accepts what the kernel rejects"));
+}
+
+// x plus a number of [0, 1) of its element; or, with a fault, of its place in memory, or 1 more in
+// float64.
+enum class NoiseFault { kNone, kByPlace, kInFloat64 };
+
+class NoisyProperty final : public PropertyWithParam<NoParam> {
+ public:
+  std::string TypeString() const override { return "Noisy"; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>*) const override {
+    return InferSameShape(*this, in, out);
+  }
+  std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>&) const override {
+    return {{ResourceRequest::kRandom, 0}};
+  }
+};
+
+class Noisy final : public Operator {
+ public:
+  explicit Noisy(NoiseFault fault) : fault_(fault) {}
+  void Forward(const ForwardArgs& args) override {
+    SwitchFloating(args.out_data[0].type, "Noisy", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const RandomDraws draws = args.ctx.requested[0].Draws();
+      const T* x = args.in_data[0].dptr<T>();
+      const double more = fault_ == NoiseFault::kInFloat64 && std::is_same_v<T, double> ? 1 : 0;
+      Map<T>(args.ctx.run_ctx, args.out_data[0], args.req[0], [=](int64_t i) {
+        return static_cast<double>(x[i]) + draws.Uniform(static_cast<uint64_t>(i)) + more;
+      });
+    });
+  }
+
+ private:
+  NoiseFault fault_;
+};
+
+std::vector<std::string> ProblemsOfNoise(NoiseFault fault) {
+  OperatorRegistry registry;
+  registry.AddProperty("Noisy", {}, [] { return std::make_unique<NoisyProperty>(); });
+  registry.AddKernel(LastKernel<OnCpu>(
+      "Noisy", [fault](const OperatorProperty& property, const PlanRequest& request, Backend&) {
+        Plan plan = fault == NoiseFault::kByPlace ? FlatPlan(property, request, false)
+                                                  : PlainPlan(property, request);
+        plan.make = [fault] { return std::make_unique<Noisy>(fault); };
+        return Expected<Plan, Refusal>(std::move(plan));
+      }));
+  OperatorCase c;
+  c.name = "noise";
+  c.op = "Noisy";
+  c.shapes = {{3, 5}};
+  c.inputs = {Uniform(-1, 1)};
+  c.check = [](const CaseResult& r) {
+    std::vector<std::string> problems;
+    for (size_t i = 0; i < r.out[0].size(); ++i) {
+      const double noise = r.out[0][i] - r.in[0][i];
+      if (noise < -1e-6 || noise > 1 + 1e-6) problems.push_back(format("noise of {}", noise));
+    }
+    return problems;
+  };
+  c.types = {DType::kFloat32};
+  c.backward = false;
+  return ExamineCase(c, registry, TestBackend()).problems;
+}
+
+TEST_CASE("a random operator is examined in a second type and in every layout") {
+  CHECK(ProblemsOfNoise(NoiseFault::kNone) == std::vector<std::string>{});
+  const std::vector<std::string> by_place = ProblemsOfNoise(NoiseFault::kByPlace),
+                                 in_float64 = ProblemsOfNoise(NoiseFault::kInFloat64);
+  REQUIRE(!by_place.empty());
+  CHECK(by_place[0].find("on images") != std::string::npos);
+  REQUIRE(!in_float64.empty());
+  CHECK(in_float64[0].find("float64") != std::string::npos);
 }
 
 TEST_CASE("an operator case reports refusals and is timed") {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operators/optimizer_update/optimizer_update.h"
-
 #include <algorithm>
 
 #include "mxtrain/operator/registry.h"
+#include "mxtrain/operators/optimizer_update/update_rules.h"
 
 namespace mxtrain::optimizer_update {
 namespace {
@@ -11,8 +10,9 @@ namespace {
 template <typename P>
 class UpdateProperty final : public PropertyWithParam<P> {
  public:
-  UpdateProperty(const char* name, std::vector<std::string> states)
-      : name_(name), states_(std::move(states)) {}
+  explicit UpdateProperty(const updates::Update& update)
+      : name_(update.op),
+        states_(update.states.begin(), update.states.begin() + update.num_states()) {}
 
   std::string TypeString() const override { return name_; }
   std::string Description() const override {
@@ -83,41 +83,25 @@ class UpdateProperty final : public PropertyWithParam<P> {
     return numbered;
   }
 
-  const char* name_;
+  std::string name_;
   std::vector<std::string> states_;
 };
 
 template <typename P>
-void Add(OperatorRegistry& registry, const char* name, const std::vector<std::string>& states) {
-  registry.AddProperty(
-      name, {}, [name, states] { return std::make_unique<UpdateProperty<P>>(name, states); });
+void Add(OperatorRegistry& registry, const char* name) {
+  registry.AddProperty(name, {}, [update = updates::UpdateOf(name)] {
+    return std::make_unique<UpdateProperty<P>>(update);
+  });
 }
 
 }  // namespace
 
 MXTRAIN_OPERATOR(optimizer_update, registry) {
-  Add<SgdParam>(registry, "sgd_update", {});
-  Add<MomentumParam>(registry, "sgd_mom_update", {"mom"});
-  Add<MomentumParam>(registry, "nag_mom_update", {"mom"});
-  Add<AdamParam>(registry, "adam_update", {"mean", "var"});
-  Add<AdamParam>(registry, "adamw_update", {"mean", "var"});
-  Add<RmsPropParam>(registry, "rmsprop_update", {"mean_square"});
-  Add<RmsPropParam>(registry, "rmsprop_mom_update", {"mean_square", "delta"});
-  Add<RmsPropParam>(registry, "rmspropalex_update", {"mean_square", "mean", "delta"});
-  Add<AdagradParam>(registry, "adagrad_update", {"sum"});
-  Add<AdadeltaParam>(registry, "adadelta_update", {"mean_square", "mean_delta"});
-  Add<FtrlParam>(registry, "ftrl_update", {"z", "n"});
-  Add<AdamParam>(registry, "lamb_update", {"mean", "var"});
-  Add<LarsParam>(registry, "lars_update", {"mom"});
-  Add<SgdParam>(registry, "signsgd_update", {});
-  Add<SignumParam>(registry, "signum_update", {"mom"});
-  Add<FtmlParam>(registry, "ftml_update", {"d", "v", "z"});
-  Add<NadamParam>(registry, "nadam_update", {"mean", "var"});
-  Add<AdamaxParam>(registry, "adamax_update", {"mean", "norm"});
-  Add<LionParam>(registry, "lion_update", {"mom"});
-  Add<DcasgdParam>(registry, "dcasgd_update", {"mom"});
-  Add<SgdParam>(registry, "sgld_update", {});
-  Add<GroupAdagradParam>(registry, "group_adagrad_update", {"history"});
+  ForEachRule([&registry](auto tag) {
+    using Rule = typename decltype(tag)::template Rule<float>;
+    Add<typename Rule::Param>(registry, Rule::kName);
+  });
+  Add<GroupAdagradParam>(registry, "group_adagrad_update");
 }
 
 }  // namespace mxtrain::optimizer_update

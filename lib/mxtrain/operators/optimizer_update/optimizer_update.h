@@ -78,8 +78,8 @@
 // The kernels update weights in the layout in which they are stored. Those of sgld and
 // group_adagrad take plain arrays only, and that of ftml no layout with padding: a weight stored in
 // another layout is reordered at each step.
-#include "mxtrain/base/params.h"
 #include "mxtrain/operator/most_arguments.h"
+#include "mxtrain/operator/update_params.h"
 
 namespace mxtrain::optimizer_update {
 
@@ -99,170 +99,14 @@ struct CommonParam {
         .Range(1, kMostArguments)
         .Help("number of weights updated together");
   }
-  // Parameters of several rules.
-  template <typename P>
-  static void DeclareDecay(Fields<P>& f, const char* name, double P::*decay, double fallback,
-                           const char* help) {
-    f.Add(name, decay).Default(fallback).RangeBelow(0, 1).Help(help);
-  }
-  template <typename P>
-  static void DeclareMomentum(Fields<P>& f) {
-    DeclareDecay(f, "momentum", &P::momentum, 0, "fraction of the previous update that is kept");
-  }
-  template <typename P>
-  static void DeclareEpsilon(Fields<P>& f, double fallback, const char* help) {
-    f.Add("epsilon", &P::epsilon).Default(fallback).RangeAbove(0).Help(help);
-  }
 };
 
-struct SgdParam : CommonParam, Parameter<SgdParam> {
-  static void Declare(Fields<SgdParam>& f) { DeclareCommon(f); }
-};
-
-struct MomentumParam : CommonParam, Parameter<MomentumParam> {
-  double momentum = 0;
-  static void Declare(Fields<MomentumParam>& f) {
-    DeclareMomentum(f);
-    DeclareCommon(f);
-  }
-};
-
-struct AdamParam : CommonParam, Parameter<AdamParam> {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  static void Declare(Fields<AdamParam>& f) {
-    DeclareDecay(f, "beta1", &AdamParam::beta1, 0.9, "decay of the mean of gradients");
-    DeclareDecay(f, "beta2", &AdamParam::beta2, 0.999, "decay of the mean of squared gradients");
-    DeclareEpsilon(f, 1e-8, "added to the root of the mean square");
-    DeclareCommon(f);
-  }
-};
-
-struct RmsPropParam : CommonParam, Parameter<RmsPropParam> {
-  double rho = 0.9, momentum = 0, epsilon = 1e-8;
-  static void Declare(Fields<RmsPropParam>& f) {
-    DeclareDecay(f, "rho", &RmsPropParam::rho, 0.9, "decay of the mean of squared gradients");
-    DeclareMomentum(f);
-    DeclareEpsilon(f, 1e-8, "added to the mean square, under the root");
-    DeclareCommon(f);
-  }
-};
-
-struct AdagradParam : CommonParam, Parameter<AdagradParam> {
-  double epsilon = 1e-7;
-  static void Declare(Fields<AdagradParam>& f) {
-    DeclareEpsilon(f, 1e-7, "added to the sum of squares, under the root");
-    DeclareCommon(f);
-  }
-};
-
-struct AdadeltaParam : CommonParam, Parameter<AdadeltaParam> {
-  double rho = 0.9, epsilon = 1e-5;
-  static void Declare(Fields<AdadeltaParam>& f) {
-    DeclareDecay(f, "rho", &AdadeltaParam::rho, 0.9, "decay of the means of squares");
-    DeclareEpsilon(f, 1e-5, "added to both means, under the roots");
-    DeclareCommon(f);
-  }
-};
-
-struct FtrlParam : CommonParam, Parameter<FtrlParam> {
-  double lambda1 = 0.01, beta = 1;
-  static void Declare(Fields<FtrlParam>& f) {
-    f.Add("lambda1", &FtrlParam::lambda1)
-        .Default(0.01)
-        .Range(0)
-        .Help("weight of the L1 norm; higher gives more zero weights");
-    f.Add("beta", &FtrlParam::beta)
-        .Default(1)
-        .Range(0)
-        .Help("added to the root of the sum of squared gradients");
-    DeclareCommon(f);
-  }
-};
-
-struct LarsParam : CommonParam, Parameter<LarsParam> {
-  double momentum = 0, eta = 0.001, epsilon = 0;
-  static void Declare(Fields<LarsParam>& f) {
-    DeclareMomentum(f);
-    f.Add("eta", &LarsParam::eta)
-        .Default(0.001)
-        .Range(0)
-        .Help("trust coefficient: norm of an update relative to the weights, at a rate of 1");
-    f.Add("epsilon", &LarsParam::epsilon).Default(0).Range(0).Help("added to the divisor");
-    DeclareCommon(f);
-  }
-};
-
-struct SignumParam : CommonParam, Parameter<SignumParam> {
-  double momentum = 0.9, wd_lh = 0;
-  static void Declare(Fields<SignumParam>& f) {
-    DeclareDecay(f, "momentum", &SignumParam::momentum, 0.9, "decay of the mean of gradients");
-    f.Add("wd_lh", &SignumParam::wd_lh)
-        .Default(0)
-        .Range(0)
-        .Help("weight decay of its own, outside of the sign");
-    DeclareCommon(f);
-  }
-};
-
-struct FtmlParam : CommonParam, Parameter<FtmlParam> {
-  double beta1 = 0.6, beta2 = 0.999, epsilon = 1e-8;
-  static void Declare(Fields<FtmlParam>& f) {
-    DeclareDecay(f, "beta1", &FtmlParam::beta1, 0.6, "decay of the mean of gradients");
-    DeclareDecay(f, "beta2", &FtmlParam::beta2, 0.999, "decay of the mean of squared gradients");
-    DeclareEpsilon(f, 1e-8, "added to the root of the mean square");
-    DeclareCommon(f);
-  }
-};
-
-struct NadamParam : CommonParam, Parameter<NadamParam> {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, schedule_decay = 0.004;
-  static void Declare(Fields<NadamParam>& f) {
-    DeclareDecay(f, "beta1", &NadamParam::beta1, 0.9, "decay of the mean of gradients");
-    DeclareDecay(f, "beta2", &NadamParam::beta2, 0.999, "decay of the mean of squared gradients");
-    DeclareEpsilon(f, 1e-8, "added to the root of the mean square");
-    f.Add("schedule_decay", &NadamParam::schedule_decay)
-        .Default(0.004)
-        .Range(0)
-        .Help("how fast the momentum approaches beta1, from about half of it");
-    DeclareCommon(f);
-  }
-};
-
-struct AdamaxParam : CommonParam, Parameter<AdamaxParam> {
-  double beta1 = 0.9, beta2 = 0.999;
-  static void Declare(Fields<AdamaxParam>& f) {
-    DeclareDecay(f, "beta1", &AdamaxParam::beta1, 0.9, "decay of the mean of gradients");
-    DeclareDecay(f, "beta2", &AdamaxParam::beta2, 0.999, "decay of the largest gradient");
-    DeclareCommon(f);
-  }
-};
-
-struct LionParam : CommonParam, Parameter<LionParam> {
-  double beta1 = 0.9, beta2 = 0.99;
-  static void Declare(Fields<LionParam>& f) {
-    DeclareDecay(f, "beta1", &LionParam::beta1, 0.9, "share of the mean in an update");
-    DeclareDecay(f, "beta2", &LionParam::beta2, 0.99, "decay of the mean of gradients");
-    DeclareCommon(f);
-  }
-};
-
-struct DcasgdParam : CommonParam, Parameter<DcasgdParam> {
-  double momentum = 0, lambda = 0.04;
-  static void Declare(Fields<DcasgdParam>& f) {
-    DeclareMomentum(f);
-    f.Add("lambda", &DcasgdParam::lambda)
-        .Default(0.04)
-        .Range(0)
-        .Help("factor of the compensation for the weight's last movement");
-    DeclareCommon(f);
-  }
-};
-
-struct GroupAdagradParam : CommonParam, Parameter<GroupAdagradParam> {
-  double epsilon = 1e-5;
-  static void Declare(Fields<GroupAdagradParam>& f) {
-    DeclareEpsilon(f, 1e-5, "added to the sum of mean squares, under the root");
-    DeclareCommon(f);
+// Of a rule with the constants C (operator/update_params.h).
+template <typename C>
+struct UpdateParam : CommonParam, C, Parameter<UpdateParam<C>> {
+  static void Declare(Fields<UpdateParam>& f) {
+    C::DeclareConstants(f);
+    CommonParam::DeclareCommon(f);
   }
 };
 

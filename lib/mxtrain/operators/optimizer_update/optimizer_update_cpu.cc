@@ -49,8 +49,8 @@ class Update final : public Operator {
           CopyBlob(args.ctx.run_ctx, args.req[n], args.in_data[n], args.out_data[n]);
         } else {
           UpdateWeight(rule, args.in_data[n].StoredSize(), args.req[n],
-                       ArraysOf<T>(Places(n, args.out_data.size(), Rule<C>::kStates), args.in_data,
-                                   args.out_data, args.aux_states));
+                       ArraysOf<T>(Places(n, args.out_data.size(), kStatesOf<Rule<C>>),
+                                   args.in_data, args.out_data, args.aux_states));
         }
       }
     });
@@ -102,8 +102,9 @@ class Update final : public Operator {
 }  // namespace
 
 MXTRAIN_OPERATOR(optimizer_update_cpu, registry) {
-  ForEachRule([&registry](const char* op, auto tag) {
+  ForEachRule([&registry](auto tag) {
     using Tag = decltype(tag);
+    const char* const op = Tag::template Rule<float>::kName;
     registry.AddKernel(
         {op, DeviceType::kCPU, "ref", kRefRank,
          [](const OperatorProperty& property, const PlanRequest& request, Backend&) {

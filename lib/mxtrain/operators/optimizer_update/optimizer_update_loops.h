@@ -83,7 +83,7 @@ class UpdateByTeams final : public Operator {
       using R = Rule<ComputeOf<T>>;
       const Rules<R> rules{param_, args.in_data.back().dptr<float>()};
       const auto weight_of = [&](size_t n) {
-        return Weight<T>{ArraysOf<T>(Places(n, args.out_data.size(), R::kStates), args.in_data,
+        return Weight<T>{ArraysOf<T>(Places(n, args.out_data.size(), kStatesOf<R>), args.in_data,
                                      args.out_data, args.aux_states),
                          args.in_data[n].StoredSize(), args.req[n]};
       };
@@ -104,8 +104,9 @@ class UpdateByTeams final : public Operator {
 
 template <typename Device>
 void AddKernels(OperatorRegistry& registry) {
-  ForEachRule([&registry](const char* op, auto tag) {
+  ForEachRule([&registry](auto tag) {
     using Tag = decltype(tag);
+    const char* const op = Tag::template Rule<float>::kName;
     registry.AddKernel(LastKernel<Device>(op, [](const OperatorProperty& property,
                                                  const PlanRequest& request, Backend&) {
       return MakePlan<Tag::template Rule>(

@@ -12,7 +12,7 @@ template <typename Rule>
 bool KeepsZeros(const typename Rule::Param& param) {
   if constexpr (requires { Rule::kKeepsZeros; }) {
     return Rule::kKeepsZeros;
-  } else if constexpr (std::is_same_v<typename Rule::Param, LarsParam> ||
+  } else if constexpr (std::is_same_v<typename Rule::Param, UpdateParam<updates::Lars>> ||
                        !requires { param.epsilon; }) {
     return true;
   } else {
@@ -62,7 +62,7 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
   std::vector<int64_t> stored_sizes;
   double bytes = 0;
   for (size_t n = 0; n < num_weights; ++n) {
-    const Places at(n, num_weights, Rule<float>::kStates);
+    const Places at(n, num_weights, kStatesOf<Rule<float>>);
     // Noise belongs to an element, whatever its place in memory.
     const Layout layout =
         kHasNoise<Rule<float>> ? Layout() : LayoutOf(at, request, KeepsZeros<Rule<float>>(param));
@@ -74,40 +74,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
     bytes += static_cast<double>(layout.Bytes(request.in[n].shape, type));
   }
   constexpr double kBytesPerNanosecond = 10;
-  plan.cost = (3 + 2 * Rule<float>::kStates) * bytes / kBytesPerNanosecond;
+  plan.cost = (3 + 2 * kStatesOf<Rule<float>>)*bytes / kBytesPerNanosecond;
   make(param, stored_sizes, &plan);
   return plan;
-}
-
-// Adds the kernel of every rule: add(name of the operator, RuleTag<Rule>{}).
-template <template <typename> class R>
-struct RuleTag {
-  template <typename C>
-  using Rule = R<C>;
-};
-template <typename F>
-void ForEachRule(F add) {
-  add("sgd_update", RuleTag<Sgd>{});
-  add("sgd_mom_update", RuleTag<Momentum>{});
-  add("nag_mom_update", RuleTag<Nag>{});
-  add("adam_update", RuleTag<Adam>{});
-  add("adamw_update", RuleTag<AdamW>{});
-  add("rmsprop_update", RuleTag<RmsProp>{});
-  add("rmsprop_mom_update", RuleTag<RmsPropMomentum>{});
-  add("rmspropalex_update", RuleTag<RmsPropCentered>{});
-  add("adagrad_update", RuleTag<Adagrad>{});
-  add("adadelta_update", RuleTag<Adadelta>{});
-  add("ftrl_update", RuleTag<Ftrl>{});
-  add("lamb_update", RuleTag<Lamb>{});
-  add("lars_update", RuleTag<Lars>{});
-  add("signsgd_update", RuleTag<SignSgd>{});
-  add("signum_update", RuleTag<Signum>{});
-  add("ftml_update", RuleTag<Ftml>{});
-  add("nadam_update", RuleTag<Nadam>{});
-  add("adamax_update", RuleTag<Adamax>{});
-  add("lion_update", RuleTag<Lion>{});
-  add("dcasgd_update", RuleTag<Dcasgd>{});
-  add("sgld_update", RuleTag<Sgld>{});
 }
 
 }  // namespace mxtrain::optimizer_update

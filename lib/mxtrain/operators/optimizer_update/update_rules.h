@@ -31,10 +31,30 @@ MXTRAIN_HD Step<C> StepOf(const float* scalars, double clip_gradient) {
           static_cast<C>(scalars[kRescale]), static_cast<C>(scalars[kCorrection]), clip};
 }
 
+// A decaying mean.
+template <typename C>
+struct Mean {
+  C keep, add;
+  MXTRAIN_HD explicit Mean(double decay)
+      : keep(static_cast<C>(decay)), add(static_cast<C>(1 - decay)) {}
+  MXTRAIN_HD C With(C mean, C x) const { return keep * mean + add * x; }
+  MXTRAIN_HD C WithSquare(C mean, C x) const { return keep * mean + add * x * x; }
+};
+
+// -1, 0 or 1; NaN of NaN.
+template <typename C>
+MXTRAIN_HD C SignOf(C x) {
+  return x > 0 ? C(1) : x < 0 ? C(-1) : x;
+}
+
+// The name and the parameters of a rule; its states are those of updates::UpdateOf(kName).
+#define MXTRAIN_UPDATE(name, Constants)      \
+  static constexpr const char* kName = name; \
+  using Param = UpdateParam<updates::Constants>;
+
 template <typename C>
 struct Sgd : Step<C> {
-  static constexpr int kStates = 0;
-  using Param = SgdParam;
+  MXTRAIN_UPDATE("sgd_update", NoConstants)
   MXTRAIN_HD Sgd(const Step<C>& step, const Param&) : Step<C>(step) {}
   MXTRAIN_HD C operator()(C w, C grad, C*) const {
     return (1 - this->lr * this->wd) * w - this->lr * this->Gradient(grad);
@@ -42,9 +62,17 @@ struct Sgd : Step<C> {
 };
 
 template <typename C>
+struct SignSgd : Sgd<C> {
+  MXTRAIN_UPDATE("signsgd_update", NoConstants)
+  using Sgd<C>::Sgd;
+  MXTRAIN_HD C operator()(C w, C grad, C*) const {
+    return (1 - this->lr * this->wd) * w - this->lr * SignOf(this->Gradient(grad));
+  }
+};
+
+template <typename C>
 struct Momentum : Step<C> {
-  static constexpr int kStates = 1;
-  using Param = MomentumParam;
+  MXTRAIN_UPDATE("sgd_mom_update", Momentum)
   C momentum;
   MXTRAIN_HD Momentum(const Step<C>& step, const Param& p)
       : Step<C>(step), momentum(static_cast<C>(p.momentum)) {}
@@ -56,6 +84,7 @@ struct Momentum : Step<C> {
 
 template <typename C>
 struct Nag : Momentum<C> {
+  MXTRAIN_UPDATE("nag_mom_update", Momentum)
   using Momentum<C>::Momentum;
   MXTRAIN_HD C operator()(C w, C grad, C* m) const {
     const C g = this->Gradient(grad) + this->wd * w;
@@ -65,155 +94,21 @@ struct Nag : Momentum<C> {
 };
 
 template <typename C>
-struct Adam : Step<C> {
-  static constexpr int kStates = 2;
-  using Param = AdamParam;
-  C beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
-  MXTRAIN_HD Adam(const Step<C>& step, const Param& p)
-      : Step<C>(step),
-        beta1(static_cast<C>(p.beta1)),
-        beta2(static_cast<C>(p.beta2)),
-        one_minus_beta1(static_cast<C>(1 - p.beta1)),
-        one_minus_beta2(static_cast<C>(1 - p.beta2)),
-        epsilon(static_cast<C>(p.epsilon)) {}
-  MXTRAIN_HD C Move(C g, C* s) const {
-    s[0] = beta1 * s[0] + one_minus_beta1 * g;
-    s[1] = beta2 * s[1] + one_minus_beta2 * g * g;
-    return this->lr * Direction(s);
-  }
-  MXTRAIN_HD C Direction(const C* s) const {
-    return this->correction * s[0] / (std::sqrt(s[1]) + epsilon);
-  }
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    return w - Move(this->DecayedGradient(w, grad), s);
-  }
-};
-
-template <typename C>
-struct AdamW : Adam<C> {
-  using Adam<C>::Adam;
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C step = this->Move(this->Gradient(grad), s);
-    return w - this->lr * this->wd * w - step;
-  }
-};
-
-template <typename C>
-struct RmsProp : Step<C> {
-  static constexpr int kStates = 1;
-  using Param = RmsPropParam;
-  C rho, one_minus_rho, momentum, epsilon;
-  MXTRAIN_HD RmsProp(const Step<C>& step, const Param& p)
-      : Step<C>(step),
-        rho(static_cast<C>(p.rho)),
-        one_minus_rho(static_cast<C>(1 - p.rho)),
-        momentum(static_cast<C>(p.momentum)),
-        epsilon(static_cast<C>(p.epsilon)) {}
-  MXTRAIN_HD void Average(C value, C* mean) const { *mean = rho * *mean + one_minus_rho * value; }
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C g = this->DecayedGradient(w, grad);
-    Average(g * g, &s[0]);
-    return w - this->lr * g / std::sqrt(s[0] + epsilon);
-  }
-};
-
-template <typename C>
-struct RmsPropMomentum : RmsProp<C> {
-  static constexpr int kStates = 2;
-  using RmsProp<C>::RmsProp;
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C g = this->DecayedGradient(w, grad);
-    this->Average(g * g, &s[0]);
-    s[1] = this->momentum * s[1] - this->lr * g / std::sqrt(s[0] + this->epsilon);
-    return w + s[1];
-  }
-};
-
-template <typename C>
-struct RmsPropCentered : RmsProp<C> {
-  static constexpr int kStates = 3;
-  using RmsProp<C>::RmsProp;
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C g = this->DecayedGradient(w, grad);
-    this->Average(g * g, &s[0]);
-    this->Average(g, &s[1]);
-    const C variance = s[0] - s[1] * s[1];  // may be negative by rounding
-    s[2] = this->momentum * s[2] -
-           this->lr * g / std::sqrt((variance > 0 ? variance : 0) + this->epsilon);
-    return w + s[2];
-  }
-};
-
-template <typename C>
-struct Adagrad : Step<C> {
-  static constexpr int kStates = 1;
-  using Param = AdagradParam;
-  C epsilon;
-  MXTRAIN_HD Adagrad(const Step<C>& step, const Param& p)
-      : Step<C>(step), epsilon(static_cast<C>(p.epsilon)) {}
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+struct Dcasgd : Step<C> {
+  MXTRAIN_UPDATE("dcasgd_update", Dcasgd)
+  C momentum, lambda;
+  MXTRAIN_HD Dcasgd(const Step<C>& step, const Param& p)
+      : Step<C>(step), momentum(static_cast<C>(p.momentum)), lambda(static_cast<C>(p.lambda)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* m) const {
     const C g = this->Gradient(grad);
-    s[0] += g * g;
-    return w - this->lr * (g / std::sqrt(s[0] + epsilon) + this->wd * w);
-  }
-};
-
-template <typename C>
-struct Adadelta : Step<C> {
-  static constexpr int kStates = 2;
-  using Param = AdadeltaParam;
-  C rho, one_minus_rho, epsilon;
-  MXTRAIN_HD Adadelta(const Step<C>& step, const Param& p)
-      : Step<C>(step),
-        rho(static_cast<C>(p.rho)),
-        one_minus_rho(static_cast<C>(1 - p.rho)),
-        epsilon(static_cast<C>(p.epsilon)) {}
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C g = this->Gradient(grad);
-    s[0] = rho * s[0] + one_minus_rho * g * g;
-    const C delta = g * std::sqrt(s[1] + epsilon) / std::sqrt(s[0] + epsilon);
-    s[1] = rho * s[1] + one_minus_rho * delta * delta;
-    return w - this->lr * (delta + this->wd * w);
-  }
-};
-
-template <typename C>
-struct Ftrl : Step<C> {
-  static constexpr int kStates = 2;
-  using Param = FtrlParam;
-  C lambda1, beta;
-  MXTRAIN_HD Ftrl(const Step<C>& step, const Param& p)
-      : Step<C>(step), lambda1(static_cast<C>(p.lambda1)), beta(static_cast<C>(p.beta)) {}
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C g = this->Gradient(grad), before = std::sqrt(s[1]);
-    s[1] += g * g;
-    const C root = std::sqrt(s[1]);
-    s[0] += g - (root - before) * w / this->lr;
-    const C shrunk = s[0] > lambda1 ? lambda1 - s[0] : s[0] < -lambda1 ? -lambda1 - s[0] : C(0);
-    return shrunk / ((beta + root) / this->lr + this->wd);
-  }
-};
-
-// -1, 0 or 1; NaN of NaN.
-template <typename C>
-MXTRAIN_HD C SignOf(C x) {
-  return x > 0 ? C(1) : x < 0 ? C(-1) : x;
-}
-
-template <typename C>
-struct SignSgd : Step<C> {
-  static constexpr int kStates = 0;
-  using Param = SgdParam;
-  MXTRAIN_HD SignSgd(const Step<C>& step, const Param&) : Step<C>(step) {}
-  MXTRAIN_HD C operator()(C w, C grad, C*) const {
-    return (1 - this->lr * this->wd) * w - this->lr * SignOf(this->Gradient(grad));
+    *m = momentum * *m - this->lr * (g + this->wd * w + lambda * g * g * *m);
+    return w + *m;
   }
 };
 
 template <typename C>
 struct Signum : Step<C> {
-  static constexpr int kStates = 1;
-  using Param = SignumParam;
+  MXTRAIN_UPDATE("signum_update", Signum)
   C momentum, one_minus_momentum, wd_lh;
   MXTRAIN_HD Signum(const Step<C>& step, const Param& p)
       : Step<C>(step),
@@ -226,146 +121,52 @@ struct Signum : Step<C> {
   }
 };
 
-// 1 - beta^t, the sum of the weights of a decaying mean after t steps.
-MXTRAIN_HD inline double SumOfWeights(double beta, double t) {
-  return 1 - std::pow(beta, t);
-}
-
-template <typename C>
-struct Ftml : Step<C> {
-  static constexpr int kStates = 3;
-  static constexpr bool kKeepsZeros = false;  // d does not
-  using Param = FtmlParam;
-  C beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon, sum1, sum2;
-  MXTRAIN_HD Ftml(const Step<C>& step, const Param& p)
-      : Step<C>(step),
-        beta1(static_cast<C>(p.beta1)),
-        beta2(static_cast<C>(p.beta2)),
-        one_minus_beta1(static_cast<C>(1 - p.beta1)),
-        one_minus_beta2(static_cast<C>(1 - p.beta2)),
-        epsilon(static_cast<C>(p.epsilon)),
-        sum1(static_cast<C>(SumOfWeights(p.beta1, static_cast<double>(step.correction)))),
-        sum2(static_cast<C>(SumOfWeights(p.beta2, static_cast<double>(step.correction)))) {}
-  MXTRAIN_HD bool Skipped() const { return Step<C>::Skipped() || this->lr == 0; }
-  // States: d, v, z.
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C g = this->DecayedGradient(w, grad), before = s[0];
-    s[1] = beta2 * s[1] + one_minus_beta2 * g * g;
-    s[0] = sum1 / this->lr * (std::sqrt(s[1] / sum2) + epsilon);
-    s[2] = beta1 * s[2] + one_minus_beta1 * g - (s[0] - beta1 * before) * w;
-    return -s[2] / s[0];
-  }
-};
-
-template <typename C>
-struct Nadam : Step<C> {
-  static constexpr int kStates = 2;
-  using Param = NadamParam;
-  C beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
-  C of_gradient, of_mean, root;  // factors of the step
-  MXTRAIN_HD Nadam(const Step<C>& step, const Param& p)
-      : Step<C>(step),
-        beta1(static_cast<C>(p.beta1)),
-        beta2(static_cast<C>(p.beta2)),
-        one_minus_beta1(static_cast<C>(1 - p.beta1)),
-        one_minus_beta2(static_cast<C>(1 - p.beta2)),
-        epsilon(static_cast<C>(p.epsilon)) {
-    const double t = static_cast<double>(step.correction),
-                 decay = std::pow(kDecay, p.schedule_decay);
-    double power = 1, product = 1, steps = 0;
-    // Until the product is nothing beside 1, or the factors are beta1: some 60 steps by default,
-    // and at most about 3300, since with a slow decay the first factors are near a half.
-    for (; steps < t && product > kNothing && power > kNothing; ++steps) {
-      power *= decay;
-      product *= p.beta1 * (1 - power / 2);
-    }
-    if (product > kNothing) product *= std::pow(p.beta1, t - steps);
-    const double now = p.beta1 * (1 - std::pow(decay, t) / 2),
-                 next = p.beta1 * (1 - std::pow(decay, t + 1) / 2);
-    of_gradient = static_cast<C>((1 - now) / (1 - product));
-    of_mean = static_cast<C>(next / (1 - product * next));
-    root = static_cast<C>(std::sqrt(SumOfWeights(p.beta2, t)));
-  }
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C g = this->DecayedGradient(w, grad);
-    s[0] = beta1 * s[0] + one_minus_beta1 * g;
-    s[1] = beta2 * s[1] + one_minus_beta2 * g * g;
-    return w - this->lr * (of_gradient * g + of_mean * s[0]) / (std::sqrt(s[1]) / root + epsilon);
-  }
-
- private:
-  static constexpr double kDecay = 0.96, kNothing = 1e-17;
-};
-
-template <typename C>
-struct Adamax : Step<C> {
-  static constexpr int kStates = 2;
-  using Param = AdamaxParam;
-  C beta1, beta2, one_minus_beta1;
-  MXTRAIN_HD Adamax(const Step<C>& step, const Param& p)
-      : Step<C>(step),
-        beta1(static_cast<C>(p.beta1)),
-        beta2(static_cast<C>(p.beta2)),
-        one_minus_beta1(static_cast<C>(1 - p.beta1)) {}
-  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
-    const C g = this->DecayedGradient(w, grad), size = std::abs(g), decayed = beta2 * s[1];
-    s[0] = beta1 * s[0] + one_minus_beta1 * g;
-    s[1] = decayed > size ? decayed : size;  // NaN of a NaN gradient
-    return s[1] == 0 ? w : w - this->lr * this->correction * s[0] / s[1];
-  }
-};
-
 template <typename C>
 struct Lion : Step<C> {
-  static constexpr int kStates = 1;
-  using Param = LionParam;
-  C beta1, beta2, one_minus_beta1, one_minus_beta2;
+  MXTRAIN_UPDATE("lion_update", Lion)
+  Mean<C> direction, mean;
   MXTRAIN_HD Lion(const Step<C>& step, const Param& p)
-      : Step<C>(step),
-        beta1(static_cast<C>(p.beta1)),
-        beta2(static_cast<C>(p.beta2)),
-        one_minus_beta1(static_cast<C>(1 - p.beta1)),
-        one_minus_beta2(static_cast<C>(1 - p.beta2)) {}
+      : Step<C>(step), direction(p.beta1), mean(p.beta2) {}
   MXTRAIN_HD C operator()(C w, C grad, C* m) const {
-    const C g = this->Gradient(grad), direction = SignOf(beta1 * *m + one_minus_beta1 * g);
-    *m = beta2 * *m + one_minus_beta2 * g;
-    return (1 - this->lr * this->wd) * w - this->lr * direction;
+    const C g = this->Gradient(grad), sign = SignOf(direction.With(*m, g));
+    *m = mean.With(*m, g);
+    return (1 - this->lr * this->wd) * w - this->lr * sign;
+  }
+};
+
+// Rules with the moments of gradients: their mean and the mean of their squares.
+template <typename C, typename P>
+struct WithMoments : Step<C> {
+  Mean<C> mean, square;
+  C epsilon;
+  MXTRAIN_HD WithMoments(const Step<C>& step, const P& p)
+      : Step<C>(step), mean(p.beta1), square(p.beta2), epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD void Add(C g, C* s) const {
+    s[0] = mean.With(s[0], g);
+    s[1] = square.WithSquare(s[1], g);
+  }
+  MXTRAIN_HD C Direction(const C* s) const {
+    return this->correction * s[0] / (std::sqrt(s[1]) + epsilon);
   }
 };
 
 template <typename C>
-struct Dcasgd : Step<C> {
-  static constexpr int kStates = 1;
-  using Param = DcasgdParam;
-  C momentum, lambda;
-  MXTRAIN_HD Dcasgd(const Step<C>& step, const Param& p)
-      : Step<C>(step), momentum(static_cast<C>(p.momentum)), lambda(static_cast<C>(p.lambda)) {}
-  MXTRAIN_HD C operator()(C w, C grad, C* m) const {
-    const C g = this->Gradient(grad);
-    *m = momentum * *m - this->lr * (g + this->wd * w + lambda * g * g * *m);
-    return w + *m;
+struct Adam : WithMoments<C, UpdateParam<updates::Adam>> {
+  MXTRAIN_UPDATE("adam_update", Adam)
+  using WithMoments<C, Param>::WithMoments;
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    this->Add(this->DecayedGradient(w, grad), s);
+    return w - this->lr * this->Direction(s);
   }
 };
 
-// A rule with Noise(i) adds it to element i.
 template <typename C>
-struct Sgld : Step<C> {
-  static constexpr int kStates = 0;
-  static constexpr bool kKeepsZeros = false;
-  using Param = SgdParam;
-  C scale;
-  uint32_t key;
-  MXTRAIN_HD Sgld(const Step<C>& step, const Param&)
-      : Step<C>(step), scale(step.lr > 0 ? std::sqrt(step.lr) : C(0)), key(0) {
-    const auto number = static_cast<float>(step.correction);
-    std::memcpy(&key, &number, sizeof(key));
-  }
-  MXTRAIN_HD C operator()(C w, C grad, C*) const {
-    return w - this->lr / 2 * (this->Gradient(grad) + this->wd * w);
-  }
-  MXTRAIN_HD C Noise(int64_t i) const {
-    constexpr uint64_t kStream = 0x5a1d;
-    return scale * static_cast<C>(NormalAt(key, kStream, 0, static_cast<uint64_t>(i)));
+struct AdamW : Adam<C> {
+  MXTRAIN_UPDATE("adamw_update", Adam)
+  using Adam<C>::Adam;
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    this->Add(this->Gradient(grad), s);
+    return w - this->lr * this->wd * w - this->lr * this->Direction(s);
   }
 };
 
@@ -373,11 +174,12 @@ struct Sgld : Step<C> {
 // number whose norm is needed in addition to that of the weights; Ratio computes the factor of
 // operator() from the two norms.
 template <typename C>
-struct Lamb : Adam<C> {
-  using Adam<C>::Adam;
+struct Lamb : WithMoments<C, UpdateParam<updates::Lamb>> {
+  MXTRAIN_UPDATE("lamb_update", Lamb)
+  using WithMoments<C, Param>::WithMoments;
   C ratio = 1;
   MXTRAIN_HD C Measure(C w, C grad, C* s) const {
-    this->Move(this->Gradient(grad), s);
+    this->Add(this->Gradient(grad), s);
     return Update(w, s);
   }
   MXTRAIN_HD double Ratio(double weight_norm, double update_norm) const {
@@ -391,8 +193,7 @@ struct Lamb : Adam<C> {
 
 template <typename C>
 struct Lars : Step<C> {
-  static constexpr int kStates = 1;
-  using Param = LarsParam;
+  MXTRAIN_UPDATE("lars_update", Lars)
   C momentum;
   double eta, epsilon;
   C ratio = 1;
@@ -411,7 +212,212 @@ struct Lars : Step<C> {
   }
 };
 
-inline constexpr int kMaxStates = 3;
+// 1 - beta^t, the sum of the weights of a decaying mean after t steps.
+MXTRAIN_HD inline double SumOfWeights(double beta, double t) {
+  return 1 - std::pow(beta, t);
+}
+
+template <typename C>
+struct Ftml : WithMoments<C, UpdateParam<updates::Ftml>> {
+  MXTRAIN_UPDATE("ftml_update", Ftml)
+  static constexpr bool kKeepsZeros = false;  // d does not
+  C sum1, sum2;
+  MXTRAIN_HD Ftml(const Step<C>& step, const Param& p)
+      : WithMoments<C, Param>(step, p),
+        sum1(static_cast<C>(SumOfWeights(p.beta1, static_cast<double>(step.correction)))),
+        sum2(static_cast<C>(SumOfWeights(p.beta2, static_cast<double>(step.correction)))) {}
+  MXTRAIN_HD bool Skipped() const { return Step<C>::Skipped() || this->lr == 0; }
+  // States: d, v, z.
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad), before = s[0];
+    s[1] = this->square.WithSquare(s[1], g);
+    s[0] = sum1 / this->lr * (std::sqrt(s[1] / sum2) + this->epsilon);
+    s[2] = this->mean.With(s[2], g) - (s[0] - this->mean.keep * before) * w;
+    return -s[2] / s[0];
+  }
+};
+
+template <typename C>
+struct Nadam : WithMoments<C, UpdateParam<updates::Nadam>> {
+  MXTRAIN_UPDATE("nadam_update", Nadam)
+  C of_gradient, of_mean, root;  // factors of the step
+  MXTRAIN_HD Nadam(const Step<C>& step, const Param& p) : WithMoments<C, Param>(step, p) {
+    const double t = static_cast<double>(step.correction),
+                 decay = std::pow(kDecay, p.schedule_decay);
+    double power = 1, product = 1, steps = 0;
+    // Until the product is nothing beside 1, or the factors are beta1: some 60 steps by default,
+    // and at most about 3300, since with a slow decay the first factors are near a half.
+    for (; steps < t && product > kNothing && power > kNothing; ++steps) {
+      power *= decay;
+      product *= p.beta1 * (1 - power / 2);
+    }
+    if (product > kNothing) product *= std::pow(p.beta1, t - steps);
+    const double now = p.beta1 * (1 - std::pow(decay, t) / 2),
+                 next = p.beta1 * (1 - std::pow(decay, t + 1) / 2);
+    of_gradient = static_cast<C>((1 - now) / (1 - product));
+    of_mean = static_cast<C>(next / (1 - product * next));
+    root = static_cast<C>(std::sqrt(SumOfWeights(p.beta2, t)));
+  }
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad);
+    this->Add(g, s);
+    return w -
+           this->lr * (of_gradient * g + of_mean * s[0]) / (std::sqrt(s[1]) / root + this->epsilon);
+  }
+
+ private:
+  static constexpr double kDecay = 0.96, kNothing = 1e-17;
+};
+
+template <typename C>
+struct Adamax : Step<C> {
+  MXTRAIN_UPDATE("adamax_update", Adamax)
+  Mean<C> mean;
+  C beta2;
+  MXTRAIN_HD Adamax(const Step<C>& step, const Param& p)
+      : Step<C>(step), mean(p.beta1), beta2(static_cast<C>(p.beta2)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad), size = std::abs(g), decayed = beta2 * s[1];
+    s[0] = mean.With(s[0], g);
+    s[1] = decayed > size ? decayed : size;  // NaN of a NaN gradient
+    return s[1] == 0 ? w : w - this->lr * this->correction * s[0] / s[1];
+  }
+};
+
+template <typename C>
+struct RmsProp : Step<C> {
+  MXTRAIN_UPDATE("rmsprop_update", RmsProp)
+  Mean<C> mean;
+  C momentum, epsilon;
+  MXTRAIN_HD RmsProp(const Step<C>& step, const Param& p)
+      : Step<C>(step),
+        mean(p.rho),
+        momentum(static_cast<C>(p.momentum)),
+        epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad);
+    s[0] = mean.With(s[0], g * g);
+    return w - this->lr * g / std::sqrt(s[0] + epsilon);
+  }
+};
+
+template <typename C>
+struct RmsPropMomentum : RmsProp<C> {
+  MXTRAIN_UPDATE("rmsprop_mom_update", RmsProp)
+  using RmsProp<C>::RmsProp;
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad);
+    s[0] = this->mean.With(s[0], g * g);
+    s[1] = this->momentum * s[1] - this->lr * g / std::sqrt(s[0] + this->epsilon);
+    return w + s[1];
+  }
+};
+
+template <typename C>
+struct RmsPropCentered : RmsProp<C> {
+  MXTRAIN_UPDATE("rmspropalex_update", RmsProp)
+  using RmsProp<C>::RmsProp;
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->DecayedGradient(w, grad);
+    s[0] = this->mean.With(s[0], g * g);
+    s[1] = this->mean.With(s[1], g);
+    const C variance = s[0] - s[1] * s[1];  // may be negative by rounding
+    s[2] = this->momentum * s[2] -
+           this->lr * g / std::sqrt((variance > 0 ? variance : 0) + this->epsilon);
+    return w + s[2];
+  }
+};
+
+template <typename C>
+struct Adagrad : Step<C> {
+  MXTRAIN_UPDATE("adagrad_update", Adagrad)
+  C epsilon;
+  MXTRAIN_HD Adagrad(const Step<C>& step, const Param& p)
+      : Step<C>(step), epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->Gradient(grad);
+    s[0] += g * g;
+    return w - this->lr * (g / std::sqrt(s[0] + epsilon) + this->wd * w);
+  }
+};
+
+template <typename C>
+struct Adadelta : Step<C> {
+  MXTRAIN_UPDATE("adadelta_update", Adadelta)
+  Mean<C> mean;
+  C epsilon;
+  MXTRAIN_HD Adadelta(const Step<C>& step, const Param& p)
+      : Step<C>(step), mean(p.rho), epsilon(static_cast<C>(p.epsilon)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->Gradient(grad);
+    s[0] = mean.WithSquare(s[0], g);
+    const C delta = g * std::sqrt(s[1] + epsilon) / std::sqrt(s[0] + epsilon);
+    s[1] = mean.WithSquare(s[1], delta);
+    return w - this->lr * (delta + this->wd * w);
+  }
+};
+
+template <typename C>
+struct Ftrl : Step<C> {
+  MXTRAIN_UPDATE("ftrl_update", Ftrl)
+  C lambda1, beta;
+  MXTRAIN_HD Ftrl(const Step<C>& step, const Param& p)
+      : Step<C>(step), lambda1(static_cast<C>(p.lambda1)), beta(static_cast<C>(p.beta)) {}
+  MXTRAIN_HD C operator()(C w, C grad, C* s) const {
+    const C g = this->Gradient(grad), before = std::sqrt(s[1]);
+    s[1] += g * g;
+    const C root = std::sqrt(s[1]);
+    s[0] += g - (root - before) * w / this->lr;
+    const C shrunk = s[0] > lambda1 ? lambda1 - s[0] : s[0] < -lambda1 ? -lambda1 - s[0] : C(0);
+    return shrunk / ((beta + root) / this->lr + this->wd);
+  }
+};
+
+// A rule with Noise(i) adds it to element i.
+template <typename C>
+struct Sgld : Step<C> {
+  MXTRAIN_UPDATE("sgld_update", NoConstants)
+  static constexpr bool kKeepsZeros = false;
+  C scale;
+  uint32_t key;
+  MXTRAIN_HD Sgld(const Step<C>& step, const Param&)
+      : Step<C>(step), scale(step.lr > 0 ? std::sqrt(step.lr) : C(0)), key(0) {
+    const auto number = static_cast<float>(step.correction);
+    std::memcpy(&key, &number, sizeof(key));
+  }
+  MXTRAIN_HD C operator()(C w, C grad, C*) const {
+    return w - this->lr / 2 * (this->Gradient(grad) + this->wd * w);
+  }
+  MXTRAIN_HD C Noise(int64_t i) const {
+    constexpr uint64_t kStream = 0x5a1d;
+    return scale * static_cast<C>(NormalAt(key, kStream, 0, static_cast<uint64_t>(i)));
+  }
+};
+
+#undef MXTRAIN_UPDATE
+
+// add(RuleTag<Rule>{}) for every rule.
+template <template <typename> class R>
+struct RuleTag {
+  template <typename C>
+  using Rule = R<C>;
+};
+template <typename F>
+void ForEachRule(F add) {
+  add(RuleTag<Sgd>{}), add(RuleTag<Momentum>{}), add(RuleTag<Nag>{}), add(RuleTag<Adam>{});
+  add(RuleTag<AdamW>{}), add(RuleTag<RmsProp>{}), add(RuleTag<RmsPropMomentum>{});
+  add(RuleTag<RmsPropCentered>{}), add(RuleTag<Adagrad>{}), add(RuleTag<Adadelta>{});
+  add(RuleTag<Ftrl>{}), add(RuleTag<Lamb>{}), add(RuleTag<Lars>{}), add(RuleTag<SignSgd>{});
+  add(RuleTag<Signum>{}), add(RuleTag<Ftml>{}), add(RuleTag<Nadam>{}), add(RuleTag<Adamax>{});
+  add(RuleTag<Lion>{}), add(RuleTag<Dcasgd>{}), add(RuleTag<Sgld>{});
+}
+// Of group_adagrad_update, whose kernel is its own (group_adagrad_loops.h).
+using GroupAdagradParam = UpdateParam<updates::GroupAdagrad>;
+
+template <typename Rule>
+inline constexpr int kStatesOf = updates::UpdateOf(Rule::kName).num_states();
+
+inline constexpr int kMaxStates = updates::Update::kMostStates;
 
 // Pointers of one weight's update; states that the rule does not have are null.
 template <typename T>
@@ -424,12 +430,12 @@ struct Arrays {
 
 template <typename Rule, typename T, typename C>
 [[gnu::always_inline]] MXTRAIN_HD inline void LoadStates(const Arrays<T>& a, int64_t i, C* states) {
-  for (int k = 0; k < Rule::kStates; ++k) states[k] = static_cast<C>(a.states[k][i]);
+  for (int k = 0; k < kStatesOf<Rule>; ++k) states[k] = static_cast<C>(a.states[k][i]);
 }
 template <typename Rule, typename T, typename C>
 [[gnu::always_inline]] MXTRAIN_HD inline void StoreStates(const C* states, int64_t i,
                                                           const Arrays<T>& a) {
-  for (int k = 0; k < Rule::kStates; ++k) a.states[k][i] = static_cast<T>(states[k]);
+  for (int k = 0; k < kStatesOf<Rule>; ++k) a.states[k][i] = static_cast<T>(states[k]);
 }
 
 template <typename Rule>
