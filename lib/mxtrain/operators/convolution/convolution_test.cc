@@ -231,6 +231,36 @@ TEST_CASE("Convolution: groups") {
       {.data = {1, 4, 5, 5}, .kernel = {3, 3}, .filters = 8, .groups = 4}, {"ref"});
 }
 
+TEST_CASE("Convolution: depthwise, by loops of its own") {
+  const std::vector<std::string> kernels = {"ref", "depthwise"};
+  const auto run = [&](const std::string& name, Net net) {
+    net.filters = net.groups = net.data[1];
+    Run("depthwise, " + name, net, kernels);
+  };
+  run("3x3", {.data = {2, 32, 5, 6}, .kernel = {3, 3}, .pad = {1, 1}});
+  run("5x5, rows longer than a tile", {.data = {1, 16, 6, 19}, .kernel = {5, 5}, .pad = {2, 2}});
+  run("7x7, an image smaller than the window",
+      {.data = {3, 16, 4, 5}, .kernel = {7, 7}, .pad = {3, 3}, .bias = false});
+  run("strides, uneven",
+      {.data = {2, 16, 9, 12}, .kernel = {5, 3}, .stride = {2, 3}, .pad = {2, 0}, .bias = false});
+  run("strides longer than the window",
+      {.data = {1, 16, 8, 9}, .kernel = {2, 1}, .stride = {3, 4}, .pad = {1, 0}});
+  run("dilated, strided", {.data = {2, 16, 9, 11},
+                           .kernel = {3, 2},
+                           .stride = {2, 1},
+                           .pad = {2, 3},
+                           .dilate = {2, 3}});
+  run("channels that fill no block", {.data = {2, 19, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}});
+  run("windows of every width: 1", {.data = {1, 16, 5, 5}, .kernel = {4, 1}});
+  run("2", {.data = {1, 16, 4, 5}, .kernel = {4, 2}, .pad = {0, 1}});
+  run("4", {.data = {1, 16, 4, 5}, .kernel = {3, 4}, .pad = {1, 2}});
+  run("6", {.data = {1, 16, 4, 9}, .kernel = {1, 6}});
+  run("9", {.data = {1, 16, 2, 10}, .kernel = {2, 9}, .pad = {1, 4}});
+  run("more images than parts", {.data = {37, 16, 2, 2}, .kernel = {3, 3}, .pad = {1, 1}});
+  run("padding that some windows never leave",
+      {.data = {1, 16, 2, 2}, .kernel = {3, 3}, .pad = {5, 4}});
+}
+
 TEST_CASE("Convolution: small, empty, other types") {
   Run("one of everything", {.data = {1, 1, 1, 1}, .kernel = {1, 1}, .filters = 1}, {"ref"});
   Run("no images", {.data = {0, 3, 4, 4}, .kernel = {3, 3}, .filters = 2}, {"ref"});
@@ -314,13 +344,15 @@ TEST_CASE("_ConvolutionActivation: with and without sum") {
                                    .filters = 32,
                                    .act = act,
                                    .sum = sum});
-      Run(name + ", depthwise", {.data = {2, 16, 5, 5},
-                                 .kernel = {3, 3},
-                                 .pad = {1, 1},
-                                 .filters = 16,
-                                 .groups = 16,
-                                 .act = act,
-                                 .sum = sum});
+      Run(name + ", depthwise",
+          {.data = {2, 16, 5, 5},
+           .kernel = {3, 3},
+           .pad = {1, 1},
+           .filters = 16,
+           .groups = 16,
+           .act = act,
+           .sum = sum},
+          {"ref", "depthwise"});
       Run(name + ", odd",
           {.data = {1, 5, 4, 5},
            .kernel = {2, 3},
