@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Loops of a depthwise convolution, one filter per channel: a vector holds the same cell of Width()
-// neighbouring channels. Windows, strides and dilations of any size; images in blocks of channels
-// or channels last, told by their steps.
+// Loops of a convolution in groups of 1 (depthwise), 2, 4 or 8 channels, with as many filters: a
+// vector holds the same cell of Width() neighbouring channels, whole groups of them. Windows,
+// strides and dilations of any size; images in blocks of channels or channels last, told by their
+// steps.
 //
 // Each function runs on the calling thread and writes disjoint outputs: callers divide the work.
 #include <cstdint>
 #include <vector>
 
-namespace mxtrain::depthwise {
+namespace mxtrain::grouped {
 
 // Channels of a vector.
 int64_t Width();
+inline constexpr int64_t kMostChannels = 8;  // of a group
 
 // A tap of the window along one axis, for some results t = 0, 1, ... of that axis: tap `cell` of
 // the window reads source index t * source_step + offset, which is inside the source for t in
@@ -45,8 +47,10 @@ struct Steps {
 struct Line {
   const float* source;  // first cell of the image and block
   Steps source_steps;
-  const float* weight;  // [kernel rows, kernel columns, Width()]
-  int64_t kernel_width;
+  // [kernel rows, kernel columns, group, Width()]: what result channel l of the vector takes of
+  // source channel k of its group.
+  const float* weight;
+  int64_t kernel_width, group;
   float* out;  // first cell of the row of results
   int64_t out_step;
   const float* bias;  // [Width()], or null
@@ -56,17 +60,18 @@ struct Line {
 // Result `y` of `rows`, at all results of `columns`.
 void ConvolveLine(const Line& line, const Results& rows, int64_t y, const Results& columns);
 
-//   sums[i, j, channel] += sum over y, x of head[y, x, channel] * image[under tap i, j]
+//   sums[i, j, k, channel] += sum over y, x of head[y, x, channel] * image[channel k of its group,
+//                             under tap i, j]
 // for one image and block. `rows` and `columns` are those of the forward pass.
 struct WeightGradient {
   const float *image, *head;
   Steps image_steps, head_steps;
-  int64_t kernel_width;
-  float* sums;  // [kernel rows, kernel columns, Width()]
+  int64_t kernel_width, group;
+  float* sums;  // [kernel rows, kernel columns, group, Width()]
 };
 void AddWeightGradient(const WeightGradient& g, const Results& rows, const Results& columns);
 
 // sums[channel] += sum over the cells of an image of `rows` x `columns` cells.
 void AddCells(const float* image, const Steps& steps, int64_t rows, int64_t columns, float* sums);
 
-}  // namespace mxtrain::depthwise
+}  // namespace mxtrain::grouped

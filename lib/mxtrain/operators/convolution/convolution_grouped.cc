@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution, one filter per channel, by the loops of depthwise_kernels.h: images in
-// blocks of channels ("aBcd16b") or channels last, weights in blocks of channels ("Abcd16a").
-// oneDNN 2 has such loops for windows of three columns alone, and computes the gradients of others
-// one by one.
+// Convolution in groups of few channels, with as many filters, by the loops of grouped_kernels.h:
+// images in blocks of channels ("aBcd16b") or channels last, weights in blocks of filters
+// ("Acdb16a"). oneDNN 2 has loops for depthwise windows of three columns alone, and for groups of
+// less than a vector's channels it uses narrower vectors, in another layout than the neighbours'.
 //
 // An element of a result is summed by one thread in one order: the same bits with any number of
 // threads.
@@ -14,40 +14,43 @@
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
-#include "mxtrain/operators/convolution/depthwise_kernels.h"
+#include "mxtrain/operators/convolution/grouped_kernels.h"
 
 namespace mxtrain {
 namespace {
 
 using P = ConvolutionProperty;
-using depthwise::Results;
+using grouped::Results;
 
 // The gradient of the weights is summed over groups of images first, at most this many: enough for
 // every thread, whatever their number.
 constexpr int64_t kMostParts = 32;
 
-class DepthwiseConvolution final : public Operator {
+class GroupedConvolution final : public Operator {
  public:
-  DepthwiseConvolution(const ConvolutionGeometry& geometry, const ConvolutionSettings& settings,
-                       bool channels_last)
+  GroupedConvolution(const ConvolutionGeometry& geometry, const ConvolutionSettings& settings,
+                     bool channels_last)
       : g_(geometry), settings_(settings), channels_last_(channels_last) {
     for (int axis = 0; axis < 2; ++axis) {
-      const depthwise::Axis a{g_.in[axis],     g_.out[axis],    g_.kernel[axis],
-                              g_.stride[axis], g_.dilate[axis], g_.pad[axis]};
-      forward_[axis] = depthwise::ForwardResults(a);
-      backward_[axis] = depthwise::GradientResults(a);
+      const grouped::Axis a{g_.in[axis],     g_.out[axis],    g_.kernel[axis],
+                            g_.stride[axis], g_.dilate[axis], g_.pad[axis]};
+      forward_[axis] = grouped::ForwardResults(a);
+      backward_[axis] = grouped::GradientResults(a);
     }
   }
 
   static int64_t Blocks(const ConvolutionGeometry& g) {
-    return CeilDivide(g.in_channels, depthwise::Width());
+    return CeilDivide(g.in_channels, grouped::Width());
   }
   static int64_t Parts(const ConvolutionGeometry& g) { return std::min(g.batch, kMostParts); }
   // Floats of the sums of one part: of a window, and of the bias after it.
   static int64_t PartFloats(const ConvolutionGeometry& g) {
-    return Blocks(g) * (g.window() + 1) * depthwise::Width();
+    return Blocks(g) * (g.window() * g.group_in() + 1) * grouped::Width();
   }
-  static int64_t BiasFloats(const ConvolutionGeometry& g) { return Blocks(g) * depthwise::Width(); }
+  static int64_t WeightFloats(const ConvolutionGeometry& g) {
+    return Blocks(g) * g.window() * g.group_in() * grouped::Width();
+  }
+  static int64_t BiasFloats(const ConvolutionGeometry& g) { return Blocks(g) * grouped::Width(); }
 
   void Forward(const ForwardArgs& args) override {
     if (args.req[0] == OpReqType::kNullOp) return;
@@ -56,16 +59,17 @@ class DepthwiseConvolution final : public Operator {
     const Images source = ImagesOf(args.in_data[P::kData], g_.in),
                  out = ImagesOf(args.out_data[0], g_.out);
     const auto* weight = args.in_data[P::kWeight].dptr<float>();
+    const int64_t block_weights = WeightFloats(g_) / Blocks(g_);
     const float* bias = settings_.no_bias ? nullptr : PadBias(args);
-    depthwise::Line line = LineOf(source, args.req[0] == OpReqType::kAddTo || settings_.with_sum);
+    grouped::Line line = LineOf(source, args.req[0] == OpReqType::kAddTo || settings_.with_sum);
     line.low = settings_.low(), line.high = settings_.high();
     line.out_step = out.steps.cell;
     ForEachRow(g_.out[0], g_.out[1], [&, line](int64_t image, int64_t block, int64_t y) mutable {
       line.source = source.At(image, block);
-      line.weight = weight + block * g_.window() * depthwise::Width();
-      line.bias = bias ? bias + block * depthwise::Width() : nullptr;
+      line.weight = weight + block * block_weights;
+      line.bias = bias ? bias + block * grouped::Width() : nullptr;
       line.out = out.At(image, block) + y * out.steps.row;
-      depthwise::ConvolveLine(line, forward_[0], y, forward_[1]);
+      grouped::ConvolveLine(line, forward_[0], y, forward_[1]);
     });
   }
 
@@ -83,22 +87,23 @@ class DepthwiseConvolution final : public Operator {
   struct Images {
     float* data;
     int64_t image, block;  // floats from one to the next
-    depthwise::Steps steps;
+    grouped::Steps steps;
     float* At(int64_t n, int64_t b) const { return data + n * image + b * block; }
   };
 
   Images ImagesOf(const TBlob& blob, const int64_t* sizes) const {
-    const int64_t width = depthwise::Width(), blocks = Blocks(g_), cells = sizes[0] * sizes[1];
+    const int64_t width = grouped::Width(), blocks = Blocks(g_), cells = sizes[0] * sizes[1];
     auto* data = blob.dptr<float>();
     if (channels_last_)
       return {data, cells * g_.in_channels, width, {sizes[1] * g_.in_channels, g_.in_channels}};
     return {data, blocks * cells * width, cells * width, {sizes[1] * width, width}};
   }
 
-  depthwise::Line LineOf(const Images& source, bool accumulate) const {
-    depthwise::Line line{};
+  grouped::Line LineOf(const Images& source, bool accumulate) const {
+    grouped::Line line{};
     line.source_steps = source.steps;
     line.kernel_width = g_.kernel[1];
+    line.group = g_.group_in();
     line.accumulate = accumulate;
     line.low = Epilogue().low(), line.high = Epilogue().high();
     return line;
@@ -107,7 +112,8 @@ class DepthwiseConvolution final : public Operator {
   // body(image, block, row) for each of `rows`, divided among the threads.
   template <typename Body>
   void ForEachRow(int64_t rows, int64_t columns, const Body& body) const {
-    const int64_t blocks = Blocks(g_), products = columns * depthwise::Width() * g_.window();
+    const int64_t blocks = Blocks(g_),
+                  products = columns * grouped::Width() * g_.window() * g_.group_in();
     ParallelFor(g_.batch * blocks * rows, std::max<int64_t>(kParallelGrain / products, 1),
                 [&](int64_t begin, int64_t end) {
                   Body mine = body;
@@ -125,19 +131,39 @@ class DepthwiseConvolution final : public Operator {
     return padded;
   }
 
+  // The weights with filters and channels of each group exchanged.
+  const float* Transposed(const BackwardArgs& args) const {
+    const auto* weight = args.in_data[P::kWeight].dptr<float>();
+    const int64_t group = g_.group_in(), width = grouped::Width(), cell = group * width;
+    if (group == 1) return weight;
+    auto* packed = static_cast<float*>(args.ctx.workspace.data);
+    ParallelFor(WeightFloats(g_) / cell, std::max<int64_t>(kParallelGrain / cell, 1),
+                [=](int64_t begin, int64_t end) {
+                  for (int64_t at = begin * cell; at < end * cell; at += cell) {
+                    for (int64_t k = 0; k < group; ++k) {
+                      for (int64_t lane = 0; lane < width; ++lane)
+                        packed[at + k * width + lane] =
+                            weight[at + lane % group * width + lane / group * group + k];
+                    }
+                  }
+                });
+    return packed;
+  }
+
   void DataGradient(const BackwardArgs& args) const {
     const Images source = ImagesOf(args.out_grad[0], g_.out),
                  out = ImagesOf(args.in_grad[P::kData], g_.in);
-    const auto* weight = args.in_data[P::kWeight].dptr<float>();
-    depthwise::Line line = LineOf(source, args.req[P::kData] == OpReqType::kAddTo);
+    const float* weight = Transposed(args);
+    const int64_t block_weights = WeightFloats(g_) / Blocks(g_);
+    grouped::Line line = LineOf(source, args.req[P::kData] == OpReqType::kAddTo);
     ForEachRow(g_.in[0], g_.in[1], [&, line](int64_t image, int64_t block, int64_t y) mutable {
       line.source = source.At(image, block);
-      line.weight = weight + block * g_.window() * depthwise::Width();
+      line.weight = weight + block * block_weights;
       const Results& rows = backward_[0][y % g_.stride[0]];
       for (const Results& columns : backward_[1]) {
         line.out = out.At(image, block) + y * out.steps.row + columns.first * out.steps.cell;
         line.out_step = columns.step * out.steps.cell;
-        depthwise::ConvolveLine(line, rows, y / g_.stride[0], columns);
+        grouped::ConvolveLine(line, rows, y / g_.stride[0], columns);
       }
     });
   }
@@ -146,8 +172,8 @@ class DepthwiseConvolution final : public Operator {
   void WeightGradient(const BackwardArgs& args, bool weight, bool bias) const {
     const Images image = ImagesOf(args.in_data[P::kData], g_.in),
                  head = ImagesOf(args.out_grad[0], g_.out);
-    const int64_t width = depthwise::Width(), blocks = Blocks(g_), parts = Parts(g_),
-                  cells = (g_.window() + 1) * width;
+    const int64_t width = grouped::Width(), blocks = Blocks(g_), parts = Parts(g_),
+                  window = g_.window() * g_.group_in() * width, cells = window + width;
     auto* sums = static_cast<float*>(args.ctx.workspace.data);
     ParallelFor(parts * blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end; ++at) {
@@ -156,13 +182,12 @@ class DepthwiseConvolution final : public Operator {
         std::fill_n(to, cells, 0.0f);
         for (int64_t n = g_.batch * part / parts; n < g_.batch * (part + 1) / parts; ++n) {
           if (weight) {
-            depthwise::AddWeightGradient(
-                {image.At(n, block), head.At(n, block), image.steps, head.steps, g_.kernel[1], to},
-                forward_[0], forward_[1]);
+            grouped::AddWeightGradient({image.At(n, block), head.At(n, block), image.steps,
+                                        head.steps, g_.kernel[1], g_.group_in(), to},
+                                       forward_[0], forward_[1]);
           }
           if (bias)
-            depthwise::AddCells(head.At(n, block), head.steps, g_.out[0], g_.out[1],
-                                to + g_.window() * width);
+            grouped::AddCells(head.At(n, block), head.steps, g_.out[0], g_.out[1], to + window);
         }
       }
     });
@@ -174,7 +199,6 @@ class DepthwiseConvolution final : public Operator {
     };
     if (weight) {
       auto* to = args.in_grad[P::kWeight].dptr<float>();
-      const int64_t window = g_.window() * width;
       ParallelFor(blocks * window, kParallelGrain / parts + 1, [&](int64_t begin, int64_t end) {
         for (int64_t at = begin; at < end; ++at)
           Assign(args.req[P::kWeight], to, at, total(at / window, at % window));
@@ -183,8 +207,7 @@ class DepthwiseConvolution final : public Operator {
     if (bias) {
       auto* to = args.in_grad[P::kBias].dptr<float>();
       for (int64_t channel = 0; channel < g_.in_channels; ++channel)
-        Assign(args.req[P::kBias], to, channel,
-               total(channel / width, g_.window() * width + channel % width));
+        Assign(args.req[P::kBias], to, channel, total(channel / width, window + channel % width));
     }
   }
 
@@ -203,30 +226,36 @@ std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometr
   }
   if (request.out[0].shape.Size() == 0) return "empty array";
   if (settings.axes() != 2) return "two spatial axes only";
-  if (g.groups != g.in_channels || g.groups != g.out_channels) return "one filter per channel only";
-  if (g.in_channels * 2 < depthwise::Width()) return "too few channels for a vector";
+  const int64_t group = g.group_in();
+  if (group != g.group_out()) return "as many filters as channels only";
+  if (group != 1 && group != 2 && group != 4 && group != grouped::kMostChannels)
+    return "groups of 1, 2, 4 or 8 channels only";
+  if (grouped::Width() % group != 0) return "groups of more channels than a vector";
+  if (g.in_channels * 2 < grouped::Width()) return "too few channels for a vector";
   return WhyNotEpilogue(settings, request);
 }
 
-Expected<Plan, Refusal> PlanDepthwise(const OperatorProperty& base, const PlanRequest& request,
-                                      Backend& backend) {
+Expected<Plan, Refusal> PlanGrouped(const OperatorProperty& base, const PlanRequest& request,
+                                    Backend& backend) {
   const ConvolutionSettings& settings = static_cast<const ConvolutionProperty&>(base).settings();
   const ConvolutionGeometry geometry(settings, request.in[P::kData].shape, request.out[0].shape);
   if (std::string why = WhyNot(settings, geometry, request); !why.empty()) return Refusal{why};
 
-  const int64_t width = depthwise::Width();
+  const int64_t width = grouped::Width();
   const std::optional<Layout>& offered = request.in_layout[P::kData];
   const bool channels_last = offered && ChannelsLast(*offered) && geometry.in_channels % width == 0;
-  const auto blocked = [&](int axis) {
+  const auto blocked = [&](std::vector<int> order, int axis) {
     return backend.Intern(std::make_unique<BlockedLayout>(
-        std::vector<int>{0, 1, 2, 3}, std::vector{BlockedLayout::Block{axis, width}}));
+        std::move(order), std::vector{BlockedLayout::Block{axis, width}}));
   };
   Plan plan = PlainPlan(base, request);
-  plan.in[P::kData] = plan.out[0] = channels_last ? *offered : blocked(1);
-  plan.in[P::kWeight] = blocked(0);
+  const Layout images = channels_last ? *offered : blocked({0, 1, 2, 3}, 1);
+  plan.in[P::kData] = AsOffered(request.in[P::kData].shape, images, offered);
+  plan.out[0] = Canonical(request.out[0].shape, images);
+  plan.in[P::kWeight] = blocked({0, 2, 3, 1}, 0);
   if (settings.with_sum) plan.in.back() = plan.out[0];
   constexpr int64_t kFloat = sizeof(float);
-  using Kernel = DepthwiseConvolution;
+  using Kernel = GroupedConvolution;
   if (!settings.no_bias && Kernel::BiasFloats(geometry) != geometry.in_channels)
     plan.forward_workspace = Kernel::BiasFloats(geometry) * kFloat;
   const auto wants = [&](size_t i) {
@@ -236,13 +265,16 @@ Expected<Plan, Refusal> PlanDepthwise(const OperatorProperty& base, const PlanRe
   if (request.needs_backward) {
     if (wants(P::kWeight) || wants(P::kBias))
       plan.backward_workspace = Kernel::Parts(geometry) * Kernel::PartFloats(geometry) * kFloat;
+    if (wants(P::kData) && geometry.group_in() > 1)
+      plan.backward_workspace =
+          std::max(plan.backward_workspace, Kernel::WeightFloats(geometry) * kFloat);
     std::vector<bool> reads(request.in.size(), false);
     reads[P::kData] = wants(P::kWeight);
     reads[P::kWeight] = wants(P::kData);
     plan.backward_reads = BackwardReads{{true}, reads, {false}};
   }
   plan.make = [geometry, settings, channels_last] {
-    return std::make_unique<DepthwiseConvolution>(geometry, settings, channels_last);
+    return std::make_unique<GroupedConvolution>(geometry, settings, channels_last);
   };
   return plan;
 }
@@ -250,8 +282,8 @@ Expected<Plan, Refusal> PlanDepthwise(const OperatorProperty& base, const PlanRe
 }  // namespace
 }  // namespace mxtrain
 
-MXTRAIN_OPERATOR(convolution_depthwise, registry) {
+MXTRAIN_OPERATOR(convolution_grouped, registry) {
   for (const char* op : mxtrain::ConvolutionProperty::kOperators) {
-    registry.AddKernel({op, mxtrain::DeviceType::kCPU, "depthwise", 60, mxtrain::PlanDepthwise});
+    registry.AddKernel({op, mxtrain::DeviceType::kCPU, "grouped", 60, mxtrain::PlanGrouped});
   }
 }

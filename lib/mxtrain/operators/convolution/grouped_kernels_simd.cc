@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// depthwise_kernels.h, compiled once per instruction set; the best supported set is selected at run
+// grouped_kernels.h, compiled once per instruction set; the best supported set is selected at run
 // time.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mxtrain/operators/convolution/depthwise_kernels_simd.cc"
+#define HWY_TARGET_INCLUDE "mxtrain/operators/convolution/grouped_kernels_simd.cc"
 #include <hwy/foreach_target.h>  // before the others
 
 #include <hwy/highway.h>
@@ -10,10 +10,10 @@
 #include <algorithm>
 
 #include "mxtrain/base/math.h"
-#include "mxtrain/operators/convolution/depthwise_kernels.h"
+#include "mxtrain/operators/convolution/grouped_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace mxtrain::depthwise {
+namespace mxtrain::grouped {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -25,11 +25,37 @@ int64_t LaneCount() {
   return kLanes;
 }
 
+// Channel k of the group of each lane.
+template <int kGroup>
+class GroupLanes {
+ public:
+  GroupLanes() {
+    HWY_ALIGN int32_t lanes[kGroup][kLanes];
+    for (int k = 0; k < kGroup; ++k) {
+      for (int64_t lane = 0; lane < kLanes; ++lane)
+        lanes[k][lane] = static_cast<int32_t>(lane / kGroup * kGroup + k);
+      indices_[k] = hn::SetTableIndices(Tag(), lanes[k]);
+    }
+  }
+  HWY_INLINE Vector operator()(Vector channels, int k) const {
+    return hn::TableLookupLanes(channels, indices_[k]);
+  }
+
+ private:
+  decltype(hn::SetTableIndices(Tag(), static_cast<const int32_t*>(nullptr))) indices_[kGroup];
+};
+template <>
+class GroupLanes<1> {
+ public:
+  HWY_INLINE Vector operator()(Vector channels, int) const { return channels; }
+};
+
 // kCells results from t on, which see every tap in `taps`.
-template <int kCells>
+template <int kGroup, int kCells>
 HWY_INLINE void ConvolveCells(const Line& line, const Results& rows, int64_t y,
                               const Results& columns, int64_t t) {
   const Tag d;
+  const GroupLanes<kGroup> group;
   const int64_t step = columns.source_step * line.source_steps.cell;
   Vector sums[kCells];
 #pragma GCC unroll 8
@@ -38,14 +64,18 @@ HWY_INLINE void ConvolveCells(const Line& line, const Results& rows, int64_t y,
     if (y < row.first || y >= row.last) continue;
     const float* source =
         line.source + (y * rows.source_step + row.offset) * line.source_steps.row + t * step;
-    const float* weight = line.weight + row.cell * line.kernel_width * kLanes;
+    const float* weight = line.weight + row.cell * line.kernel_width * kGroup * kLanes;
     for (const Tap& column : columns.taps) {
       if (kCells == 1 && (t < column.first || t >= column.last)) continue;
-      const Vector w = hn::LoadU(d, weight + column.cell * kLanes);
+      const float* w = weight + column.cell * kGroup * kLanes;
       const float* cell = source + column.offset * line.source_steps.cell;
 #pragma GCC unroll 8
-      for (int v = 0; v < kCells; ++v)
-        sums[v] = hn::MulAdd(w, hn::LoadU(d, cell + v * step), sums[v]);
+      for (int v = 0; v < kCells; ++v) {
+        const Vector channels = hn::LoadU(d, cell + v * step);
+#pragma GCC unroll 8
+        for (int k = 0; k < kGroup; ++k)
+          sums[v] = hn::MulAdd(hn::LoadU(d, w + k * kLanes), group(channels, k), sums[v]);
+      }
     }
   }
   const Vector bias = line.bias ? hn::LoadU(d, line.bias) : hn::Zero(d);
@@ -59,19 +89,33 @@ HWY_INLINE void ConvolveCells(const Line& line, const Results& rows, int64_t y,
   }
 }
 
-void LineOf(const Line& line, const Results& rows, int64_t y, const Results& columns) {
+template <int kGroup>
+void LineOfGroups(const Line& line, const Results& rows, int64_t y, const Results& columns) {
   int64_t t = 0;
-  for (; t < columns.inner_first; ++t) ConvolveCells<1>(line, rows, y, columns, t);
-  for (; t + 8 <= columns.inner_last; t += 8) ConvolveCells<8>(line, rows, y, columns, t);
+  for (; t < columns.inner_first; ++t) ConvolveCells<kGroup, 1>(line, rows, y, columns, t);
+  for (; t + 8 <= columns.inner_last; t += 8) ConvolveCells<kGroup, 8>(line, rows, y, columns, t);
   if (t + 4 <= columns.inner_last) {
-    ConvolveCells<4>(line, rows, y, columns, t);
+    ConvolveCells<kGroup, 4>(line, rows, y, columns, t);
     t += 4;
   }
   if (t + 2 <= columns.inner_last) {
-    ConvolveCells<2>(line, rows, y, columns, t);
+    ConvolveCells<kGroup, 2>(line, rows, y, columns, t);
     t += 2;
   }
-  for (; t < columns.count; ++t) ConvolveCells<1>(line, rows, y, columns, t);
+  for (; t < columns.count; ++t) ConvolveCells<kGroup, 1>(line, rows, y, columns, t);
+}
+
+void LineOf(const Line& line, const Results& rows, int64_t y, const Results& columns) {
+  switch (line.group) {
+    case 1:
+      return LineOfGroups<1>(line, rows, y, columns);
+    case 2:
+      return LineOfGroups<2>(line, rows, y, columns);
+    case 4:
+      return LineOfGroups<4>(line, rows, y, columns);
+    default:
+      return LineOfGroups<kMostChannels>(line, rows, y, columns);
+  }
 }
 
 // The products of head cells [first, last) of every row that sees the taps `rows` (kRows of them)
@@ -165,7 +209,40 @@ void AddColumns(const WeightGradient& g, const Results& rows, const Results& col
   for (; row < rows.taps.size(); ++row) AddWindow<1, kColumns>(g, rows, columns, row, column);
 }
 
+// Tap by tap, which is enough work where every cell meets kGroup channels.
+template <int kGroup>
+void AddGroups(const WeightGradient& g, const Results& rows, const Results& columns) {
+  const Tag d;
+  const GroupLanes<kGroup> group;
+  const int64_t step = columns.source_step * g.image_steps.cell;
+  for (const Tap& row : rows.taps) {
+    for (const Tap& column : columns.taps) {
+      Vector total[kGroup];
+#pragma GCC unroll 8
+      for (int k = 0; k < kGroup; ++k) total[k] = hn::Zero(d);
+      for (int64_t y = row.first; y < row.last; ++y) {
+        const float* head = g.head + y * g.head_steps.row + column.first * g.head_steps.cell;
+        const float* image = g.image + (y * rows.source_step + row.offset) * g.image_steps.row +
+                             column.first * step + column.offset * g.image_steps.cell;
+        for (int64_t x = column.first; x < column.last;
+             ++x, head += g.head_steps.cell, image += step) {
+          const Vector h = hn::LoadU(d, head), channels = hn::LoadU(d, image);
+#pragma GCC unroll 8
+          for (int k = 0; k < kGroup; ++k) total[k] = hn::MulAdd(h, group(channels, k), total[k]);
+        }
+      }
+      float* sums = g.sums + (row.cell * g.kernel_width + column.cell) * kGroup * kLanes;
+#pragma GCC unroll 8
+      for (int k = 0; k < kGroup; ++k, sums += kLanes)
+        hn::StoreU(hn::Add(hn::LoadU(d, sums), total[k]), d, sums);
+    }
+  }
+}
+
 void GradientOfWeights(const WeightGradient& g, const Results& rows, const Results& columns) {
+  if (g.group == 2) return AddGroups<2>(g, rows, columns);
+  if (g.group == 4) return AddGroups<4>(g, rows, columns);
+  if (g.group == kMostChannels) return AddGroups<kMostChannels>(g, rows, columns);
   constexpr size_t kMost = 7;  // columns summed at a time
   for (size_t column = 0; column < columns.taps.size(); column += kMost) {
     switch (std::min(kMost, columns.taps.size() - column)) {
@@ -212,12 +289,12 @@ void Cells(const float* image, const Steps& steps, int64_t rows, int64_t columns
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace mxtrain::depthwise
+}  // namespace mxtrain::grouped
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 
-namespace mxtrain::depthwise {
+namespace mxtrain::grouped {
 namespace {
 
 // Taps whose source indices are inside [0, source) for some of the results.
@@ -281,6 +358,6 @@ void AddCells(const float* image, const Steps& steps, int64_t rows, int64_t colu
   HWY_DYNAMIC_DISPATCH(Cells)(image, steps, rows, columns, sums);
 }
 
-}  // namespace mxtrain::depthwise
+}  // namespace mxtrain::grouped
 
 #endif  // HWY_ONCE
