@@ -231,5 +231,5 @@ MXTRAIN_OPERATOR(convolution, registry) {
   });
   FusePattern in_inference;
   in_inference.for_training = false;
-  AddEpiloguePatterns(registry, plain, fused, /*sums=*/true, in_inference);
+  AddEpiloguePatterns(registry, plain, fused, /*sums=*/true, /*smooth=*/false, in_inference);
 }
