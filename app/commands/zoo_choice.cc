@@ -2,6 +2,7 @@
 #include "app/commands/zoo_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 
@@ -19,7 +20,7 @@ namespace {
 constexpr int kStep = 32;  // sizes are multiples of it: nets halve the size five times
 
 int Rounded(double size) {
-  return std::max(kStep, static_cast<int>(size / kStep + 0.5) * kStep);
+  return std::max(kStep, static_cast<int>(std::lround(size / kStep)) * kStep);
 }
 
 struct BuiltNet {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed and memory compared with PyTorch: same nets, batches and threads; contenders alternate in repeated rounds.
 
-  rivals.py --python PYTHON [--mxnet PYTHON] [--program PATH] [--rounds N] [--seconds T] [--modes fast,exact] [--output FILE] [CASE...]
+  rivals.py --python PYTHON [--mxnet PYTHON] [--program PATH] [--rounds N] [--seconds T] [--modes fast,exact] [--rival-modes ...] [--allocators ...] [--output FILE] [CASE...]
 
 PYTHON is an interpreter that has torch and torchvision (for inference onnxruntime and onnx too): pip install torch torchvision, in its
 own environment. --mxnet names one that has MXNet 1.9.1 (numpy==1.23.5 mxnet==1.9.1), another rival in training, which is excluded from
@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MXNET = "mxnet 1.9.1"
 # Makes glibc's allocator keep its memory: half of an untuned PyTorch's time is page faults.
-TUNED = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "268435456"}
+ALLOCATORS = {"default": {}, "tuned": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "268435456"}}
 
 # name: (configuration, its changes, the rival's net, batch, its further arguments)
 NETS = {
@@ -34,6 +34,9 @@ NETS = {
     "vgg16": ("configs/imagenet/vgg16.yaml", [], "vgg16", 16, []),
     "mobilenet_v2": ("configs/imagenet/mobilenet_v2.yaml", [], "mobilenet_v2", 64, []),
     "googlenet": ("configs/imagenet/googlenet.yaml", [], "googlenet", 32, []),
+    **{name: (f"configs/imagenet/{name}.yaml", [], name, batch, [])
+       for name, batch in (("efficientnet_b0", 32), ("mobilenet_v3_large", 32), ("shufflenet_v2_x1_0", 32), ("densenet121", 32),
+                           ("resnext50_32x4d", 32), ("convnext_tiny", 32), ("vit_b_16", 8))},
     "lenet": ("configs/mnist/lenet.yaml", [], "lenet", 64, ["--classes", "10"]),
     "resnet18-128": ("configs/imagenet/resnet18.yaml", ["vars.classes=10", "net.input=[3, 128, 128]"], "resnet18", 64,
                      ["--classes", "10", "--size", "128"]),
@@ -41,10 +44,11 @@ NETS = {
 
 
 def cases():
-    """Training cases, then inference with one image and with 32."""
+    """Training cases, then inference of the ImageNet nets with one image and with 32."""
     table = {name: (net, False) for name, net in NETS.items()}
-    for name in ("resnet50", "resnet18", "mobilenet_v2"):
-        config, changes, rival, _, more = NETS[name]
+    for name, (config, changes, rival, _, more) in NETS.items():
+        if changes or not config.startswith("configs/imagenet/"):
+            continue
         for batch in (1, 32):
             table[f"{name}-infer{batch}"] = ((config, changes, rival, batch, more), True)
     return table
@@ -59,10 +63,10 @@ def contenders(args, case):
                    "--rounds", "1", "--seconds", str(args.seconds), "--threads", str(args.threads), *changes]
         made[f"mxtrain {math}"] = (command + (["--infer"] if infer else []), {})
     for mode in args.rival_modes.split(","):
-        for allocator, settings in (("default", {}), ("tuned", TUNED)):
+        for allocator in args.allocators.split(","):
             command = [args.python, os.path.join(HERE, "rival_torch.py"), rival, "--batch", str(batch), "--mode", mode, "--threads", str(args.threads),
                        "--seconds", str(args.seconds), *more]
-            made[f"{mode}, {allocator}"] = (command + (["--infer"] if infer else []), settings)
+            made[f"{mode}, {allocator}"] = (command + (["--infer"] if infer else []), ALLOCATORS[allocator])
     if args.mxnet and not infer:
         command = [args.mxnet, os.path.join(HERE, "rival_mxnet.py"), rival, "--batch", str(batch), "--threads", str(args.threads), "--seconds",
                    str(args.seconds), *more]
@@ -141,6 +145,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--modes", default="fast,exact", help="of train.math")
     parser.add_argument("--rival-modes", default="eager,channels_last,compile")
+    parser.add_argument("--allocators", default="default,tuned", help="of the rival")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one process")
     parser.add_argument("--output", help="a file for the tables, instead of stdout")
     args = parser.parse_args()

@@ -11,6 +11,8 @@ namespace {
 std::string ActOf(const OperatorProperty& property) {
   if (property.TypeString() == "Activation")
     return ParamOf(property, "act_type") == "relu" ? "relu" : "";
+  if (property.TypeString() == "silu" || property.TypeString() == "hard_swish")
+    return property.TypeString();
   if (property.TypeString() == "clip")
     return ParamOf(property, "a_min") == "0" && ParamOf(property, "a_max") == "6" ? "relu6" : "";
   return ParamOf(property, "num_args") == "2" || property.TypeString() == "elemwise_add" ? "none"
@@ -32,10 +34,12 @@ std::optional<Kwargs> FusedParams(std::span<const OperatorProperty* const> chain
 }  // namespace
 
 void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer,
-                         const std::string& into, bool sums, FusePattern pattern,
+                         const std::string& into, bool sums, bool smooth, FusePattern pattern,
                          std::function<bool(const OperatorProperty& layer)> accepts) {
   pattern.into = into;
-  for (const char* act : {"", "Activation", "clip"}) {
+  for (const char* act : {"", "Activation", "clip", "silu", "hard_swish"}) {
+    const bool is_smooth = act == std::string("silu") || act == std::string("hard_swish");
+    if (is_smooth && !smooth) continue;
     for (const char* sum : {"elemwise_add", "ElementWiseSum", ""}) {
       const bool with_sum = *sum != 0;
       pattern.name = layer;
@@ -45,7 +49,7 @@ void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer,
         pattern.chain.push_back(link);
         pattern.name += "+" + link.op;
       }
-      if (pattern.chain.size() == 1 || (with_sum && !sums)) continue;
+      if (pattern.chain.size() == 1 || (with_sum && (!sums || is_smooth))) continue;
       pattern.params =
           [with_sum,
            accepts](std::span<const OperatorProperty* const> chain) -> std::optional<Kwargs> {

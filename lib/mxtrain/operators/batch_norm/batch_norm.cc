@@ -35,7 +35,7 @@ struct BatchNormParam : BatchNormSettings, Parameter<BatchNormParam> {
 struct BatchNormActivationParam : BatchNormSettings, Parameter<BatchNormActivationParam> {
   static void Declare(Fields<BatchNormActivationParam>& f) {
     DeclareSettings(f);
-    Epilogue::Declare(f);
+    Epilogue::Declare(f, /*smooth=*/true);
   }
 };
 
@@ -46,7 +46,12 @@ class BatchNormOf final : public BatchNormProperty {
 
   std::string TypeString() const override { return type_; }
   std::string Description() const override { return description_; }
-  void Init(const Kwargs& kwargs) override { param_.Init(kwargs, type_); }
+  void Init(const Kwargs& kwargs) override {
+    param_.Init(kwargs, type_);
+    if (param_.smooth() && param_.with_sum)
+      Throw(ErrorKind::kConfig, "{}: with_sum goes with the activations relu and relu6 only",
+            type_);
+  }
   Kwargs GetParams() const override { return param_.ToKwargs(); }
   std::vector<FieldInfo> DescribeParams() const override { return P::Describe(); }
   const BatchNormSettings& settings() const override { return param_; }
@@ -159,6 +164,7 @@ MXTRAIN_OPERATOR(batch_norm, registry) {
         "_BatchNormActivation",
         "BatchNorm, addition and activation in one (created by the fusion pass)");
   });
-  AddEpiloguePatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true, {},
+  AddEpiloguePatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true, /*smooth=*/true,
+                      {},
                       [](const OperatorProperty& layer) { return layer.NumVisibleOutputs() == 1; });
 }

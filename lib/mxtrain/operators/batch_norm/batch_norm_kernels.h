@@ -58,12 +58,16 @@ struct Piece {
   }
 };
 
+enum class Act { kNone, kRelu, kRelu6, kSilu, kHardSwish };
+
 // How the activation passes a gradient.
 enum class Gate {
-  kOpen,   // everywhere
-  kRelu,   // where the recomputed value is above 0
-  kRelu6,  // where it is within 0 .. 6
-  kBits,   // where forward set a bit
+  kOpen,       // everywhere
+  kRelu,       // where the recomputed value is above 0
+  kRelu6,      // where it is within 0 .. 6
+  kBits,       // where forward set a bit
+  kSilu,       // times the slope at the recomputed value
+  kHardSwish,  // likewise
 };
 
 // One value per channel; zero for padding.
@@ -74,11 +78,11 @@ struct Coefficients {
 template <typename T>
 struct Application {
   Coefficients of;
-  const T *x, *sum;                  // sum: may be null
-  T* y;                              // may be x or sum
-  uint8_t* bits;                     // null: not wanted
-  bool relu = false, relu6 = false;  // one at most
-  bool stream = false;               // write y around the caches
+  const T *x, *sum;      // sum: may be null
+  T* y;                  // may be x or sum
+  uint8_t* bits;         // of a clamp; null: not wanted
+  Act act = Act::kNone;  // with a sum: no smooth one
+  bool stream = false;   // write y around the caches
 };
 
 template <typename T>

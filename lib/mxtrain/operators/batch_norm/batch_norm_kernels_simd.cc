@@ -154,6 +154,58 @@ HWY_INLINE auto PassesRelu6(hn::Vec<Tag<kWidth>> value) {
                  hn::Le(value, hn::Set(Tag<kWidth>(), 6.0f)));
 }
 
+// 1 / (1 + e^-x) as vector_math.h has it.
+template <int kWidth>
+HWY_INLINE auto Sigmoid(hn::Vec<Tag<kWidth>> x) {
+  constexpr Tag<kWidth> d;
+  constexpr hn::RebindToSigned<Tag<kWidth>> integers;
+  const auto least = hn::Set(d, -87.33654f), most = hn::Set(d, 88.72283f);
+  const auto negative = hn::Neg(x), inside = hn::Min(hn::Max(negative, least), most);
+  const auto rounder = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
+  const auto shifted = hn::MulAdd(inside, hn::Set(d, 1.44269504f), rounder);
+  const auto n = hn::Sub(shifted, rounder);
+  const auto r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f),
+                               hn::NegMulAdd(n, hn::Set(d, 0.693359375f), inside));
+  auto sum = hn::Set(d, 1.0f / 5040);
+  for (const float coefficient : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f})
+    sum = hn::MulAdd(sum, r, hn::Set(d, coefficient));
+  sum = hn::Add(hn::MulAdd(sum, hn::Mul(r, r), r), hn::Set(d, 1.0f));
+  const auto power = hn::Sub(hn::BitCast(integers, shifted), hn::BitCast(integers, rounder)),
+             half = hn::ShiftRight<1>(power), bias = hn::Set(integers, 127);
+  const auto scale = [&](auto exponent) {
+    return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(exponent, bias)));
+  };
+  const auto exp = hn::Mul(hn::Mul(sum, scale(half)), scale(hn::Sub(power, half)));
+  const auto value = hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), exp));
+  return hn::IfThenElseZero(hn::Le(negative, most), value);
+}
+
+template <int kWidth>
+HWY_INLINE auto Silu(hn::Vec<Tag<kWidth>> x) {
+  return hn::Mul(x, Sigmoid<kWidth>(x));
+}
+template <int kWidth>
+HWY_INLINE auto SlopeOfSilu(hn::Vec<Tag<kWidth>> x) {
+  const auto one = hn::Set(Tag<kWidth>(), 1.0f), s = Sigmoid<kWidth>(x);
+  return hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one));
+}
+// NaN stays.
+template <int kWidth>
+HWY_INLINE auto HardSwish(hn::Vec<Tag<kWidth>> x) {
+  constexpr Tag<kWidth> d;
+  const auto shifted = hn::Add(x, hn::Set(d, 3.0f));
+  const auto gate = hn::Min(hn::Set(d, 6.0f), hn::Max(hn::Zero(d), shifted));
+  return hn::Mul(x, hn::Mul(gate, hn::Set(d, 1.0f / 6)));
+}
+template <int kWidth>
+HWY_INLINE auto SlopeOfHardSwish(hn::Vec<Tag<kWidth>> x) {
+  constexpr Tag<kWidth> d;
+  const auto three = hn::Set(d, 3.0f), one = hn::Set(d, 1.0f);
+  const auto inside = hn::Mul(hn::Add(hn::Add(x, x), three), hn::Set(d, 1.0f / 6));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Neg(three)),
+                            hn::IfThenElse(hn::Gt(x, three), one, inside));
+}
+
 // One bit per element of a cell; vectors of fewer than eight lanes use one byte.
 template <int kWidth>
 struct Bits {
@@ -281,7 +333,7 @@ void MomentsOf(const Lines& lines, const T* x, float* partials, int64_t begin, i
   }
 }
 
-template <int kWidth, typename T, bool kSum, bool kRelu, bool kRelu6>
+template <int kWidth, typename T, bool kSum, Act kAct>
 void ApplyTo(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end) {
   using C = Cell<kWidth>;
   for (int64_t number = begin; number < end; ++number) {
@@ -293,11 +345,14 @@ void ApplyTo(const Lines& lines, const Application<T>& a, int64_t begin, int64_t
     ForCells<kWidth>(lines, piece, [&](int64_t at, int64_t i, auto whole, int count) {
       C value = MulAdd(Read<kWidth>(a.x + at, whole, count) - mean, scale, shift);
       if constexpr (kSum) value = value + Read<kWidth>(a.sum + at, whole, count);
-      if (bits) Bits<kWidth>::template Store<kRelu6>(value, bits + i * (kWidth / 8));
+      if (bits) Bits<kWidth>::template Store<kAct == Act::kRelu6>(value, bits + i * (kWidth / 8));
+      if constexpr (kAct == Act::kSilu) value = Each([](auto v) { return Silu<kWidth>(v); }, value);
+      if constexpr (kAct == Act::kHardSwish)
+        value = Each([](auto v) { return HardSwish<kWidth>(v); }, value);
       // NaN stays.
-      if constexpr (kRelu || kRelu6)
+      if constexpr (kAct == Act::kRelu || kAct == Act::kRelu6)
         value = Each([](auto v) { return hn::Max(hn::Zero(Tag<kWidth>()), v); }, value);
-      if constexpr (kRelu6)
+      if constexpr (kAct == Act::kRelu6)
         value = Each([](auto v) { return hn::Min(hn::Set(Tag<kWidth>(), 6.0f), v); }, value);
       Write(value, a.y + at, whole, count, a.stream);
     });
@@ -321,7 +376,12 @@ struct GateOf {
       return Bits<kWidth>::Select(head, bits + cell * (kWidth / 8));
     if constexpr (kGate == Gate::kOpen) return head;
     const C value = MulAdd(centred, scale, shift);  // bit for bit as in ApplyTo
-    if constexpr (kGate == Gate::kRelu) {
+    if constexpr (kGate == Gate::kSilu) {
+      return Each([](auto g, auto v) { return hn::Mul(g, SlopeOfSilu<kWidth>(v)); }, head, value);
+    } else if constexpr (kGate == Gate::kHardSwish) {
+      return Each([](auto g, auto v) { return hn::Mul(g, SlopeOfHardSwish<kWidth>(v)); }, head,
+                  value);
+    } else if constexpr (kGate == Gate::kRelu) {
       return Each([](auto g, auto v) { return hn::IfThenElseZero(PassesRelu<kWidth>(v), g); }, head,
                   value);
     } else {
@@ -403,6 +463,10 @@ void ByGate(const Lines& lines, Gate gate, F f) {
         return f(width, std::integral_constant<Gate, Gate::kRelu6>());
       case Gate::kBits:
         return f(width, std::integral_constant<Gate, Gate::kBits>());
+      case Gate::kSilu:
+        return f(width, std::integral_constant<Gate, Gate::kSilu>());
+      case Gate::kHardSwish:
+        return f(width, std::integral_constant<Gate, Gate::kHardSwish>());
     }
   });
 }
@@ -415,11 +479,16 @@ template <typename T>
 void ApplyByWidth(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end) {
   ByWidth(lines, [&](auto width) {
     const auto run = [&](auto sum) {
-      if (a.relu6) return ApplyTo<width(), T, sum(), false, true>(lines, a, begin, end);
-      if (a.relu) return ApplyTo<width(), T, sum(), true, false>(lines, a, begin, end);
-      ApplyTo<width(), T, sum(), false, false>(lines, a, begin, end);
+      if (a.act == Act::kRelu6)
+        return ApplyTo<width(), T, sum(), Act::kRelu6>(lines, a, begin, end);
+      if (a.act == Act::kRelu) return ApplyTo<width(), T, sum(), Act::kRelu>(lines, a, begin, end);
+      ApplyTo<width(), T, sum(), Act::kNone>(lines, a, begin, end);
     };
-    a.sum ? run(std::true_type()) : run(std::false_type());
+    if (a.sum) return run(std::true_type());
+    if (a.act == Act::kSilu) return ApplyTo<width(), T, false, Act::kSilu>(lines, a, begin, end);
+    if (a.act == Act::kHardSwish)
+      return ApplyTo<width(), T, false, Act::kHardSwish>(lines, a, begin, end);
+    run(std::false_type());
   });
 }
 template <typename T>

@@ -10,6 +10,7 @@
 
 #include "mxtrain/operator/channel_sums.h"
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operator/vector_math.h"
 #include "mxtrain/operators/batch_norm/batch_norm.h"
 
 namespace mxtrain::batch_norm {
@@ -17,8 +18,8 @@ namespace mxtrain::batch_norm {
 using P = BatchNormProperty;
 enum Saved { kSavedMean, kSavedVariance, kSavedGate };
 
-// How backward knows which elements pass the activation: all do; from the channel's Line (saved)
-// and x; from the output; or from one byte per element (saved).
+// How backward knows what of a gradient passes the activation: all does; from the channel's Line
+// (saved) and x; from the output; or from one byte per element (saved).
 enum class GateBy { kNothing, kLine, kOutput, kMask };
 inline GateBy GateOf(const BatchNormSettings& settings) {
   if (settings.act == BatchNormSettings::kNone) return GateBy::kNothing;
@@ -53,6 +54,17 @@ struct Distances {
 struct Activation {
   int act;
   MXTRAIN_HD bool on() const { return act != BatchNormSettings::kNone; }
+  MXTRAIN_HD bool smooth() const {
+    return act == BatchNormSettings::kSilu || act == BatchNormSettings::kHardSwish;
+  }
+  // Of the smooth ones.
+  template <typename A>
+  MXTRAIN_HD A Slope(A value) const {
+    if (act == BatchNormSettings::kHardSwish)
+      return value < A(-3) ? A(0) : value > A(3) ? A(1) : (value + value + A(3)) * A(1.0 / 6);
+    const A s = vector_math::Sigmoid(value);
+    return s * (A(1) + value * (A(1) - s));
+  }
   // Whether the gradient passes, as for Activation and clip: clip includes its bounds, ReLU does
   // not.
   template <typename A>
@@ -62,6 +74,9 @@ struct Activation {
   template <typename A>
   MXTRAIN_HD A operator()(A value) const {
     if (!on()) return value;
+    if (act == BatchNormSettings::kSilu) return value * vector_math::Sigmoid(value);
+    if (act == BatchNormSettings::kHardSwish)
+      return value < A(-3) ? A(0) : value > A(3) ? value : value * ((value + A(3)) * A(1.0 / 6));
     if (act == BatchNormSettings::kRelu6 && value > 6) return 6;
     return value < 0 ? A(0) : value;
   }
@@ -130,7 +145,7 @@ struct Normalise {
   }
 };
 
-// What backward reads of an element, and the head gradient if it passes the activation. GateOf
+// What backward reads of an element, and what of the head gradient passes the activation. GateOf
 // selects at most one of lines, output and mask; the others are null.
 template <typename T>
 struct Heads {
@@ -149,6 +164,7 @@ struct Heads {
     return {head[at], x[at], output ? A(output[at]) > 0 : !mask || mask[at]};
   }
   MXTRAIN_HD A Gradient(const Element& e, const Line<A>& line) const {
+    if (activation.smooth()) return A(e.head) * activation.Slope(line(A(e.x)));
     return e.open && (!lines || activation.Passes(line(A(e.x)))) ? A(e.head) : A(0);
   }
 };

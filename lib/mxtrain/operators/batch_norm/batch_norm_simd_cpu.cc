@@ -3,8 +3,8 @@
 // (statistics; apply, with sum and activation), two in backward (sums; gradients of data and sum).
 // For blocked channels, plain arrays, channels last, and blocked images.
 //
-// Backward recomputes from the data which values passed the activation; only with a sum does
-// forward save one bit per element.
+// Backward recomputes from the data which values passed the activation, or its slope; only with a
+// sum does forward save one bit per element.
 #include <cmath>
 
 #include "mxtrain/base/math.h"
@@ -93,7 +93,23 @@ struct Planned {
   Gate gate() const {
     if (settings.act == Settings::kNone) return Gate::kOpen;
     if (settings.with_sum) return Gate::kBits;
+    if (settings.act == Settings::kSilu) return Gate::kSilu;
+    if (settings.act == Settings::kHardSwish) return Gate::kHardSwish;
     return settings.act == Settings::kRelu ? Gate::kRelu : Gate::kRelu6;
+  }
+  Act act() const {
+    switch (settings.act) {
+      case Settings::kRelu:
+        return Act::kRelu;
+      case Settings::kRelu6:
+        return Act::kRelu6;
+      case Settings::kSilu:
+        return Act::kSilu;
+      case Settings::kHardSwish:
+        return Act::kHardSwish;
+      default:
+        return Act::kNone;
+    }
   }
   // Arrays of the workspace, in floats, consecutive: coefficients, then partial sums.
   int64_t coefficients() const { return (lines.coefficients() + 15) / 16 * 16; }
@@ -137,8 +153,7 @@ class BatchNormSimd final : public Operator {
     if (s_.settings.with_sum) a.sum = args.in_data[P::kSum].dptr<T>();
     if (s_.gate() == Gate::kBits && !args.ctx.saved.empty())
       a.bits = args.ctx.saved[kSavedBits].dptr<uint8_t>();
-    a.relu = s_.settings.act == Settings::kRelu;
-    a.relu6 = s_.settings.act == Settings::kRelu6;
+    a.act = s_.act();
     a.stream = s_.stream && args.req[P::kOutput] == OpReqType::kWriteTo;
     ForPieces([&](int64_t begin, int64_t end) { kernels_.apply(lines_, a, begin, end); });
   }
@@ -351,7 +366,7 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
     plan.saved = {channel_bytes, channel_bytes};
     if (gate == Gate::kBits) plan.saved.push_back(lines->pieces() * lines->mask_bytes_of_piece());
     plan.backward_workspace = planned.WorkspaceBytes(kBackwardArrays);
-    const bool again = gate == Gate::kRelu || gate == Gate::kRelu6;
+    const bool again = gate != Gate::kOpen && gate != Gate::kBits;
     plan.backward_reads = BackwardReads{
         {true, false, false}, {true, !settings.fix_gamma, again}, {false, false, false}};
     if (settings.with_sum) plan.backward_reads->in_data.push_back(false);

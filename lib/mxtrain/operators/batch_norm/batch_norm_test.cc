@@ -44,6 +44,8 @@ Arrays Normalise(const Net& net, const Arrays& in, const Arrays& aux) {
     if (net.sum) out[i] += in[3][i];
     if (net.act == "relu" || net.act == "relu6") out[i] = std::max(out[i], 0.0);
     if (net.act == "relu6") out[i] = std::min(out[i], 6.0);
+    if (net.act == "silu") out[i] /= 1 + std::exp(-out[i]);
+    if (net.act == "hard_swish") out[i] *= std::min(std::max(out[i] + 3, 0.0), 6.0) / 6;
   }
   return {out, s[0], inverse};
 }
@@ -136,9 +138,10 @@ TEST_CASE("BatchNorm: a mean far from zero costs no accuracy of the variance") {
 }
 
 TEST_CASE("_BatchNormActivation: with and without sum") {
-  for (const char* act : {"none", "relu", "relu6"}) {
+  for (const std::string act : {"none", "relu", "relu6", "silu", "hard_swish"}) {
     for (bool sum : {false, true}) {
-      const std::string name = std::string(act) + (sum ? " with sum" : "");
+      if (sum && (act == "silu" || act == "hard_swish")) continue;
+      const std::string name = act + (sum ? " with sum" : "");
       for (const TShape& shape :
            {TShape{3, 8, 4, 3}, TShape{2, 19, 3, 3}, TShape{5, 18}, TShape{2, 3, 33, 18}}) {
         OperatorCase c =
@@ -228,6 +231,9 @@ TEST_CASE("BatchNorm: what fuses with it") {
   CHECK(text({norm, two}) == "0.5 none True 4");
   CHECK(text({norm, add, relu}) == "0.5 relu True 4");
   CHECK(text({norm, two, relu6}) == "0.5 relu6 True 4");
+  CHECK(text({norm, create("silu", {})}) == "0.5 silu False 3");
+  CHECK(text({norm, create("hard_swish", {})}) == "0.5 hard_swish False 3");
+  CHECK(text({norm, add, create("silu", {})}) == "-");
   CHECK(text({norm, tanh}) == "-");
   CHECK(text({norm, clip}) == "-");
   CHECK(text({norm, three, relu}) == "-");

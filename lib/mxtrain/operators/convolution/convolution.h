@@ -29,8 +29,14 @@ struct ConvolutionSettings : Epilogue {
   // `pad` has an entry per axis or, where the sides differ, those before the data and then those
   // after them.
   bool even_pad() const { return pad.ndim() == axes(); }
-  int64_t pad_before(int axis) const { return pad[axis]; }
-  int64_t pad_after(int axis) const { return pad[even_pad() ? axis : axes() + axis]; }
+  int64_t pad_before(int axis) const {
+    MXTRAIN_ASSERT(!same_pad);
+    return pad[axis];
+  }
+  int64_t pad_after(int axis) const {
+    MXTRAIN_ASSERT(!same_pad);
+    return pad[even_pad() ? axis : axes() + axis];
+  }
 };
 
 // The numbers of a convolution of given shapes. Arrays of three are (w, 1, 1), (h, w, 1) or
@@ -109,6 +115,10 @@ class ConvolutionProperty : public OperatorProperty {
   void InferChannels(TShape* data, TShape* weight) const;
   void InferSpace(const TShape& data, TShape* out) const;
 };
+
+// Nanoseconds of so many multiplications and additions on `threads` cores: the cost model of layers
+// with weights.
+MXTRAIN_API double ProductCost(double products, int threads);
 
 // Why a kernel that applies the epilogue in place cannot serve the request, or "".
 MXTRAIN_API std::string WhyNotEpilogue(const ConvolutionSettings& settings,

@@ -6,6 +6,7 @@
 // An element of a gradient is summed by one thread in one order: the same bits with any number of
 // threads.
 #include <algorithm>
+#include <cmath>
 
 #include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
@@ -178,13 +179,32 @@ class ImageBlockedConvolution final : public Operator {
 // input channels, none for one or two.
 bool FillsBlocks(const ConvolutionGeometry& g) {
   constexpr int64_t kBlock = 8;
-  constexpr double kWorthwhile = 1.2;
+  constexpr double kWorthwhile = 1.3;
   if (g.in_channels < 3) return false;
   const auto padded = [](int64_t channels) {
     return channels == 3 ? 3 : RoundUp(channels, kBlock);
   };
   return static_cast<double>(padded(g.in_channels) * padded(g.out_channels)) <
          kWorthwhile * static_cast<double>(g.in_channels * g.out_channels);
+}
+
+// Data in blocks of channels are reordered for this kernel, and its result for the next one. That
+// must cost less than the arithmetic on channels that only fill oneDNN's blocks.
+bool RepaysReorder(const ConvolutionGeometry& g, const PlanRequest& request) {
+  const std::optional<Layout>& data = request.in_layout[P::kData];
+  if (!data || ChannelBlock(request.in[P::kData].shape, *data) <= 1) return true;
+  const auto block = static_cast<double>(image_blocked::Width());
+  const auto padded = [&](int64_t channels) {
+    return std::ceil(static_cast<double>(channels) / block) * block;
+  };
+  const double cells = static_cast<double>(g.batch * g.out[0] * g.out[1]);
+  const double wasted = cells * static_cast<double>(g.window()) *
+                        (padded(g.in_channels) * padded(g.out_channels) -
+                         static_cast<double>(g.in_channels * g.out_channels));
+  const double moved =
+      static_cast<double>(request.in[P::kData].shape.Size() + request.out[0].shape.Size()) *
+      sizeof(float);
+  return ProductCost(wasted, request.threads) > 2 * MoveCost(moved);
 }
 
 std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometry& g,
@@ -201,6 +221,7 @@ std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometr
   if (g.batch % image_blocked::Width() != 0)
     return format("batch sizes that are a multiple of {} only", image_blocked::Width());
   if (FillsBlocks(g)) return "enough channels for oneDNN's blocks";
+  if (!RepaysReorder(g, request)) return "data in blocks of channels already";
   const std::optional<Layout>& weight = request.in_layout[P::kWeight];
   if (weight && !weight->plain()) return "plain weights only";
   return "";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/math.h"
+#include "mxtrain/operators/convolution/convolution.h"
 #include "mxtrain/operators/convolution/weighted_layer.h"
 
 #include <algorithm>
@@ -130,10 +131,10 @@ Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const 
   if (arguments.sum) plan.in.back() = plan.out[0];
   plan.forward_workspace = choice.forward.scratchpad_bytes();
   if (request.needs_backward) PlanBackward(choice, wanted, request, &plan);
-  constexpr double kMultiplyAddsPerNanosecond = 25;  // per core
-  const double work = property.ForwardFlops({request.in[kData].shape, request.in[kWeight].shape},
-                                            {request.out[0].shape});
-  plan.cost += work / (kMultiplyAddsPerNanosecond * std::max(request.threads, 1));
+  plan.cost +=
+      ProductCost(property.ForwardFlops({request.in[kData].shape, request.in[kWeight].shape},
+                                        {request.out[0].shape}),
+                  request.threads);
   plan.make = [choice, wanted, arguments] {
     return std::make_unique<WeightedLayer>(choice, wanted, arguments);
   };

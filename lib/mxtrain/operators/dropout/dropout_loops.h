@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/broadcast_index.h"
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/uniform_block.h"
@@ -28,21 +29,41 @@ struct Factor {
     return static_cast<A>(T(A(1) / A(keep)));
   }
 };
-template <typename T>
+
+// From the place of an element to that of its draw.
+struct DrawIndex {
+  BroadcastIndex plain;  // of plain arrays
+  int64_t samples;       // above 0: one draw for each, in any layout that keeps samples apart
+
+  DrawIndex(const TShape& data, const TShape& mask)
+      : plain(data, mask),
+        samples(mask != data && mask[0] == data[0] && mask.Size() == mask[0] ? mask[0] : 0) {}
+};
+
+template <typename T, typename Index>
 struct Dropped {
   const T* x;
   Factor<T> factor;
-  BroadcastIndex index;
+  Index index;
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
     return AccumulatorOf<T>(x[i]) * factor(index(i));
   }
 };
+struct SampleOf {
+  int64_t length;
+  MXTRAIN_HD int64_t operator()(int64_t i) const { return i / length; }
+};
 
 // out = x times its factors, honouring the request.
 template <typename T, typename Device>
-void Drop(const Device& device, const TBlob& x, const Factor<T>& factor,
-          const BroadcastIndex& index, OpReqType req, const TBlob& out) {
-  MapOn<T>(device, out, req, Dropped<T>{x.dptr<T>(), factor, index});
+void Drop(const Device& device, const TBlob& x, const Factor<T>& factor, const DrawIndex& index,
+          OpReqType req, const TBlob& out) {
+  if (index.samples > 0) {
+    const SampleOf sample{std::max<int64_t>(out.StoredSize() / index.samples, 1)};
+    MapOn<T>(device, out, req, Dropped<T, SampleOf>{x.dptr<T>(), factor, sample});
+  } else {
+    MapOn<T>(device, out, req, Dropped<T, BroadcastIndex>{x.dptr<T>(), factor, index.plain});
+  }
 }
 
 namespace detail {
@@ -57,13 +78,40 @@ MXTRAIN_SIMD void DropBlock(const T* x, const float* draws, float keep, Accumula
   }
 }
 
+template <bool kAdd, typename T>
+MXTRAIN_SIMD void Scale(const T* x, AccumulatorOf<T> factor, int64_t n, T* y) {
+  using A = AccumulatorOf<T>;
+  for (int64_t k = 0; k < n; ++k) {
+    const A value = A(x[k]) * factor;
+    y[k] = static_cast<T>(kAdd ? A(y[k]) + value : value);
+  }
+}
+
+// Where a sample has one draw.
+template <typename T>
+void DropSamples(const TBlob& x, const Factor<T>& factor, int64_t samples, OpReqType req,
+                 const TBlob& out) {
+  const int64_t size = out.StoredSize(), length = size / samples;
+  SwitchReq(req, [&](auto accumulate) {
+    ParallelFor(size, kParallelGrain, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t sample = begin / length, n = std::min(end, (sample + 1) * length) - begin;
+        Scale<accumulate()>(x.dptr<T>() + begin, factor(sample), n, out.dptr<T>() + begin);
+        begin += n;
+      }
+    });
+  });
+}
+
 }  // namespace detail
 
 // Where every element has a draw of its own: block by block.
 template <typename T>
-void Drop(const OnCpu& device, const TBlob& x, const Factor<T>& factor, const BroadcastIndex& index,
+void Drop(const OnCpu& device, const TBlob& x, const Factor<T>& factor, const DrawIndex& index,
           OpReqType req, const TBlob& out) {
-  if (!index.same()) return MapOn<T>(device, out, req, Dropped<T>{x.dptr<T>(), factor, index});
+  if (index.samples > 0) return detail::DropSamples(x, factor, index.samples, req, out);
+  if (!index.plain.same())
+    return MapOn<T>(device, out, req, Dropped<T, BroadcastIndex>{x.dptr<T>(), factor, index.plain});
   const int64_t size = out.StoredSize();
   SwitchReq(req, [&](auto accumulate) {
     ParallelFor((size + kUniformBlock - 1) / kUniformBlock, kParallelGrain / kUniformBlock,
@@ -83,7 +131,7 @@ void Drop(const OnCpu& device, const TBlob& x, const Factor<T>& factor, const Br
 template <typename Device>
 class Dropout final : public Operator {
  public:
-  Dropout(float p, bool drops, BroadcastIndex index) : keep_(1 - p), drops_(drops), index_(index) {}
+  Dropout(float p, bool drops, DrawIndex index) : keep_(1 - p), drops_(drops), index_(index) {}
 
   void Forward(const ForwardArgs& args) override {
     const Device device{args.ctx.run_ctx};
@@ -109,7 +157,7 @@ class Dropout final : public Operator {
  private:
   float keep_;
   bool drops_;
-  BroadcastIndex index_;
+  DrawIndex index_;
 };
 
 template <typename Device>
@@ -117,12 +165,14 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
                                  Backend&) {
   const auto& property = static_cast<const DropoutProperty&>(base);
   const bool drops = property.Drops(request.is_train);
-  // Draws depend on an element's offset in the plain array; without draws this is a copy, for any
-  // layout.
-  Plan plan = drops ? PlainPlan(base, request) : FlatPlan(base, request, true);
+  // Draws depend on an element's offset in the plain array, or on its sample alone; without draws
+  // this is a copy, for any layout.
+  const DrawIndex index(request.in[0].shape, request.out[1].shape);
+  Plan plan = FlatPlan(base, request, true);
+  if (drops && (index.samples == 0 || ChannelBlock(request.in[0].shape, plan.out[0]) == 0))
+    plan = PlainPlan(base, request);
   plan.out[1] = Layout();
-  plan.make = [p = property.param().p, drops,
-               index = BroadcastIndex(request.in[0].shape, request.out[1].shape)] {
+  plan.make = [p = property.param().p, drops, index] {
     return std::make_unique<Dropout<Device>>(p, drops, index);
   };
   return plan;

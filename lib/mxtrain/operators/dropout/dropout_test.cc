@@ -72,6 +72,31 @@ TEST_CASE("Dropout is the identity in evaluation, and in training with p = 0") {
   }
 }
 
+TEST_CASE("Dropout: a draw for each sample, in every layout that keeps samples apart") {
+  for (const TShape& shape : {TShape{40, 16, 3, 5}, TShape{40, 5, 3, 2}, TShape{40, 7}}) {
+    OperatorCase c =
+        Case({{"axes", shape.ndim() == 2 ? "(1,)" : "(1, 2, 3)"}, {"p", "0.25"}}, shape);
+    c.check = [shape](const CaseResult& r) {
+      std::vector<std::string> problems;
+      const int64_t length = shape.Size() / shape[0];
+      int64_t dropped = 0;
+      for (int64_t i = 0; i < shape.Size(); ++i) {
+        const double factor = r.out[1][i / length];
+        dropped += i % length == 0 && factor == 0;
+        if (factor != 0 && std::abs(factor - 4.0 / 3) > 0.01)
+          problems.push_back(format("factor {}", factor));
+        if (std::abs(r.out[0][i] - r.in[0][i] * factor) > 0.02)
+          problems.push_back(format("element {} is {} for {}", i, r.out[0][i], r.in[0][i]));
+        if (std::abs(r.in_grad[0][i] - r.head[0][i] * factor) > 0.02)
+          problems.push_back(format("gradient {} has a different factor", i));
+      }
+      if (dropped < 1 || dropped > 25) problems.push_back(format("{} samples dropped", dropped));
+      return problems;
+    };
+    RunCase(c);
+  }
+}
+
 TEST_CASE("Dropout shares draws along axes") {
   OperatorCase c = Case({{"axes", "(1,)"}, {"p", "0.25"}}, {20, 6, 30});
   c.check = [](const CaseResult& r) {
