@@ -59,6 +59,17 @@ TEST_CASE("a scalar is expanded to the number of axes of its input") {
   CHECK(ParamOf(o.net.symbol, "pooling0", "kernel") == "(2,)");
 }
 
+TEST_CASE("padding as a word: TensorFlow's") {
+  const Outcome o = BuildLayers(
+      "    - Convolution: {num_filter: 4, kernel: 3, stride: 2, pad: same}\n"
+      "    - Pooling: {kernel: 2, stride: 3, pad: same}\n",
+      "", "input: [3, 7, 8]");
+  CHECK(o.text == "");
+  CHECK(ParamOf(o.net.symbol, "convolution0", "pad") == "same");
+  const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 5));
+  CHECK(shapes.outputs.at(0) == TShape{5, 4, 2, 2});
+}
+
 TEST_CASE("a scalar output_size has the axes of the window, if there is one") {
   TemporaryFolder folder;
   folder.Write("net.yaml",
