@@ -72,9 +72,9 @@ class Case:
     """One operator. `inputs`: its arguments by name; `aux`: its auxiliary states. `loss`: it needs no head gradient. `grads`: whether gradients
     are compared; `torch`: the same in PyTorch."""
 
-    def __init__(self, op, inputs, attrs=None, note="", outputs=1, loss=False, grads=True, aux=None, torch=None, train=True):
+    def __init__(self, op, inputs, attrs=None, note="", outputs=1, loss=False, grads=True, aux=None, torch=None):
         self.op, self.attrs, self.inputs, self.note = op, attrs or {}, inputs, note
-        self.outputs, self.loss, self.grads, self.aux, self.torch, self.train = outputs, loss, grads, aux or {}, torch, train
+        self.outputs, self.loss, self.grads, self.aux, self.torch = outputs, loss, grads, aux or {}, torch
 
     @property
     def label(self):
