@@ -60,10 +60,17 @@ TEST_CASE("a scalar is expanded to the number of axes of its input") {
 }
 
 TEST_CASE("padding as a word: TensorFlow's") {
-  const Outcome o = BuildLayers(
-      "    - Convolution: {num_filter: 4, kernel: 3, stride: 2, pad: same}\n"
-      "    - Pooling: {kernel: 2, stride: 3, pad: same}\n",
-      "", "input: [3, 7, 8]");
+  TemporaryFolder folder;
+  folder.Write("net.yaml",
+               "net:\n  input: [3, 7, 8]\n  layers:\n"
+               "    - Convolution: {num_filter: 4, kernel: 3, stride: 2, pad: same}\n"
+               "    - Pooling: {kernel: 2, stride: 3, pad: same}\n"
+               "data: {train: {source: mnist, path: .}}\n");
+  config::LoadRequest request;
+  request.files = {"net.yaml"};
+  request.working_folder = folder.path();
+  const auto operators = BuiltinOperators();
+  const Outcome o = LoadAndBuild(request, *operators);
   CHECK(o.text == "");
   CHECK(ParamOf(o.net.symbol, "convolution0", "pad") == "same");
   const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 5));

@@ -79,11 +79,12 @@ struct Sample {
     int corners = 0;
     for (int64_t down = 0; down < 2; ++down) {
       for (int64_t right = 0; right < 2; ++right) {
-        const A part = (down ? y.fraction : 1 - y.fraction) * (right ? x.fraction : 1 - x.fraction);
-        // What has no part may be infinite.
-        if (part == 0 || !shape.Inside(y.low + down, x.low + right)) continue;
+        const A share =
+            (down ? y.fraction : 1 - y.fraction) * (right ? x.fraction : 1 - x.fraction);
+        // What has no share may be infinite.
+        if (share == 0 || !shape.Inside(y.low + down, x.low + right)) continue;
         cell[corners] = (y.low + down) * shape.width + x.low + right;
-        weight[corners++] = part;
+        weight[corners++] = share;
       }
     }
     const int64_t first = part * kChannelsAtOnce, last = first + kChannelsAtOnce;
