@@ -261,6 +261,24 @@ TEST_CASE("Convolution: depthwise, by loops of its own") {
       {.data = {1, 16, 2, 2}, .kernel = {3, 3}, .pad = {5, 4}});
 }
 
+TEST_CASE("Convolution: groups of few channels of bfloat16, with a float32 bias") {
+  for (const int64_t group : {1, 4}) {
+    for (const int64_t channels : {16, 20}) {
+      Net net{.data = {2, channels, 5, 6},
+              .kernel = {5, 3},
+              .stride = {2, 1},
+              .pad = {2, 1},
+              .filters = channels,
+              .groups = channels / group};
+      OperatorCase c =
+          CaseOf(format("bfloat16, {} channels in groups of {}", channels, group), net);
+      c.types = {DType::kBfloat16};
+      c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+      CHECK(KernelRan(RunCase(c), "grouped"));
+    }
+  }
+}
+
 TEST_CASE("Convolution: groups of few channels, by loops of their own") {
   for (const int64_t group : {2, 4, 8}) {
     std::vector<std::string> kernels = {"ref"};
