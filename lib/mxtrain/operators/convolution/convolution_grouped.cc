@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution in groups of few channels, with as many filters, by the loops of grouped_kernels.h:
 // images in blocks of channels ("aBcd16b") or channels last, weights in blocks of filters
-// ("Acdb16a"). oneDNN 2 has loops for depthwise windows of three columns alone, and for groups of
-// less than a vector's channels it uses narrower vectors, in another layout than the neighbours'.
+// ("Acdb16a"). oneDNN 2 has depthwise gradients for windows of three columns alone, and for groups
+// of less than a vector's channels it uses narrower vectors, in another layout than the
+// neighbours'.
 //
 // An element of a result is summed by one thread in one order: the same bits with any number of
 // threads.
@@ -15,6 +16,7 @@
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
 #include "mxtrain/operators/convolution/grouped_kernels.h"
+#include "mxtrain/operators/convolution/weighted_types.h"
 
 namespace mxtrain {
 namespace {
@@ -66,7 +68,7 @@ class GroupedConvolution final : public Operator {
     const float* weight = Widened(args.in_data[P::kWeight], workspace);
     const float* bias =
         settings_.no_bias ? nullptr : PadBias(args.in_data[P::kBias], workspace + n_.weights);
-    grouped::Line<T> line = LineOf(source, args.req[0] == OpReqType::kAddTo || settings_.with_sum);
+    grouped::Line<T> line = NewLine(source, args.req[0] == OpReqType::kAddTo || settings_.with_sum);
     line.low = settings_.low(), line.high = settings_.high();
     line.out_step = out.steps.cell;
     ForEachRow(g_.out[0], g_.out[1], [&, line](int64_t image, int64_t block, int64_t y) mutable {
@@ -104,7 +106,7 @@ class GroupedConvolution final : public Operator {
     return {data, blocks * cells * width, cells * width, {sizes[1] * width, width}};
   }
 
-  grouped::Line<T> LineOf(const Images& source, bool accumulate) const {
+  grouped::Line<T> NewLine(const Images& source, bool accumulate) const {
     grouped::Line<T> line{};
     line.source_steps = source.steps;
     line.kernel_width = g_.kernel[1];
@@ -165,7 +167,7 @@ class GroupedConvolution final : public Operator {
     const Images source = ImagesOf(args.out_grad[0], g_.out),
                  out = ImagesOf(args.in_grad[P::kData], g_.in);
     const float* weight = Transposed(args);
-    grouped::Line<T> line = LineOf(source, args.req[P::kData] == OpReqType::kAddTo);
+    grouped::Line<T> line = NewLine(source, args.req[P::kData] == OpReqType::kAddTo);
     ForEachRow(g_.in[0], g_.in[1], [&, line](int64_t image, int64_t block, int64_t y) mutable {
       line.source = source.At(image, block);
       line.weight = weight + block * (n_.weights / n_.blocks);
@@ -241,6 +243,7 @@ std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometr
   if (request.out[0].shape.Size() == 0) return "empty array";
   if (settings.axes() != 2) return "two spatial axes only";
   const int64_t group = g.group_in();
+  if (g.groups == 1) return "more than one group only";
   if (group != g.group_out()) return "as many filters as channels only";
   if (group != 1 && group != 2 && group != 4 && group != grouped::kMostChannels)
     return "groups of 1, 2, 4 or 8 channels only";
@@ -273,23 +276,21 @@ Expected<Plan, Refusal> PlanGrouped(const OperatorProperty& base, const PlanRequ
   constexpr int64_t kFloat = sizeof(float);
   if (narrow || (!settings.no_bias && n.channels != geometry.in_channels))
     plan.forward_workspace = n.part * kFloat;
-  const auto wants = [&](size_t i) {
-    return request.needs_backward && i < request.grad_req.size() &&
-           request.grad_req[i] != OpReqType::kNullOp;
-  };
+  const weighted::Wanted wanted(request);
   if (request.needs_backward) {
-    if (wants(P::kWeight) || wants(P::kBias)) plan.backward_workspace = n.parts * n.part * kFloat;
-    if (wants(P::kData) && (narrow || geometry.group_in() > 1))
+    if (wanted.weights()) plan.backward_workspace = n.parts * n.part * kFloat;
+    if (wanted.data && (narrow || geometry.group_in() > 1))
       plan.backward_workspace = std::max(plan.backward_workspace, n.weights * kFloat);
     std::vector<bool> reads(request.in.size(), false);
-    reads[P::kData] = wants(P::kWeight);
-    reads[P::kWeight] = wants(P::kData);
+    reads[P::kData] = wanted.weight;
+    reads[P::kWeight] = wanted.data;
     plan.backward_reads = BackwardReads{{true}, reads, {false}};
-    if (narrow && wants(P::kWeight)) {
+    if (narrow && wanted.weight) {
       plan.grad_layout.assign(request.in.size(), std::nullopt);
       plan.grad_layout[P::kWeight] = {DType::kFloat32, plan.in[P::kWeight]};
     }
   }
+  plan.cost += weighted::ArithmeticCost(base, request);
   plan.make = [geometry, settings, channels_last, narrow]() -> std::unique_ptr<Operator> {
     if (narrow)
       return std::make_unique<GroupedConvolution<bfloat16>>(geometry, settings, channels_last);

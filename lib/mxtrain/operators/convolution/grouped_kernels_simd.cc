@@ -278,7 +278,7 @@ void GradientOfWeights(const WeightGradient<T>& g, const Results& rows, const Re
 }
 
 template <typename T>
-void Cells(const T* image, const Steps& steps, int64_t rows, int64_t columns, float* sums) {
+void SumCells(const T* image, const Steps& steps, int64_t rows, int64_t columns, float* sums) {
   const Tag d;
   Vector total = hn::LoadU(d, sums);
   for (int64_t y = 0; y < rows; ++y) {
@@ -297,7 +297,7 @@ void Cells(const T* image, const Steps& steps, int64_t rows, int64_t columns, fl
 
 // A table of one type's kernels: run-time selection needs names without angle brackets.
 template <typename T>
-constexpr Kernels<T> kKernels = {LineOf<T>, GradientOfWeights<T>, Cells<T>};
+constexpr Kernels<T> kKernels = {LineOf<T>, GradientOfWeights<T>, SumCells<T>};
 const Kernels<float>& KernelsOfFloat() {
   return kKernels<float>;
 }
