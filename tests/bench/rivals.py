@@ -153,6 +153,9 @@ def main():
     unknown = [name for name in names if name not in table]
     if unknown:
         parser.error(f"no case {unknown[0]}; there are {', '.join(table)}")
+    unknown = [name for name in args.allocators.split(",") if name not in ALLOCATORS]
+    if unknown:
+        parser.error(f"no allocator {unknown[0]}; there are {', '.join(ALLOCATORS)}")
     out = open(args.output, "a", encoding="utf-8") if args.output else sys.stdout
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8") if line.startswith("model name")), platform.machine())
     versions = "import torch, torchvision; print('torch', torch.__version__, 'torchvision', torchvision.__version__)"

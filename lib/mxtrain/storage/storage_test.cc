@@ -98,6 +98,21 @@ TEST_CASE("freed blocks are reused without asking the device") {
   CHECK(device.used() == 0);
 }
 
+TEST_CASE("cached blocks of one size have one owner each") {
+  SmallDevice device(1 << 30);
+  const auto storage = Over(device);
+  std::vector<Storage::Handle> handles;
+  for (int round = 0; round < 2; ++round) {
+    handles.clear();
+    for (int i = 0; i < 3; ++i) handles.push_back(storage->Alloc(kCpu, 64, "owner"));
+    std::set<void*> places;
+    for (const Storage::Handle& handle : handles) places.insert(handle.ptr);
+    CHECK(places.size() == handles.size());
+    for (const Storage::Handle& handle : handles) storage->Free(handle);
+  }
+  CHECK(storage->GetStats(kCpu).allocations == 3);
+}
+
 TEST_CASE("little is wasted at any size") {
   SmallDevice device(int64_t{1} << 40);
   const auto storage = Over(device);

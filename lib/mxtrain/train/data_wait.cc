@@ -25,7 +25,8 @@ void DataWait::Pushed() {
 
 void DataWait::Done() {
   const MutexLock lock(mutex_);
-  if (--under_way_ == 0) idle_since_ = now_();
+  --under_way_;
+  idle_since_ = now_();  // counts once none is under way
 }
 
 }  // namespace mxtrain

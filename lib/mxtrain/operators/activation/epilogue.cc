@@ -34,12 +34,12 @@ std::optional<Kwargs> FusedParams(std::span<const OperatorProperty* const> chain
 }  // namespace
 
 void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer,
-                         const std::string& into, bool sums, bool smooth, FusePattern pattern,
+                         const std::string& into, bool sums, bool self_gated, FusePattern pattern,
                          std::function<bool(const OperatorProperty& layer)> accepts) {
   pattern.into = into;
   for (const char* act : {"", "Activation", "clip", "silu", "hard_swish"}) {
-    const bool is_smooth = act == std::string("silu") || act == std::string("hard_swish");
-    if (is_smooth && !smooth) continue;
+    const bool is_gated = act == std::string("silu") || act == std::string("hard_swish");
+    if (is_gated && !self_gated) continue;
     for (const char* sum : {"elemwise_add", "ElementWiseSum", ""}) {
       const bool with_sum = *sum != 0;
       pattern.name = layer;
@@ -49,7 +49,7 @@ void AddEpiloguePatterns(OperatorRegistry& registry, const std::string& layer,
         pattern.chain.push_back(link);
         pattern.name += "+" + link.op;
       }
-      if (pattern.chain.size() == 1 || (with_sum && (!sums || is_smooth))) continue;
+      if (pattern.chain.size() == 1 || (with_sum && (!sums || is_gated))) continue;
       pattern.params =
           [with_sum,
            accepts](std::span<const OperatorProperty* const> chain) -> std::optional<Kwargs> {

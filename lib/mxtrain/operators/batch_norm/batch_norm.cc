@@ -35,7 +35,7 @@ struct BatchNormParam : BatchNormSettings, Parameter<BatchNormParam> {
 struct BatchNormActivationParam : BatchNormSettings, Parameter<BatchNormActivationParam> {
   static void Declare(Fields<BatchNormActivationParam>& f) {
     DeclareSettings(f);
-    Epilogue::Declare(f, /*smooth=*/true);
+    Epilogue::Declare(f, /*self_gated=*/true);
   }
 };
 
@@ -48,7 +48,7 @@ class BatchNormOf final : public BatchNormProperty {
   std::string Description() const override { return description_; }
   void Init(const Kwargs& kwargs) override {
     param_.Init(kwargs, type_);
-    if (param_.smooth() && param_.with_sum)
+    if (param_.self_gated() && param_.with_sum)
       Throw(ErrorKind::kConfig, "{}: with_sum goes with the activations relu and relu6 only",
             type_);
   }
@@ -164,7 +164,7 @@ MXTRAIN_OPERATOR(batch_norm, registry) {
         "_BatchNormActivation",
         "BatchNorm, addition and activation in one (created by the fusion pass)");
   });
-  AddEpiloguePatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true, /*smooth=*/true,
-                      {},
+  AddEpiloguePatterns(registry, "BatchNorm", "_BatchNormActivation", /*sums=*/true,
+                      /*self_gated=*/true, {},
                       [](const OperatorProperty& layer) { return layer.NumVisibleOutputs() == 1; });
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "mxtrain/base/math.h"
+#include "mxtrain/operators/activation/epilogue.h"
 
 namespace mxtrain::batch_norm {
 
@@ -58,8 +59,6 @@ struct Piece {
   }
 };
 
-enum class Act { kNone, kRelu, kRelu6, kSilu, kHardSwish };
-
 // How the activation passes a gradient.
 enum class Gate {
   kOpen,       // everywhere
@@ -78,11 +77,11 @@ struct Coefficients {
 template <typename T>
 struct Application {
   Coefficients of;
-  const T *x, *sum;      // sum: may be null
-  T* y;                  // may be x or sum
-  uint8_t* bits;         // of a clamp; null: not wanted
-  Act act = Act::kNone;  // with a sum: no smooth one
-  bool stream = false;   // write y around the caches
+  const T *x, *sum;                     // sum: may be null
+  T* y;                                 // may be x or sum
+  uint8_t* bits;                        // of a clamp; null: not wanted
+  Epilogue::Act act = Epilogue::kNone;  // with a sum: not self-gated
+  bool stream = false;                  // write y around the caches
 };
 
 template <typename T>

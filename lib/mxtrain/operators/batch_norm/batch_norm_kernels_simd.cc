@@ -154,7 +154,7 @@ HWY_INLINE auto PassesRelu6(hn::Vec<Tag<kWidth>> value) {
                  hn::Le(value, hn::Set(Tag<kWidth>(), 6.0f)));
 }
 
-// 1 / (1 + e^-x) as vector_math.h has it.
+// 1 / (1 + e^-x) by the formula of vector_math.h; of NaN 0, which its callers multiply by x.
 template <int kWidth>
 HWY_INLINE auto Sigmoid(hn::Vec<Tag<kWidth>> x) {
   constexpr Tag<kWidth> d;
@@ -333,7 +333,7 @@ void MomentsOf(const Lines& lines, const T* x, float* partials, int64_t begin, i
   }
 }
 
-template <int kWidth, typename T, bool kSum, Act kAct>
+template <int kWidth, typename T, bool kSum, Epilogue::Act kAct>
 void ApplyTo(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end) {
   using C = Cell<kWidth>;
   for (int64_t number = begin; number < end; ++number) {
@@ -345,14 +345,16 @@ void ApplyTo(const Lines& lines, const Application<T>& a, int64_t begin, int64_t
     ForCells<kWidth>(lines, piece, [&](int64_t at, int64_t i, auto whole, int count) {
       C value = MulAdd(Read<kWidth>(a.x + at, whole, count) - mean, scale, shift);
       if constexpr (kSum) value = value + Read<kWidth>(a.sum + at, whole, count);
-      if (bits) Bits<kWidth>::template Store<kAct == Act::kRelu6>(value, bits + i * (kWidth / 8));
-      if constexpr (kAct == Act::kSilu) value = Each([](auto v) { return Silu<kWidth>(v); }, value);
-      if constexpr (kAct == Act::kHardSwish)
+      if (bits)
+        Bits<kWidth>::template Store<kAct == Epilogue::kRelu6>(value, bits + i * (kWidth / 8));
+      if constexpr (kAct == Epilogue::kSilu)
+        value = Each([](auto v) { return Silu<kWidth>(v); }, value);
+      if constexpr (kAct == Epilogue::kHardSwish)
         value = Each([](auto v) { return HardSwish<kWidth>(v); }, value);
       // NaN stays.
-      if constexpr (kAct == Act::kRelu || kAct == Act::kRelu6)
+      if constexpr (kAct == Epilogue::kRelu || kAct == Epilogue::kRelu6)
         value = Each([](auto v) { return hn::Max(hn::Zero(Tag<kWidth>()), v); }, value);
-      if constexpr (kAct == Act::kRelu6)
+      if constexpr (kAct == Epilogue::kRelu6)
         value = Each([](auto v) { return hn::Min(hn::Set(Tag<kWidth>(), 6.0f), v); }, value);
       Write(value, a.y + at, whole, count, a.stream);
     });
@@ -479,15 +481,17 @@ template <typename T>
 void ApplyByWidth(const Lines& lines, const Application<T>& a, int64_t begin, int64_t end) {
   ByWidth(lines, [&](auto width) {
     const auto run = [&](auto sum) {
-      if (a.act == Act::kRelu6)
-        return ApplyTo<width(), T, sum(), Act::kRelu6>(lines, a, begin, end);
-      if (a.act == Act::kRelu) return ApplyTo<width(), T, sum(), Act::kRelu>(lines, a, begin, end);
-      ApplyTo<width(), T, sum(), Act::kNone>(lines, a, begin, end);
+      if (a.act == Epilogue::kRelu6)
+        return ApplyTo<width(), T, sum(), Epilogue::kRelu6>(lines, a, begin, end);
+      if (a.act == Epilogue::kRelu)
+        return ApplyTo<width(), T, sum(), Epilogue::kRelu>(lines, a, begin, end);
+      ApplyTo<width(), T, sum(), Epilogue::kNone>(lines, a, begin, end);
     };
     if (a.sum) return run(std::true_type());
-    if (a.act == Act::kSilu) return ApplyTo<width(), T, false, Act::kSilu>(lines, a, begin, end);
-    if (a.act == Act::kHardSwish)
-      return ApplyTo<width(), T, false, Act::kHardSwish>(lines, a, begin, end);
+    if (a.act == Epilogue::kSilu)
+      return ApplyTo<width(), T, false, Epilogue::kSilu>(lines, a, begin, end);
+    if (a.act == Epilogue::kHardSwish)
+      return ApplyTo<width(), T, false, Epilogue::kHardSwish>(lines, a, begin, end);
     run(std::false_type());
   });
 }

@@ -54,10 +54,10 @@ struct Distances {
 struct Activation {
   int act;
   MXTRAIN_HD bool on() const { return act != BatchNormSettings::kNone; }
-  MXTRAIN_HD bool smooth() const {
+  MXTRAIN_HD bool self_gated() const {
     return act == BatchNormSettings::kSilu || act == BatchNormSettings::kHardSwish;
   }
-  // Of the smooth ones.
+  // Of the self-gated ones.
   template <typename A>
   MXTRAIN_HD A Slope(A value) const {
     if (act == BatchNormSettings::kHardSwish)
@@ -75,8 +75,10 @@ struct Activation {
   MXTRAIN_HD A operator()(A value) const {
     if (!on()) return value;
     if (act == BatchNormSettings::kSilu) return value * vector_math::Sigmoid(value);
-    if (act == BatchNormSettings::kHardSwish)
-      return value < A(-3) ? A(0) : value > A(3) ? value : value * ((value + A(3)) * A(1.0 / 6));
+    if (act == BatchNormSettings::kHardSwish) {
+      const A shifted = value + A(3);
+      return value * ((shifted < 0 ? A(0) : shifted > 6 ? A(6) : shifted) * A(1.0 / 6));
+    }
     if (act == BatchNormSettings::kRelu6 && value > 6) return 6;
     return value < 0 ? A(0) : value;
   }
@@ -164,7 +166,7 @@ struct Heads {
     return {head[at], x[at], output ? A(output[at]) > 0 : !mask || mask[at]};
   }
   MXTRAIN_HD A Gradient(const Element& e, const Line<A>& line) const {
-    if (activation.smooth()) return A(e.head) * activation.Slope(line(A(e.x)));
+    if (activation.self_gated()) return A(e.head) * activation.Slope(line(A(e.x)));
     return e.open && (!lines || activation.Passes(line(A(e.x)))) ? A(e.head) : A(0);
   }
 };

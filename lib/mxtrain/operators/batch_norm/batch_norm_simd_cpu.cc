@@ -97,20 +97,6 @@ struct Planned {
     if (settings.act == Settings::kHardSwish) return Gate::kHardSwish;
     return settings.act == Settings::kRelu ? Gate::kRelu : Gate::kRelu6;
   }
-  Act act() const {
-    switch (settings.act) {
-      case Settings::kRelu:
-        return Act::kRelu;
-      case Settings::kRelu6:
-        return Act::kRelu6;
-      case Settings::kSilu:
-        return Act::kSilu;
-      case Settings::kHardSwish:
-        return Act::kHardSwish;
-      default:
-        return Act::kNone;
-    }
-  }
   // Arrays of the workspace, in floats, consecutive: coefficients, then partial sums.
   int64_t coefficients() const { return (lines.coefficients() + 15) / 16 * 16; }
   int64_t WorkspaceBytes(int arrays) const {
@@ -153,7 +139,7 @@ class BatchNormSimd final : public Operator {
     if (s_.settings.with_sum) a.sum = args.in_data[P::kSum].dptr<T>();
     if (s_.gate() == Gate::kBits && !args.ctx.saved.empty())
       a.bits = args.ctx.saved[kSavedBits].dptr<uint8_t>();
-    a.act = s_.act();
+    a.act = static_cast<Epilogue::Act>(s_.settings.act);
     a.stream = s_.stream && args.req[P::kOutput] == OpReqType::kWriteTo;
     ForPieces([&](int64_t begin, int64_t end) { kernels_.apply(lines_, a, begin, end); });
   }

@@ -235,6 +235,8 @@ TEST_CASE("BatchNorm: what fuses with it") {
   CHECK(text({norm, create("hard_swish", {})}) == "0.5 hard_swish False 3");
   CHECK(text({norm, add, create("silu", {})}) == "-");
   CHECK(text({norm, tanh}) == "-");
+  CHECK_THROWS_WITH_AS(create("_BatchNormActivation", {{"act", "silu"}, {"with_sum", "True"}}),
+                       doctest::Contains("relu and relu6 only"), Error);
   CHECK(text({norm, clip}) == "-");
   CHECK(text({norm, three, relu}) == "-");
   CHECK(text({norm, add, tanh}) == "-");

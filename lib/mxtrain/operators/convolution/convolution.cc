@@ -235,11 +235,6 @@ double ConvolutionProperty::ForwardFlops(const std::vector<TShape>& in,
          static_cast<double>(in[kWeight].Product(1, 2 + settings().axes()));
 }
 
-double ProductCost(double products, int threads) {
-  constexpr double kMultiplyAddsPerNanosecond = 25;  // per core
-  return products / (kMultiplyAddsPerNanosecond * std::max(threads, 1));
-}
-
 std::string WhyNotEpilogue(const ConvolutionSettings& settings, const PlanRequest& request) {
   if (settings.act == Epilogue::kNone && !settings.with_sum) return "";
   if (request.needs_backward) return "no gradient with a sum or an activation";
@@ -264,5 +259,5 @@ MXTRAIN_OPERATOR(convolution, registry) {
   });
   FusePattern in_inference;
   in_inference.for_training = false;
-  AddEpiloguePatterns(registry, plain, fused, /*sums=*/true, /*smooth=*/false, in_inference);
+  AddEpiloguePatterns(registry, plain, fused, /*sums=*/true, /*self_gated=*/false, in_inference);
 }

@@ -116,10 +116,6 @@ class ConvolutionProperty : public OperatorProperty {
   void InferSpace(const TShape& data, TShape* out) const;
 };
 
-// Nanoseconds of so many multiplications and additions on `threads` cores: the cost model of layers
-// with weights.
-MXTRAIN_API double ProductCost(double products, int threads);
-
 // Why a kernel that applies the epilogue in place cannot serve the request, or "".
 MXTRAIN_API std::string WhyNotEpilogue(const ConvolutionSettings& settings,
                                        const PlanRequest& request);

@@ -6,7 +6,6 @@
 // An element of a gradient is summed by one thread in one order: the same bits with any number of
 // threads.
 #include <algorithm>
-#include <cmath>
 
 #include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
@@ -15,6 +14,7 @@
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
 #include "mxtrain/operators/convolution/image_blocked_kernels.h"
+#include "mxtrain/operators/convolution/weighted_types.h"
 
 namespace mxtrain {
 namespace {
@@ -175,16 +175,17 @@ class ImageBlockedConvolution final : public Operator {
   ConvolutionSettings settings_;
 };
 
-// Whether oneDNN's blocks of eight channels would be nearly full. It has its own kernels for three
-// input channels, none for one or two.
+// Channels as oneDNN computes them: whole blocks of eight, but it has kernels for three input
+// channels.
+int64_t WithPadding(int64_t channels) {
+  return channels == 3 ? 3 : RoundUp(channels, 8);
+}
+
+// Whether oneDNN's blocks would be nearly full. It has no kernel for one or two input channels.
 bool FillsBlocks(const ConvolutionGeometry& g) {
-  constexpr int64_t kBlock = 8;
   constexpr double kWorthwhile = 1.3;
   if (g.in_channels < 3) return false;
-  const auto padded = [](int64_t channels) {
-    return channels == 3 ? 3 : RoundUp(channels, kBlock);
-  };
-  return static_cast<double>(padded(g.in_channels) * padded(g.out_channels)) <
+  return static_cast<double>(WithPadding(g.in_channels) * WithPadding(g.out_channels)) <
          kWorthwhile * static_cast<double>(g.in_channels * g.out_channels);
 }
 
@@ -193,18 +194,12 @@ bool FillsBlocks(const ConvolutionGeometry& g) {
 bool RepaysReorder(const ConvolutionGeometry& g, const PlanRequest& request) {
   const std::optional<Layout>& data = request.in_layout[P::kData];
   if (!data || ChannelBlock(request.in[P::kData].shape, *data) <= 1) return true;
-  const auto block = static_cast<double>(image_blocked::Width());
-  const auto padded = [&](int64_t channels) {
-    return std::ceil(static_cast<double>(channels) / block) * block;
-  };
-  const double cells = static_cast<double>(g.batch * g.out[0] * g.out[1]);
-  const double wasted = cells * static_cast<double>(g.window()) *
-                        (padded(g.in_channels) * padded(g.out_channels) -
-                         static_cast<double>(g.in_channels * g.out_channels));
-  const double moved =
-      static_cast<double>(request.in[P::kData].shape.Size() + request.out[0].shape.Size()) *
-      sizeof(float);
-  return ProductCost(wasted, request.threads) > 2 * MoveCost(moved);
+  const int64_t wasted =
+      g.batch * g.out[0] * g.out[1] * g.window() *
+      (WithPadding(g.in_channels) * WithPadding(g.out_channels) - g.in_channels * g.out_channels);
+  const int64_t moved = request.in[P::kData].Bytes() + request.out[0].Bytes();
+  return weighted::ArithmeticCost(static_cast<double>(wasted), request.threads) >
+         2 * MoveCost(static_cast<double>(moved));
 }
 
 std::string WhyNot(const ConvolutionSettings& settings, const ConvolutionGeometry& g,
@@ -249,6 +244,7 @@ Expected<Plan, Refusal> PlanImageBlocked(const OperatorProperty& base, const Pla
   plan.forward_workspace = bytes(true);
   if (request.needs_backward && request.grad_req[P::kData] != OpReqType::kNullOp)
     plan.backward_workspace = bytes(false);
+  plan.cost += weighted::ArithmeticCost(base, request);
   plan.make = [geometry, settings] {
     return std::make_unique<ImageBlockedConvolution>(geometry, settings);
   };

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution by oneDNN.
-#include <algorithm>
-
-#include "mxtrain/device/blocked_layout.h"
-#include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
 #include "mxtrain/operators/convolution/weighted_layer.h"
 
@@ -23,9 +19,6 @@ class Planner {
   // Tries the offered layout of the data first, then oneDNN's preferred one, then all plain: with
   // blocks on one side only, oneDNN computes the weight gradient of a first layer of one channel by
   // loops over elements.
-  // The offered layout may have narrower blocks than the preferred one, which fill half of a vector
-  // (the neighbours of a grouped convolution): kept where a reorder costs more than that
-  // arithmetic.
   Expected<Choice, Refusal> Best() const {
     const std::optional<Layout> data = request_.in_layout[P::kData],
                                 weight = request_.in_layout[P::kWeight];
@@ -37,8 +30,6 @@ class Planner {
         if (refusal.reason.empty()) refusal = choice.error();
         return;
       }
-      if (best && extra == kReorderPenalty && WorthReorder(*best, *choice))
-        extra = -kReorderPenalty;
       choice->penalty += extra;
       if (!best || choice->penalty < best->penalty) best = *choice;
     };
@@ -58,21 +49,6 @@ class Planner {
   static constexpr weighted::Builders<onednn::Convolution> kBuilders{
       true, onednn::ConvolutionForward, onednn::ConvolutionBackwardData,
       onednn::ConvolutionBackwardWeights};
-
-  bool WorthReorder(const Choice& kept, const Choice& preferred) const {
-    const TShape& out = request_.out[0].shape;
-    const auto block = [&](const Choice& choice) {
-      return ChannelBlock(out, choice.forward.LayoutOf(onednn::Arg::kDst));
-    };
-    const int64_t narrow = block(kept), wide = block(preferred);
-    if (narrow <= 1 || narrow >= wide || wide == out[1]) return false;  // plain, or channels last
-    const TShape &data = request_.in[P::kData].shape, &weight = request_.in[P::kWeight].shape;
-    const double products = static_cast<double>(out.Size()) *
-                            static_cast<double>(weight.Size() / std::max<int64_t>(weight[0], 1));
-    const double wasted = ProductCost(products, request_.threads) *
-                          static_cast<double>(wide - narrow) / static_cast<double>(narrow);
-    return wasted > MoveCost(2 * static_cast<double>(data.Size()) * sizeof(float));
-  }
 
   onednn::Convolution Describe(std::optional<Layout> data, std::optional<Layout> weights,
                                std::optional<Layout> out) const {

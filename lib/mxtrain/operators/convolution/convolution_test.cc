@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "mxtrain/device/cpu/onednn/version.h"
 #include "tests/support/indices.h"
@@ -218,8 +219,9 @@ TEST_CASE("Convolution: groups") {
       {.data = {2, 16, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 2});
   Run("two groups of odd size",
       {.data = {2, 6, 4, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 4, .groups = 2});
-  Run("grouped",
-      {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16});
+  Run("depthwise",
+      {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16},
+      {"ref", "onednn", "grouped"});
   Run("depthwise, odd",
       {.data = {1, 5, 5, 5},
        .kernel = {3, 3},
@@ -245,6 +247,8 @@ TEST_CASE("Convolution: depthwise, by loops of its own") {
       {.data = {2, 16, 9, 12}, .kernel = {5, 3}, .stride = {2, 3}, .pad = {2, 0}, .bias = false});
   run("strides longer than the window",
       {.data = {1, 16, 8, 9}, .kernel = {2, 1}, .stride = {3, 4}, .pad = {1, 0}});
+  run("strides longer than the image",
+      {.data = {2, 16, 2, 3}, .kernel = {2, 3}, .stride = {5, 4}, .pad = {1, 1}});
   run("dilated, strided", {.data = {2, 16, 9, 11},
                            .kernel = {3, 2},
                            .stride = {2, 1},
@@ -259,6 +263,55 @@ TEST_CASE("Convolution: depthwise, by loops of its own") {
   run("more images than parts", {.data = {37, 16, 2, 2}, .kernel = {3, 3}, .pad = {1, 1}});
   run("padding that some windows never leave",
       {.data = {1, 16, 2, 2}, .kernel = {3, 3}, .pad = {5, 4}});
+}
+
+// A kernel's answer to a request for a forward pass with the data in this layout, or "".
+std::string RefusalOf(const std::string& kernel, const Net& net, const std::string& layout) {
+  const auto property = TestRegistry().Create("Convolution", CaseOf("", net).kwargs);
+  const std::vector<TensorSpec> in = {{net.data, DType::kFloat32, {}},
+                                      {CaseOf("", net).shapes[1], DType::kFloat32, {}}},
+                                out = {{OutputShape(net), DType::kFloat32, {}}};
+  const std::vector<std::optional<Layout>> layouts = {
+      layout.empty() ? Layout() : TestBackend().Intern(BlockedLayout::FromName(layout)),
+      std::nullopt};
+  const std::vector<OpReqType> req = {OpReqType::kWriteTo};
+  PlanRequest request;
+  request.threads = 2;
+  request.in = in, request.out = out, request.in_layout = layouts, request.out_req = req;
+  for (const KernelEntry* entry : TestRegistry().Kernels("Convolution", DeviceType::kCPU)) {
+    if (entry->name != kernel) continue;
+    const auto plan = entry->plan(*property, request, TestBackend());
+    return plan ? "" : plan.error().reason;
+  }
+  return "no such kernel";
+}
+
+TEST_CASE("Convolution: image blocks repay the reorders that they cost") {
+  Net net{.data = {32, 20, 28, 28}, .kernel = {1, 1}, .filters = 50, .bias = false};
+  CHECK(RefusalOf("image_blocked", net, "") == "");
+  CHECK(RefusalOf("image_blocked", net, "aBcd8b") == "data in blocks of channels already");
+  net.kernel = {5, 5};  // 25 times the arithmetic
+  CHECK(RefusalOf("image_blocked", net, "aBcd8b") == "");
+  net = {.data = {32, 58, 28, 28}, .kernel = {1, 1}, .filters = 58, .bias = false};
+  CHECK(RefusalOf("image_blocked", net, "") == "enough channels for oneDNN's blocks");
+}
+
+TEST_CASE("Convolution: groups of few channels of bfloat16, with a float32 bias") {
+  for (const int64_t group : {1, 4}) {
+    for (const int64_t channels : {16, 20}) {
+      Net net{.data = {2, channels, 5, 6},
+              .kernel = {5, 3},
+              .stride = {2, 1},
+              .pad = {2, 1},
+              .filters = channels,
+              .groups = channels / group};
+      OperatorCase c =
+          CaseOf(format("bfloat16, {} channels in groups of {}", channels, group), net);
+      c.types = {DType::kBfloat16};
+      c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
+      CHECK(KernelRan(RunCase(c), "grouped"));
+    }
+  }
 }
 
 TEST_CASE("Convolution: groups of few channels, by loops of their own") {
@@ -306,7 +359,7 @@ TEST_CASE("Convolution: bfloat16 with a float32 bias, by oneDNN if the processor
       true);
   run("channels that are not a multiple of a block",
       {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13}, true);
-  run("grouped",
+  run("depthwise",
       {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16}, false);
 }
 
@@ -576,7 +629,8 @@ TEST_CASE("Convolution: padding of one side") {
          {"ref", "onednn"});
   RunAny("before a sequence", {{2, 16, 9}, {4}, {1}, {3}, {1}, 16, 1, true, {0}},
          {"ref", "onednn"});
-  RunAny("grouped", {{1, 5, 6, 6}, {3, 3}, {2, 2}, {0, 1}, {1, 1}, 5, 5, true, {1, 0}}, {"ref"});
+  RunAny("depthwise", {{1, 16, 6, 6}, {3, 3}, {2, 2}, {0, 1}, {1, 1}, 16, 16, true, {1, 0}},
+         {"ref", "grouped"});
   const auto conv = Make(
       {{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "(0, 1, 1, 2)"}, {"no_bias", "True"}});
   std::vector<TShape> in{{1, 4, 6, 5}, TShape()}, out(1), aux;

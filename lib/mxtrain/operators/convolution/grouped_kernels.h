@@ -5,9 +5,13 @@
 // strides and dilations of any size; images in blocks of channels or channels last, told by their
 // steps.
 //
-// Each function runs on the calling thread and writes disjoint outputs: callers divide the work.
+// T is the storage type of the images, float or bfloat16; weights, sums and their gradients are
+// float. Each function runs on the calling thread and writes disjoint outputs: callers divide the
+// work.
 #include <cstdint>
 #include <vector>
+
+#include "mxtrain/base/dtype.h"
 
 namespace mxtrain::grouped {
 
@@ -39,39 +43,47 @@ Results ForwardResults(const Axis& axis);
 // occurs.
 std::vector<Results> GradientResults(const Axis& axis);
 
-// Images of one block of channels: floats from row to row, and from cell to cell of a row.
+// Images of one block of channels: elements from row to row, and from cell to cell of a row.
 struct Steps {
   int64_t row, cell;
 };
 
+template <typename T>
 struct Line {
-  const float* source;  // first cell of the image and block
+  const T* source;  // first cell of the image and block
   Steps source_steps;
   // [kernel rows, kernel columns, group, Width()]: what result channel l of the vector takes of
   // source channel k of its group.
   const float* weight;
   int64_t kernel_width, group;
-  float* out;  // first cell of the row of results
+  T* out;  // first cell of the row of results
   int64_t out_step;
   const float* bias;  // [Width()], or null
   bool accumulate;    // out += ...
   float low, high;    // bounds of out, applied last; NaN stays NaN
 };
-// Result `y` of `rows`, at all results of `columns`.
-void ConvolveLine(const Line& line, const Results& rows, int64_t y, const Results& columns);
 
 //   sums[i, j, k, channel] += sum over y, x of head[y, x, channel] * image[channel k of its group,
 //                             under tap i, j]
 // for one image and block. `rows` and `columns` are those of the forward pass.
+template <typename T>
 struct WeightGradient {
-  const float *image, *head;
+  const T *image, *head;
   Steps image_steps, head_steps;
   int64_t kernel_width, group;
   float* sums;  // [kernel rows, kernel columns, group, Width()]
 };
-void AddWeightGradient(const WeightGradient& g, const Results& rows, const Results& columns);
 
-// sums[channel] += sum over the cells of an image of `rows` x `columns` cells.
-void AddCells(const float* image, const Steps& steps, int64_t rows, int64_t columns, float* sums);
+template <typename T>
+struct Kernels {
+  // Result `y` of `rows`, at all results of `columns`.
+  void (*convolve)(const Line<T>& line, const Results& rows, int64_t y, const Results& columns);
+  void (*add_weights)(const WeightGradient<T>& g, const Results& rows, const Results& columns);
+  // sums[channel] += sum over the cells of an image of `rows` x `columns` cells.
+  void (*add_cells)(const T* image, const Steps& steps, int64_t rows, int64_t columns, float* sums);
+};
+// For the best instruction set of the machine.
+template <typename T>
+const Kernels<T>& KernelsOf();
 
 }  // namespace mxtrain::grouped

@@ -9,17 +9,21 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/dtype.h"
 #include "mxtrain/base/math.h"
 #include "mxtrain/operators/convolution/grouped_kernels.h"
+#include "mxtrain/operators/softmax/row_vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mxtrain::grouped {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Tag = hn::ScalableTag<float>;
-using Vector = hn::Vec<Tag>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag()));
+using row_vectors::HWY_NAMESPACE::kLanes;
+using row_vectors::HWY_NAMESPACE::Load;
+using row_vectors::HWY_NAMESPACE::Store;
+using row_vectors::HWY_NAMESPACE::Tag;
+using row_vectors::HWY_NAMESPACE::Vector;
 
 int64_t LaneCount() {
   return kLanes;
@@ -51,8 +55,8 @@ class GroupLanes<1> {
 };
 
 // kCells results from t on, which see every tap in `taps`.
-template <int kGroup, int kCells>
-HWY_INLINE void ConvolveCells(const Line& line, const Results& rows, int64_t y,
+template <int kGroup, int kCells, typename T>
+HWY_INLINE void ConvolveCells(const Line<T>& line, const Results& rows, int64_t y,
                               const Results& columns, int64_t t) {
   const Tag d;
   const GroupLanes<kGroup> group;
@@ -62,16 +66,16 @@ HWY_INLINE void ConvolveCells(const Line& line, const Results& rows, int64_t y,
   for (int v = 0; v < kCells; ++v) sums[v] = hn::Zero(d);
   for (const Tap& row : rows.taps) {
     if (y < row.first || y >= row.last) continue;
-    const float* source =
+    const T* source =
         line.source + (y * rows.source_step + row.offset) * line.source_steps.row + t * step;
     const float* weight = line.weight + row.cell * line.kernel_width * kGroup * kLanes;
     for (const Tap& column : columns.taps) {
       if (kCells == 1 && (t < column.first || t >= column.last)) continue;
       const float* w = weight + column.cell * kGroup * kLanes;
-      const float* cell = source + column.offset * line.source_steps.cell;
+      const T* cell = source + column.offset * line.source_steps.cell;
 #pragma GCC unroll 8
       for (int v = 0; v < kCells; ++v) {
-        const Vector channels = hn::LoadU(d, cell + v * step);
+        const Vector channels = Load(cell + v * step);
 #pragma GCC unroll 8
         for (int k = 0; k < kGroup; ++k)
           sums[v] = hn::MulAdd(hn::LoadU(d, w + k * kLanes), group(channels, k), sums[v]);
@@ -80,17 +84,17 @@ HWY_INLINE void ConvolveCells(const Line& line, const Results& rows, int64_t y,
   }
   const Vector bias = line.bias ? hn::LoadU(d, line.bias) : hn::Zero(d);
   const Vector low = hn::Set(d, line.low), high = hn::Set(d, line.high);
-  float* out = line.out + t * line.out_step;
+  T* out = line.out + t * line.out_step;
 #pragma GCC unroll 8
   for (int v = 0; v < kCells; ++v, out += line.out_step) {
     Vector sum = hn::Add(sums[v], bias);
-    if (line.accumulate) sum = hn::Add(hn::LoadU(d, out), sum);
-    hn::StoreU(hn::Min(high, hn::Max(low, sum)), d, out);  // this operand order keeps NaN
+    if (line.accumulate) sum = hn::Add(Load(out), sum);
+    Store(hn::Min(high, hn::Max(low, sum)), out);  // this operand order keeps NaN
   }
 }
 
-template <int kGroup>
-void LineOfGroups(const Line& line, const Results& rows, int64_t y, const Results& columns) {
+template <int kGroup, typename T>
+void LineOfGroups(const Line<T>& line, const Results& rows, int64_t y, const Results& columns) {
   int64_t t = 0;
   for (; t < columns.inner_first; ++t) ConvolveCells<kGroup, 1>(line, rows, y, columns, t);
   for (; t + 8 <= columns.inner_last; t += 8) ConvolveCells<kGroup, 8>(line, rows, y, columns, t);
@@ -105,7 +109,8 @@ void LineOfGroups(const Line& line, const Results& rows, int64_t y, const Result
   for (; t < columns.count; ++t) ConvolveCells<kGroup, 1>(line, rows, y, columns, t);
 }
 
-void LineOf(const Line& line, const Results& rows, int64_t y, const Results& columns) {
+template <typename T>
+void LineOf(const Line<T>& line, const Results& rows, int64_t y, const Results& columns) {
   switch (line.group) {
     case 1:
       return LineOfGroups<1>(line, rows, y, columns);
@@ -120,8 +125,8 @@ void LineOf(const Line& line, const Results& rows, int64_t y, const Results& col
 
 // The products of head cells [first, last) of every row that sees the taps `rows` (kRows of them)
 // with the cells under the taps `columns` (kColumns).
-template <int kRows, int kColumns>
-HWY_INLINE void AddTaps(const WeightGradient& g, const Results& rows, const Results& columns,
+template <int kRows, int kColumns, typename T>
+HWY_INLINE void AddTaps(const WeightGradient<T>& g, const Results& rows, const Results& columns,
                         size_t row, size_t column, int64_t top, int64_t bottom, int64_t first,
                         int64_t last) {
   if (top >= bottom || first >= last) return;
@@ -138,20 +143,20 @@ HWY_INLINE void AddTaps(const WeightGradient& g, const Results& rows, const Resu
   for (int j = 0; j < kColumns; ++j)
     shift[j] = columns.taps[column + j].offset * g.image_steps.cell;
   for (int64_t y = top; y < bottom; ++y) {
-    const float* head = g.head + y * g.head_steps.row + first * g.head_steps.cell;
-    const float* image[kRows];
+    const T* head = g.head + y * g.head_steps.row + first * g.head_steps.cell;
+    const T* image[kRows];
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       image[i] = g.image + (y * rows.source_step + rows.taps[row + i].offset) * g.image_steps.row +
                  first * step;
     }
     for (int64_t x = first; x < last; ++x, head += g.head_steps.cell) {
-      const Vector h = hn::LoadU(d, head);
+      const Vector h = Load(head);
 #pragma GCC unroll 8
       for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 8
         for (int j = 0; j < kColumns; ++j)
-          total[i][j] = hn::MulAdd(h, hn::LoadU(d, image[i] + shift[j]), total[i][j]);
+          total[i][j] = hn::MulAdd(h, Load(image[i] + shift[j]), total[i][j]);
         image[i] += step;
       }
     }
@@ -169,8 +174,8 @@ HWY_INLINE void AddTaps(const WeightGradient& g, const Results& rows, const Resu
 }
 
 // kRows x kColumns taps: together where all are inside the image, one by one at its borders.
-template <int kRows, int kColumns>
-void AddWindow(const WeightGradient& g, const Results& rows, const Results& columns, size_t row,
+template <int kRows, int kColumns, typename T>
+void AddWindow(const WeightGradient<T>& g, const Results& rows, const Results& columns, size_t row,
                size_t column) {
   int64_t top = 0, bottom = rows.count, first = 0, last = columns.count;
   for (int i = 0; i < kRows; ++i) {
@@ -200,8 +205,8 @@ void AddWindow(const WeightGradient& g, const Results& rows, const Results& colu
 }
 
 // Columns [column, column + kColumns) of every row of the window, kRows at a time.
-template <int kRows, int kColumns>
-void AddColumns(const WeightGradient& g, const Results& rows, const Results& columns,
+template <int kRows, int kColumns, typename T>
+void AddColumns(const WeightGradient<T>& g, const Results& rows, const Results& columns,
                 size_t column) {
   size_t row = 0;
   for (; row + kRows <= rows.taps.size(); row += kRows)
@@ -210,8 +215,8 @@ void AddColumns(const WeightGradient& g, const Results& rows, const Results& col
 }
 
 // Tap by tap, which is enough work where every cell meets kGroup channels.
-template <int kGroup>
-void AddGroups(const WeightGradient& g, const Results& rows, const Results& columns) {
+template <int kGroup, typename T>
+void AddGroups(const WeightGradient<T>& g, const Results& rows, const Results& columns) {
   const Tag d;
   const GroupLanes<kGroup> group;
   const int64_t step = columns.source_step * g.image_steps.cell;
@@ -221,12 +226,12 @@ void AddGroups(const WeightGradient& g, const Results& rows, const Results& colu
 #pragma GCC unroll 8
       for (int k = 0; k < kGroup; ++k) total[k] = hn::Zero(d);
       for (int64_t y = row.first; y < row.last; ++y) {
-        const float* head = g.head + y * g.head_steps.row + column.first * g.head_steps.cell;
-        const float* image = g.image + (y * rows.source_step + row.offset) * g.image_steps.row +
-                             column.first * step + column.offset * g.image_steps.cell;
+        const T* head = g.head + y * g.head_steps.row + column.first * g.head_steps.cell;
+        const T* image = g.image + (y * rows.source_step + row.offset) * g.image_steps.row +
+                         column.first * step + column.offset * g.image_steps.cell;
         for (int64_t x = column.first; x < column.last;
              ++x, head += g.head_steps.cell, image += step) {
-          const Vector h = hn::LoadU(d, head), channels = hn::LoadU(d, image);
+          const Vector h = Load(head), channels = Load(image);
 #pragma GCC unroll 8
           for (int k = 0; k < kGroup; ++k) total[k] = hn::MulAdd(h, group(channels, k), total[k]);
         }
@@ -239,7 +244,8 @@ void AddGroups(const WeightGradient& g, const Results& rows, const Results& colu
   }
 }
 
-void GradientOfWeights(const WeightGradient& g, const Results& rows, const Results& columns) {
+template <typename T>
+void GradientOfWeights(const WeightGradient<T>& g, const Results& rows, const Results& columns) {
   if (g.group == 2) return AddGroups<2>(g, rows, columns);
   if (g.group == 4) return AddGroups<4>(g, rows, columns);
   if (g.group == kMostChannels) return AddGroups<kMostChannels>(g, rows, columns);
@@ -271,21 +277,32 @@ void GradientOfWeights(const WeightGradient& g, const Results& rows, const Resul
   }
 }
 
-void Cells(const float* image, const Steps& steps, int64_t rows, int64_t columns, float* sums) {
+template <typename T>
+void SumCells(const T* image, const Steps& steps, int64_t rows, int64_t columns, float* sums) {
   const Tag d;
   Vector total = hn::LoadU(d, sums);
   for (int64_t y = 0; y < rows; ++y) {
-    const float* cell = image + y * steps.row;
+    const T* cell = image + y * steps.row;
     Vector even = hn::Zero(d), odd = hn::Zero(d);
     int64_t x = 0;
     for (; x + 2 <= columns; x += 2, cell += 2 * steps.cell) {
-      even = hn::Add(even, hn::LoadU(d, cell));
-      odd = hn::Add(odd, hn::LoadU(d, cell + steps.cell));
+      even = hn::Add(even, Load(cell));
+      odd = hn::Add(odd, Load(cell + steps.cell));
     }
-    if (x < columns) even = hn::Add(even, hn::LoadU(d, cell));
+    if (x < columns) even = hn::Add(even, Load(cell));
     total = hn::Add(total, hn::Add(even, odd));
   }
   hn::StoreU(total, d, sums);
+}
+
+// A table of one type's kernels: run-time selection needs names without angle brackets.
+template <typename T>
+constexpr Kernels<T> kKernels = {LineOf<T>, GradientOfWeights<T>, SumCells<T>};
+const Kernels<float>& KernelsOfFloat() {
+  return kKernels<float>;
+}
+const Kernels<bfloat16>& KernelsOfBfloat16() {
+  return kKernels<bfloat16>;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -318,9 +335,8 @@ void FindInner(Results* results) {
 }  // namespace
 
 HWY_EXPORT(LaneCount);
-HWY_EXPORT(LineOf);
-HWY_EXPORT(GradientOfWeights);
-HWY_EXPORT(Cells);
+HWY_EXPORT(KernelsOfFloat);
+HWY_EXPORT(KernelsOfBfloat16);
 
 int64_t Width() {
   return HWY_DYNAMIC_DISPATCH(LaneCount)();
@@ -348,14 +364,13 @@ std::vector<Results> GradientResults(const Axis& axis) {
   return all;
 }
 
-void ConvolveLine(const Line& line, const Results& rows, int64_t y, const Results& columns) {
-  HWY_DYNAMIC_DISPATCH(LineOf)(line, rows, y, columns);
+template <>
+const Kernels<float>& KernelsOf() {
+  return HWY_DYNAMIC_DISPATCH(KernelsOfFloat)();
 }
-void AddWeightGradient(const WeightGradient& g, const Results& rows, const Results& columns) {
-  HWY_DYNAMIC_DISPATCH(GradientOfWeights)(g, rows, columns);
-}
-void AddCells(const float* image, const Steps& steps, int64_t rows, int64_t columns, float* sums) {
-  HWY_DYNAMIC_DISPATCH(Cells)(image, steps, rows, columns, sums);
+template <>
+const Kernels<bfloat16>& KernelsOf() {
+  return HWY_DYNAMIC_DISPATCH(KernelsOfBfloat16)();
 }
 
 }  // namespace mxtrain::grouped

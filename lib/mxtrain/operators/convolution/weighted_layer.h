@@ -8,18 +8,11 @@
 
 #include "mxtrain/device/cpu/onednn/onednn.h"
 #include "mxtrain/operator/registry.h"
+#include "mxtrain/operators/convolution/weighted_types.h"
 
 namespace mxtrain::weighted {
 
 enum Argument { kData, kWeight, kBias };
-
-// The gradients that a plan must provide.
-struct Wanted {
-  bool data = false, weight = false, bias = false;
-
-  explicit Wanted(const PlanRequest& request);
-  bool weights() const { return weight || bias; }  // one primitive computes both
-};
 
 // The primitives of one layer and their penalties.
 struct Choice {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/base/math.h"
-#include "mxtrain/operators/convolution/convolution.h"
 #include "mxtrain/operators/convolution/weighted_layer.h"
 
 #include <algorithm>
@@ -91,16 +90,6 @@ void PlanBackward(const Choice& choice, Wanted wanted, const PlanRequest& reques
 
 }  // namespace
 
-Wanted::Wanted(const PlanRequest& request) {
-  const auto want = [&](size_t i) {
-    return request.needs_backward && i < request.grad_req.size() &&
-           request.grad_req[i] != OpReqType::kNullOp;
-  };
-  data = want(kData);
-  weight = want(kWeight);
-  bias = want(kBias);
-}
-
 int Penalty(const onednn::Descriptor& descriptor) {
   switch (descriptor.speed()) {
     case onednn::Speed::kDirect:
@@ -131,10 +120,7 @@ Plan PlanOf(const OperatorProperty& property, const PlanRequest& request, const 
   if (arguments.sum) plan.in.back() = plan.out[0];
   plan.forward_workspace = choice.forward.scratchpad_bytes();
   if (request.needs_backward) PlanBackward(choice, wanted, request, &plan);
-  plan.cost +=
-      ProductCost(property.ForwardFlops({request.in[kData].shape, request.in[kWeight].shape},
-                                        {request.out[0].shape}),
-                  request.threads);
+  plan.cost += ArithmeticCost(property, request);
   plan.make = [choice, wanted, arguments] {
     return std::make_unique<WeightedLayer>(choice, wanted, arguments);
   };

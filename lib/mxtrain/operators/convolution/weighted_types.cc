@@ -19,4 +19,25 @@ bool InferTypes(const OperatorProperty& property, bool has_bias, std::vector<DTy
   return known;
 }
 
+Wanted::Wanted(const PlanRequest& request) {
+  const auto want = [&](size_t i) {
+    return request.needs_backward && i < request.grad_req.size() &&
+           request.grad_req[i] != OpReqType::kNullOp;
+  };
+  data = want(0);
+  weight = want(1);
+  bias = want(2);
+}
+
+double ArithmeticCost(double products, int threads) {
+  constexpr double kMultiplyAddsPerNanosecond = 25;  // per core
+  return products / (kMultiplyAddsPerNanosecond * std::max(threads, 1));
+}
+
+double ArithmeticCost(const OperatorProperty& property, const PlanRequest& request) {
+  const double products =
+      property.ForwardFlops({request.in[0].shape, request.in[1].shape}, {request.out[0].shape});
+  return ArithmeticCost(products, request.threads);
+}
+
 }  // namespace mxtrain::weighted

@@ -13,6 +13,19 @@ namespace mxtrain::weighted {
 bool InferTypes(const OperatorProperty& property, bool has_bias, std::vector<DType>* in,
                 std::vector<DType>* out);
 
+// The gradients that a plan must provide.
+struct Wanted {
+  bool data = false, weight = false, bias = false;
+
+  explicit Wanted(const PlanRequest& request);
+  bool weights() const { return weight || bias; }
+};
+
+// Nanoseconds of so many multiplications and additions: the cost model of these layers.
+double ArithmeticCost(double products, int threads);
+// Of a forward pass.
+double ArithmeticCost(const OperatorProperty& property, const PlanRequest& request);
+
 // Element i of a bias, or 0 without one (data == nullptr), as a T or as its accumulator type.
 template <typename T, typename A>
 MXTRAIN_HD A BiasAt(const TBlob& bias, int64_t i) {

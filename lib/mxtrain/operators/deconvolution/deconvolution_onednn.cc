@@ -295,10 +295,7 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
   plan.out[0] = Canonical(request.out[0].shape, choice->output.LayoutOf(Arg::kDiffSrc));
   plan.forward_workspace = choice->output.scratchpad_bytes();
   if (request.needs_backward) PlanBackward(*choice, planner.wanted(), request, &plan);
-  constexpr double kMultiplyAddsPerNanosecond = 25;  // per core
-  const double work = property.ForwardFlops(
-      {request.in[P::kData].shape, request.in[P::kWeight].shape}, {request.out[0].shape});
-  plan.cost += work / (kMultiplyAddsPerNanosecond * std::max(request.threads, 1));
+  plan.cost += weighted::ArithmeticCost(property, request);
   plan.make = [choice = *choice, bias] {
     return std::make_unique<DeconvolutionOneDnn>(choice, bias);
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/device/blocked_layout.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -94,6 +95,27 @@ TEST_CASE("Dropout: a draw for each sample, in every layout that keeps samples a
       return problems;
     };
     RunCase(c);
+  }
+}
+
+TEST_CASE("Dropout keeps a layout for a draw per sample if the samples lie apart there") {
+  const auto dropout = TestRegistry().Create("Dropout", {{"p", "0.5"}, {"axes", "(1, 2, 3)"}});
+  const std::vector<TensorSpec> in = {{TShape{16, 16, 3, 5}, DType::kFloat32, {}}},
+                                out = {in[0], {TShape{16, 1, 1, 1}, DType::kFloat32, {}}};
+  const std::vector<OpReqType> req(2, OpReqType::kWriteTo);
+  for (const auto& [offered, taken] :
+       {std::pair{"aBcd8b", "aBcd8b"}, {"acdb", "acdb"}, {"Abcd16a", "plain"}}) {
+    const std::vector<std::optional<Layout>> layouts = {
+        TestBackend().Intern(BlockedLayout::FromName(offered))};
+    PlanRequest request;
+    request.is_train = true;
+    request.in = in, request.out = out, request.in_layout = layouts, request.out_req = req;
+    const auto plan = TestRegistry().Kernels("Dropout", DeviceType::kCPU)[0]->plan(
+        *dropout, request, TestBackend());
+    REQUIRE(plan);
+    CHECK(plan->in[0].Name() == taken);
+    CHECK(plan->out[0].Name() == taken);
+    CHECK(plan->out[1].plain());
   }
 }
 
