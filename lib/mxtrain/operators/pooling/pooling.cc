@@ -23,9 +23,8 @@ void PoolingParam::Declare(Fields<PoolingParam>& f) {
       .Enum({{"valid", kValid}, {"full", kFull}, {"same", kSame}})
       .Default(kValid)
       .Help(
-          "rounding of the output size: down or up (files of MXNet before 0.8 mean full); same, "
-          "for "
-          "the maximum over sequences: a window at every stride");
+          "rounding of the output size: down or up (files of MXNet before 0.8 mean full); same: a "
+          "window at every stride, for the maximum over sequences");
   f.Add("stride", &P::stride).Default(empty).Help("stride of the window, as kernel; 1 by default");
   f.Add("pad", &P::pad)
       .Default(empty)
@@ -101,8 +100,7 @@ void PoolingProperty::Check() {
     }
     if (param_.count_include_pad.value_or(false)) {
       Throw(ErrorKind::kConfig,
-            "{}: the padding of pad = same does not count in a mean; leave "
-            "count_include_pad out",
+            "{}: the padding of pad = same does not count in a mean; leave count_include_pad out",
             who);
     }
     param_.count_include_pad = false;
