@@ -40,21 +40,15 @@ def chain_of(pipeline):
     """The transforms of a model as functions of a Pillow image, and the normalization."""
     steps, mean, std = [], 0, 1
     for transform in json.loads(pipeline)["transforms"]:
-        params = transform["params"]
+        params = dict(transform["params"])
         if transform["name"] == "normalize":
-            presets = {"imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))}
-            preset = params.get("preset") or params.get("")
-            mean, std = presets[preset] if preset in presets else (numbers(params["mean"]), numbers(params["std"]))
-        elif transform["name"] == "center_crop" and "fraction" in params:
-            steps.append(crop_fraction(float(params["fraction"]))[1])
+            mean, std = numbers(params["mean"]), numbers(params["std"])
         elif transform["name"] == "center_crop":
-            steps.append(center_crop(size_of(params.get("size", params.get(""))))[1])
-        elif transform["name"] == "resize":
-            if params.get("antialias") not in (True, "true", "True", "1"):
-                sys.exit("this script resizes with Pillow: train with antialias: true")
-            steps.append(resize(size_of(params.get("size", params.get(""))), params.get("interpolation", "bilinear"))[1])
+            steps.append(crop_fraction(float(params["fraction"]))[1] if "fraction" in params else center_crop(size_of(params["size"]))[1])
+        elif transform["name"] == "resize" and params.get("antialias") == "True":
+            steps.append(resize(size_of(params["size"]), params.get("interpolation", "bilinear"))[1])
         else:
-            sys.exit(f"the transform {transform['name']} is not for predictions")
+            sys.exit(f"{transform['name']} {params}: this script knows normalize, center_crop, and resize with antialias")
     return steps, numpy.array(mean, numpy.float32), numpy.array(std, numpy.float32)
 
 

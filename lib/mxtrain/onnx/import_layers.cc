@@ -143,8 +143,11 @@ void ConvTranspose(ImportNode& node) {
   }
   // Cells cut off on the near side; adj fewer are on the far side.
   std::vector<int64_t> adj = node.Ints("output_padding", std::vector<int64_t>(w.axes(), 0));
-  if (adj.size() != w.axes())
-    Throw(ErrorKind::kData, "{}: output_padding does not have a number per axis", node.Describe());
+  const bool small =
+      std::ranges::all_of(adj, [](int64_t more) { return more >= 0 && more < 1 << 20; });
+  if (adj.size() != w.axes() || !small)
+    Throw(ErrorKind::kData, "{}: output_padding does not have a length for each axis",
+          node.Describe());
   for (size_t axis = 0; axis < w.axes(); ++axis) {
     adj[axis] += w.begin[axis] - w.end[axis];
     if (adj[axis] < 0 || adj[axis] >= w.stride[axis])

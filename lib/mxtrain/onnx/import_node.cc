@@ -342,10 +342,8 @@ bool ImportNode::is_one_number(int i) const {
   if (size == 0 || constant[0]->bytes.empty()) return false;
   const std::string_view first = std::string_view(constant[0]->bytes).substr(0, size);
   return std::ranges::all_of(constant, [&](const std::shared_ptr<const Tensor>& tensor) {
-    for (size_t at = 0; at < tensor->bytes.size(); at += size) {
-      if (std::string_view(tensor->bytes).substr(at, size) != first) return false;
-    }
-    return true;
+    const std::string_view bytes = tensor->bytes;  // each element is like the one before it
+    return bytes.starts_with(first) && bytes.substr(size) == bytes.substr(0, bytes.size() - size);
   });
 }
 
