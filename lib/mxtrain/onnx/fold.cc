@@ -456,12 +456,12 @@ std::optional<Tensor> ScatterNd(const ModelNode& node, const Inputs& in) {
   Require(data.type == updates.type, "its arrays have different types");
   const auto axes = static_cast<size_t>(indices.dims.back());
   const std::vector<int64_t> inner(data.dims.begin() + static_cast<int64_t>(axes), data.dims.end());
-  const int64_t points = Count({indices.dims.begin(), indices.dims.end() - 1}),
-                bytes = SizeOf(data.type) * Count(inner);
   if (data.Size() > kMostElements) return std::nullopt;
+  const std::vector<int64_t> at = indices.ToInts(), strides = StridesOf(data.dims);
+  const int64_t points = static_cast<int64_t>(at.size() / axes),
+                bytes = SizeOf(data.type) * Count(inner);
   Require(static_cast<int64_t>(updates.bytes.size()) == points * bytes,
           "updates do not have the shape that the indices need");
-  const std::vector<int64_t> at = indices.ToInts(), strides = StridesOf(data.dims);
   Tensor out = data;
   for (int64_t point = 0; point < points; ++point) {
     int64_t place = 0;
