@@ -93,6 +93,8 @@ def main():
                   f"scores differ by at most {numpy.abs(ours - theirs).max():.1e}", flush=True)
             for i in numpy.flatnonzero(~same):
                 print(f"  {files[i]}: {classes[ours[i].argmax()]} {ours[i].max():.4f}, in onnxruntime {classes[theirs[i].argmax()]} {theirs[i].max():.4f}")
+    if bad and not json.loads(metadata["pipeline"])["exact_decode"]:
+        print("mxtrain decoded large JPEG files at a smaller size: data.exact_decode is false")
     sys.exit(1 if bad else 0)
 
 
