@@ -96,6 +96,14 @@ onnx::Preprocessing PreprocessingOf(const Model& model) {
   return result;
 }
 
+// Whether images may be decoded otherwise than other programs do it.
+bool DecodesSmaller(const std::string& pipeline) {
+  const PipelineSpec spec = PipelineSpec::FromJson(pipeline);
+  return !spec.exact_decode && std::ranges::any_of(spec.transforms, [](const auto& transform) {
+    return transform.name == "resize";
+  });
+}
+
 }  // namespace
 
 std::string PreprocessingText(const std::string& pipeline) {
@@ -125,8 +133,10 @@ void OnnxExport::Check(bool onnx) const {
   if (onnx && !onnx::HasOnnxFiles()) onnx::ReadModel("");  // says why
 }
 
-std::string OnnxExport::Write(const Model& model, report::Console& console) const {
+std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operators,
+                              report::Console& console) const {
   onnx::ExportRequest request;
+  request.operators = &operators;
   request.symbol = model.symbol;
   request.args = &model.args;
   request.auxs = &model.auxs;
@@ -144,6 +154,12 @@ std::string OnnxExport::Write(const Model& model, report::Console& console) cons
         with_preprocessing_ ? "in the model" : PreprocessingText(model.info.pipeline);
   }
   onnx::Model file = onnx::ExportModel(request);
+  if (!model.info.pipeline.empty() && DecodesSmaller(model.info.pipeline)) {
+    console.Message(LogLevel::kInfo,
+                    "large JPEG files are decoded at a smaller size here, and whole by other "
+                    "programs, so that scores may differ; data.exact_decode: true in training "
+                    "avoids it");
+  }
   if (fold_batch_norm_) {
     const int folded = onnx::FoldBatchNorm(&file);
     console.Message(LogLevel::kInfo, format("folded {} batch norms into weights", folded));

@@ -30,6 +30,17 @@ expect 0 import model.onnx --weights model.safetensors
 prints "FullyConnected:"
 prints "SoftmaxOutput:"
 cp stdout net.yaml
+# Nothing is replaced unasked.
+cp model.safetensors kept
+expect 8 import model.onnx --weights model.safetensors
+says "model.safetensors exists already; use --overwrite to replace it, or write another"
+expect 8 import model.onnx --output net.yaml
+says "net.yaml exists already"
+expect 2 import model.onnx --output other.yaml --json
+echo changed >model.safetensors
+expect 0 import model.onnx --weights model.safetensors --output new/net.yaml --overwrite
+holds "the configuration in a file is another" cmp -s net.yaml new/net.yaml
+holds "the arrays were not replaced" cmp -s model.safetensors kept
 # The data of the first configuration, the net and the weights of the imported one.
 sed '/^net:/,/^data:/{/^data:/!d}' points.yaml >data.yaml
 expect 0 train data.yaml -c net.yaml --out again train.epochs=0

@@ -116,9 +116,18 @@ class Chain {
       attributes["cubic_coeff_a"] = step.antialias ? -0.5f : -0.75f;
       attributes["exclude_outside"] = int64_t{step.antialias};
     }
-    const std::string resized =
-        Node("Resize", {value_, "", "", Node("Concat", {first, sizes}, {{"axis", int64_t{0}}})},
-             attributes);
+    // As Pillow does it: the width first, and pixels are rounded in between.
+    if (step.antialias) {
+      const std::string width = Node("Slice", {sizes, Ints({1}), Ints({2}), Ints({0})});
+      ResizeTo({first, Edge(2), width}, attributes);
+    }
+    ResizeTo({first, sizes}, attributes);
+  }
+
+  // To the joined sizes of all axes.
+  void ResizeTo(const std::vector<std::string>& sizes, const Attributes& attributes) {
+    const std::string whole = Node("Concat", sizes, {{"axis", int64_t{0}}});
+    const std::string resized = Node("Resize", {value_, "", "", whole}, attributes);
     const std::string bounded = Node("Clip", {resized, Number(0), Number(255)});
     value_ = Node("Floor", {Node("Add", {bounded, Number(0.5f)})});
   }
