@@ -59,7 +59,7 @@ class Export final : public Command {
     if (!folder.empty() && !onnx) MakeFolders(folder);
     if (onnx) {
       RemoveLabels(runtime->operators(), &model, console);
-      const std::string bytes = onnx_.Write(model, console);
+      const std::string bytes = onnx_.Write(model, runtime->operators(), console);
       if (!folder.empty()) MakeFolders(folder);
       WriteFileAtomically(output_, bytes);
       files = {output_};

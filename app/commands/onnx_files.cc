@@ -125,8 +125,10 @@ void OnnxExport::Check(bool onnx) const {
   if (onnx && !onnx::HasOnnxFiles()) onnx::ReadModel("");  // says why
 }
 
-std::string OnnxExport::Write(const Model& model, report::Console& console) const {
+std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operators,
+                              report::Console& console) const {
   onnx::ExportRequest request;
+  request.operators = &operators;
   request.symbol = model.symbol;
   request.args = &model.args;
   request.auxs = &model.auxs;

@@ -17,9 +17,10 @@ class OnnxExport {
   void Declare(Arguments& arguments);  // --with-preprocessing, --fold-batch-norm, --float16
   // Throws kUsage for these flags with a file of another format, and if this build has no ONNX.
   void Check(bool onnx) const;
-  // The bytes of the file. The model's outputs depend on no label. Throws kConfig for what ONNX
-  // cannot express, kUsage for inputs of unknown size.
-  std::string Write(const Model& model, report::Console& console) const;
+  // The bytes of the file. The model's outputs depend on no label; `operators` are those it was read
+  // with. Throws kConfig for what ONNX cannot express, kUsage for inputs of unknown size.
+  std::string Write(const Model& model, const OperatorRegistry& operators,
+                    report::Console& console) const;
 
  private:
   bool with_preprocessing_ = false, fold_batch_norm_ = false, float16_ = false;

@@ -18,13 +18,41 @@ constexpr int64_t kBatches[] = {4, 8};
 const std::map<std::string_view, ExportFn>& Converters() {
   static const std::map<std::string_view, ExportFn> converters = [] {
     std::map<std::string_view, ExportFn> all;
-    for (const auto& family :
-         {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(), ArrayExports()}) {
+    for (const auto& family : {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(),
+                               ArrayExports(), IndexExports(), SamplingExports()}) {
       for (const ExportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;
   }();
   return converters;
+}
+
+// Operators that move elements or read indices, whatever their type.
+bool TakesIntegers(const std::string& op) {
+  static const std::set<std::string> ops = {"Cast",
+                                            "Embedding",
+                                            "take",
+                                            "pick",
+                                            "batch_take",
+                                            "gather_nd",
+                                            "scatter_nd",
+                                            "one_hot",
+                                            "shape_array",
+                                            "size_array",
+                                            "SequenceMask",
+                                            "SequenceLast",
+                                            "SequenceReverse",
+                                            "Reshape",
+                                            "reshape_like",
+                                            "Flatten",
+                                            "squeeze",
+                                            "expand_dims",
+                                            "_reshape_to",
+                                            "slice",
+                                            "slice_axis",
+                                            "transpose",
+                                            "image_normalize"};
+  return ops.contains(op);
 }
 
 class Exporter {
@@ -78,10 +106,28 @@ class Exporter {
     }
   }
 
+  // Of every node, the outputs that other nodes read or that the net gives.
+  std::vector<std::set<int>> ReadOutputs() const {
+    std::vector<std::set<int>> read(graph_.nodes.size());
+    const auto note = [&read](NodeEntry entry) {
+      read[static_cast<size_t>(entry.node)].insert(entry.index);
+    };
+    for (const mxtrain::Node& node : graph_.nodes) std::ranges::for_each(node.inputs, note);
+    std::ranges::for_each(graph_.heads, note);
+    return read;
+  }
+
+  const OperatorRegistry& Operators() {
+    if (request_.operators) return *request_.operators;
+    if (!registry_) registry_ = BuiltinOperators();
+    return *registry_;
+  }
+
   // Finds the parts of layers without a converter. Names all that have none at once.
   void ExpandComposites() {
     const auto has_converter = [](const std::string& op) { return Converters().contains(op); };
     std::set<std::string> missing;
+    const std::vector<std::set<int>> read = ReadOutputs();
     for (size_t id = 0; id < graph_.nodes.size(); ++id) {
       const mxtrain::Node& node = graph_.nodes[id];
       if (node.is_variable() || has_converter(node.op->TypeString())) continue;
@@ -92,8 +138,8 @@ class Exporter {
         arguments.push_back(
             {{specs_[0].shapes[from][index], specs_[1].shapes[from][index]}, types_[from][index]});
       }
-      if (!registry_) registry_ = BuiltinOperators();
-      std::optional<ExportParts> parts = FindParts(node, arguments, *registry_, has_converter);
+      std::optional<ExportParts> parts =
+          FindParts(node, arguments, read[id], Operators(), has_converter);
       if (parts) {
         parts_[id] = std::move(*parts);
       } else {
@@ -154,31 +200,16 @@ class Exporter {
     }
   }
 
-  // What the node reads as float32, except for operators that take integers in ONNX, too.
-  std::string InNumbers(const std::string& name, DType type, const mxtrain::Node& node) {
-    if (name.empty() || type == DType::kFloat32) return name;
-    const std::string op = node.op->TypeString();
-    if (op == "Cast")
-      return builder_.Add("Cast", {name}, {{"to", static_cast<int64_t>(ElementType::kFloat)}},
-                          builder_.NewName(name + "_float"));
-    static const std::set<std::string> any = {"Embedding",   "take",    "Reshape",
-                                              "Flatten",     "squeeze", "expand_dims",
-                                              "_reshape_to", "slice",   "slice_axis"};
-    if (!any.contains(op))
-      Throw(
-          ErrorKind::kConfig,
+  // Integers are for operators that take them in ONNX, too.
+  static void CheckType(const std::string& name, DType type, const mxtrain::Node& node) {
+    if (name.empty() || type == DType::kFloat32 || TakesIntegers(node.op->TypeString())) return;
+    Throw(ErrorKind::kConfig,
           "{} reads '{}', which is {}; only its float32 form has an equivalent in ONNX: put a Cast "
           "before it",
           DescribeNode(node), name, mxtrain::NameOf(type));
-    return name;
   }
 
-  // An array that a node reads.
-  struct Value {
-    std::string name;
-    TShape shape;
-    DType type = DType::kUnknown;
-  };
+  using Value = ExportNode::Array;
 
   std::vector<std::string> Convert(const mxtrain::Node& node) {
     std::vector<Value> inputs;
@@ -205,10 +236,8 @@ class Exporter {
   // By the converter of its operator.
   std::vector<std::string> ConvertBy(const mxtrain::Node& node, const std::vector<Value>& inputs,
                                      const std::vector<TShape>& outputs) {
-    std::vector<ExportNode::Array> arrays;
-    for (const Value& input : inputs)
-      arrays.push_back({InNumbers(input.name, input.type, node), input.shape});
-    ExportNode step(node, std::move(arrays), outputs, &builder_);
+    for (const Value& input : inputs) CheckType(input.name, input.type, node);
+    ExportNode step(node, inputs, outputs, &builder_);
     Converters().at(node.op->TypeString())(step);
     return step.results();
   }
@@ -221,6 +250,8 @@ class Exporter {
       return value.step < 0 ? arguments[output] : made[static_cast<size_t>(value.step)][output];
     };
     for (const ExportPart& part : layer.parts) {
+      std::vector<Value>& outputs = made.emplace_back(part.shapes.size());  // without names
+      if (!part.needed) continue;
       mxtrain::Node node;
       node.kind = mxtrain::Node::Kind::kForward;
       node.name = part.name;
@@ -228,9 +259,8 @@ class Exporter {
       std::vector<Value> inputs;
       for (const Lowering::Value value : part.inputs) inputs.push_back(value_of(value));
       const std::vector<std::string> names = ConvertBy(node, inputs, part.shapes);
-      std::vector<Value>& outputs = made.emplace_back();
       for (size_t i = 0; i < names.size(); ++i)
-        outputs.push_back({names[i], part.shapes[i], part.types[i]});
+        outputs[i] = {names[i], part.shapes[i], part.types[i]};
     }
     std::vector<std::string> results;
     for (const Lowering::Value value : layer.outputs) results.push_back(value_of(value).name);

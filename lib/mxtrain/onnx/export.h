@@ -26,6 +26,9 @@ struct ExportRequest {
   std::vector<ExportInput> inputs;
   const std::map<std::string, NDArray>*args = nullptr, *auxs = nullptr;
   std::map<std::string, std::string> metadata;
+  // In which the parts of composite layers are found, with those of plug-ins; null: the built-in
+  // ones.
+  const OperatorRegistry* operators = nullptr;
 };
 
 // The first axis of inputs and outputs, the batch, is dynamic. Throws kConfig for operators and

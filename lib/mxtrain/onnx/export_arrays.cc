@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, products of arrays, elements at indices, constants.
+// Reductions, sums along an axis, products of arrays, constants.
 #include <algorithm>
 
 #include "mxtrain/onnx/internal/export_node.h"
@@ -21,10 +21,10 @@ std::vector<int64_t> ReducedAxes(const ExportNode& node, bool exclude) {
   return reduced;
 }
 
-void ReduceBy(ExportNode& node, const std::string& op, bool exclude) {
+void ReduceBy(ExportNode& node, const std::string& op, const std::string& data, bool exclude) {
   const std::vector<int64_t> axes = ReducedAxes(node, exclude);
   const bool keep = node.Get<bool>("keepdims");
-  const std::string result = node.Reduce(op, node.in(0), axes, keep);
+  const std::string result = node.Reduce(op, data, axes, keep);
   // Without axes the result is [1] here, a scalar in ONNX.
   const bool scalar = !keep && static_cast<int>(axes.size()) == node.ndim();
   node.OutIs(scalar ? node.Add("Reshape", {result, node.Ints({1})}) : result);
@@ -37,11 +37,24 @@ void Reduce(ExportNode& node) {
                                                                {"prod", "ReduceProd"},
                                                                {"max", "ReduceMax"},
                                                                {"min", "ReduceMin"}};
-  ReduceBy(node, kOps.at(node.op()), node.Get<bool>("exclude"));
+  ReduceBy(node, kOps.at(node.op()), node.in(0), node.Get<bool>("exclude"));
+}
+
+// NaN counts as the number that changes nothing.
+void ReduceWithoutNan(ExportNode& node) {
+  const bool sum = node.op() == "nansum";
+  const std::string is_nan = node.Add("IsNaN", {node.in(0)});
+  const std::string data = node.Add("Where", {is_nan, node.Scalar(sum ? 0 : 1), node.in(0)});
+  ReduceBy(node, sum ? "ReduceSum" : "ReduceProd", data, node.Get<bool>("exclude"));
 }
 
 void Norm(ExportNode& node) {
-  ReduceBy(node, node.Is("ord", "1") ? "ReduceL1" : "ReduceL2", false);
+  ReduceBy(node, node.Is("ord", "1") ? "ReduceL1" : "ReduceL2", node.in(0), false);
+}
+
+void Cumsum(ExportNode& node) {
+  if (node.Is("axis", "None")) node.Refuse("without an axis it adds up the whole batch");
+  node.Out("CumSum", {node.in(0), node.Int(node.Axis("axis"))});
 }
 
 // --- products ---
@@ -80,71 +93,81 @@ void Gemm2(ExportNode& node) {
   node.Out("Mul", {product, node.Scalar(node.Number("alpha"))});
 }
 
-// --- indices ---
-
-// Integers within 0 .. length - 1, as the operators here make of floats.
-std::string Indices(ExportNode& node, const std::string& value, int64_t length) {
-  const std::string whole =
-      node.Add("Cast", {value}, {{"to", static_cast<int64_t>(ElementType::kInt64)}});
-  const auto bound = [&node](int64_t number) {
-    return node.builder().AddArray(Tensor::Ints({}, {number}), node.name() + "_bound");
-  };
-  return node.Add("Clip", {whole, bound(0), bound(length - 1)});
-}
-
-void Embedding(ExportNode& node) {
-  const std::string rows = Indices(node, node.in(0), node.Get<int64_t>("input_dim"));
-  node.Out("Gather", {node.in(1), rows}, {{"axis", int64_t{0}}});
-}
-
-void Take(ExportNode& node) {
-  const int axis = node.Axis("axis");
-  const int64_t length = node.in_shape(0)[axis];
-  if (!node.Is("mode", "clip")) node.Refuse("mode = {} has no equivalent", node.Text("mode"));
-  if (length == TShape::kUnknown) node.Refuse("axis {} depends on the size of the batch", axis);
-  node.Out("Gather", {node.in(0), Indices(node, node.in(1), length)}, {{"axis", int64_t{axis}}});
-}
-
-void Where(ExportNode& node) {
-  if (!(node.in_shape(0) == node.in_shape(1)))
-    node.Refuse("its condition {} has another shape than x {}", node.in_shape(0).ToString(),
-                node.in_shape(1).ToString());
-  node.Out("Where", {node.AsBool(node.in(0)), node.in(1), node.in(2)});
-}
-
-// argmax and argmin give float32 numbers.
-void ArgExtreme(ExportNode& node) {
-  if (node.Is("axis", "None")) node.Refuse("without an axis it searches the whole batch");
-  const std::string index = node.Add(
-      node.op() == "argmax" ? "ArgMax" : "ArgMin", {node.in(0)},
-      {{"axis", int64_t{node.Axis("axis")}}, {"keepdims", int64_t{node.Get<bool>("keepdims")}}});
-  node.Out("Cast", {index}, {{"to", int64_t{1}}});
-}
-
 // --- constants ---
 
-void Arange(ExportNode& node) {
-  if (!node.Is("dtype", "float32"))
-    node.Refuse("dtype = {}; only float32 is exported", node.Text("dtype"));
-  const int64_t count = node.out_shape()[0];
-  if (count == TShape::kUnknown) node.Refuse("how many numbers depends on the size of the batch");
+// start, start + step, ..., each `repeat` times; one value has a step of 0.
+struct Ramp {
+  double start, step;
+  int64_t repeat;
+};
+
+Ramp RampOf(const ExportNode& node) {
+  if (node.op() == "_zeros" || node.op() == "_ones")
+    return {node.op() == "_ones" ? 1.0 : 0.0, 0, 1};
+  if (node.op() == "_full") return {node.Get<double>("value"), 0, 1};
+  const auto start = node.Get<double>("start");
+  if (node.op() == "_linspace") {
+    const int64_t steps = node.Get<int64_t>("num") - (node.Get<bool>("endpoint") ? 1 : 0);
+    const double whole = node.Get<double>("stop") - start;
+    return {start, steps > 0 ? whole / static_cast<double>(steps) : 0, 1};
+  }
   const bool from_zero = node.Is("stop", "None") && !node.Get<bool>("infer_range");
-  const double start = from_zero ? 0 : node.Get<double>("start"), step = node.Get<double>("step");
-  const auto repeat = node.Get<int64_t>("repeat");
+  return {from_zero ? 0 : start, node.Get<double>("step"), node.Get<int64_t>("repeat")};
+}
+
+// The array is part of the model.
+void OutArray(ExportNode& node, const std::vector<float>& numbers) {
+  const TShape& shape = node.out_shape();
+  const std::string array = node.Floats({shape.begin(), shape.end()}, numbers);
+  node.Is("dtype", "float32") ? node.OutIs(array) : node.OutAs(node.Text("dtype"), array);
+}
+
+void Numbers(ExportNode& node) {
+  const TShape& shape = node.out_shape();
+  if (std::ranges::find(shape, TShape::kUnknown) != shape.end())
+    node.Refuse("its shape depends on the size of the batch");
+  const Ramp ramp = RampOf(node);
+  std::vector<float> numbers(static_cast<size_t>(shape.Size()));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int64_t at = static_cast<int64_t>(i) / ramp.repeat;
+    numbers[i] = static_cast<float>(ramp.start + ramp.step * static_cast<double>(at));
+  }
+  OutArray(node, numbers);
+}
+
+void Eye(ExportNode& node) {
+  const TShape& shape = node.out_shape();
+  const auto k = node.Get<int64_t>("k");
   std::vector<float> numbers;
-  for (int64_t i = 0; i < count; ++i)
-    numbers.push_back(static_cast<float>(start + step * static_cast<double>(i / repeat)));
-  node.OutIs(node.Floats({count}, numbers));
+  for (int64_t row = 0; row < shape[0]; ++row) {
+    for (int64_t column = 0; column < shape[1]; ++column)
+      numbers.push_back(column == row + k ? 1.0f : 0.0f);
+  }
+  OutArray(node, numbers);
 }
 
 }  // namespace
 
 std::vector<ExportEntry> ArrayExports() {
   return {
-      {"sum", Reduce},         {"mean", Reduce},         {"prod", Reduce},        {"max", Reduce},
-      {"min", Reduce},         {"norm", Norm},           {"batch_dot", BatchDot}, {"dot", Dot},
-      {"linalg_gemm2", Gemm2}, {"Embedding", Embedding}, {"take", Take},          {"where", Where},
-      {"_arange", Arange},     {"argmax", ArgExtreme},   {"argmin", ArgExtreme},
+      {"sum", Reduce},
+      {"mean", Reduce},
+      {"prod", Reduce},
+      {"max", Reduce},
+      {"min", Reduce},
+      {"nansum", ReduceWithoutNan},
+      {"nanprod", ReduceWithoutNan},
+      {"norm", Norm},
+      {"cumsum", Cumsum},
+      {"batch_dot", BatchDot},
+      {"dot", Dot},
+      {"linalg_gemm2", Gemm2},
+      {"_zeros", Numbers},
+      {"_ones", Numbers},
+      {"_full", Numbers},
+      {"_arange", Numbers},
+      {"_linspace", Numbers},
+      {"_eye", Eye},
   };
 }
 

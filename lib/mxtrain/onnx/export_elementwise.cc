@@ -135,9 +135,49 @@ void Constant(ExportNode& node, float value) {
 }
 
 void Cast(ExportNode& node) {
-  if (!node.Is("dtype", "float32"))
-    node.Refuse("dtype = {}; only float32 is exported", node.Text("dtype"));
-  node.OutIs(node.in(0));
+  if (node.Is("dtype", NameOf(node.in_type(0)))) return node.OutIs(node.in(0));
+  node.OutAs(node.Text("dtype"), node.in(0));
+}
+
+// The remainder with the sign of the divisor, 0 for a divisor of 0; fmod has the sign of the
+// dividend.
+void Remainder(ExportNode& node, const std::string& a, const std::string& b) {
+  const std::string zero = node.Scalar(0);
+  const std::string rest = node.Add("Mod", {a, b}, {{"fmod", int64_t{1}}});
+  const std::string differs =
+      node.Add("Xor", {node.Add("Less", {rest, zero}), node.Add("Less", {b, zero})});
+  const std::string is_zero =
+      node.Add("Or", {node.Add("Equal", {rest, zero}), node.Add("Not", {differs})});
+  const std::string remainder = node.Add("Where", {is_zero, rest, node.Add("Add", {rest, b})});
+  node.Out("Where", {node.Add("Equal", {b, zero}), zero, remainder});
+}
+
+void Quadratic(ExportNode& node) {
+  const std::string x = node.in(0), square = node.Add("Mul", {x, x});
+  const std::string sum = node.Add(
+      "Add", {TimesScalar(node, square, node.Number("a")), TimesScalar(node, x, node.Number("b"))});
+  node.Out("Add", {sum, node.Scalar(node.Number("c"))});
+}
+
+void SmoothL1(ExportNode& node) {
+  const float square = node.Number("scalar") * node.Number("scalar");
+  const std::string x = node.in(0), magnitude = node.Add("Abs", {x});
+  const std::string is_far = node.Add("Greater", {magnitude, node.Scalar(1 / square)});
+  const std::string parabola = TimesScalar(node, node.Add("Mul", {x, x}), 0.5f * square);
+  node.Out("Where", {is_far, PlusScalar(node, magnitude, -0.5f / square), parabola});
+}
+
+// Halves round away from zero here, to even in ONNX.
+void Round(ExportNode& node) {
+  Odd(node,
+      [&node](const std::string& x) { return node.Add("Floor", {PlusScalar(node, x, 0.5f)}); });
+}
+void Truncate(ExportNode& node) {
+  Odd(node, [&node](const std::string& x) { return node.Add("Floor", {x}); });
+}
+std::string CubeRoot(ExportNode& node) {
+  const std::string root = node.Add("Pow", {node.Add("Abs", {node.in(0)}), node.Scalar(1.0f / 3)});
+  return node.Add("Mul", {node.Add("Sign", {node.in(0)}), root});
 }
 
 }  // namespace
@@ -164,6 +204,7 @@ std::vector<ExportEntry> ElementwiseExports() {
          node.Out("Neg", {node.Add("Softplus", {node.Add("Neg", {node.in(0)})})});
        }},
       {"ElementWiseSum", Sum},
+      {"_grad_add", Sum},
       {"Cast", Cast},
       {"_hypot", Hypot},
       {"broadcast_hypot", Hypot},
@@ -183,35 +224,30 @@ std::vector<ExportEntry> ElementwiseExports() {
        }},
       {"degrees", [](ExportNode& node) { Scaled(node, "", 57.2957795f); }},
       {"radians", [](ExportNode& node) { Scaled(node, "", 0.01745329252f); }},
-      // Halves round away from zero here, to even in ONNX.
-      {"round",
-       [](ExportNode& node) {
-         Odd(node, [&node](const std::string& x) {
-           return node.Add("Floor", {PlusScalar(node, x, 0.5f)});
-         });
-       }},
+      {"round", Round},
+      {"round_ste", Round},
       // Halves round down.
       {"rint", [](ExportNode& node) { node.Out("Ceil", {PlusScalar(node, node.in(0), -0.5f)}); }},
-      {"trunc",
-       [](ExportNode& node) {
-         Odd(node, [&node](const std::string& x) { return node.Add("Floor", {x}); });
-       }},
-      {"fix",
-       [](ExportNode& node) {
-         Odd(node, [&node](const std::string& x) { return node.Add("Floor", {x}); });
-       }},
-      {"cbrt",
-       [](ExportNode& node) {
-         Odd(node, [&node](const std::string& x) {
-           return node.Add("Pow", {x, node.Scalar(1.0f / 3)});
-         });
-       }},
+      {"trunc", Truncate},
+      {"fix", Truncate},
+      {"cbrt", [](ExportNode& node) { node.OutIs(CubeRoot(node)); }},
+      {"rcbrt", [](ExportNode& node) { node.Out("Reciprocal", {CubeRoot(node)}); }},
+      {"sign_ste", [](ExportNode& node) { node.Out("Sign", {node.in(0)}); }},
+      {"quadratic", Quadratic},
+      {"smooth_l1", SmoothL1},
+      {"_mod", [](ExportNode& node) { Remainder(node, node.in(0), node.in(1)); }},
+      {"broadcast_mod", [](ExportNode& node) { Remainder(node, node.in(0), node.in(1)); }},
+      {"_mod_scalar",
+       [](ExportNode& node) { Remainder(node, node.in(0), node.Scalar(node.Number("scalar"))); }},
+      {"_rmod_scalar",
+       [](ExportNode& node) { Remainder(node, node.Scalar(node.Number("scalar")), node.in(0)); }},
       {"logical_not",
        [](ExportNode& node) {
          node.Out("Cast", {node.Add("Not", {node.AsBool(node.in(0))})}, {{"to", int64_t{1}}});
        }},
       {"zeros_like", [](ExportNode& node) { Constant(node, 0); }},
       {"ones_like", [](ExportNode& node) { Constant(node, 1); }},
+      {"full_like", [](ExportNode& node) { Constant(node, node.Number("fill_value")); }},
   };
   for (const UnaryName& name : UnaryNames()) entries.push_back({name.ours, Unary});
   for (const BinaryName& name : BinaryNames()) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, matrix products, pooling, resizing, and what a loss outputs.
 #include <algorithm>
-#include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/onnx/internal/export_node.h"
@@ -9,34 +10,108 @@
 namespace mxtrain::onnx {
 namespace {
 
-// A window parameter of two axes: (h, w), or () for `standard`.
-std::vector<int64_t> Pair(const ExportNode& node, std::string_view name, int64_t standard) {
+// A parameter with a number for each axis of a window.
+std::vector<int64_t> PerAxis(const ExportNode& node, std::string_view name) {
   const auto given = node.Get<TShape>(name);
-  if (given.ndim() == 0) return {standard, standard};
-  return {given[0], given[given.ndim() - 1]};
+  return {given.begin(), given.end()};
 }
 
-std::vector<int64_t> BothSides(const std::vector<int64_t>& pad) {
-  return {pad[0], pad[1], pad[0], pad[1]};
+std::vector<int64_t> Joined(std::vector<int64_t> a, const std::vector<int64_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+int64_t Product(const std::vector<int64_t>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), int64_t{1}, std::multiplies<>());
 }
 
 // Before the data, then after them.
 std::vector<int64_t> ConvolutionPads(const ExportNode& node) {
-  const auto pad = node.Get<TShape>("pad");
-  if (pad.ndim() == 4) return {pad[0], pad[1], pad[2], pad[3]};
-  return BothSides(Pair(node, "pad", 0));
+  const std::vector<int64_t> pad = PerAxis(node, "pad");
+  return pad.size() == PerAxis(node, "kernel").size() ? Joined(pad, pad) : pad;
+}
+
+Attributes WindowsOf(const ExportNode& node) {
+  return {{"kernel_shape", PerAxis(node, "kernel")},
+          {"strides", PerAxis(node, "stride")},
+          {"dilations", PerAxis(node, "dilate")},
+          {"pads", ConvolutionPads(node)}};
+}
+
+std::vector<std::string> DataAndWeights(const ExportNode& node) {
+  std::vector<std::string> inputs{node.in(0), node.in(1)};
+  if (!node.Get<bool>("no_bias")) inputs.push_back(node.in(2));
+  return inputs;
 }
 
 void Convolution(ExportNode& node) {
-  if (node.ndim() != 4) node.Refuse("its data {} are not images", node.in_shape(0).ToString());
-  std::vector<std::string> inputs{node.in(0), node.in(1)};
-  if (!node.Get<bool>("no_bias")) inputs.push_back(node.in(2));
-  node.Out("Conv", inputs,
-           {{"kernel_shape", Pair(node, "kernel", 1)},
-            {"strides", Pair(node, "stride", 1)},
-            {"dilations", Pair(node, "dilate", 1)},
-            {"pads", ConvolutionPads(node)},
-            {"group", node.Get<int64_t>("num_group")}});
+  Attributes attributes = WindowsOf(node);
+  attributes["group"] = node.Get<int64_t>("num_group");
+  node.Out("Conv", DataAndWeights(node), attributes);
+}
+
+void Deconvolution(ExportNode& node) {
+  Attributes attributes = WindowsOf(node);
+  attributes["group"] = node.Get<int64_t>("num_group");
+  attributes["output_padding"] = PerAxis(node, "adj");
+  if (node.Get<TShape>("target_shape").ndim() > 0) {
+    // Of the cells that are too many more than half are cut off on the near side.
+    const std::vector<int64_t> kernel = PerAxis(node, "kernel"), stride = PerAxis(node, "stride"),
+                               dilate = PerAxis(node, "dilate");
+    std::vector<int64_t> near, far;
+    for (size_t i = 0; i < kernel.size(); ++i) {
+      const int axis = 2 + static_cast<int>(i);
+      const int64_t whole =
+          stride[i] * (node.in_shape(0)[axis] - 1) + dilate[i] * (kernel[i] - 1) + 1;
+      const int64_t more = whole - node.out_shape()[axis];
+      near.push_back((more + 1) / 2);
+      far.push_back(more - near.back());
+    }
+    attributes["pads"] = Joined(near, far);
+    attributes.erase("output_padding");
+  }
+  node.Out("ConvTranspose", DataAndWeights(node), attributes);
+}
+
+// --- windows as columns: convolutions by weights of ones and zeros ---
+
+// For each of `channels` the cells of a window: [channels cells, 1, kernel...].
+std::string OneCellWeights(ExportNode& node, int64_t channels, const std::vector<int64_t>& kernel) {
+  const int64_t cells = Product(kernel);
+  std::vector<float> values(static_cast<size_t>(channels * cells * cells), 0.0f);
+  for (int64_t row = 0; row < channels * cells; ++row)
+    values[static_cast<size_t>(row * cells + row % cells)] = 1;
+  return node.Floats(Joined({channels * cells, 1}, kernel), values);
+}
+
+void Im2col(ExportNode& node) {
+  const int64_t channels = node.in_shape(0)[1];
+  Attributes attributes = WindowsOf(node);
+  attributes["group"] = channels;
+  const std::string weights = OneCellWeights(node, channels, PerAxis(node, "kernel"));
+  const std::string cells = node.Add("Conv", {node.in(0), weights}, attributes);
+  node.Out("Reshape", {cells, node.Ints({0, node.out_shape()[1], -1})});
+}
+
+void Col2im(ExportNode& node) {
+  const TShape &out = node.out_shape(), &columns = node.in_shape(0);
+  const std::vector<int64_t> kernel = PerAxis(node, "kernel"), stride = PerAxis(node, "stride"),
+                             dilate = PerAxis(node, "dilate"), pad = PerAxis(node, "pad");
+  std::vector<int64_t> grid{0, columns[1]}, rest;
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const int64_t span = dilate[i] * (kernel[i] - 1) + 1;
+    const int64_t spare = out[2 + static_cast<int>(i)] + 2 * pad[i] - span;
+    grid.push_back(spare / stride[i] + 1);
+    rest.push_back(spare % stride[i]);  // cells beyond the last window
+  }
+  const std::string cells = node.Add("Reshape", {node.in(0), node.Ints(grid)});
+  node.Out("ConvTranspose", {cells, OneCellWeights(node, out[1], kernel)},
+           {{"kernel_shape", kernel},
+            {"strides", stride},
+            {"dilations", dilate},
+            {"pads", Joined(pad, pad)},
+            {"output_padding", rest},
+            {"group", out[1]}});
 }
 
 void FullyConnected(ExportNode& node) {
@@ -64,8 +139,11 @@ struct Windows {
 };
 
 void GlobalPooling(ExportNode& node) {
-  if (node.Is("pool_type", "sum"))
-    return node.OutIs(node.Reduce("ReduceSum", node.in(0), {2, 3}, true));
+  if (node.Is("pool_type", "sum")) {
+    std::vector<int64_t> axes(static_cast<size_t>(node.ndim()) - 2);
+    std::iota(axes.begin(), axes.end(), 2);
+    return node.OutIs(node.Reduce("ReduceSum", node.in(0), axes, true));
+  }
   if (node.Is("pool_type", "lp"))
     return node.Out("GlobalLpPool", {node.in(0)}, {{"p", node.Get<int64_t>("p_value")}});
   node.Out(node.Is("pool_type", "max") ? "GlobalMaxPool" : "GlobalAveragePool", {node.in(0)});
@@ -73,30 +151,33 @@ void GlobalPooling(ExportNode& node) {
 
 void Pooling(ExportNode& node) {
   if (node.Get<bool>("global_pool")) return GlobalPooling(node);
-  const std::vector<int64_t> kernel = Pair(node, "kernel", 1), stride = Pair(node, "stride", 1),
-                             pad = Pair(node, "pad", 0);
-  std::vector<int64_t> pads = BothSides(pad);
-  bool beyond = false;
-  for (size_t axis = 0; axis < 2; ++axis) {
+  const std::vector<int64_t> kernel = PerAxis(node, "kernel"), stride = PerAxis(node, "stride"),
+                             pad = PerAxis(node, "pad");
+  std::vector<int64_t> end = pad;
+  bool beyond = false, too_wide = false;
+  for (size_t axis = 0; axis < kernel.size(); ++axis) {
     const int at = 2 + static_cast<int>(axis);
     const Windows windows{node.in_shape(0)[at], node.out_shape()[at], kernel[axis], stride[axis],
                           pad[axis]};
     if (windows.in == TShape::kUnknown) node.Refuse("the size of its images is unknown");
     beyond = beyond || windows.overhang() > 0;
-    pads[2 + axis] += windows.overhang();
+    end[axis] += windows.overhang();
+    too_wide = too_wide || end[axis] >= kernel[axis];
     if ((windows.out - 1) * windows.stride - windows.pad >= windows.in)
       node.Refuse("a window has no element of the image");
   }
   std::string data = node.in(0);
+  std::vector<int64_t> pads = Joined(pad, end);
   const bool average = node.Is("pool_type", "avg");
   const bool count_pad =
       average && !node.Is("count_include_pad", "False") && !node.Is("count_include_pad", "false");
-  const bool too_wide = pads[2] >= kernel[0] || pads[3] >= kernel[1];
   // Padding that counts, unlike what lies beyond it, becomes part of the image. So does padding
   // that ONNX does not allow, if it cannot be told from zeros.
   if (count_pad && beyond) {
-    data = node.Add("Pad", {data, node.Ints({0, 0, pad[0], pad[1], 0, 0, pad[0], pad[1]})});
-    pads = {0, 0, pads[2] - pad[0], pads[3] - pad[1]};
+    const std::vector<int64_t> side = Joined({0, 0}, pad), none(pad.size(), 0);
+    data = node.Add("Pad", {data, node.Ints(Joined(side, side))});
+    for (size_t axis = 0; axis < pad.size(); ++axis) end[axis] -= pad[axis];
+    pads = Joined(none, end);
   } else if (too_wide) {
     node.Refuse("its last windows begin in the padding");
   }
@@ -109,7 +190,7 @@ void Pooling(ExportNode& node) {
   attributes["count_include_pad"] = int64_t{(count_pad && !beyond) || !average};
   if (average) return node.Out("AveragePool", {data}, attributes);
   const std::string mean = node.Add("AveragePool", {data}, attributes);
-  node.Out("Mul", {mean, node.Scalar(static_cast<float>(kernel[0] * kernel[1]))});
+  node.Out("Mul", {mean, node.Scalar(static_cast<float>(Product(kernel)))});
 }
 
 // The weights of the means along an axis: [out, in], or transposed.
@@ -219,6 +300,9 @@ void Dropout(ExportNode& node) {
 std::vector<ExportEntry> LayerExports() {
   return {
       {"Convolution", Convolution},
+      {"Deconvolution", Deconvolution},
+      {"im2col", Im2col},
+      {"col2im", Col2im},
       {"FullyConnected", FullyConnected},
       {"Pooling", Pooling},
       {"AdaptiveAvgPooling2D", AdaptiveAvgPooling},
@@ -233,6 +317,9 @@ std::vector<ExportEntry> LayerExports() {
       {"MakeLoss", Itself},
       {"make_loss", Itself},
       {"BlockGrad", Itself},
+      {"SVMOutput", Itself},
+      {"IdentityAttachKLSparseReg", Itself},
+      {"gradientmultiplier", Itself},
   };
 }
 

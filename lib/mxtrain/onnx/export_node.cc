@@ -2,6 +2,7 @@
 #include "mxtrain/onnx/internal/export_node.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
@@ -96,6 +97,27 @@ std::string ExportNode::Floats(std::vector<int64_t> dims, const std::vector<floa
   return builder_.AddArray(Tensor::Floats(std::move(dims), values), node_.name + "_constant");
 }
 
+std::string ExportNode::Int(int64_t value) {
+  return builder_.AddArray(Tensor::Ints({}, {value}), node_.name + "_int");
+}
+
+std::string ExportNode::LengthOf(int input, int axis) {
+  const int64_t length = in_shape(input)[axis];
+  if (length != TShape::kUnknown) return Ints({length});
+  return Add("Slice", {Add("Shape", {in(input)}), Ints({axis}), Ints({axis + 1})});
+}
+
+std::string ExportNode::PositionsOf(int input, int axis) {
+  const int64_t length = in_shape(input)[axis];
+  if (length == TShape::kUnknown) {
+    const std::string scalar = Add("Squeeze", {LengthOf(input, axis), Ints({0})});
+    return Add("Range", {Int(0), scalar, Int(1)});
+  }
+  std::vector<int64_t> positions(static_cast<size_t>(length));
+  std::iota(positions.begin(), positions.end(), 0);
+  return Ints(positions);
+}
+
 std::string ExportNode::Reduce(const std::string& op, const std::string& value,
                                const std::vector<int64_t>& axes, bool keep) {
   Attributes attributes{{"keepdims", int64_t{keep}}};
@@ -137,12 +159,36 @@ std::string ExportNode::AlongAxis(const std::string& value, int64_t length, int 
   return Add("Reshape", {value, Ints(dims)});
 }
 
+std::string ExportNode::Unsqueeze(const std::string& value, const std::vector<int64_t>& axes) {
+  return axes.empty() ? value : Add("Unsqueeze", {value, Ints(axes)});
+}
+
 std::string ExportNode::AsBool(const std::string& value) {
   return Add("Cast", {value}, {{"to", static_cast<int64_t>(ElementType::kBool)}});
 }
 
 std::string ExportNode::AsFloat(const std::string& value) {
   return Add("Cast", {value}, {{"to", static_cast<int64_t>(ElementType::kFloat)}});
+}
+
+std::string ExportNode::AsInt(const std::string& value) {
+  return Add("Cast", {value}, {{"to", static_cast<int64_t>(ElementType::kInt64)}});
+}
+
+std::string ExportNode::AsIndices(const std::string& value, int64_t length, bool wrap) {
+  const std::string whole = AsInt(value);
+  return wrap ? Add("Mod", {whole, Int(length)}) : Add("Clip", {whole, Int(0), Int(length - 1)});
+}
+
+void ExportNode::OutAs(const std::string& dtype, const std::string& value, int output) {
+  const std::pair<const char*, ElementType> types[] = {{"float32", ElementType::kFloat},
+                                                       {"int32", ElementType::kInt32},
+                                                       {"int64", ElementType::kInt64},
+                                                       {"uint8", ElementType::kUint8}};
+  for (const auto& [name, type] : types) {
+    if (dtype == name) return Out("Cast", {value}, {{"to", static_cast<int64_t>(type)}}, output);
+  }
+  Refuse("dtype = {}; expected float32, int32, int64 or uint8", dtype);
 }
 
 void ExportNode::ThrowRefusal(const std::string& reason) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalizations and softmaxes.
+#include <limits>
 #include <numeric>
 
 #include "mxtrain/onnx/internal/export_node.h"
@@ -103,15 +104,31 @@ void Lrn(ExportNode& node) {
             {"bias", node.Number("knorm")}});
 }
 
+// Whether an element of a softmax is one of its first `length`.
+std::string IsCounted(ExportNode& node) {
+  const int axis = node.Axis("axis");
+  std::vector<int64_t> others;
+  for (int i = 0; i < node.ndim(); ++i) {
+    if (i != axis) others.push_back(i);
+  }
+  const std::string places = node.Unsqueeze(node.PositionsOf(0, axis), others),
+                    lengths = node.Unsqueeze(node.AsInt(node.in(1)), {axis});
+  return node.Add("Less", {places, lengths});
+}
+
 // softmax, log_softmax and softmin.
 void Softmax(ExportNode& node) {
-  if (node.Get<bool>("use_length")) node.Refuse("use_length has no equivalent");
   std::string data = node.in(0);
   if (!node.Is("temperature", "None"))
     data = node.Add("Div", {data, node.Scalar(node.Number("temperature"))});
   if (node.op() == "softmin") data = node.Add("Neg", {data});
-  node.Out(node.op() == "log_softmax" ? "LogSoftmax" : "Softmax", {data},
-           {{"axis", node.Get<int64_t>("axis")}});
+  const std::string op = node.op() == "log_softmax" ? "LogSoftmax" : "Softmax";
+  const Attributes attributes{{"axis", node.Get<int64_t>("axis")}};
+  if (!node.Get<bool>("use_length")) return node.Out(op, {data}, attributes);
+  const std::string counted = IsCounted(node);
+  const float low = std::numeric_limits<float>::lowest();
+  data = node.Add("Where", {counted, data, node.Scalar(low)});
+  node.Out("Where", {counted, node.Add(op, {data}, attributes), node.Scalar(0)});
 }
 
 }  // namespace

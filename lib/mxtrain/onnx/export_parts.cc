@@ -18,6 +18,31 @@ bool ReadsShapeOnly(const std::string& op) {
   return ops.contains(op);
 }
 
+// Attention has a graph only without dropout, which predictions do not have.
+std::shared_ptr<const OperatorProperty> ForPrediction(
+    const std::shared_ptr<const OperatorProperty>& op, const OperatorRegistry& registry) {
+  if (op->TypeString() != "scaled_dot_product_attention") return op;
+  Kwargs params = op->GetParams();
+  for (auto& [key, value] : params) {
+    if (key == "dropout_p") value = params::Print(0);
+  }
+  return registry.Create(op->TypeString(), params);
+}
+
+void MarkNeeded(const std::set<int>& read, ExportParts* found) {
+  std::vector<Value> values;
+  for (const int output : read) values.push_back(found->outputs[static_cast<size_t>(output)]);
+  while (!values.empty()) {
+    const Value value = values.back();
+    values.pop_back();
+    if (value.step < 0) continue;
+    ExportPart& part = found->parts[static_cast<size_t>(value.step)];
+    if (part.needed) continue;
+    part.needed = true;
+    values.insert(values.end(), part.inputs.begin(), part.inputs.end());
+  }
+}
+
 class Finder {
  public:
   Finder(const mxtrain::Node& layer, const std::vector<ExportArgument>& arguments,
@@ -141,14 +166,16 @@ TShape MergedShape(const TShape& a, const TShape& b) {
 
 std::optional<ExportParts> FindParts(const mxtrain::Node& layer,
                                      const std::vector<ExportArgument>& arguments,
-                                     const OperatorRegistry& registry,
+                                     const std::set<int>& read, const OperatorRegistry& registry,
                                      const std::function<bool(const std::string&)>& has_converter) {
   Finder finder(layer, arguments, registry, has_converter);
   std::vector<Value> in;
   for (size_t i = 0; i < arguments.size(); ++i) in.push_back({-1, static_cast<int>(i)});
   ExportParts found;
-  if (!finder.Expand({layer.op, layer.op}, in, layer.name, &found.outputs)) return std::nullopt;
+  const auto op = ForPrediction(layer.op, registry);
+  if (!finder.Expand({op, op}, in, layer.name, &found.outputs)) return std::nullopt;
   found.parts = finder.TakeParts();
+  MarkNeeded(read, &found);
   return found;
 }
 

@@ -262,6 +262,7 @@ std::vector<ExportEntry> ShapeExports() {
   return {
       {"Reshape", Reshape},
       {"_reshape_to", Reshape},
+      {"reshape_like", Reshape},
       {"Flatten", Flatten},
       {"expand_dims", ExpandDims},
       {"squeeze", Squeeze},

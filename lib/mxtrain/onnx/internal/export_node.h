@@ -38,6 +38,7 @@ class ExportNode {
   struct Array {
     std::string name;  // "" for a label that is skipped
     TShape shape;
+    DType type = DType::kUnknown;
   };
   ExportNode(const mxtrain::Node& node, std::vector<Array> inputs, std::vector<TShape> outputs,
              ModelBuilder* builder);
@@ -48,6 +49,7 @@ class ExportNode {
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const std::string& in(int i) const;  // throws kConfig for a label
   const TShape& in_shape(int i) const { return inputs_[static_cast<size_t>(i)].shape; }
+  DType in_type(int i) const { return inputs_[static_cast<size_t>(i)].type; }
   const TShape& out_shape(int i = 0) const { return out_shapes_[static_cast<size_t>(i)]; }
   int ndim() const { return in_shape(0).ndim(); }
   // A parameter of the operator by name. Throws kBug if there is none.
@@ -79,6 +81,10 @@ class ExportNode {
   std::string Scalar(float value);
   std::string Ints(const std::vector<int64_t>& values);
   std::string Floats(std::vector<int64_t> dims, const std::vector<float>& values);
+  std::string Int(int64_t value);  // without axes
+  // The length of an axis of an input, as integers [1]; its positions 0, 1, ..., as integers.
+  std::string LengthOf(int input, int axis);
+  std::string PositionsOf(int input, int axis);
   // Reductions; axes are an input since opset 18, and since 13 for sums.
   std::string Reduce(const std::string& op, const std::string& value,
                      const std::vector<int64_t>& axes, bool keep);
@@ -87,8 +93,16 @@ class ExportNode {
   std::string Transpose(const std::string& value, const std::vector<int64_t>& order);
   // [length] as [1, ..., length, ..., 1], for broadcasting along `axis` of `ndim` axes.
   std::string AlongAxis(const std::string& value, int64_t length, int axis, int ndim);
+  std::string Unsqueeze(const std::string& value, const std::vector<int64_t>& axes);
   std::string AsBool(const std::string& value);
   std::string AsFloat(const std::string& value);
+  std::string AsInt(const std::string& value);  // fractions are truncated
+  // Integers within 0 .. length - 1: an index out of range becomes the nearest one in it or, with
+  // `wrap`, counts modulo the length.
+  std::string AsIndices(const std::string& value, int64_t length, bool wrap = false);
+  // The output is that value in the type `dtype` says. Throws kConfig for types that are not
+  // exported.
+  void OutAs(const std::string& dtype, const std::string& value, int output = 0);
 
   ModelBuilder& builder() { return builder_; }
   // The names of the outputs, "" for those that were not made.
@@ -124,5 +138,7 @@ std::vector<ExportEntry> NormExports();         // export_norms.cc
 std::vector<ExportEntry> ElementwiseExports();  // export_elementwise.cc
 std::vector<ExportEntry> ShapeExports();        // export_shapes.cc
 std::vector<ExportEntry> ArrayExports();        // export_arrays.cc
+std::vector<ExportEntry> IndexExports();        // export_indices.cc
+std::vector<ExportEntry> SamplingExports();     // export_sampling.cc
 
 }  // namespace mxtrain::onnx

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ struct ExportPart {
   std::vector<Lowering::Value> inputs;
   std::vector<TShape> shapes;  // of the outputs, merged
   std::vector<DType> types;
+  bool needed = false;  // by an output of the layer that is read
 };
 struct ExportParts {
   std::vector<ExportPart> parts;
@@ -36,12 +38,12 @@ struct ExportArgument {
   DType type = DType::kUnknown;
 };
 
-// The parts of a layer, down to operators that `has_converter` accepts; nullopt if the layer, or a
-// part without a converter, has no graph. Throws kConfig if the parts themselves depend on the size
-// of the batch.
+// The parts of a layer as it predicts, down to operators that `has_converter` accepts; nullopt if
+// the layer, or a part without a converter, has no graph. `read`: the outputs that something reads.
+// Throws kConfig if the parts themselves depend on the size of the batch.
 std::optional<ExportParts> FindParts(
     const mxtrain::Node& layer, const std::vector<ExportArgument>& arguments,
-    const OperatorRegistry& registry,
+    const std::set<int>& read, const OperatorRegistry& registry,
     const std::function<bool(const std::string& op)>& has_converter);
 
 }  // namespace mxtrain::onnx

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operator of the registry as a net of its own: it is exported to ONNX, or is on one of two
+// lists with the reason why not.
+//
+// Where MXTRAIN_ONNX_DIR names a folder, each net is written there, NAME.onnx, with its inputs and
+// what it gives here, NAME.safetensors: tests/reference/check_onnx_operators.py compares that with
+// onnxruntime.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/executor/executor.h"
+#include "mxtrain/ndarray/safetensors.h"
+#include "mxtrain/onnx/export.h"
+#include "mxtrain/onnx/model_file.h"
+#include "mxtrain/operator/composite.h"
+#include "tests/support/error_message.h"
+#include "tests/support/small_nets.h"
+
+namespace mxtrain::test {
+namespace {
+
+constexpr int64_t kBatch = 3;  // the export infers shapes for others
+
+using Values = std::vector<double>;
+
+struct Input {
+  TShape example;
+  Values cycle = {};  // its values, repeated; none: between -1.9 and 1.9
+  DType type = DType::kFloat32;
+};
+struct Step {
+  std::string op;
+  Kwargs params = {};
+  std::vector<std::string> inputs = {};  // none: all inputs of the net
+};
+struct Case {
+  std::string name;
+  std::vector<Input> inputs;  // of the net, called x0, x1, ...
+  std::vector<Step> steps;    // layers, called like their operators; parameters are added
+  std::string output = {};    // of the last one; "": all
+};
+
+Case One(const std::string& op, const Kwargs& params, std::vector<Input> inputs,
+         const std::string& variant = "") {
+  return {variant.empty() ? op : op + " " + variant, std::move(inputs), {{op, params}}};
+}
+
+// --- operators that need parameters, or inputs of a certain kind ---
+
+const Input kSequence{{4, 6}}, kImage{{4, 6, 7}}, kRow{{5}};
+// Lengths of sequences, indices, and labels.
+Input Numbers(const TShape& example, const Values& cycle) {
+  return {example, cycle};
+}
+
+std::vector<Case> LayerCases() {
+  const Kwargs window{{"kernel", "(3, 2)"}, {"stride", "(2, 1)"}, {"pad", "(1, 0)"}};
+  const auto with = [](Kwargs params, const Kwargs& more) {
+    params.insert(params.end(), more.begin(), more.end());
+    return params;
+  };
+  return {
+      One("Activation", {{"act_type", "relu"}}, {kRow}),
+      One("AdaptiveAvgPooling2D", {{"output_size", "(4, 3)"}}, {kImage}),
+      One("BatchNorm", {{"fix_gamma", "False"}}, {kImage}),
+      One("BilinearResize2D", {{"height", "9"}, {"width", "5"}}, {kImage}),
+      One("BilinearSampler", {}, {kImage, {{2, 5, 3}}}),
+      One("Cast", {{"dtype", "int32"}}, {kRow}),
+      One("Concat", {{"num_args", "2"}}, {kSequence, {{3, 6}}}),
+      One("Convolution", with(window, {{"num_filter", "6"}, {"num_group", "2"}}), {kImage}),
+      One("Convolution", {{"kernel", "(3,)"}, {"dilate", "(2,)"}, {"num_filter", "3"}}, {{{4, 9}}},
+          "of sequences"),
+      One("Convolution", {{"kernel", "(2, 3, 2)"}, {"pad", "(1, 1, 0)"}, {"num_filter", "3"}},
+          {{{2, 4, 5, 3}}}, "of volumes"),
+      One("Crop", {{"h_w", "(4, 3)"}, {"center_crop", "True"}}, {kImage}),
+      One("Deconvolution",
+          {{"kernel", "(3, 2)"},
+           {"stride", "(2, 3)"},
+           {"pad", "(1, 0)"},
+           {"adj", "(1, 2)"},
+           {"num_filter", "6"},
+           {"num_group", "2"},
+           {"no_bias", "False"}},
+          {kImage}),
+      One("Deconvolution",
+          {{"kernel", "(4, 3)"},
+           {"stride", "(2, 2)"},
+           {"target_shape", "(11, 13)"},
+           {"num_filter", "2"}},
+          {kImage}, "to a size"),
+      One("Deconvolution", {{"kernel", "(3,)"}, {"dilate", "(2,)"}, {"num_filter", "3"}},
+          {{{4, 9}}}, "of sequences"),
+      One("ElementWiseSum", {{"num_args", "3"}}, {kRow, kRow, kRow}),
+      One("Embedding", {{"input_dim", "5"}, {"output_dim", "3"}},
+          {Numbers({4}, {0, 4, 2, 1, 3, 9, -2})}),
+      One("FullyConnected", {{"num_hidden", "3"}}, {kImage}),
+      One("GridGenerator", {{"transform_type", "affine"}, {"target_shape", "(4, 5)"}}, {{{6}}},
+          "affine"),
+      One("GridGenerator", {{"transform_type", "warp"}}, {{{2, 4, 5}}}, "warp"),
+      One("GroupNorm", {{"num_groups", "2"}}, {kImage}),
+      One("IdentityAttachKLSparseReg", {}, {kRow}),
+      One("InstanceNorm", {}, {kImage}),
+      One("L2Normalization", {}, {kImage}),
+      One("LRN", {{"nsize", "3"}}, {kImage}),
+      One("LayerNorm", {}, {kImage}),
+      {"LeakyReLU", {kImage}, {{"LeakyReLU", {{"act_type", "leaky"}}}}},
+      One("Pad", {{"mode", "constant"}, {"pad_width", "(0, 0, 0, 0, 1, 2, 0, 3)"}}, {kImage}),
+      One("Pooling", with(window, {{"pool_type", "max"}}), {kImage}),
+      One("Pooling",
+          {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"pad", "(1,)"}, {"pool_type", "avg"}},
+          {{{4, 9}}}, "of sequences"),
+      One("Pooling",
+          {{"kernel", "(2, 3, 2)"}, {"pool_type", "sum"}, {"pooling_convention", "full"}},
+          {{{2, 4, 5, 3}}}, "of volumes"),
+      One("Pooling", {{"kernel", "(1,)"}, {"global_pool", "True"}, {"pool_type", "sum"}},
+          {{{4, 9}}}, "of whole sequences"),
+      One("RMSNorm", {}, {kImage}),
+      One("ROIAlign", {{"pooled_size", "(2, 3)"}, {"spatial_scale", "0.5"}},
+          {kImage, Numbers({5}, {0, 1, 2, 9, 8, 2, 4, 0, 11.5, 12, -1, 0, 0, 9, 9})}),
+      One("ROIAlign",
+          {{"pooled_size", "(2, 2)"},
+           {"spatial_scale", "1"},
+           {"sample_ratio", "2"},
+           {"aligned", "True"}},
+          {kImage, Numbers({5}, {1, 1, 2, 5, 4, 2, 0, 0.5, 3.5, 6, 0, 2, 1, 4, 3})}, "aligned"),
+      One("ROIPooling", {{"pooled_size", "(2, 3)"}, {"spatial_scale", "0.5"}},
+          {kImage, Numbers({5}, {0, 1, 2, 9, 8, 2, 4, 0, 11, 10, -1, 0, 0, 9, 9})}),
+      One("Reshape", {{"shape", "(0, -1, 2)"}}, {kSequence}),
+      One("_reshape_to", {{"shape", "(3, 8, 3)"}}, {kSequence}),
+      One("SequenceLast", {{"axis", "1"}}, {kSequence}),
+      One("SequenceLast", {{"use_sequence_length", "True"}, {"axis", "1"}},
+          {kImage, Numbers({}, {2, 9, 0})}, "of lengths"),
+      One("SequenceMask", {{"axis", "1"}}, {kSequence}),
+      One("SequenceMask", {{"use_sequence_length", "True"}, {"axis", "1"}, {"value", "-2"}},
+          {kImage, Numbers({}, {2, 9, 0})}, "of lengths"),
+      One("SequenceReverse", {}, {kSequence}),
+      {"SequenceReverse of lengths",
+       {kImage, Numbers({}, {2, 9, 3})},
+       {{"SwapAxis", {{"dim1", "0"}, {"dim2", "1"}}, {"x0"}},
+        {"SequenceReverse", {{"use_sequence_length", "True"}}, {"SwapAxis", "x1"}}}},
+      {"SequenceLast of steps first",
+       {kImage, Numbers({}, {2, 1, 3})},
+       {{"SwapAxis", {{"dim1", "0"}, {"dim2", "1"}}, {"x0"}},
+        {"SequenceLast", {{"use_sequence_length", "True"}}, {"SwapAxis", "x1"}}}},
+      One("SliceChannel", {{"num_outputs", "2"}}, {kSequence}),
+      One("SoftmaxActivation", {{"mode", "channel"}}, {kImage}),
+      One("SpatialTransformer",
+          {{"target_shape", "(5, 4)"}, {"transform_type", "affine"}, {"sampler_type", "bilinear"}},
+          {kImage, Numbers({6}, {0.7, 0.1, -0.2, 0.2, 1.1, 0.3})}),
+      One("SwapAxis", {{"dim1", "1"}, {"dim2", "2"}}, {kImage}),
+      {"UpSampling",
+       {kImage},
+       {{"UpSampling", {{"scale", "2"}, {"sample_type", "nearest"}, {"num_args", "1"}}}}},
+      {"ArcFace", {kRow}, {{"ArcFace", {{"num_hidden", "4"}}}}, "cosine"},
+      One("SVMOutput", {}, {kRow}),
+      One("SoftmaxOutput", {}, {kRow}),
+      One("LinearRegressionOutput", {}, {kRow}),
+      One("LogisticRegressionOutput", {}, {kRow}),
+      One("MAERegressionOutput", {}, {kRow}),
+  };
+}
+
+std::vector<Case> ArrayCases() {
+  const Input matrix{{4, 4}}, distinct{{6}, {3, -1, 4, 1.5, -5, 9, 2, 6, 5, 3, 3, 7}};
+  const Kwargs attention{{"heads", "2"}};
+  return {
+      One("argmax", {{"axis", "1"}}, {kSequence}),
+      One("argmin", {{"axis", "-1"}, {"keepdims", "True"}}, {kSequence}),
+      One("argmax_channel", {}, {kImage}),
+      One("argsort", {}, {distinct}),
+      One("argsort", {{"is_ascend", "False"}, {"dtype", "int32"}}, {distinct}, "descending"),
+      One("batch_dot", {{"transpose_b", "True"}}, {kSequence, {{3, 6}}}),
+      One("batch_take", {}, {kRow, Numbers({}, {0, 4, 9})}),
+      One("broadcast_axis", {{"axis", "1"}, {"size", "3"}}, {{{1, 4}}}),
+      One("broadcast_like", {}, {{{1, 6}}, kSequence}),
+      One("broadcast_to", {{"shape", "(0, 4, 6)"}}, {{{1, 6}}}),
+      One("clip", {{"a_min", "-1"}, {"a_max", "0.5"}}, {kRow}),
+      One("im2col", {{"kernel", "(3, 2)"}, {"stride", "(2, 1)"}, {"pad", "(1, 0)"}}, {kImage}),
+      One("col2im",
+          {{"kernel", "(3, 2)"},
+           {"stride", "(2, 1)"},
+           {"pad", "(1, 0)"},
+           {"output_size", "(8, 4)"}},
+          {{{12, 12}}}),
+      One("cumsum", {{"axis", "1"}}, {kSequence}),
+      One("depth_to_space", {{"block_size", "2"}}, {kImage}),
+      One("space_to_depth", {{"block_size", "2"}}, {{{4, 6, 4}}}),
+      One("diag", {{"axis1", "1"}, {"axis2", "2"}, {"k", "1"}}, {kImage}),
+      One("diag", {{"axis1", "3"}, {"axis2", "1"}, {"k", "-2"}}, {kImage}, "below"),
+      {"dot", {kRow, kRow}, {{"transpose", {}, {"x1"}}, {"dot", {}, {"x0", "transpose"}}}},
+      One("element_mask", {}, {kImage, Numbers({}, {1, 0, 2})}),
+      One("expand_dims", {{"axis", "1"}}, {kRow}),
+      One("full_like", {{"fill_value", "2.5"}}, {kRow}),
+      {"gather_nd",
+       {kImage, Numbers({2}, {0, 1, 2, -1, 0, 1})},
+       {{"transpose", {}, {"x1"}}, {"gather_nd", {}, {"x0", "transpose"}}}},
+      One("gradientmultiplier", {{"scalar", "2"}}, {kRow}),
+      One("image_normalize", {{"mean", "(0.4, 0.5, 0.6)"}, {"std", "(0.2, 0.3, 0.25)"}},
+          {{{4, 5, 3}, {0, 255, 17, 128, 99, 201, 64}, DType::kUint8}}),
+      {"interleaved_matmul_selfatt_qk",
+       {{{2, 12}}},
+       {{"interleaved_matmul_selfatt_qk", attention}}},
+      {"interleaved_matmul_selfatt_valatt",
+       {{{2, 12}}},
+       {{"interleaved_matmul_selfatt_qk", attention},
+        {"interleaved_matmul_selfatt_valatt", attention, {"x0", "interleaved_matmul_selfatt_qk"}}}},
+      {"interleaved_matmul_encdec_qk",
+       {{{2, 4}}, {{2, 8}}},
+       {{"interleaved_matmul_encdec_qk", attention}}},
+      {"interleaved_matmul_encdec_valatt",
+       {{{2, 4}}, {{2, 8}}},
+       {{"interleaved_matmul_encdec_qk", attention},
+        {"interleaved_matmul_encdec_valatt", attention, {"x1", "interleaved_matmul_encdec_qk"}}}},
+      One("linalg_gemm2", {{"alpha", "0.5"}}, {matrix, matrix}),
+      One("logsumexp", {{"axis", "1"}}, {kSequence}),
+      One("max", {{"axis", "(1, 2)"}}, {kImage}),
+      One("mean", {{"axis", "(1, 2)"}}, {kImage}),
+      One("min", {{"axis", "(1, 2)"}, {"keepdims", "True"}}, {kImage}),
+      One("prod", {{"axis", "1"}}, {kSequence}),
+      One("sum", {{"axis", "1"}, {"exclude", "True"}}, {kSequence}),
+      One("nansum", {{"axis", "1"}}, {{{4}, {1, NAN, 3, 4, NAN, NAN, 2}}}),
+      One("nanprod", {{"axis", "1"}}, {{{4}, {1, NAN, 3, 4, NAN, NAN, 2}}}),
+      One("norm", {{"axis", "1"}}, {kSequence}),
+      One("moments", {{"axes", "(1, 2)"}}, {kImage}),
+      One("one_hot", {{"depth", "4"}, {"on_value", "3"}, {"off_value", "-1"}},
+          {Numbers({2}, {0, 3, -1, 4, 1.7, 2})}),
+      One("one_hot", {{"depth", "4"}, {"dtype", "int64"}}, {Numbers({2}, {0, 3, 2})}, "integers"),
+      One("pick", {}, {kRow, Numbers({}, {0, 9, 3})}),
+      One("pick", {{"axis", "1"}, {"keepdims", "True"}, {"mode", "wrap"}},
+          {kSequence, Numbers({6}, {0, -1, 3, 4, 6, 2})}, "modulo the length"),
+      One("quadratic", {{"a", "2"}, {"b", "-1"}, {"c", "0.5"}}, {kRow}),
+      One("repeat", {{"repeats", "2"}, {"axis", "1"}}, {kSequence}),
+      One("reshape_like", {}, {kSequence, {{3, 8}}}),
+      One("reverse", {{"axis", "(0, 2)"}}, {kSequence}),
+      One("roll", {{"shift", "2"}, {"axis", "1"}}, {kSequence}),
+      One("scaled_dot_product_attention", {{"is_causal", "True"}}, {kImage, kImage, kImage}),
+      One("scaled_dot_product_attention", {{"dropout_p", "0.5"}, {"mask", "boolean"}},
+          {kImage, kImage, kImage, Numbers({1, 6, 6}, {1, 1, 0, 1, 0, 1, 1})}, "with dropout"),
+      {"scatter_nd",
+       {kRow, Numbers({2}, {0, 1, 3, 2, -1, 0})},
+       {{"transpose", {}, {"x1"}}, {"scatter_nd", {{"shape", "(4, 3, 5)"}}, {"x0", "transpose"}}}},
+      One("slice", {{"begin", "(None, 3)"}, {"end", "(None, None)"}, {"step", "(1, -2)"}}, {kRow}),
+      One("slice_axis", {{"axis", "1"}, {"begin", "1"}, {"end", "3"}}, {kRow}),
+      One("slice_like", {{"axes", "(1,)"}}, {kSequence, {{2, 6}}}),
+      One("smooth_l1", {{"scalar", "1.5"}}, {kRow}),
+      One("softmax", {{"use_length", "True"}}, {kRow, Numbers({}, {2, 5, 0})}, "of lengths"),
+      One("log_softmax", {{"use_length", "True"}}, {kRow, Numbers({}, {2, 5, 3})}, "of lengths"),
+      One("sort", {{"is_ascend", "False"}, {"axis", "1"}}, {kSequence}),
+      One("squeeze", {{"axis", "1"}}, {{{1, 4}}}),
+      One("stack", {{"num_args", "2"}, {"axis", "1"}}, {kRow, kRow}),
+      One("take", {{"axis", "1"}}, {kSequence, Numbers({2}, {0, 9, 2, -3})}),
+      One("take", {{"axis", "1"}, {"mode", "wrap"}}, {kSequence, Numbers({2}, {0, 9, 2, -3})},
+          "modulo the length"),
+      One("tile", {{"reps", "(1, 2, 3)"}}, {kSequence}),
+      One("topk", {{"k", "3"}}, {distinct}),
+      One("topk", {{"k", "2"}, {"ret_typ", "both"}, {"dtype", "int64"}, {"is_ascend", "True"}},
+          {distinct}, "both"),
+      One("topk", {{"k", "2"}, {"ret_typ", "mask"}}, {distinct}, "mask"),
+      One("topk", {{"k", "0"}, {"ret_typ", "value"}, {"axis", "1"}}, {kSequence}, "all values"),
+      One("transpose", {{"axes", "(0, 2, 1)"}}, {kSequence}),
+      One("where", {}, {Numbers({5}, {1, 0, 0, 2}), kRow, kRow}),
+      One("_zeros", {{"shape", "(2, 3)"}}, {}),
+      One("_ones", {{"shape", "(2, 3)"}, {"dtype", "int32"}}, {}),
+      One("_full", {{"shape", "(2,)"}, {"value", "1.5"}}, {}),
+      One("_arange", {{"start", "1"}, {"stop", "4"}, {"repeat", "2"}}, {}),
+      One("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "4"}}, {}),
+      One("_eye", {{"N", "3"}, {"M", "4"}, {"k", "1"}}, {}),
+  };
+}
+
+// --- those that are not exported ---
+
+struct Refused {
+  const char *op, *reason;
+};
+// No net for inference has them.
+constexpr Refused kNotInNets[] = {
+    {"softmax_cross_entropy", "a loss of a whole batch; it reads labels"},
+    {"shuffle", "its output is random"},
+    {"_BatchNormActivation", "made by the executor"},
+    {"_ConvolutionActivation", "made by the executor"},
+    {"_ElementwiseChain", "made by the executor"},
+    {"_FoldBatchNorm", "made by the executor"},
+    {"_NormalizeRows", "made by the executor"},
+    {"_scale_gradient", "made by the executor"},
+    {"_loss_scale_update", "part of training"},
+    {"clip_global_norm", "part of training"},
+    {"multi_sum_sq", "part of training"},
+};
+bool IsInNets(const std::string& op) {
+  const bool random = op.starts_with("_random_") || op.starts_with("_sample_");
+  if (random || op.ends_with("_update")) return false;
+  return std::ranges::none_of(kNotInNets, [&op](const Refused& r) { return op == r.op; });
+}
+constexpr Refused kNoEquivalent[] = {
+    {"Correlation", "ONNX has no such operator"},
+    {"erfinv", "ONNX has no such function"},
+    {"gamma", "ONNX has no such function"},
+    {"gammaln", "ONNX has no such function"},
+};
+bool HasEquivalent(const std::string& op) {
+  return std::ranges::none_of(kNoEquivalent, [&op](const Refused& r) { return op == r.op; });
+}
+
+// --- running them ---
+
+struct Run {
+  Symbol symbol;
+  std::map<std::string, NDArray> args, auxs, inputs;
+  std::vector<NDArray> outputs;
+  onnx::Model model;
+};
+
+Symbol Build(const OperatorRegistry& registry, const Case& net) {
+  std::map<std::string, Symbol> symbols;
+  std::vector<Symbol> inputs;
+  for (size_t i = 0; i < net.inputs.size(); ++i) {
+    const std::string name = format("x{}", i);
+    inputs.push_back(Symbol::Variable(name, {{"__dtype__", NameOf(net.inputs[i].type)}}));
+    symbols[name] = inputs.back();
+  }
+  for (const Step& step : net.steps) {
+    std::vector<Symbol> read;
+    for (const std::string& name : step.inputs) read.push_back(symbols.at(name));
+    symbols[step.op] = Symbol::Create(registry, step.op, step.op, step.params,
+                                      step.inputs.empty() ? inputs : read);
+  }
+  const Symbol last = symbols.at(net.steps.back().op);
+  return net.output.empty() ? last : last[net.steps.back().op + "_" + net.output];
+}
+
+TShape InBatch(const TShape& example) {
+  std::vector<int64_t> dims{kBatch};
+  dims.insert(dims.end(), example.begin(), example.end());
+  return TShape(std::span<const int64_t>(dims));
+}
+
+Values ValuesOf(const Input& input, const std::string& name) {
+  const int64_t size = InBatch(input.example).Size();
+  Values values;
+  if (input.cycle.empty()) {
+    for (const double v : ValuesFor(name, size)) values.push_back(1.9 * v);
+  } else {
+    for (int64_t i = 0; i < size; ++i)
+      values.push_back(input.cycle[static_cast<size_t>(i) % input.cycle.size()]);
+  }
+  return values;
+}
+
+void Forward(Runtime& runtime, const Case& net, Run* run) {
+  executor::BindRequest request;
+  request.is_train = false;
+  request.math = Math::kExact;
+  for (size_t i = 0; i < net.inputs.size(); ++i) {
+    const std::string name = format("x{}", i);
+    request.inputs.insert(name);
+    request.shapes[name] = InBatch(net.inputs[i].example);
+    request.types[name] = net.inputs[i].type;
+    NDArray array(runtime, request.shapes[name], net.inputs[i].type);
+    SetValues(array, ValuesOf(net.inputs[i], name));
+    run->inputs[name] = array;
+  }
+  const std::vector<std::string> arguments = run->symbol.ListArguments();
+  for (const std::string& name : arguments) {
+    if (name.ends_with("label")) request.inputs.insert(name);
+  }
+  const std::vector<TShape> shapes = run->symbol.InferShape(request.shapes).arguments;
+  const auto executor = BindWithValues(runtime, run->symbol, request);
+  std::vector<NDArray> fed;
+  for (const std::string& name : executor->input_names()) {
+    const auto at = std::ranges::find(arguments, name) - arguments.begin();
+    const bool label = !run->inputs.contains(name);
+    fed.push_back(label ? NDArray::Zeros(runtime, shapes[static_cast<size_t>(at)])
+                        : run->inputs[name]);
+  }
+  executor->Forward(fed);
+  for (const NDArray& output : executor->outputs()) run->outputs.push_back(output.ToPlain());
+  for (const auto& [name, array] : executor->args()) run->args[name] = array.ToPlain();
+  for (const auto& [name, array] : executor->auxs()) run->auxs[name] = array.ToPlain();
+}
+
+void Export(const Case& net, Run* run, const OperatorRegistry* operators = nullptr) {
+  onnx::ExportRequest request;
+  request.symbol = run->symbol;
+  for (size_t i = 0; i < net.inputs.size(); ++i)
+    request.inputs.push_back({format("x{}", i), net.inputs[i].example, net.inputs[i].type});
+  request.args = &run->args;
+  request.auxs = &run->auxs;
+  request.operators = operators;
+  run->model = onnx::ExportModel(request);
+}
+
+Run RunOf(Runtime& runtime, const Case& net) {
+  Run run;
+  run.symbol = Build(runtime.operators(), net);
+  Forward(runtime, net, &run);
+  Export(net, &run);
+  return run;
+}
+
+bool IsFinite(const Run& run) {
+  return std::ranges::all_of(run.outputs, [](const NDArray& output) {
+    return std::ranges::all_of(GetValues(output), [](double v) { return std::isfinite(v); });
+  });
+}
+
+// Of an operator without required parameters: every argument is an input of one shape, whose
+// values are such that the result is finite.
+Case AutomaticCase(const OperatorRegistry& registry, const std::string& op, const Values& cycle) {
+  const auto property = registry.Create(op, {});
+  Case net{op, {}, {{op}}};
+  for (size_t i = 0; i < property->ListArguments().size(); ++i) {
+    Values turned = cycle;  // the inputs differ
+    if (!cycle.empty())
+      std::rotate(turned.begin(), turned.begin() + static_cast<int64_t>(i), turned.end());
+    net.inputs.push_back({{5}, turned});
+  }
+  return net;
+}
+
+Run RunAutomatic(Runtime& runtime, const std::string& op, Case* net) {
+  for (const Values& cycle : {Values(), Values{0.3, 0.7, 0.1, 0.85, 0.5, 0.6, 0.2},
+                              Values{1.3, 1.7, 1.1, 1.85, 1.5, 2.6, 3.2}}) {
+    *net = AutomaticCase(runtime.operators(), op, cycle);
+    Run run = RunOf(runtime, *net);
+    if (IsFinite(run)) return run;
+  }
+  FAIL("no inputs for which the result is finite: ", op);
+  return {};
+}
+
+void Write(const Case& net, const Run& run, const std::string& folder) {
+  std::string name = net.name;
+  std::ranges::replace(name, ' ', '_');
+  std::map<std::string, NDArray> arrays;
+  for (const auto& [input, array] : run.inputs) arrays["input " + input] = array;
+  for (size_t i = 0; i < run.outputs.size(); ++i)
+    arrays["output " + run.model.outputs[i].name] = run.outputs[i];
+  const std::string path = (std::filesystem::path(folder) / name).string();
+  WriteFileAtomically(path + ".onnx", onnx::WriteModel(run.model));
+  WriteFileAtomically(path + ".safetensors", SerializeSafetensors(arrays));
+}
+
+TEST_CASE("every operator is exported to ONNX, or is listed with a reason") {
+  const auto runtime = NewRuntime();
+  const char* folder = std::getenv("MXTRAIN_ONNX_DIR");
+  std::map<std::string, std::vector<Case>> cases;
+  for (const auto& family : {LayerCases(), ArrayCases()}) {
+    for (const Case& net : family) cases[net.steps.back().op].push_back(net);
+  }
+  int exported = 0;
+  for (const std::string& op : runtime->operators().Names()) {
+    CAPTURE(op);
+    if (!IsInNets(op) || !HasEquivalent(op)) {
+      CHECK(!cases.contains(op));
+      continue;
+    }
+    std::vector<Case> nets = cases.contains(op) ? cases[op] : std::vector<Case>(1);
+    for (Case& net : nets) {
+      Run run;
+      const std::string message = MessageOf([&] {
+        run = net.steps.empty() ? RunAutomatic(*runtime, op, &net) : RunOf(*runtime, net);
+      });
+      CAPTURE(net.name);
+      CHECK(message == "");
+      if (!message.empty()) continue;
+      ++exported;
+      CHECK(IsFinite(run));
+      if (folder && onnx::HasOnnxFiles()) Write(net, run, folder);
+    }
+  }
+  CHECK(exported > 200);
+}
+
+TEST_CASE("what has no equivalent is refused by name") {
+  const auto runtime = NewRuntime();
+  for (const Refused& refused : kNoEquivalent) {
+    CAPTURE(refused.op);
+    Case net = refused.op == std::string("Correlation")
+                   ? One(refused.op, {}, {kImage, kImage})
+                   : AutomaticCase(runtime->operators(), refused.op, {0.5});
+    CHECK(MessageOf([&] { RunOf(*runtime, net); }) ==
+          format("no ONNX equivalent is known here for {0} '{0}'", refused.op));
+  }
+}
+
+TEST_CASE("uses of operators that ONNX cannot express are refused with the reason") {
+  const auto runtime = NewRuntime();
+  const auto message = [&](const Case& net) { return MessageOf([&] { RunOf(*runtime, net); }); };
+  const auto refusal = [](const std::string& op, const std::string& reason) {
+    return format("{0} '{0}' cannot be exported to ONNX: {1}", op, reason);
+  };
+  CHECK(message(One("topk", {{"axis", "None"}}, {kRow})) ==
+        refusal("topk", "without an axis it orders the whole batch"));
+  CHECK(message(One("argmax", {}, {kRow})) ==
+        refusal("argmax", "without an axis it searches the whole batch"));
+  CHECK(message(One("cumsum", {}, {kRow})) ==
+        refusal("cumsum", "without an axis it adds up the whole batch"));
+  CHECK(message(One("take", {{"mode", "raise"}, {"axis", "1"}}, {kRow, Numbers({}, {0, 1})})) ==
+        refusal("take", "mode = raise has no equivalent; use clip or wrap"));
+  CHECK(message(One("take", {}, {kRow, Numbers({}, {0, 1})})) ==
+        refusal("take", "axis 0 depends on the size of the batch"));
+  CHECK(message(One("diag", {}, {Numbers({}, {1, 2})})) ==
+        refusal("diag", "matrices made of a vector have no equivalent"));
+  CHECK(message(One("Cast", {{"dtype", "float64"}}, {kRow})) ==
+        refusal("Cast", "dtype = float64; expected float32, int32, int64 or uint8"));
+}
+
+// A composite as a plug-in defines it, made of another composite that it defines.
+TEST_CASE("a composite of a plug-in leaves as its parts, in its own registry") {
+  const auto plugin = BuiltinOperators();
+  AddComposite<NoParam>(
+      *plugin,
+      {.name = "twice_negated", .description = "-2 x", .lower = [](const NoParam&, Lowering& g) {
+         const auto x = g.argument(0);
+         g.SetOutput(0, g("negative", {g("elemwise_add", {x, x})}));
+       }});
+  AddComposite<NoParam>(*plugin, {.name = "root_of_that",
+                                  .description = "sqrt(-2 x)",
+                                  .lower = [](const NoParam&, Lowering& g) {
+                                    g.SetOutput(0,
+                                                g("sqrt", {g("twice_negated", {g.argument(0)})}));
+                                  }});
+  const Case net = One("root_of_that", {}, {kRow});
+  Run run;
+  run.symbol = Build(*plugin, net);
+  Export(net, &run, plugin.get());
+  std::vector<std::string> ops;
+  for (const onnx::ModelNode& node : run.model.nodes) ops.push_back(node.op);
+  CHECK(ops == std::vector<std::string>{"Add", "Neg", "Sqrt"});
+  CHECK(MessageOf([&] { Export(net, &run); }) ==
+        "no ONNX equivalent is known here for root_of_that 'root_of_that'");
+}
+
+}  // namespace
+}  // namespace mxtrain::test
