@@ -158,7 +158,7 @@ struct SignumParam : BaseParam, Parameter<SignumParam> {
     f.Add("wd_lh", &SignumParam::wd_lh)
         .Default(0)
         .Range(0, kMostRate)
-        .Help("weight decay outside of the sign, as that of adamw; not used where momentum is 0");
+        .Help("weight decay outside of the sign, as that of adamw; needs a momentum above 0");
   }
 };
 
@@ -403,7 +403,13 @@ class SignSgd final : public Fixed<SignSgdParam> {
 // is not used.
 class Signum final : public WithParam<SignumParam> {
  public:
-  using WithParam::WithParam;
+  explicit Signum(const SignumParam& param) : WithParam(param) {
+    if (has_mean() || param.wd_lh == 0) return;
+    Throw(ErrorKind::kConfig,
+          "optimizer signum: wd_lh = {} has no effect where momentum is 0; use weight_decay, or a "
+          "momentum above 0",
+          param.wd_lh);
+  }
   std::string UpdateOperator() const override {
     return has_mean() ? "signum_update" : "signsgd_update";
   }
