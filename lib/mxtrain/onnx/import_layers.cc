@@ -96,8 +96,10 @@ void Conv(ImportNode& node) {
 void ConvTranspose(ImportNode& node) {
   const Tensor& weight = node.array(1);
   const std::vector<int64_t> strides = node.Ints("strides", {1, 1});
-  const int64_t scale = strides.empty() ? 0 : strides[0], kernel = 2 * scale - scale % 2,
-                pad = scale / 2, channels = node.ndim() == 4 ? node.shape(0)[1] : 0;
+  constexpr int64_t kMostScale = 1000;  // of UpSampling
+  const int64_t scale = strides.empty() ? 0 : std::clamp<int64_t>(strides[0], 0, kMostScale),
+                kernel = 2 * scale - scale % 2, pad = scale / 2,
+                channels = node.ndim() == 4 ? node.shape(0)[1] : 0;
   const bool fits = scale > 1 && strides == std::vector<int64_t>{scale, scale} &&
                     weight.dims == std::vector<int64_t>{channels, 1, kernel, kernel} &&
                     node.Int("group", 1) == channels && !node.has(2) &&
@@ -321,6 +323,8 @@ std::vector<int64_t> SizeOfOutput(const ImportNode& node, int scales_at, bool* w
 // Resize and, before opset 10, Upsample.
 void Resize(ImportNode& node) {
   if (node.ndim() != 4) node.Refuse("its data {} are not images", node.shape(0).ToString());
+  if (node.shape(0)[2] < 1 || node.shape(0)[3] < 1)
+    node.Refuse("its data {} have no elements", node.shape(0).ToString());
   if (node.has("axes")) node.Refuse("axes have no equivalent");
   if (node.Word("keep_aspect_ratio_policy", "stretch") != "stretch")
     node.Refuse("keep_aspect_ratio_policy has no equivalent");
