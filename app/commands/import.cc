@@ -33,39 +33,56 @@ class Import final : public Command {
                 "write the arrays into this .safetensors file, which the printed configuration "
                 "then names")
         .Takes("FILE");
+    arguments.Option("--output", &output_, "write the configuration to this file instead of stdout")
+        .Takes("FILE");
+    arguments.Flag("--overwrite", &overwrite_, "replace existing files");
     arguments.Examples(
         "  mxtrain import resnet18.onnx\n  mxtrain import resnet18.onnx --weights "
-        "resnet18.safetensors > resnet18.yaml\n  mxtrain train photos.yaml -c resnet18.yaml");
+        "resnet18.safetensors --output resnet18.yaml\n  mxtrain train photos.yaml -c "
+        "resnet18.yaml");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (!weights_.empty() && !weights_.ends_with(kSafetensors))
       Throw(ErrorKind::kUsage, "--weights {}: the name must end in {}", weights_, kSafetensors);
+    if (flags.json && !output_.empty())
+      Throw(ErrorKind::kUsage, "--output takes the configuration, and --json prints none");
+    for (const std::string& path : {weights_, output_}) RequireFree(path);
     const auto runtime =
         MakeRuntime(flags, 0, MakeRegistry(flags.plugins, DeviceType::kCPU), console);
     const onnx::ImportedNet net = Read(runtime->operators());
     onnx::ToSymbol(net, runtime->operators());  // every layer fits
-    if (!weights_.empty()) {
-      const std::string folder = std::filesystem::path(weights_).parent_path().string();
-      if (!folder.empty()) MakeFolders(folder);
-      WriteFileAtomically(weights_,
-                          SerializeSafetensors(onnx::ArraysOf(net, *runtime), {{"format", "pt"}}));
-    }
+    if (!weights_.empty())
+      Write(weights_, SerializeSafetensors(onnx::ArraysOf(net, *runtime), {{"format", "pt"}}));
     if (flags.json) {
       PrintJson(net);
+    } else if (output_.empty()) {
+      std::cout << YamlOf(net);
     } else {
-      PrintYaml(net);
+      Write(output_, YamlOf(net));
     }
     return 0;
   }
 
  private:
+  void RequireFree(const std::string& path) const {
+    if (path.empty() || overwrite_ || !std::filesystem::exists(path)) return;
+    Throw(ErrorKind::kFileSystem,
+          "{} exists already; use --overwrite to replace it, or write another", path);
+  }
+
+  static void Write(const std::string& path, const std::string& bytes) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    if (!folder.empty()) MakeFolders(folder);
+    WriteFileAtomically(path, bytes);
+  }
+
   onnx::ImportedNet Read(const OperatorRegistry& operators) const {
     if (size_.empty()) return config::ImportOnnx(file_, operators);
     return config::ImportOnnx(file_, operators, {{"", TShape::Parse("(" + size_ + ")")}});
   }
 
-  void PrintYaml(const onnx::ImportedNet& net) const {
+  std::string YamlOf(const onnx::ImportedNet& net) const {
     const config::NetConfig written = config::WrittenNetOf(net);
     std::vector<config::Member> members;
     const auto add = [&members](const char* key, const config::Value& value) {
@@ -80,8 +97,8 @@ class Import final : public Command {
       const auto file = config::Value::Map({{"file", {}, config::Value::Scalar(weights_)}});
       top.push_back({"train", {}, config::Value::Map({{"weights", {}, file}})});
     }
-    std::cout << "# From " << report::Printable(file_) << ".\n"
-              << config::ToYaml(config::Value::Map(std::move(top)));
+    return format("# From {}.\n{}", report::Printable(file_),
+                  config::ToYaml(config::Value::Map(std::move(top))));
   }
 
   void PrintJson(const onnx::ImportedNet& net) const {
@@ -104,7 +121,8 @@ class Import final : public Command {
               << std::endl;
   }
 
-  std::string file_, size_, weights_;
+  std::string file_, size_, weights_, output_;
+  bool overwrite_ = false;
 };
 
 }  // namespace

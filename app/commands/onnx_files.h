@@ -17,8 +17,8 @@ class OnnxExport {
   void Declare(Arguments& arguments);  // --with-preprocessing, --fold-batch-norm, --float16
   // Throws kUsage for these flags with a file of another format, and if this build has no ONNX.
   void Check(bool onnx) const;
-  // The bytes of the file. The model's outputs depend on no label; `operators` are those it was read
-  // with. Throws kConfig for what ONNX cannot express, kUsage for inputs of unknown size.
+  // The bytes of the file. The model's outputs depend on no label; `operators` are those it was
+  // read with. Throws kConfig for what ONNX cannot express, kUsage for inputs of unknown size.
   std::string Write(const Model& model, const OperatorRegistry& operators,
                     report::Console& console) const;
 

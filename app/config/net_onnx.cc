@@ -145,12 +145,12 @@ NetConfig WrittenNetOf(const onnx::ImportedNet& imported, const Place& place) {
     const Value normal = Value::Map({{"name", place, Value::Scalar("normal", place)},
                                      {"sigma", place, Value::Scalar("0.02", place)}},
                                     place);
-    layers.push_back(Value::Map({{"Variable", place,
-                                  Value::Map({{"name", place, Value::Scalar(variable.name, place)},
-                                              {"shape", place, ListOf(variable.shape, place)},
-                                              {"init", place, normal}},
-                                             place)}},
-                                place));
+    std::vector<Member> members{{"name", place, Value::Scalar(variable.name, place)},
+                                {"shape", place, ListOf(variable.shape, place)},
+                                {"init", place, normal}};
+    if (variable.fixed) members.push_back({"lr_mult", place, Value::Scalar("0", place)});
+    layers.push_back(
+        Value::Map({{"Variable", place, Value::Map(std::move(members), place)}}, place));
   }
   std::string before = imported.inputs.size() == 1 ? imported.inputs[0].name : "";
   for (const auto& layer : imported.layers) {

@@ -61,6 +61,18 @@ def main():
     save("strides", [node("ConvTranspose", ["x", "w"], ["y"], strides=[2 ** 62, 2 ** 62], group=2)], [array("w", numpy.ones((2, 1, 4, 4)))])
     save("numbers", [node("Neg", ["m"], ["a"]), node("Abs", ["a"], ["b"]), node("Range", ["o", "b", "b"], ["c"]),
                      node("Slice", ["x", "c", "b", "c"], ["y"])], [array("m", [most], numpy.int64), array("o", [0], numpy.int64)])
+    save("indices", [node("Gather", ["x", "i"], ["a"], axis=1), node("GatherND", ["w", "p"], ["b"]), node("ScatterND", ["w", "p", "u"], ["c"]),
+                     node("Mul", ["a", "c"], ["d"]), node("TopK", ["d", "k"], ["e", "f"]), node("Div", ["f", "two"], ["g"]),
+                     node("Mod", ["g", "two"], ["h"]), node("OneHot", ["h", "depth", "values"], ["m"]), node("CumSum", ["m", "axis"], ["y"])],
+         [array("i", [-1, 0], numpy.int64), array("w", numpy.ones((4, 4))), array("p", [[0, -1], [1, 2]], numpy.int64), array("u", [5, 6]),
+          array("k", [2], numpy.int64), array("two", 2, numpy.int64), array("depth", [3], numpy.int64), array("values", [0, 1]), array("axis", 1, numpy.int64)])
+    save("products", [node("Einsum", ["x", "x"], ["a"], equation="bcij,bcik->bcjk"), node("Einsum", ["a", "w"], ["b"], equation="b c i j, j k -> b k c i"),
+                      node("ConvTranspose", ["b", "t"], ["c"], strides=[2, 2], output_padding=[1, 0]), node("Greater", ["c", "half"], ["d"]),
+                      node("Where", ["d", "c", "half"], ["y"])],
+         [array("w", numpy.ones((4, 2))), array("t", numpy.ones((2, 3, 2, 3))), array("half", 0.5)])
+    save("regions", [node("RoiAlign", ["x", "r", "n"], ["a"], output_height=2, output_width=3), node("MaxRoiPool", ["a", "q"], ["b"], pooled_shape=[2, 2]),
+                     node("GridSample", ["b", "g"], ["y"], align_corners=1)],
+         [array("r", [[0, 0, 3, 3]]), array("n", [0], numpy.int64), array("q", [[0, 0, 0, 2, 1]]), array("g", numpy.zeros((1, 2, 2, 2)))])
     save("cycle", [node("Relu", ["z"], ["a"]), node("Relu", ["a"], ["z"]), node("Add", ["x", "z"], ["y"])])
 
 

@@ -90,7 +90,7 @@ def scores_of_import(program, path, folder, images, files, transforms, layer):
     """What mxtrain predicts with a net that it read from an ONNX file."""
     net, weights, trained, features = (os.path.join(folder, part) for part in ("net.yaml", "net.safetensors", "imported", "imported.npy"))
     with open(net, "w") as out:
-        printed = subprocess.run([program, "import", path, "--weights", weights, "-q"], check=True, capture_output=True, text=True).stdout
+        printed = subprocess.run([program, "import", path, "--weights", weights, "--overwrite", "-q"], check=True, capture_output=True, text=True).stdout
         if "SoftmaxOutput" not in printed:
             printed = printed.replace("\ntrain:", "\n    - SoftmaxOutput: {name: softmax}\ntrain:")
         out.write(printed)

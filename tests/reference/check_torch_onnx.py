@@ -24,7 +24,8 @@ from check_weights import MORE, SIZES, randomize
 
 NETS = ["alexnet", "googlenet", "inception_v3", "squeezenet1_1", "densenet121", "vgg11_bn", "resnet18", "resnet50", "resnext50_32x4d", "mobilenet_v2",
         "mobilenet_v3_large", "mobilenet_v3_small", "mnasnet1_0", "shufflenet_v2_x1_0", "efficientnet_b0", "efficientnet_v2_s", "regnet_y_400mf",
-        "convnext_tiny", "vit_b_16", "swin_t"]
+        "convnext_tiny", "vit_b_16", "swin_t", "swin_v2_t", "maxvit_t", "regnet_x_400mf", "mnasnet0_5", "efficientnet_b1", "resnext101_32x8d",
+        "convnext_small"]
 TOLERANCE = 1e-4
 
 

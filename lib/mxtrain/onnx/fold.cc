@@ -471,6 +471,40 @@ Tensor WholeRange(int64_t start, int64_t limit, int64_t delta) {
   return Tensor::Ints({static_cast<int64_t>(values.size())}, values);
 }
 
+std::optional<Tensor> ScatterNd(const ModelNode& node, const Inputs& in) {
+  const Tensor &data = At(in, 0), &indices = At(in, 1), &updates = At(in, 2);
+  const auto reduction = node.attributes.find("reduction");
+  if (reduction != node.attributes.end()) {
+    const auto* name = std::get_if<std::string>(&reduction->second);
+    if (!name || *name != "none") return std::nullopt;
+  }
+  Require(!indices.dims.empty() && indices.dims.back() >= 1 &&
+              indices.dims.back() <= static_cast<int64_t>(data.dims.size()),
+          "a point has more coordinates than the array has axes");
+  Require(data.type == updates.type, "its arrays have different types");
+  const auto axes = static_cast<size_t>(indices.dims.back());
+  const std::vector<int64_t> inner(data.dims.begin() + static_cast<int64_t>(axes), data.dims.end());
+  if (data.Size() > kMostElements) return std::nullopt;
+  const std::vector<int64_t> at = indices.ToInts(), strides = StridesOf(data.dims);
+  const int64_t points = static_cast<int64_t>(at.size() / axes),
+                bytes = SizeOf(data.type) * Count(inner);
+  Require(static_cast<int64_t>(updates.bytes.size()) == points * bytes,
+          "updates do not have the shape that the indices need");
+  Tensor out = data;
+  for (int64_t point = 0; point < points; ++point) {
+    int64_t place = 0;
+    for (size_t axis = 0; axis < axes; ++axis) {
+      int64_t index = at[static_cast<size_t>(point) * axes + axis];
+      if (index < 0) index += data.dims[axis];
+      Require(index >= 0 && index < data.dims[axis], "an index is out of range");
+      place += index * strides[axis];
+    }
+    std::memcpy(out.bytes.data() + place * SizeOf(data.type), updates.bytes.data() + point * bytes,
+                static_cast<size_t>(bytes));
+  }
+  return out;
+}
+
 std::optional<Tensor> Range(const ModelNode&, const Inputs& in) {
   for (size_t i = 0; i < 3; ++i) Require(At(in, i).Size() == 1, "a bound is not one number");
   const double start = in[0]->ToDoubles()[0], limit = in[1]->ToDoubles()[0],
@@ -496,17 +530,17 @@ const std::map<std::string_view, FoldFn>& Folds() {
       {"Unsqueeze", Unsqueeze}, {"Squeeze", Squeeze},
       {"Transpose", Transpose}, {"ConstantOfShape", ConstantOfShape},
       {"Expand", Expand},       {"Where", Where},
-      {"Range", Range},         {"Add", Binary},
-      {"Sub", Binary},          {"Mul", Binary},
-      {"Div", Binary},          {"Mod", Binary},
-      {"Pow", Binary},          {"Max", Binary},
-      {"Min", Binary},          {"Equal", Binary},
-      {"Greater", Binary},      {"Less", Binary},
-      {"Sqrt", Unary},          {"Floor", Unary},
-      {"Ceil", Unary},          {"Exp", Unary},
-      {"Log", Unary},           {"Not", Unary},
-      {"Abs", Unary},           {"Neg", Unary},
-      {"Reciprocal", Unary},
+      {"Range", Range},         {"ScatterND", ScatterNd},
+      {"Add", Binary},          {"Sub", Binary},
+      {"Mul", Binary},          {"Div", Binary},
+      {"Mod", Binary},          {"Pow", Binary},
+      {"Max", Binary},          {"Min", Binary},
+      {"Equal", Binary},        {"Greater", Binary},
+      {"Less", Binary},         {"Sqrt", Unary},
+      {"Floor", Unary},         {"Ceil", Unary},
+      {"Exp", Unary},           {"Log", Unary},
+      {"Not", Unary},           {"Abs", Unary},
+      {"Neg", Unary},           {"Reciprocal", Unary},
   };
   return folds;
 }

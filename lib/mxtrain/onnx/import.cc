@@ -13,8 +13,8 @@ namespace {
 const std::map<std::string_view, ImportFn>& Converters() {
   static const std::map<std::string_view, ImportFn> converters = [] {
     std::map<std::string_view, ImportFn> all;
-    for (const auto& family :
-         {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(), ArrayImports()}) {
+    for (const auto& family : {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(),
+                               ArrayImports(), IndexImports(), SamplingImports()}) {
       for (const ImportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;
@@ -133,6 +133,7 @@ class Importer {
     state_.net.inputs.push_back({name, shape, TypeOf(value), value.name});
     ImportValue& made = Define(value.name, "the graph");
     made.reference = name;
+    made.integers = IsInteger(value.type);
     for (size_t i = 0; i < 2; ++i) {
       std::vector<int64_t> dims{state_.batches[i]};
       dims.insert(dims.end(), shape.begin(), shape.end());
@@ -179,6 +180,7 @@ class Importer {
     const std::shared_ptr<const Tensor> alias(std::shared_ptr<void>(), &tensor);
     value.constant = {alias, alias};
     value.array = name;
+    value.integers = IsInteger(tensor.type);
   }
 
   ImportValue& Define(const std::string& name, const std::string& by) {
@@ -217,7 +219,7 @@ class Importer {
   }
 
   // By the converter of its operator.
-  static void ConvertBy(const ModelNode& node, ImportNode& step) {
+  void ConvertBy(const ModelNode& node, ImportNode& step) {
     const auto converter = Converters().find(node.op);
     if (converter == Converters().end())
       step.Refuse("it is supported only where its result does not depend on the data");
@@ -227,6 +229,30 @@ class Importer {
       if (std::string_view(e.what()).starts_with(step.Describe())) throw;
       RethrowWithPrefix(std::current_exception(), step.Describe());
     }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const auto value = state_.values.find(node.outputs[i]);
+      if (value != state_.values.end()) value->second.integers = GivesIntegers(node, i);
+    }
+  }
+
+  // Whether an output has integers in the file.
+  bool GivesIntegers(const ModelNode& node, size_t output) const {
+    static const std::set<std::string_view> always = {"ArgMax", "ArgMin", "Shape", "Size"};
+    static const std::set<std::string_view> truth = {
+        "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
+        "Xor",   "Not",     "IsNaN"};
+    static const std::map<std::string_view, size_t> typed_by = {{"Where", 1}, {"OneHot", 2}};
+    if (always.contains(node.op) || (node.op == "TopK" && output == 1)) return true;
+    if (truth.contains(node.op)) return false;
+    if (node.op == "Cast") {
+      const auto to = node.attributes.find("to");
+      const auto* type = to == node.attributes.end() ? nullptr : std::get_if<int64_t>(&to->second);
+      return type && IsInteger(static_cast<ElementType>(*type));
+    }
+    const auto place = typed_by.find(node.op);
+    const size_t by = place == typed_by.end() ? 0 : place->second;
+    return by < node.inputs.size() && !node.inputs[by].empty() &&
+           state_.values.at(node.inputs[by]).integers;
   }
 
   // What is known without data: all inputs are, or only their shapes are asked for.
@@ -335,14 +361,23 @@ ImportedNet ImportModel(const Model& model, const OperatorRegistry& registry,
   return Importer(model, registry, options).Run();
 }
 
+namespace {
+
+Attrs AttrsOf(const ImportedNet::Variable& variable) {
+  Attrs attrs{{"__shape__", variable.shape.ToTuple()}};
+  if (variable.fixed) attrs["__lr_mult__"] = "0";
+  return attrs;
+}
+
+}  // namespace
+
 Symbol ToSymbol(const ImportedNet& net, const OperatorRegistry& registry) {
   std::map<std::string, Symbol> symbols;
   for (const ImportedNet::Input& input : net.inputs)
     symbols[input.name] =
         Symbol::Variable(input.name, {{"__dtype__", mxtrain::NameOf(input.type)}});
   for (const ImportedNet::Variable& variable : net.variables)
-    symbols[variable.name] =
-        Symbol::Variable(variable.name, {{"__shape__", variable.shape.ToTuple()}});
+    symbols[variable.name] = Symbol::Variable(variable.name, AttrsOf(variable));
   for (const ImportedNet::Layer& layer : net.layers) {
     std::vector<Symbol> inputs;
     for (const std::string& input : layer.inputs) inputs.push_back(symbols.at(input));

@@ -38,6 +38,7 @@ struct ImportedNet {
   struct Variable {
     std::string name;
     TShape shape;
+    bool fixed = false;  // indices and truth values, which training must not change
   };
   std::vector<Input> inputs;
   std::vector<Variable> variables;

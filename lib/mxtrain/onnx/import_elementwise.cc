@@ -69,19 +69,6 @@ void Gelu(ImportNode& node) {
 
 // --- functions of two values ---
 
-// A value with axes of length 1 in front, so that both have one rank.
-std::string OfRank(ImportNode& node, int i, int ndim) {
-  const std::string reference = node.ref(i, ndim);
-  Shapes to = node.ShapesOf(reference);
-  if (to[0].ndim() == ndim) return reference;
-  for (TShape& shape : to) {
-    std::vector<int64_t> dims(static_cast<size_t>(ndim - shape.ndim()), 1);
-    dims.insert(dims.end(), shape.begin(), shape.end());
-    shape = TShape(std::span<const int64_t>(dims));
-  }
-  return node.Reshape(reference, to);
-}
-
 bool IsNumber(const ImportNode& node, int i) {
   return node.is_array(i) && node.array(i).Size() == 1 &&
          node.array(i).dims.size() <= static_cast<size_t>(node.ndim(1 - i));
@@ -104,15 +91,21 @@ bool TakesBias(ImportNode& node, int data, int bias) {
          vector.dims.back() == vector.Size();
 }
 
-void Binary(ImportNode& node) {
-  const BinaryName& name = *FindOnnxBinary(node.op());
-  if (node.num_inputs() != 2 && name.kind != BinaryName::kNumbers)
-    Throw(ErrorKind::kData, "{}: {} inputs instead of two", node.Describe(), node.num_inputs());
-  for (const int bias : {1, 0}) {
-    if (node.num_inputs() == 2 && TakesBias(node, 1 - bias, bias))
-      return node.AddBias(1 - bias, bias);
-  }
-  if (node.num_inputs() == 2 && (IsNumber(node, 0) || IsNumber(node, 1))) {
+// A layer of two inputs.
+struct PairLayer {
+  std::string op;
+  std::vector<std::string> inputs;
+  Kwargs params;
+};
+
+int RankOfAll(const ImportNode& node) {
+  int ndim = 1;
+  for (int i = 0; i < node.num_inputs(); ++i) ndim = std::max(ndim, node.ndim(i));
+  return ndim;
+}
+
+PairLayer PairOf(ImportNode& node, const BinaryName& name) {
+  if (IsNumber(node, 0) || IsNumber(node, 1)) {
     const int number = IsNumber(node, 1) ? 1 : 0;
     // f(x, s); of what is not the same the other way round, f(s, x) if there is an operator.
     const bool symmetric =
@@ -121,20 +114,55 @@ void Binary(ImportNode& node) {
         name.onnx == std::string_view("Equal") || name.kind == BinaryName::kLogical;
     const char* op = number == 1 || symmetric ? name.scalar : name.reversed;
     if (op)
-      return node.Out(op, {node.ref(1 - number)},
-                      {{"scalar", Number(node.array(number).ToDoubles()[0])}});
+      return {op, {node.ref(1 - number)}, {{"scalar", Number(node.array(number).ToDoubles()[0])}}};
+  }
+  const int ndim = RankOfAll(node);
+  const std::string a = node.OfRank(0, ndim), b = node.OfRank(1, ndim);
+  return {BinaryOp(name, node.ShapesOf(a), node.ShapesOf(b)), {a, b}, {}};
+}
+
+void Binary(ImportNode& node) {
+  const BinaryName& name = *FindOnnxBinary(node.op());
+  if (node.num_inputs() != 2 && name.kind != BinaryName::kNumbers)
+    Throw(ErrorKind::kData, "{}: {} inputs instead of two", node.Describe(), node.num_inputs());
+  if (node.num_inputs() == 2) {
+    for (const int bias : {1, 0}) {
+      if (TakesBias(node, 1 - bias, bias)) return node.AddBias(1 - bias, bias);
+    }
+    const PairLayer pair = PairOf(node, name);
+    // Of integers the quotient is truncated.
+    if (node.op() != "Div" || !node.is_integers(0) || !node.is_integers(1))
+      return node.Out(pair.op, pair.inputs, pair.params);
+    return node.Out("trunc", {node.Add(pair.op, pair.inputs, pair.params)});
   }
   // Max, Min and Sum of any number of values, pair by pair.
-  int ndim = 1;
-  for (int i = 0; i < node.num_inputs(); ++i) ndim = std::max(ndim, node.ndim(i));
-  std::string result = OfRank(node, 0, ndim);
+  const int ndim = RankOfAll(node);
+  std::string result = node.OfRank(0, ndim);
   if (node.num_inputs() == 1) return node.OutIs(result);
   for (int i = 1; i < node.num_inputs(); ++i) {
-    const std::string next = OfRank(node, i, ndim);
+    const std::string next = node.OfRank(i, ndim);
     const std::string op = BinaryOp(name, node.ShapesOf(result), node.ShapesOf(next));
     if (i + 1 == node.num_inputs()) return node.Out(op, {result, next});
     result = node.Add(op, {result, next});
   }
+}
+
+// The remainder has the sign of the divisor or, with fmod, that of the dividend.
+void Mod(ImportNode& node) {
+  constexpr BinaryName kMod = {BinaryName::kNumbers, "Mod",         "_mod",
+                               "broadcast_mod",      "_mod_scalar", "_rmod_scalar"};
+  if (node.num_inputs() != 2)
+    Throw(ErrorKind::kData, "{}: {} inputs instead of two", node.Describe(), node.num_inputs());
+  if (node.Int("fmod", 0) == 0) {
+    const PairLayer pair = PairOf(node, kMod);
+    return node.Out(pair.op, pair.inputs, pair.params);
+  }
+  const int ndim = RankOfAll(node);
+  const std::string a = node.OfRank(0, ndim), b = node.OfRank(1, ndim);
+  const bool same = node.ShapesOf(a) == node.ShapesOf(b);
+  const std::string rest =
+      node.Add(same ? kMod.ours : kMod.broadcast, {node.Add("abs", {a}), node.Add("abs", {b})});
+  node.Out(same ? "elemwise_mul" : "broadcast_mul", {rest, node.Add("sign", {a})});
 }
 
 void Sum(ImportNode& node) {
@@ -147,13 +175,44 @@ void Sum(ImportNode& node) {
   node.Out("ElementWiseSum", inputs, {{"num_args", params::Print(node.num_inputs())}});
 }
 
-void Where(ImportNode& node) {
-  for (int i = 1; i < 3; ++i) {
-    if (!(node.in(0).shape == node.in(i).shape))
-      node.Refuse("its condition {} and values {} have different shapes", node.shape(0).ToString(),
-                  node.shape(i).ToString());
+// The input that has the shape to which all broadcast; -1: none.
+int LargestInput(ImportNode& node, const std::vector<std::string>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto covers = [&node, &whole = node.ShapesOf(inputs[i])](const std::string& other) {
+      const Shapes& shapes = node.ShapesOf(other);
+      for (size_t batch = 0; batch < 2; ++batch) {
+        for (int axis = 0; axis < whole[batch].ndim(); ++axis) {
+          const int64_t length = shapes[batch][axis];
+          if (length != 1 && length != whole[batch][axis]) return false;
+        }
+      }
+      return true;
+    };
+    if (std::ranges::all_of(inputs, covers)) return static_cast<int>(i);
   }
-  node.Out("where", {node.ref(0), node.ref(1), node.ref(2)});
+  return -1;
+}
+
+void Where(ImportNode& node) {
+  const int ndim = RankOfAll(node);
+  std::vector<std::string> inputs;
+  for (int i = 0; i < 3; ++i)
+    inputs.push_back(node.is_one_number(i) ? node.OneNumber(i, ndim) : node.OfRank(i, ndim));
+  const int largest = LargestInput(node, inputs);
+  if (largest < 0)
+    node.Refuse("none of its condition {} and values {} and {} has the shape of the result",
+                node.shape(0).ToString(), node.shape(1).ToString(), node.shape(2).ToString());
+  const std::string whole = inputs[static_cast<size_t>(largest)];
+  for (std::string& input : inputs) {
+    if (!(node.ShapesOf(input) == node.ShapesOf(whole)))
+      input = node.Add("broadcast_like", {input, whole});
+  }
+  node.Out("where", inputs);
+}
+
+void IsNan(ImportNode& node) {
+  const std::string x = node.ref(0);
+  node.Out("_not_equal", {x, x});
 }
 
 }  // namespace
@@ -177,7 +236,9 @@ std::vector<ImportEntry> ElementwiseImports() {
       {"Gelu", Gelu},
       {"Not", [](ImportNode& node) { node.Out("logical_not", {node.ref(0)}); }},
       {"Sum", Sum},
+      {"Mod", Mod},
       {"Where", Where},
+      {"IsNaN", IsNan},
   };
   for (const UnaryName& name : UnaryNames()) entries.push_back({name.onnx, Unary});
   for (const BinaryName& name : BinaryNames()) entries.push_back({name.onnx, Binary});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, matrix products, pooling, resizing, dropout.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -17,39 +18,47 @@ std::string Number(double value) {
   return params::Print(value);
 }
 
-// The windows of a convolution or pooling over images.
+// The windows of a convolution or pooling over sequences, images or volumes.
 struct Windows {
   std::vector<int64_t> kernel, stride, dilation;
   std::vector<int64_t> begin, end;  // padding
 
+  size_t axes() const { return kernel.size(); }
   bool symmetric() const { return begin == end; }
   // Cells of an axis of the images that a window spans.
   int64_t Span(size_t axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
 };
 
+int64_t LengthOf(const ImportNode& node, size_t axis) {
+  return node.shape(0)[2 + static_cast<int>(axis)];
+}
+
 Windows WindowsOf(const ImportNode& node, std::vector<int64_t> kernel) {
-  if (node.ndim() != 4)
-    node.Refuse("its data {} are not images [N, C, H, W]", node.shape(0).ToString());
-  Windows w{
-      std::move(kernel), node.Ints("strides", {1, 1}), node.Ints("dilations", {1, 1}), {}, {}};
-  const std::vector<int64_t> pads = node.Ints("pads", {0, 0, 0, 0});
+  if (node.ndim() < 3 || node.ndim() > 5)
+    node.Refuse("its data {} are not sequences [N, C, W], images [N, C, H, W] or volumes",
+                node.shape(0).ToString());
+  const size_t axes = static_cast<size_t>(node.ndim()) - 2;
+  const std::vector<int64_t> ones(axes, 1), zeros(2 * axes, 0);
+  Windows w{std::move(kernel), node.Ints("strides", ones), node.Ints("dilations", ones), {}, {}};
+  const std::vector<int64_t> pads = node.Ints("pads", zeros);
   const auto good = [](const std::vector<int64_t>& values, size_t count, int64_t least) {
     return values.size() == count &&
            std::ranges::all_of(values, [least](int64_t v) { return v >= least && v < 1 << 20; });
   };
-  if (!good(w.kernel, 2, 1) || !good(w.stride, 2, 1) || !good(w.dilation, 2, 1) ||
-      !good(pads, 4, 0)) {
+  if (!good(w.kernel, axes, 1) || !good(w.stride, axes, 1) || !good(w.dilation, axes, 1) ||
+      !good(pads, 2 * axes, 0)) {
     Throw(ErrorKind::kData,
-          "{}: kernel_shape, strides, dilations or pads do not describe windows of two axes",
-          node.Describe());
+          "{}: kernel_shape, strides, dilations or pads do not describe windows of {} axes",
+          node.Describe(), axes);
   }
-  w.begin = {pads[0], pads[1]};
-  w.end = {pads[2], pads[3]};
+  const auto middle = pads.begin() + static_cast<int64_t>(axes);
+  w.begin.assign(pads.begin(), middle);
+  w.end.assign(middle, pads.end());
   const std::string automatic = node.Word("auto_pad", "NOTSET");
-  if (automatic == "VALID") w.begin = w.end = {0, 0};
+  if (automatic == "VALID") w.begin = w.end = std::vector<int64_t>(axes, 0);
   if (automatic.starts_with("SAME")) {
-    for (size_t axis = 0; axis < 2; ++axis) {
-      const int64_t in = node.shape(0)[2 + static_cast<int>(axis)];
+    for (size_t axis = 0; axis < axes; ++axis) {
+      const int64_t in = LengthOf(node, axis);
       const int64_t out = (in + w.stride[axis] - 1) / w.stride[axis];
       const int64_t whole = std::max<int64_t>(0, (out - 1) * w.stride[axis] + w.Span(axis) - in);
       const int64_t less = whole / 2, more = whole - less;
@@ -62,62 +71,93 @@ Windows WindowsOf(const ImportNode& node, std::vector<int64_t> kernel) {
 
 // The data with the padding added, which is then none.
 std::string Padded(ImportNode& node, Windows* w, double value) {
-  const std::vector<int64_t> widths{0, 0, 0, 0, w->begin[0], w->end[0], w->begin[1], w->end[1]};
+  std::vector<int64_t> widths(4, 0);
+  for (size_t axis = 0; axis < w->axes(); ++axis)
+    widths.insert(widths.end(), {w->begin[axis], w->end[axis]});
+  std::string text;
+  for (const int64_t width : widths) text += (text.empty() ? "(" : ", ") + params::Print(width);
   const std::string padded = node.Add(
       "Pad", {node.ref(0)},
-      {{"mode", "constant"}, {"pad_width", Tuple(widths)}, {"constant_value", Number(value)}});
-  w->begin = w->end = {0, 0};
+      {{"mode", "constant"}, {"pad_width", text + ")"}, {"constant_value", Number(value)}});
+  w->begin = w->end = std::vector<int64_t>(w->axes(), 0);
   return padded;
 }
 
-void Conv(ImportNode& node) {
+// Of the weight of a convolution, which is an array of the file.
+std::vector<int64_t> KernelOf(const ImportNode& node) {
   const Tensor& weight = node.array(1);
-  if (weight.dims.size() != 4)
-    node.Refuse("its weight has {} axes; only convolutions of images are supported",
-                weight.dims.size());
-  Windows w = WindowsOf(node, {weight.dims[2], weight.dims[3]});
-  std::vector<int64_t> pad = w.begin;
-  if (!w.symmetric()) pad.insert(pad.end(), w.end.begin(), w.end.end());
+  if (static_cast<int>(weight.dims.size()) != node.ndim() || node.ndim() < 3)
+    node.Refuse("its weight has {} axes and its data have {}", weight.dims.size(), node.ndim());
+  return {weight.dims.begin() + 2, weight.dims.end()};
+}
+
+// A convolution or a transposed one.
+void ConvBy(ImportNode& node, const std::string& op, const Windows& w, int64_t filters,
+            Kwargs more) {
   std::vector<ImportNode::Argument> arguments{node.ArgumentOf(1, "weight")};
   if (node.has(2)) arguments.push_back(node.ArgumentOf(2, "bias"));
   node.NameAfter(node.in(1).array);
-  node.Out("Convolution", {node.ref(0)},
-           {{"num_filter", params::Print(weight.dims[0])},
-            {"kernel", Tuple(w.kernel)},
-            {"stride", Tuple(w.stride)},
-            {"pad", Tuple(pad)},
-            {"dilate", Tuple(w.dilation)},
-            {"num_group", params::Print(node.Int("group", 1))},
-            {"no_bias", node.has(2) ? "False" : "True"}},
-           std::move(arguments));
+  Kwargs kwargs{{"num_filter", params::Print(filters)},
+                {"kernel", Tuple(w.kernel)},
+                {"stride", Tuple(w.stride)}};
+  kwargs.insert(kwargs.end(), more.begin(), more.end());
+  kwargs.insert(kwargs.end(), {{"dilate", Tuple(w.dilation)},
+                               {"num_group", params::Print(node.Int("group", 1))},
+                               {"no_bias", node.has(2) ? "False" : "True"}});
+  node.Out(op, {node.ref(0)}, kwargs, std::move(arguments));
 }
 
-// The transposed convolution that UpSampling is: of every channel by its own kernel.
-void ConvTranspose(ImportNode& node) {
-  const Tensor& weight = node.array(1);
-  const std::vector<int64_t> strides = node.Ints("strides", {1, 1});
-  constexpr int64_t kMostScale = 1000;  // of UpSampling
-  const int64_t scale = strides.empty() ? 0 : std::clamp<int64_t>(strides[0], 0, kMostScale),
-                kernel = 2 * scale - scale % 2, pad = scale / 2,
-                channels = node.ndim() == 4 ? node.shape(0)[1] : 0;
-  const bool fits = scale > 1 && strides == std::vector<int64_t>{scale, scale} &&
-                    weight.dims == std::vector<int64_t>{channels, 1, kernel, kernel} &&
+void Conv(ImportNode& node) {
+  const Windows w = WindowsOf(node, KernelOf(node));
+  std::vector<int64_t> pad = w.begin;
+  if (!w.symmetric()) pad.insert(pad.end(), w.end.begin(), w.end.end());
+  ConvBy(node, "Convolution", w, node.array(1).dims[0], {{"pad", Tuple(pad)}});
+}
+
+// The scale of the bilinear UpSampling that a transposed convolution is, of every channel by its
+// own kernel; 0: it is another.
+int64_t ScaleOfUpSampling(const ImportNode& node, const Windows& w) {
+  const int64_t scale = w.stride[0], kernel = 2 * scale - scale % 2, pad = scale / 2,
+                channels = node.shape(0)[1];
+  const bool fits = node.ndim() == 4 && scale > 1 && w.stride[1] == scale &&
+                    node.array(1).dims == std::vector<int64_t>{channels, 1, kernel, kernel} &&
                     node.Int("group", 1) == channels && !node.has(2) &&
-                    node.Ints("pads") == std::vector<int64_t>{pad, pad, pad, pad} &&
-                    node.Ints("dilations", {1, 1}) == std::vector<int64_t>{1, 1} &&
-                    node.Word("auto_pad", "NOTSET") == "NOTSET" && !node.has("output_shape") &&
-                    !node.has("output_padding");
-  if (!fits)
-    node.Refuse(
-        "only transposed convolutions that enlarge each channel by a whole factor have an "
-        "equivalent (UpSampling)");
-  node.NameAfter(node.in(1).array);
-  node.Out("UpSampling", {node.ref(0)},
-           {{"scale", params::Print(scale)},
-            {"sample_type", "bilinear"},
-            {"num_filter", params::Print(channels)},
-            {"num_args", "2"}},
-           {node.ArgumentOf(1, "weight")});
+                    w.begin == std::vector<int64_t>{pad, pad} && w.symmetric() &&
+                    w.dilation == std::vector<int64_t>{1, 1} && !node.has("output_padding");
+  return fits ? scale : 0;
+}
+
+void ConvTranspose(ImportNode& node) {
+  if (node.Word("auto_pad", "NOTSET") != "NOTSET") node.Refuse("auto_pad has no equivalent");
+  if (node.has("output_shape")) node.Refuse("output_shape has no equivalent");
+  const Windows w = WindowsOf(node, KernelOf(node));
+  const Tensor& weight = node.array(1);
+  if (const int64_t scale = ScaleOfUpSampling(node, w); scale > 0) {
+    node.NameAfter(node.in(1).array);
+    return node.Out("UpSampling", {node.ref(0)},
+                    {{"scale", params::Print(scale)},
+                     {"sample_type", "bilinear"},
+                     {"num_filter", params::Print(weight.dims[0])},
+                     {"num_args", "2"}},
+                    {node.ArgumentOf(1, "weight")});
+  }
+  // Cells cut off on the near side; adj fewer are on the far side.
+  std::vector<int64_t> adj = node.Ints("output_padding", std::vector<int64_t>(w.axes(), 0));
+  const bool small =
+      std::ranges::all_of(adj, [](int64_t more) { return more >= 0 && more < 1 << 20; });
+  if (adj.size() != w.axes() || !small)
+    Throw(ErrorKind::kData, "{}: output_padding does not have a length for each axis",
+          node.Describe());
+  for (size_t axis = 0; axis < w.axes(); ++axis) {
+    adj[axis] += w.begin[axis] - w.end[axis];
+    if (adj[axis] < 0 || adj[axis] >= w.stride[axis])
+      node.Refuse("pads and output_padding that differ by {} have no equivalent", adj[axis]);
+  }
+  const int64_t groups = node.Int("group", 1);
+  if (groups < 1 || weight.dims[1] > TShape::kMaxSize / groups)
+    Throw(ErrorKind::kData, "{}: its group is {}", node.Describe(), groups);
+  ConvBy(node, "Deconvolution", w, weight.dims[1] * groups,
+         {{"pad", Tuple(w.begin)}, {"adj", Tuple(adj)}});
 }
 
 // --- matrix products ---
@@ -140,6 +180,15 @@ Tensor Scaled(Tensor tensor, float factor) {
 }
 
 void Gemm(ImportNode& node) {
+  // Of two computed matrices.
+  if (!node.in(1).is_constant() && node.ndim(0) == 2 && node.ndim(1) == 2 && !node.has(2) &&
+      node.Float("alpha", 1) == 1) {
+    const auto transposed = [&node](const char* which) {
+      return node.Int(which, 0) != 0 ? "True" : "False";
+    };
+    return node.Out("dot", {node.ref(0), node.ref(1)},
+                    {{"transpose_a", transposed("transA")}, {"transpose_b", transposed("transB")}});
+  }
   const Tensor& b = node.array(1);
   const bool transposed = node.Int("transB", 0) != 0;
   if (node.Int("transA", 0) != 0) node.Refuse("transA has no equivalent");
@@ -190,6 +239,18 @@ void MatMul(ImportNode& node) {
                      {"flatten", ndim == 2 ? "True" : "False"}},
                     {node.ArgumentOf(1, "weight", Transposed(b), "transposed")});
   }
+  if (node.is_array(0) && ndim == 2 && node.ndim(1) > 2) {
+    // A matrix times many: the transposed factors the other way round.
+    const Tensor& a = node.array(0);
+    const int last = node.ndim(1) - 1;
+    const Kwargs swapped{{"dim1", params::Print(last - 1)}, {"dim2", params::Print(last)}};
+    const std::string columns = node.Add("SwapAxis", {node.ref(1)}, swapped);
+    const std::string product = node.Add(
+        "FullyConnected", {columns},
+        {{"num_hidden", params::Print(a.dims[0])}, {"no_bias", "True"}, {"flatten", "False"}},
+        {node.ArgumentOf(0, "weight")});
+    return node.Out("SwapAxis", {product}, swapped);
+  }
   if (ndim != node.ndim(1) || ndim < 2)
     node.Refuse("a product of arrays {} and {} has no equivalent", node.shape(0).ToString(),
                 node.shape(1).ToString());
@@ -214,13 +275,117 @@ void MatMul(ImportNode& node) {
   node.Out("Reshape", {product}, {{"shape", Tuple(codes)}});
 }
 
+// --- Einsum ---
+
+// An equation of two factors, such as "bhid,bhjd->bhij", a letter per axis.
+struct Equation {
+  std::string factors[2], result;
+};
+
+Equation EquationOf(const ImportNode& node) {
+  std::string text;
+  for (const char c : node.Word("equation", "")) {
+    if (c != ' ') text += c;
+  }
+  const size_t comma = text.find(','), arrow = text.find("->");
+  if (node.num_inputs() != 2 || comma == std::string::npos || arrow == std::string::npos ||
+      arrow < comma || text.find(',', comma + 1) != std::string::npos)
+    node.Refuse("its equation '{}' is not one of two factors and a result", text);
+  Equation e{{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1)},
+             text.substr(arrow + 2)};
+  for (const std::string& term : {e.factors[0], e.factors[1], e.result}) {
+    std::string sorted = term;
+    std::ranges::sort(sorted);
+    const bool letters = std::ranges::all_of(
+        term, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+    if (!letters || std::ranges::adjacent_find(sorted) != sorted.end())
+      node.Refuse("its equation '{}' has something other than different letters in a term", text);
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (static_cast<int>(e.factors[i].size()) != node.ndim(i))
+      Throw(ErrorKind::kData, "{}: '{}' stands for {}", node.Describe(), e.factors[i],
+            node.shape(i).ToString());
+  }
+  for (const char c : e.result) {
+    if (e.factors[0].find(c) == std::string::npos && e.factors[1].find(c) == std::string::npos)
+      Throw(ErrorKind::kData, "{}: no factor has the axis {}", node.Describe(), c);
+  }
+  return e;
+}
+
+// Letters of `of` that are in all of `in` and in none of `out`.
+std::string Letters(const std::string& of, const std::vector<std::string>& in,
+                    const std::vector<std::string>& out) {
+  std::string letters;
+  for (const char c : of) {
+    const auto has = [c](const std::string& term) { return term.find(c) != std::string::npos; };
+    if (std::ranges::all_of(in, has) && std::ranges::none_of(out, has)) letters += c;
+  }
+  return letters;
+}
+
+std::string Permuted(ImportNode& node, const std::string& value, const std::string& from,
+                     const std::string& to) {
+  if (from == to) return value;
+  std::vector<int64_t> order;
+  for (const char c : to) order.push_back(static_cast<int64_t>(from.find(c)));
+  return node.Add("transpose", {value}, {{"axes", Tuple(order)}});
+}
+
+// A batch of matrix products: axes of both factors and the result are the batch, those of both
+// factors alone are summed over.
+void Einsum(ImportNode& node) {
+  const Equation e = EquationOf(node);
+  const std::string &a = e.factors[0], &b = e.factors[1], &y = e.result;
+  const std::string batch = Letters(a, {b, y}, {}), summed = Letters(a, {b}, {y}),
+                    rows = Letters(a, {y}, {b}), columns = Letters(b, {y}, {a});
+  if (a.size() != batch.size() + summed.size() + rows.size() ||
+      b.size() != batch.size() + summed.size() + columns.size())
+    node.Refuse("an axis of one factor is not in the result");
+  if (y.empty() || y.size() > static_cast<size_t>(TShape::kMaxDims))
+    node.Refuse("its result has {} axes", y.size());
+  std::map<char, std::pair<int64_t, int64_t>> lengths;  // for two sizes of the batch
+  for (int i = 0; i < 2; ++i) {
+    for (int axis = 0; axis < node.ndim(i); ++axis) {
+      const std::pair<int64_t, int64_t> length{node.shape(i)[axis], node.shape(i, 1)[axis]};
+      const char c = e.factors[i][static_cast<size_t>(axis)];
+      if (!lengths.try_emplace(c, length).second && lengths[c] != length)
+        node.Refuse("the axis {} has two lengths", c);
+    }
+  }
+  // A shape with an axis for each text, whose length is the product of those of its letters.
+  const auto shape_of = [&](const std::vector<std::string>& axes) {
+    Shapes shapes{TShape::OfRank(static_cast<int>(axes.size())),
+                  TShape::OfRank(static_cast<int>(axes.size()))};
+    for (size_t i = 0; i < axes.size(); ++i) {
+      int64_t first = 1, second = 1;
+      for (const char c : axes[i]) {
+        first *= lengths[c].first;
+        second *= lengths[c].second;
+      }
+      shapes[0][static_cast<int>(i)] = first;
+      shapes[1][static_cast<int>(i)] = second;
+    }
+    return shapes;
+  };
+  const std::string left = node.Reshape(Permuted(node, node.ref(0), a, batch + rows + summed),
+                                        shape_of({batch, rows, summed})),
+                    right = node.Reshape(Permuted(node, node.ref(1), b, batch + summed + columns),
+                                         shape_of({batch, summed, columns}));
+  const std::string product = node.Add("batch_dot", {left, right});
+  std::vector<std::string> apart;
+  for (const char c : batch + rows + columns) apart.emplace_back(1, c);
+  const std::string whole = node.Reshape(product, shape_of(apart));
+  node.OutIs(Permuted(node, whole, batch + rows + columns, y));
+}
+
 // --- pooling ---
 
 std::vector<int64_t> OutputOf(const ImportNode& node, const Windows& w) {
   std::vector<int64_t> out;
   const bool up = node.Int("ceil_mode", 0) != 0;
-  for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t in = node.shape(0)[2 + static_cast<int>(axis)],
+  for (size_t axis = 0; axis < w.axes(); ++axis) {
+    const int64_t in = LengthOf(node, axis),
                   spare = in + w.begin[axis] + w.end[axis] - w.Span(axis);
     if (spare < 0) node.Refuse("its window is larger than its data");
     int64_t count = (spare + (up ? w.stride[axis] - 1 : 0)) / w.stride[axis] + 1;
@@ -233,15 +398,15 @@ std::vector<int64_t> OutputOf(const ImportNode& node, const Windows& w) {
 
 void PoolBy(ImportNode& node, const std::string& type, Kwargs more) {
   Windows w = WindowsOf(node, node.Ints("kernel_shape"));
-  if (w.dilation != std::vector<int64_t>{1, 1}) node.Refuse("dilated pooling has no equivalent");
+  if (std::ranges::any_of(w.dilation, [](int64_t d) { return d != 1; }))
+    node.Refuse("dilated pooling has no equivalent");
   const std::vector<int64_t> out = OutputOf(node, w);
   // "full" adds what is needed at the far edge, which does not count; ONNX's padding at the end
   // may say the same.
   const bool counts = type == "avg" && node.Int("count_include_pad", 0) != 0;
   bool plain = w.symmetric() || !counts, full = false;
-  for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t in = node.shape(0)[2 + static_cast<int>(axis)];
-    const int64_t spare = in + 2 * w.begin[axis] - w.kernel[axis];
+  for (size_t axis = 0; axis < w.axes(); ++axis) {
+    const int64_t spare = LengthOf(node, axis) + 2 * w.begin[axis] - w.kernel[axis];
     plain = plain && spare >= 0 && w.begin[axis] < w.kernel[axis];
     if (!plain) break;
     const int64_t down = spare / w.stride[axis] + 1,
@@ -250,9 +415,8 @@ void PoolBy(ImportNode& node, const std::string& type, Kwargs more) {
     plain = out[axis] == down || out[axis] == up;
   }
   // All axes are rounded the same way.
-  for (size_t axis = 0; axis < 2 && plain && full; ++axis) {
-    const int64_t in = node.shape(0)[2 + static_cast<int>(axis)];
-    const int64_t spare = in + 2 * w.begin[axis] - w.kernel[axis];
+  for (size_t axis = 0; axis < w.axes() && plain && full; ++axis) {
+    const int64_t spare = LengthOf(node, axis) + 2 * w.begin[axis] - w.kernel[axis];
     plain = out[axis] == (spare + w.stride[axis] - 1) / w.stride[axis] + 1;
   }
   std::string data;
@@ -274,8 +438,11 @@ void PoolBy(ImportNode& node, const std::string& type, Kwargs more) {
 }
 
 void GlobalPoolBy(ImportNode& node, const std::string& type, const Kwargs& more) {
-  if (node.ndim() != 4) node.Refuse("its data {} are not images", node.shape(0).ToString());
-  Kwargs kwargs{{"pool_type", type}, {"kernel", "(1, 1)"}, {"global_pool", "True"}};
+  if (node.ndim() < 3 || node.ndim() > 5)
+    node.Refuse("its data {} are not sequences, images or volumes", node.shape(0).ToString());
+  Kwargs kwargs{{"pool_type", type},
+                {"kernel", Tuple(std::vector<int64_t>(static_cast<size_t>(node.ndim()) - 2, 1))},
+                {"global_pool", "True"}};
   kwargs.insert(kwargs.end(), more.begin(), more.end());
   node.Out("Pooling", {node.ref(0)}, kwargs);
 }
@@ -402,6 +569,7 @@ std::vector<ImportEntry> LayerImports() {
       {"ConvTranspose", ConvTranspose},
       {"Gemm", Gemm},
       {"MatMul", MatMul},
+      {"Einsum", Einsum},
       {"MaxPool", [](ImportNode& node) { PoolBy(node, "max", {}); }},
       {"AveragePool", [](ImportNode& node) { PoolBy(node, "avg", {}); }},
       {"LpPool", [](ImportNode& node) { PoolBy(node, "lp", PowerOf(node)); }},

@@ -38,6 +38,22 @@ TShape ShapeOf(const Tensor& tensor) {
   return TShape(std::span<const int64_t>(tensor.dims));
 }
 
+bool IsInteger(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+    case ElementType::kInt8:
+    case ElementType::kUint16:
+    case ElementType::kInt16:
+    case ElementType::kInt32:
+    case ElementType::kInt64:
+    case ElementType::kUint32:
+    case ElementType::kUint64:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string ImportState::NewName(const std::string& wanted,
                                  const std::vector<std::string>& endings) {
   int& next = suffixes[wanted];
@@ -181,14 +197,18 @@ std::string ImportNode::ref(int i, int ndim) {
     Refuse("its input '{}' has no elements", node_.inputs[static_cast<size_t>(i)]);
   while (static_cast<int>(tensor.dims.size()) < std::max(ndim, 1))
     tensor.dims.insert(tensor.dims.begin(), 1);
-  const std::string& file_name = node_.inputs[static_cast<size_t>(i)];
+  return Variable(node_.inputs[static_cast<size_t>(i)], tensor);
+}
+
+std::string ImportNode::Variable(const std::string& file_name, const Tensor& tensor) {
   const std::string key = format("{}/{}", file_name, tensor.dims.size());
   if (const auto made = state_.made.find(key); made != state_.made.end()) return made->second;
   std::string wanted = AsName(file_name);
   if (!IsName(wanted)) wanted = "array_" + wanted;
   const std::string name = state_.NewName(wanted);
   const TShape shape = ShapeOf(tensor);
-  state_.net.variables.push_back({name, shape});
+  const bool fixed = IsInteger(tensor.type) || tensor.type == ElementType::kBool;
+  state_.net.variables.push_back({name, shape, fixed});
   state_.AddArray(name, Tensor::Floats(tensor.dims, tensor.ToFloats()));
   state_.shapes[name] = {shape, shape};
   state_.made[key] = name;
@@ -266,8 +286,9 @@ std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::
 }
 
 std::string ImportNode::Add(const std::string& op, const std::vector<std::string>& inputs,
-                            const Kwargs& params) {
-  return AddLayer(op, format("{}_{}", name_, mxtrain::Lower(op)), inputs, params, {})[0];
+                            const Kwargs& params, std::vector<Argument> arguments) {
+  const std::string name = format("{}_{}", name_, mxtrain::Lower(op));
+  return AddLayer(op, name, inputs, params, std::move(arguments))[0];
 }
 
 void ImportNode::Out(const std::string& op, const std::vector<std::string>& inputs,
@@ -294,6 +315,7 @@ void ImportNode::OutIs(const std::string& reference, int output) {
 void ImportNode::OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors) {
   ImportValue value;
   value.shape = {ShapeOf(*tensors[0]), ShapeOf(*tensors[1])};
+  value.integers = IsInteger(tensors[0]->type);
   value.constant = std::move(tensors);
   state_.values[node_.outputs[0]] = std::move(value);
 }
@@ -315,6 +337,37 @@ std::string ImportNode::Reshape(const std::string& reference, const Shapes& to) 
   if (open > 1) Refuse("several axes of its output depend on the size of the batch");
   return Add("Reshape", {reference},
              {{"shape", TShape(std::span<const int64_t>(codes)).ToTuple()}});
+}
+
+bool ImportNode::is_one_number(int i) const {
+  if (!has(i) || !in(i).is_constant() || in(i).is_array()) return false;
+  const auto& constant = in(i).constant;
+  const auto size = static_cast<size_t>(SizeOf(constant[0]->type));
+  if (size == 0 || constant[0]->bytes.empty()) return false;
+  const std::string_view first = std::string_view(constant[0]->bytes).substr(0, size);
+  return std::ranges::all_of(constant, [&](const std::shared_ptr<const Tensor>& tensor) {
+    const std::string_view bytes = tensor->bytes;  // each element is like the one before it
+    return bytes.starts_with(first) && bytes.substr(size) == bytes.substr(0, bytes.size() - size);
+  });
+}
+
+std::string ImportNode::OneNumber(int i, int ndim) {
+  const Tensor& tensor = *in(i).constant[0];
+  const Tensor one{tensor.type, std::vector<int64_t>(static_cast<size_t>(ndim), 1),
+                   tensor.bytes.substr(0, static_cast<size_t>(SizeOf(tensor.type)))};
+  return Variable(node_.inputs[static_cast<size_t>(i)], one);
+}
+
+std::string ImportNode::OfRank(int i, int ndim) {
+  const std::string reference = ref(i, ndim);
+  Shapes to = ShapesOf(reference);
+  if (to[0].ndim() == ndim) return reference;
+  for (TShape& shape : to) {
+    std::vector<int64_t> dims(static_cast<size_t>(ndim - shape.ndim()), 1);
+    dims.insert(dims.end(), shape.begin(), shape.end());
+    shape = TShape(std::span<const int64_t>(dims));
+  }
+  return Reshape(reference, to);
 }
 
 ImportedNet::Layer* ImportNode::LayerOf(int i) {

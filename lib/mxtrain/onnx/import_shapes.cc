@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/onnx/internal/import_node.h"
@@ -156,6 +157,21 @@ std::string IndexText(int64_t index) {
   return index >= kFar || index <= -kFar ? "None" : params::Print(index);
 }
 
+// begin and end of a slice along an axis. Positions of an axis are clamped to it in ONNX.
+std::pair<std::string, std::string> Bounds(const ImportNode& node, int axis, int64_t start,
+                                           int64_t end, int64_t step) {
+  if (node.DependsOnBatch(0, axis)) return {IndexText(start), IndexText(end)};
+  const int64_t length = node.shape(0)[axis];
+  if (length == 0) node.Refuse("axis {} has no elements", axis);
+  const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? length : length - 1;
+  const auto clamped = [&](int64_t at, int64_t lowest) {
+    return std::clamp(at < 0 ? at + length : at, lowest, most);
+  };
+  const int64_t first = clamped(start, 0), last = clamped(end, least);
+  return {first == (step > 0 ? 0 : length - 1) ? "None" : params::Print(first),
+          last == (step > 0 ? length : -1) ? "None" : params::Print(last)};
+}
+
 void Slice(ImportNode& node) {
   const auto starts = node.IntsOfInputOr(1, "starts"), ends = node.IntsOfInputOr(2, "ends");
   if (!starts || !ends || starts->size() != ends->size())
@@ -170,17 +186,11 @@ void Slice(ImportNode& node) {
   const auto count = static_cast<size_t>(node.ndim());
   std::vector<std::string> begin(count, "None"), end(count, "None"), step(count, "None");
   for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<size_t>(node.Axis(axes[i], node.ndim()));
-    const int64_t length = node.shape(0)[static_cast<int>(axis)];
-    // Positions of an axis are clamped to it in ONNX.
-    const auto clamped = [&](int64_t at) {
-      return node.shape(0)[static_cast<int>(axis)] == node.shape(0, 1)[static_cast<int>(axis)]
-                 ? std::clamp(at, -length - 1, length)
-                 : at;
-    };
-    begin[axis] = IndexText(steps[i] > 0 ? std::max(clamped((*starts)[i]), -length) : (*starts)[i]);
-    end[axis] = IndexText(steps[i] > 0 ? clamped((*ends)[i]) : (*ends)[i]);
-    step[axis] = params::Print(steps[i]);
+    const int axis = node.Axis(axes[i], node.ndim());
+    const auto at = static_cast<size_t>(axis);
+    if (steps[i] == 0) Throw(ErrorKind::kData, "{}: a step is 0", node.Describe());
+    std::tie(begin[at], end[at]) = Bounds(node, axis, (*starts)[i], (*ends)[i], steps[i]);
+    step[at] = params::Print(steps[i]);
   }
   const auto list = [](const std::vector<std::string>& texts) {
     return format("({})", join(texts, ", "));
@@ -218,52 +228,6 @@ void Split(ImportNode& node) {
   }
 }
 
-// Whether a flat array is read in order: exporters write a view of memory (as_strided) so.
-bool InOrder(const ImportNode& node) {
-  if (node.ndim() != 1 || !node.in(1).is_constant()) return false;
-  for (size_t batch = 0; batch < 2; ++batch) {
-    const std::vector<int64_t> indices = node.in(1).constant[batch]->ToInts();
-    if (static_cast<int64_t>(indices.size()) != node.in(0).shape[batch].Size()) return false;
-    for (size_t i = 0; i < indices.size(); ++i) {
-      if (indices[i] != static_cast<int64_t>(i)) return false;
-    }
-  }
-  return true;
-}
-
-// Elements of the data at one index, or rows of an array at computed indices.
-void Gather(ImportNode& node) {
-  const int64_t axis_given = node.Int("axis", 0);
-  if (InOrder(node))
-    return Into(node, {ShapeOf(*node.in(1).constant[0]), ShapeOf(*node.in(1).constant[1])});
-  if (node.is_array(0)) {
-    const Tensor& table = node.array(0);
-    if (table.dims.size() != 2 || node.Axis(axis_given, 2) != 0)
-      node.Refuse("rows of an array with {} axes have no equivalent (Embedding)",
-                  table.dims.size());
-    node.NameAfter(node.in(0).array);
-    return node.Out(
-        "Embedding", {node.ref(1)},
-        {{"input_dim", params::Print(table.dims[0])}, {"output_dim", params::Print(table.dims[1])}},
-        {node.ArgumentOf(0, "weight")});
-  }
-  const int axis = node.Axis(axis_given, node.ndim());
-  const Tensor& indices = node.array(1);
-  const std::vector<int64_t> at = indices.ToInts();
-  const int64_t length = node.shape(0)[axis];
-  if (at.size() != 1 || indices.dims.size() > 1 || length != node.shape(0, 1)[axis])
-    node.Refuse("only one index of an axis can be selected");
-  const int64_t index = at[0] < 0 ? at[0] + length : at[0];
-  if (index < 0 || index >= length)
-    Throw(ErrorKind::kData, "{}: index {} is out of range for {}", node.Describe(), at[0], length);
-  const std::string row = node.Add("slice_axis", {node.ref(0)},
-                                   {{"axis", params::Print(axis)},
-                                    {"begin", params::Print(index)},
-                                    {"end", params::Print(index + 1)}});
-  if (indices.dims.size() == 1) return node.OutIs(row);
-  node.Out("squeeze", {row}, {{"axis", Tuple({axis})}});
-}
-
 // --- joining and repeating ---
 
 void Concat(ImportNode& node) {
@@ -297,19 +261,20 @@ void Expand(ImportNode& node) {
   std::vector<int64_t> sizes;
   bool batch_repeated = false;
   for (int i = 0; i < to[0].ndim(); ++i) {
-    const bool repeated = from[0][i] != to[0][i] || from[1][i] != to[1][i];
-    batch_repeated = batch_repeated || (repeated && to[0][i] != to[1][i]);
-    sizes.push_back(repeated ? to[0][i] : 0);  // 0 keeps a length
+    const bool repeated = from[0][i] != to[0][i] || from[1][i] != to[1][i],
+               by_batch = repeated && to[0][i] != to[1][i];
+    batch_repeated = batch_repeated || by_batch;
+    sizes.push_back(repeated && !by_batch ? to[0][i] : 0);  // 0 keeps a length
   }
   data = node.Reshape(data, from);
-  if (!batch_repeated) return node.Out("broadcast_to", {data}, {{"shape", Tuple(sizes)}});
-  // To the size of the batch, as a class token is: like the input.
-  const bool first = node.state().net.inputs.size() == 1 && to[0][0] == node.state().batches[0] &&
-                     to[1][0] == node.state().batches[1] && from[0][0] == 1;
-  for (int i = 1; i < to[0].ndim(); ++i) {
-    if (from[0][i] != to[0][i] || from[1][i] != to[1][i])
-      node.Refuse("it repeats several axes, one of them to the size of the batch");
-  }
+  const Kwargs others{{"shape", Tuple(sizes)}};
+  if (!batch_repeated) return node.Out("broadcast_to", {data}, others);
+  if (std::ranges::any_of(sizes, [](int64_t size) { return size != 0; }))
+    data = node.Add("broadcast_to", {data}, others);
+  // To the size of the batch, as a class token is: like an input.
+  bool first = !node.state().net.inputs.empty() && to[0][0] == node.state().batches[0] &&
+               to[1][0] == node.state().batches[1] && from[0][0] == 1;
+  for (int i = 1; i < to[0].ndim(); ++i) first = first && (to[0][i] == to[1][i] || from[0][i] != 1);
   if (!first) node.Refuse("it repeats an axis to a size that depends on the batch");
   node.Out("broadcast_like", {data, node.state().net.inputs[0].name},
            {{"lhs_axes", "(0,)"}, {"rhs_axes", "(0,)"}});
@@ -365,7 +330,6 @@ std::vector<ImportEntry> ShapeImports() {
       {"Transpose", Transpose},
       {"Slice", Slice},
       {"Split", Split},
-      {"Gather", Gather},
       {"Concat", Concat},
       {"Expand", Expand},
       {"Tile", Tile},

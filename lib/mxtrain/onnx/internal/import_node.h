@@ -27,6 +27,8 @@ struct ImportValue {
   int layer = -1;         // that computes it
   std::array<std::shared_ptr<const Tensor>, 2> constant = {};  // null: in the net
   std::string array;  // the initializer that a constant is, "" for others
+  // Integers in the file, float32 numbers here.
+  bool integers = false;
 
   bool is_constant() const { return constant[0] != nullptr; }
   // The same for any batch.
@@ -92,6 +94,8 @@ class ImportNode {
   }
   int ndim(int i = 0) const { return shape(i).ndim(); }
   bool is_array(int i) const { return has(i) && in(i).is_array(); }
+  bool is_integers(int i) const { return has(i) && in(i).integers; }
+  bool DependsOnBatch(int i, int axis) const { return shape(i)[axis] != shape(i, 1)[axis]; }
   const Tensor& array(int i) const;  // throws kConfig unless it is one
   std::vector<int64_t> ints(int i) const { return array(i).ToInts(); }
   // Since some opset an input, before it an attribute: axes of Squeeze, of reductions.
@@ -106,7 +110,7 @@ class ImportNode {
   std::string ref(int i, int ndim = 0);
   // A layer whose result other layers of this node read.
   std::string Add(const std::string& op, const std::vector<std::string>& inputs,
-                  const Kwargs& params = {});
+                  const Kwargs& params = {}, std::vector<Argument> arguments = {});
   // The layer of the node's output.
   void Out(const std::string& op, const std::vector<std::string>& inputs, const Kwargs& params = {},
            std::vector<Argument> arguments = {}, int output = 0);
@@ -121,6 +125,11 @@ class ImportNode {
   std::string Reshape(const std::string& reference, const Shapes& to);
   const Shapes& ShapesOf(const std::string& reference) const;
   ImportedNet::Layer* LayerOf(int i);  // that computes an input; null if none
+  // A constant as long as the batch whose elements are all the same, as one element.
+  bool is_one_number(int i) const;
+  std::string OneNumber(int i, int ndim);
+  // An input with axes of length 1 in front.
+  std::string OfRank(int i, int ndim);
   // Gives a layer without bias one, and its output to this node.
   void AddBias(int data, int bias);
   void NameAfter(const std::string& array);  // the layer of "fc.weight" is "fc"
@@ -136,6 +145,8 @@ class ImportNode {
  private:
   [[noreturn]] void ThrowRefusal(const std::string& reason) const;
   const Attribute* Find(const std::string& attribute) const;
+  // A Variable with these elements, one for each array of the file and rank.
+  std::string Variable(const std::string& file_name, const Tensor& tensor);
   // Adds the layer; returns its outputs.
   std::vector<std::string> AddLayer(const std::string& op, const std::string& name,
                                     const std::vector<std::string>& inputs, const Kwargs& params,
@@ -157,6 +168,8 @@ std::vector<ImportEntry> NormImports();         // import_norms.cc
 std::vector<ImportEntry> ElementwiseImports();  // import_elementwise.cc
 std::vector<ImportEntry> ShapeImports();        // import_shapes.cc
 std::vector<ImportEntry> ArrayImports();        // import_arrays.cc
+std::vector<ImportEntry> IndexImports();        // import_indices.cc
+std::vector<ImportEntry> SamplingImports();     // import_sampling.cc
 
 // Computes the node's output for one size of the batch if its inputs are known; nothing if the
 // operator is not computed here (fold.cc). Throws kData for inputs that do not fit.
@@ -166,5 +179,6 @@ std::optional<Tensor> Fold(const ModelNode& node, const std::vector<const Tensor
 // Letters, digits and single underscores: in a configuration a dot selects an output of a layer.
 std::string AsName(std::string_view text);
 TShape ShapeOf(const Tensor& tensor);  // throws kData for more than TShape::kMaxDims axes
+bool IsInteger(ElementType type);      // not truth values
 
 }  // namespace mxtrain::onnx

@@ -11,6 +11,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/onnx/internal/external_data.h"
+#include "mxtrain/onnx/internal/wire_scan.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -141,6 +142,7 @@ class Reader {
       if (!model->initializers.contains(input.name())) model->inputs.push_back(ReadValue(input));
     }
     for (const auto& output : graph->output()) model->outputs.push_back(ReadValue(output));
+    model->nodes.reserve(static_cast<size_t>(graph->node_size()));
     for (auto& node : *graph->mutable_node()) model->nodes.push_back(ReadNode(&node));
   }
 
@@ -302,6 +304,7 @@ Model ParseModel(std::string_view bytes, const std::string& name, const std::str
   if (bytes.size() > kMostBytes)
     Throw(ErrorKind::kData, "{} has {} bytes; an ONNX file holds less than 2 GiB", name,
           bytes.size());
+  CheckParsedBytes(bytes, name);
   ::onnx::ModelProto proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || !proto.has_graph()) {
     Throw(ErrorKind::kData, "{} is not an ONNX model, or is truncated", name);
