@@ -30,6 +30,17 @@ expect 0 import model.onnx --weights model.safetensors
 prints "FullyConnected:"
 prints "SoftmaxOutput:"
 cp stdout net.yaml
+# Nothing is replaced unasked.
+cp model.safetensors kept
+expect 8 import model.onnx --weights model.safetensors
+says "model.safetensors exists already; use --overwrite to replace it, or write another"
+expect 8 import model.onnx --output net.yaml
+says "net.yaml exists already"
+expect 2 import model.onnx --output other.yaml --json
+echo changed >model.safetensors
+expect 0 import model.onnx --weights model.safetensors --output new/net.yaml --overwrite
+holds "the configuration in a file is another" cmp -s net.yaml new/net.yaml
+holds "the arrays were not replaced" cmp -s model.safetensors kept
 # The data of the first configuration, the net and the weights of the imported one.
 sed '/^net:/,/^data:/{/^data:/!d}' points.yaml >data.yaml
 expect 0 train data.yaml -c net.yaml --out again train.epochs=0
@@ -71,6 +82,19 @@ printf "\010\010\072\116\012\014\012\001x\022\001y\042\004Relu\012\017\012\001y\
 expect 0 import relu.onnx
 prints "act_type: relu"
 holds "a layer that no output depends on" bash -c '! grep -q sigmoid stdout'
+
+# Relu of an input that PyTorch calls x.1, which is x_1 in the net.
+printf "\010\010\072\101\012\016\012\003x.1\022\001y\042\004Relu\022\001g\132\026\012\003x.1${type}\142\024\012\001y${type}\102\002\020\021" >dots.onnx
+for name in x.1 x_1; do
+  expect 3 train data.yaml --out unmade "net={onnx: dots.onnx, inputs: {$name: {shape: [3], dtype: floats}}}"
+  says "floats"
+  expect 3 train data.yaml --out unmade "net={onnx: dots.onnx, inputs: {$name: [4]}}"
+  holds "the shape of $name is refused" bash -c '! grep -q "has no input" stderr'
+done
+expect 3 train data.yaml --out unmade 'net={onnx: dots.onnx, inputs: {x.1: [3], x_1: [3]}}'
+says "net.inputs describes the input 'x.1' of $work/dots.onnx twice"
+expect 3 train data.yaml --out unmade 'net={onnx: dots.onnx, inputs: {x: [3]}}'
+says "dots.onnx has no input 'x'; its inputs are x.1"
 
 # Files that are no models.
 echo "no model" >broken.onnx
