@@ -31,7 +31,7 @@ std::vector<int64_t> ConvolutionPads(const ExportNode& node) {
   return pad.size() == PerAxis(node, "kernel").size() ? Joined(pad, pad) : pad;
 }
 
-Attributes WindowsOf(const ExportNode& node) {
+Attributes WindowAttributes(const ExportNode& node) {
   return {{"kernel_shape", PerAxis(node, "kernel")},
           {"strides", PerAxis(node, "stride")},
           {"dilations", PerAxis(node, "dilate")},
@@ -45,13 +45,13 @@ std::vector<std::string> DataAndWeights(const ExportNode& node) {
 }
 
 void Convolution(ExportNode& node) {
-  Attributes attributes = WindowsOf(node);
+  Attributes attributes = WindowAttributes(node);
   attributes["group"] = node.Get<int64_t>("num_group");
   node.Out("Conv", DataAndWeights(node), attributes);
 }
 
 void Deconvolution(ExportNode& node) {
-  Attributes attributes = WindowsOf(node);
+  Attributes attributes = WindowAttributes(node);
   attributes["group"] = node.Get<int64_t>("num_group");
   attributes["output_padding"] = PerAxis(node, "adj");
   if (node.Get<TShape>("target_shape").ndim() > 0) {
@@ -86,7 +86,7 @@ std::string OneCellWeights(ExportNode& node, int64_t channels, const std::vector
 
 void Im2col(ExportNode& node) {
   const int64_t channels = node.in_shape(0)[1];
-  Attributes attributes = WindowsOf(node);
+  Attributes attributes = WindowAttributes(node);
   attributes["group"] = channels;
   const std::string weights = OneCellWeights(node, channels, PerAxis(node, "kernel"));
   const std::string cells = node.Add("Conv", {node.in(0), weights}, attributes);

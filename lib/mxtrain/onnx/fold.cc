@@ -488,7 +488,8 @@ std::optional<Tensor> ScatterNd(const ModelNode& node, const Inputs& in) {
   const std::vector<int64_t> at = indices.ToInts(), strides = StridesOf(data.dims);
   const int64_t points = static_cast<int64_t>(at.size() / axes),
                 bytes = SizeOf(data.type) * Count(inner);
-  Require(static_cast<int64_t>(updates.bytes.size()) == points * bytes,
+  const auto given = static_cast<int64_t>(updates.bytes.size());
+  Require(points == 0 ? given == 0 : given % points == 0 && given / points == bytes,
           "updates do not have the shape that the indices need");
   Tensor out = data;
   for (int64_t point = 0; point < points; ++point) {
