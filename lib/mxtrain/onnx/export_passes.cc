@@ -77,8 +77,8 @@ bool Scale(Model* model, ModelNode* node, const Affine& affine) {
   return true;
 }
 
-// Nothing: the array needs its float32. Rounding moves weights a little, but makes another position
-// of a position.
+// Nothing: the array stays float32. A rounded weight is nearly the same, a rounded position is
+// another one.
 std::optional<Tensor> InFloat16(const std::string& name, const Tensor& tensor, bool is_parameter) {
   const std::vector<float> values = tensor.ToFloats();
   Tensor narrow{ElementType::kFloat16, tensor.dims, std::string(values.size() * 2, '\0')};
@@ -147,7 +147,8 @@ void StoreInFloat16(Model* model, const std::set<std::string>& parameters) {
       arrays[name] = std::move(tensor);
       continue;
     }
-    const std::string stored = name + "_float16";
+    std::string stored = name + "_float16";
+    while (model->initializers.contains(stored)) stored += "_";
     arrays[stored] = std::move(*narrow);
     casts.push_back({"Cast",
                      name + "_cast",
