@@ -2,6 +2,7 @@
 #include "app/commands/onnx_files.h"
 
 #include <algorithm>
+#include <set>
 
 #include "app/commands/pipeline_spec.h"
 #include "app/report/output.h"
@@ -104,6 +105,14 @@ bool DecodesSmaller(const std::string& pipeline) {
   });
 }
 
+std::set<std::string> NamesOf(const Model& model) {
+  std::set<std::string> names;
+  for (const auto* arrays : {&model.args, &model.auxs}) {
+    for (const auto& [name, array] : *arrays) names.insert(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string PreprocessingText(const std::string& pipeline) {
@@ -164,7 +173,7 @@ std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operat
     const int folded = onnx::FoldBatchNorm(&file);
     console.Message(LogLevel::kInfo, format("folded {} batch norms into weights", folded));
   }
-  if (float16_) onnx::StoreInFloat16(&file);
+  if (float16_) onnx::StoreInFloat16(&file, NamesOf(model));
   if (with_preprocessing_) onnx::AddPreprocessing(PreprocessingOf(model), &file);
   return onnx::WriteModel(std::move(file));
 }

@@ -119,20 +119,16 @@ std::string NetOf(Session& session, const std::set<std::string>& nets) {
 
 // Weights of other programs rely on how their nets and images were; with another padding, epsilon
 // or mean they still fit, and only accuracy is lost. Files of a run have the net's own names.
-void WarnIfOtherwise(const std::string& file, const std::string& called, Session& session,
-                     report::Console& console) {
+// `arrays`: their names in the file.
+void WarnIfOtherwise(const std::vector<std::string>& arrays, const std::string& called,
+                     Session& session, report::Console& console) {
   const std::string& list = session.config().train.weights.map;
   if (list.empty()) return;
   std::set<std::string> nets = NetsIn(list);
   if (const std::string net = NetOf(session, nets); !net.empty()) nets = {net};
-  std::vector<std::string> arrays;
   const NameMap rules = config::ReadNameList(list).rules;
-  bool own = true;
-  for (const auto& [name, array] : LoadWeights(session.runtime(), file)) {
-    arrays.push_back(name);
-    own = own && rules.Apply(name) == name;
-  }
-  if (own) return;
+  const auto is_own = [&rules](const std::string& name) { return rules.Apply(name) == name; };
+  if (std::ranges::all_of(arrays, is_own)) return;
   std::vector<std::string> fewest;
   std::string nearest;
   for (const std::string& net : nets) {
@@ -155,11 +151,14 @@ void WarnIfOtherwise(const std::string& file, const std::string& called, Session
           called, nearest, join(fewest, ", ")));
 }
 
+// `names`: the arrays' in the file.
 std::map<std::string, NDArray> Load(Session& session, const std::string& file,
-                                    const std::string& called) {
+                                    const std::string& called, std::vector<std::string>* names) {
   const NameMap rules = ReadMap(session.config().train.weights.map);
   try {
-    return LoadWeights(session.runtime(), file, rules);
+    const std::map<std::string, NDArray> arrays = LoadWeights(session.runtime(), file);
+    for (const auto& [name, array] : arrays) names->push_back(name);
+    return Renamed(arrays, rules, file);
   } catch (const Error& error) {
     if (!config::IsAddress(called)) throw;
     Throw(error.kind(), "{} (in the cache, from {}; remove it there to download it again)",
@@ -214,8 +213,9 @@ void TakePretrained(Session& session, Trainer* trainer, report::Console& console
       is_onnx ? session.config().net.onnx : config::SplitPin(weights.file).file;
   if (name.empty()) return;
   const std::string file = is_onnx ? "" : LocalWeights(weights.file, console, offline);
+  std::vector<std::string> in_file;
   const std::map<std::string, NDArray> arrays =
-      is_onnx ? ArraysOfOnnx(session) : Load(session, file, name);
+      is_onnx ? ArraysOfOnnx(session) : Load(session, file, name, &in_file);
   const WeightsAccount account = trainer->Begin(arrays);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,
@@ -223,7 +223,7 @@ void TakePretrained(Session& session, Trainer* trainer, report::Console& console
           "names of the net",
           name, account.Text());
   }
-  if (!is_onnx) WarnIfOtherwise(file, name, session, console);
+  if (!is_onnx) WarnIfOtherwise(in_file, name, session, console);
   if (session.config().train.epochs == 0) RequireWhole(account, session);
   console.Message(LogLevel::kInfo, format("weights of {}: {}", name, account.Text()));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
@@ -73,6 +74,17 @@ TShape GivenShape(const Value& value, const std::string& key) {
   return TShape(std::span<const int64_t>(dims));
 }
 
+// The input that a key of net.inputs means: by its name in the file, or else by that in the net,
+// which has no dots.
+std::optional<size_t> InputOf(const std::string& key, const std::vector<std::string>& in_file,
+                              const std::vector<std::string>& in_net) {
+  for (const std::vector<std::string>* names : {&in_file, &in_net}) {
+    const auto found = std::ranges::find(*names, key);
+    if (found != names->end()) return static_cast<size_t>(found - names->begin());
+  }
+  return std::nullopt;
+}
+
 // "output", or with a number behind it.
 std::string NewLayerName(const onnx::ImportedNet& net) {
   const auto taken = [&net](const std::string& name) {
@@ -88,24 +100,30 @@ std::string NewLayerName(const onnx::ImportedNet& net) {
 }  // namespace
 
 onnx::ImportedNet ImportOnnx(const std::string& file, const OperatorRegistry& registry,
-                             std::map<std::string, TShape> shapes) {
+                             const std::map<std::string, TShape>& shapes) {
   const onnx::Model model = onnx::ReadModel(file);
-  std::vector<std::string> names;
+  std::vector<std::string> names, in_net = onnx::InputNames(model);
   for (const onnx::ModelValue& input : model.inputs) names.push_back(input.name);
-  for (const auto& [name, shape] : std::map(shapes)) {
+  onnx::ImportOptions options;
+  std::set<std::string> given;
+  for (const auto& [name, shape] : shapes) {
     const bool only = name.empty() && names.size() == 1;
     if (name.empty() && !only) {
       Throw(ErrorKind::kConfig, "{} has {} inputs, {}; give the shape of each in net.inputs", file,
             names.size(), join(names, ", "));
     }
-    if (!only && std::find(names.begin(), names.end(), name) == names.end()) {
+    const std::optional<size_t> input = only ? 0 : InputOf(name, names, in_net);
+    if (!input) {
       Throw(ErrorKind::kConfig, "{} has no input '{}'; its inputs are {}", file, name,
             join(names, ", "));
     }
-    if (only) shapes[names[0]] = shape;
+    if (!only && !given.insert(names[*input]).second)
+      Throw(ErrorKind::kConfig, "net.inputs describes the input '{}' of {} twice", names[*input],
+            file);
+    options.shapes[names[*input]] = shape;
   }
   try {
-    return onnx::ImportModel(model, registry, {.shapes = shapes});
+    return onnx::ImportModel(model, registry, options);
   } catch (const Error&) {
     RethrowWithPrefix(std::current_exception(), file);
   }
@@ -162,20 +180,25 @@ onnx::ImportedNet ImportOnnx(const NetConfig& net, const OperatorRegistry& regis
 
 NetConfig WithOnnx(const NetConfig& net, const OperatorRegistry& registry) {
   if (net.onnx.empty()) return net;
-  NetConfig whole = WrittenNetOf(ImportOnnx(net, registry), net.place);
+  const onnx::ImportedNet imported = ImportOnnx(net, registry);
+  NetConfig whole = WrittenNetOf(imported, net.place);
   whole.labels = net.labels;
   // As written, with their dtype; both keys at once are an error there.
   if (!net.input.is_null() && !net.inputs.is_null()) {
     whole.input = net.input;
     whole.inputs = net.inputs;
-  } else if (!whole.input.is_null()) {
-    const Value* named = net.inputs.Get("data");
-    if (named || !net.input.is_null()) whole.input = named ? *named : net.input;
   } else {
-    for (Member& input : whole.inputs.members) {
-      const Value* named = net.inputs.Get(input.key);
-      if (named || !net.input.is_null()) input.value = named ? *named : net.input;
+    std::vector<Value*> inputs;
+    if (!whole.input.is_null()) inputs = {&whole.input};
+    for (Member& input : whole.inputs.members) inputs.push_back(&input.value);
+    if (!net.input.is_null()) *inputs[0] = net.input;
+    std::vector<std::string> in_file, in_net;
+    for (const onnx::ImportedNet::Input& input : imported.inputs) {
+      in_file.push_back(input.in_file);
+      in_net.push_back(input.name);
     }
+    for (const Member& input : net.inputs.members)
+      *inputs[*InputOf(input.key, in_file, in_net)] = input.value;
   }
   if (net.layers.is_list()) {
     whole.layers.list.insert(whole.layers.list.end(), net.layers.list.begin(),

@@ -9,11 +9,12 @@
 
 namespace mxtrain::config {
 
-// The file as layers. `shapes`: of one example, by input; "" is the only input. They replace those
-// of the file, which may leave lengths open. Throws as onnx::ReadModel and onnx::ImportModel, with
-// the file's name, and kConfig for inputs that the file does not have.
+// The file as layers. `shapes`: of one example, by the input's name in the file or in the net; ""
+// is the only input. They replace those of the file, which may leave lengths open. Throws as
+// onnx::ReadModel and onnx::ImportModel, with the file's name, and kConfig for inputs that the file
+// does not have.
 onnx::ImportedNet ImportOnnx(const std::string& file, const OperatorRegistry& registry,
-                             std::map<std::string, TShape> shapes = {});
+                             const std::map<std::string, TShape>& shapes = {});
 
 // The file of net.onnx, in the shapes of net.input or net.inputs.
 onnx::ImportedNet ImportOnnx(const NetConfig& net, const OperatorRegistry& registry);

@@ -22,7 +22,7 @@ struct HttpAnswer {
   int64_t status = 0;
   int64_t from = -1;      // of status 206: the first byte that follows; -1: not told
   int64_t bytes = -1;     // that follow; -1: unknown
-  int64_t total = -1;     // of status 416: bytes of the whole file; -1: not told
+  int64_t total = -1;     // of status 206 and 416: bytes of the whole file; -1: not told
   std::string type;       // Content-Type; "" if it is not told
   std::string validator;  // strong ETag, else Last-Modified; "" if the server gives neither as
                           // printable ASCII

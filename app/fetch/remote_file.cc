@@ -93,9 +93,7 @@ class Download {
       if (failure.empty()) return Keep();
       if (Begun() <= before && !from_beginning_) break;
     }
-    const int64_t begun = Begun();
-    Throw(ErrorKind::kFileSystem, "cannot download {}: {}{}", url_, failure,
-          begun > 0 ? format("; {} have come, the next call continues there", Size(begun)) : "");
+    Throw(ErrorKind::kFileSystem, "cannot download {}: {}{}", url_, failure, WhatIsKept());
   }
 
  private:
@@ -123,6 +121,12 @@ class Download {
     return text("url") == url_ ? text("validator") : "";
   }
 
+  // For the end of an error. Without a sign of its version the next call discards the part.
+  std::string WhatIsKept() const {
+    if (Begun() == 0 || ReadNote().empty()) return "";
+    return format("; {} have come, the next call continues there", Size(Begun()));
+  }
+
   // Why the file is not complete; "" if it is.
   std::string Attempt(HttpClient& client) {
     HttpRequest request{url_, Begun(), ReadNote()};
@@ -141,10 +145,7 @@ class Download {
     const HttpEnd end = client.Get(request, listener);
     file_.reset();
     if (end.stopped) {
-      throw StoppedError(
-          format("the download of {} was stopped; {} have come, the next call "
-                 "continues there",
-                 url_, Size(Begun())));
+      throw StoppedError(format("the download of {} was stopped{}", url_, WhatIsKept()));
     }
     if (end.answer.status == 416 && request.from > 0) {  // nothing follows what has come
       if (end.answer.total == request.from) return "";
@@ -190,6 +191,7 @@ class Download {
     total_ = answer.bytes < 0
                  ? -1
                  : from + std::min(answer.bytes, std::numeric_limits<int64_t>::max() - from);
+    if (continues && answer.total >= 0) total_ = answer.total;  // whatever part of it comes now
     if (options_.max_bytes > 0 && total_ > options_.max_bytes) ThrowTooLarge(Size(total_));
     if (!continues) Discard();
     ours_ = !continues;

@@ -79,6 +79,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if most is not None or pretend or not length:
             self.close_connection = True
 
+    def send_in_chunks(self, begin, end):
+        """The rest from `begin` on, of unknown length, of which no more than the bytes before `end` come."""
+        body = DATA[begin:end]
+        self.send_response(206)
+        self.send_header("ETag", '"v1"')
+        self.send_header("Content-Range", f"bytes {begin}-{len(DATA) - 1}/{len(DATA)}")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n")
+
     def do_GET(self):
         path = self.path.split("?")[0]
         with open(sys.argv[2], "a") as log:
@@ -107,6 +117,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/plain.safetensors":  # neither ETag nor ranges
             broken_off.add(path)
             return self.send(DATA, "", ranges=False, most=20 if first else None)
+        if path == "/never.safetensors":  # neither ETag nor ranges, and never whole
+            return self.send(DATA, "", ranges=False, most=20)
+        if path == "/chunks.safetensors":  # broken off, then not the whole rest, then the rest
+            broken_off.add(path)
+            begin = int(self.headers.get("Range", "bytes=0-")[len("bytes="):-1])
+            return self.send(DATA, '"v1"', most=20) if first else self.send_in_chunks(begin, 30 if begin == 20 else None)
         if path == "/shifted.safetensors":  # another range than the one asked for
             broken_off.add(path)
             return self.send(DATA, '"v1"', most=20 if first else None, shift=0 if first else 5)

@@ -96,6 +96,10 @@ take $at/changed.safetensors
 holds "two versions were mixed" cmp -s weights "$(find home -name changed.safetensors)"
 take $at/plain.safetensors
 holds "what cannot be continued is damaged" cmp -s weights "$(find home -name plain.safetensors)"
+take $at/chunks.safetensors
+holds "a rest that ended early is taken for the whole rest" cmp -s weights "$(find home -name chunks.safetensors)"
+fails 8 $at/never.safetensors "cannot download $at/never.safetensors: "
+holds "a part of no version is said to be continued" bash -c '! grep -q "the next call continues" stderr'
 fails 8 $at/shifted.safetensors "the server sends another part of it"
 
 # --- nothing is missing of what has come, or too much has come

@@ -83,6 +83,19 @@ expect 0 import relu.onnx
 prints "act_type: relu"
 holds "a layer that no output depends on" bash -c '! grep -q sigmoid stdout'
 
+# Relu of an input that PyTorch calls x.1, which is x_1 in the net.
+printf "\010\010\072\101\012\016\012\003x.1\022\001y\042\004Relu\022\001g\132\026\012\003x.1${type}\142\024\012\001y${type}\102\002\020\021" >dots.onnx
+for name in x.1 x_1; do
+  expect 3 train data.yaml --out unmade "net={onnx: dots.onnx, inputs: {$name: {shape: [3], dtype: floats}}}"
+  says "floats"
+  expect 3 train data.yaml --out unmade "net={onnx: dots.onnx, inputs: {$name: [4]}}"
+  holds "the shape of $name is refused" bash -c '! grep -q "has no input" stderr'
+done
+expect 3 train data.yaml --out unmade 'net={onnx: dots.onnx, inputs: {x.1: [3], x_1: [3]}}'
+says "net.inputs describes the input 'x.1' of $work/dots.onnx twice"
+expect 3 train data.yaml --out unmade 'net={onnx: dots.onnx, inputs: {x: [3]}}'
+says "dots.onnx has no input 'x'; its inputs are x.1"
+
 # Files that are no models.
 echo "no model" >broken.onnx
 expect 4 import broken.onnx

@@ -55,6 +55,12 @@ def main():
     save("parts", [node("Split", ["x", "p"], ["a", "b", "y"], axis=1)], [array("p", [most, most, 4], numpy.int64)])
     save("step", [node("Slice", ["d", "o", "o", "o", "s"], ["a"]), node("Reshape", ["x", "a"], ["y"])],
          [array("d", [1, 2, 3], numpy.int64), array("o", [0], numpy.int64), array("s", [least], numpy.int64)])
+    save("empty", [node("Resize", ["x", "", "", "r"], ["y"], mode="nearest")], [array("r", [1, 3, 2, 4], numpy.int64)], shape=(1, 3, 0, 4))
+    save("second", [node("MaxPool", ["x"], ["a", "b"], kernel_shape=[2, 2]), node("Cast", ["b"], ["y"], to=TensorProto.FLOAT)])
+    save("third", [node("Shape", ["x"], ["", "a"]), node("Reshape", ["x", "a"], ["y"])])
+    save("strides", [node("ConvTranspose", ["x", "w"], ["y"], strides=[2 ** 62, 2 ** 62], group=2)], [array("w", numpy.ones((2, 1, 4, 4)))])
+    save("numbers", [node("Neg", ["m"], ["a"]), node("Abs", ["a"], ["b"]), node("Range", ["o", "b", "b"], ["c"]),
+                     node("Slice", ["x", "c", "b", "c"], ["y"])], [array("m", [most], numpy.int64), array("o", [0], numpy.int64)])
     save("indices", [node("Gather", ["x", "i"], ["a"], axis=1), node("GatherND", ["w", "p"], ["b"]), node("ScatterND", ["w", "p", "u"], ["c"]),
                      node("Mul", ["a", "c"], ["d"]), node("TopK", ["d", "k"], ["e", "f"]), node("Div", ["f", "two"], ["g"]),
                      node("Mod", ["g", "two"], ["h"]), node("OneHot", ["h", "depth", "values"], ["m"]), node("CumSum", ["m", "axis"], ["y"])],

@@ -124,7 +124,8 @@ size_t OnHeader(const char* data, size_t, size_t count, void* user) {
   if (auto etag = HeaderOf(line, "etag")) transfer.etag = *etag;
   if (auto date = HeaderOf(line, "last-modified")) transfer.last_modified = *date;
   if (auto range = HeaderOf(line, "content-range")) {  // "bytes 100-199/200", "bytes */200"
-    std::sscanf(range->c_str(), "bytes %" SCNd64 "-", &transfer.from);
+    std::sscanf(range->c_str(), "bytes %" SCNd64 "-%*[0-9]/%" SCNd64, &transfer.from,
+                &transfer.total);
     std::sscanf(range->c_str(), "bytes */%" SCNd64, &transfer.total);
   }
   return count;

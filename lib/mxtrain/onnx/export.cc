@@ -67,6 +67,7 @@ class Exporter {
     model_.metadata = request_.metadata;
     Infer();
     ExpandComposites();
+    ReserveNames();
     for (const mxtrain::Node& node : graph_.nodes) {
       std::vector<std::string>& names = names_.emplace_back();
       if (node.is_variable()) {
@@ -155,11 +156,17 @@ class Exporter {
     return shapes_[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
   }
 
+  // Inputs and arrays keep their names, whatever the layers before them make.
+  void ReserveNames() {
+    for (const mxtrain::Node& node : graph_.nodes) {
+      if (node.is_variable()) builder_.NewName(node.name);
+    }
+  }
+
   // "" for a label.
   std::string NameOfVariable(const mxtrain::Node& node) {
     const auto input = std::ranges::find(request_.inputs, node.name, &ExportInput::name);
     if (input != request_.inputs.end()) {
-      builder_.NewName(node.name);
       model_.inputs.push_back(ValueOf(node.name, shapes_[names_.size() - 1][0], input->type));
       return node.name;
     }
@@ -167,7 +174,6 @@ class Exporter {
     const auto found = arrays.find(node.name);
     if (found == arrays.end()) return "";
     const NDArray& array = found->second;
-    builder_.NewName(node.name);
     model_.initializers[node.name] =
         Tensor::Floats({array.shape().begin(), array.shape().end()}, array.ToVector());
     return node.name;
@@ -221,7 +227,10 @@ class Exporter {
         Throw(ErrorKind::kConfig, "{} reads output '{}' of {}, which ONNX does not have",
               DescribeNode(node), from.op->ListOutputs()[index], DescribeNode(from));
       }
-      inputs.push_back({name, ShapeOf(entry), types_[id][index]});
+      inputs.push_back({name,
+                        ShapeOf(entry),
+                        types_[id][index],
+                        {specs_[0].shapes[id][index], specs_[1].shapes[id][index]}});
     }
     const size_t id = names_.size() - 1;
     const auto parts = parts_.find(id);

@@ -4,6 +4,7 @@
 // output; Dropout disappears. An operator that ONNX cannot express throws kConfig with its name and
 // its node. Layers, values and arrays keep their names in the net: "fc", "fc_output", "fc_weight".
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,10 @@ MXTRAIN_API Model ExportModel(const ExportRequest& request);
 // only they read. Returns how many.
 MXTRAIN_API int FoldBatchNorm(Model* model);
 
-// Stores every float32 array of at least two elements in float16, followed by a Cast, so that
-// arithmetic stays float32. Throws kConfig for numbers beyond float16.
-MXTRAIN_API void StoreInFloat16(Model* model);
+// Stores arrays of float32 with at least two elements in float16, followed by a Cast, so that
+// arithmetic stays float32. `parameters`: the arrays of the net, whose numbers are rounded; other
+// arrays, and those of whole numbers, which may be positions, are stored so only if float16 holds
+// them exactly. Throws kConfig for parameters beyond float16.
+MXTRAIN_API void StoreInFloat16(Model* model, const std::set<std::string>& parameters);
 
 }  // namespace mxtrain::onnx

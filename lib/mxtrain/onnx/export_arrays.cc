@@ -23,6 +23,7 @@ std::vector<int64_t> ReducedAxes(const ExportNode& node, bool exclude) {
 
 void ReduceBy(ExportNode& node, const std::string& op, const std::string& data, bool exclude) {
   const std::vector<int64_t> axes = ReducedAxes(node, exclude);
+  if (axes.empty()) return node.OutIs(data);  // which ONNX reads as all
   const bool keep = node.Get<bool>("keepdims");
   const std::string result = node.Reduce(op, data, axes, keep);
   // Without axes the result is [1] here, a scalar in ONNX.

@@ -45,6 +45,15 @@ const std::string& ExportNode::in(int i) const {
   return name;
 }
 
+bool ExportNode::SameLength(int a, int b, int axis) const {
+  const int64_t length = in_shape(a)[axis];
+  if (length != TShape::kUnknown) return in_shape(b)[axis] == length;
+  const auto &x = inputs_[static_cast<size_t>(a)].of_batches,
+             &y = inputs_[static_cast<size_t>(b)].of_batches;
+  return x[0].ndim() > axis && y[0].ndim() > axis && x[0][axis] == y[0][axis] &&
+         x[1][axis] == y[1][axis];
+}
+
 const std::string& ExportNode::Text(std::string_view name) const {
   const auto found = std::find_if(params_.begin(), params_.end(),
                                   [name](const auto& param) { return param.first == name; });

@@ -77,6 +77,31 @@ bool Scale(Model* model, ModelNode* node, const Affine& affine) {
   return true;
 }
 
+// Nothing: the array stays float32. A rounded weight is nearly the same, a rounded position is
+// another one.
+std::optional<Tensor> InFloat16(const std::string& name, const Tensor& tensor, bool is_parameter) {
+  const std::vector<float> values = tensor.ToFloats();
+  Tensor narrow{ElementType::kFloat16, tensor.dims, std::string(values.size() * 2, '\0')};
+  bool exact = true, whole = true;
+  std::optional<float> beyond;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float16 value(values[i]);
+    const auto stored = static_cast<float>(value);
+    std::memcpy(narrow.bytes.data() + 2 * i, &value.bits, 2);
+    exact = exact && (stored == values[i] || std::isnan(values[i]));
+    whole = whole && values[i] == std::floor(values[i]);
+    if (std::isinf(stored) && !std::isinf(values[i])) beyond = values[i];
+  }
+  if (exact) return narrow;
+  if (whole || !is_parameter) return std::nullopt;
+  if (beyond) {
+    Throw(ErrorKind::kConfig,
+          "'{}' contains {}, which float16 cannot hold (at most 65504); export without --float16",
+          name, *beyond);
+  }
+  return narrow;
+}
+
 }  // namespace
 
 int FoldBatchNorm(Model* model) {
@@ -111,28 +136,20 @@ int FoldBatchNorm(Model* model) {
   return static_cast<int>(folded.size());
 }
 
-void StoreInFloat16(Model* model) {
+void StoreInFloat16(Model* model, const std::set<std::string>& parameters) {
   std::vector<ModelNode> casts;
   std::map<std::string, Tensor> arrays;
   for (auto& [name, tensor] : model->initializers) {
-    if (tensor.type != ElementType::kFloat || tensor.Size() < 2) {
+    std::optional<Tensor> narrow;
+    if (tensor.type == ElementType::kFloat && tensor.Size() >= 2)
+      narrow = InFloat16(name, tensor, parameters.contains(name));
+    if (!narrow) {
       arrays[name] = std::move(tensor);
       continue;
     }
-    const std::vector<float> values = tensor.ToFloats();
-    Tensor narrow{ElementType::kFloat16, tensor.dims, std::string(values.size() * 2, '\0')};
-    for (size_t i = 0; i < values.size(); ++i) {
-      const float16 value(values[i]);
-      if (std::isinf(static_cast<float>(value)) && !std::isinf(values[i])) {
-        Throw(ErrorKind::kConfig,
-              "'{}' contains {}, which float16 cannot hold (at most 65504); export without "
-              "--float16",
-              name, values[i]);
-      }
-      std::memcpy(narrow.bytes.data() + 2 * i, &value.bits, 2);
-    }
-    const std::string stored = name + "_float16";
-    arrays[stored] = std::move(narrow);
+    std::string stored = name + "_float16";
+    while (model->initializers.contains(stored)) stored += "_";
+    arrays[stored] = std::move(*narrow);
     casts.push_back({"Cast",
                      name + "_cast",
                      "",

@@ -86,14 +86,17 @@ void SliceAxis(ExportNode& node) {
                      node.Ints({node.Axis("axis")})});
 }
 
+[[noreturn]] void RefuseAxis(const ExportNode& node, int axis) {
+  node.Refuse("what it takes of axis {} depends on the size of the batch", axis);
+}
+
 // The first indices of each axis, from `begin`, as many as the output has.
 void SliceTo(ExportNode& node, const std::vector<int64_t>& begin) {
   std::vector<int64_t> starts, ends, axes;
   for (int i = 0; i < node.ndim(); ++i) {
     const int64_t in = node.in_shape(0)[i], out = node.out_shape()[i];
     if (in == out) continue;
-    if (out == TShape::kUnknown || in == TShape::kUnknown)
-      node.Refuse("what it takes of axis {} depends on the size of the batch", i);
+    if (out == TShape::kUnknown || in == TShape::kUnknown) RefuseAxis(node, i);
     starts.push_back(begin[static_cast<size_t>(i)]);
     ends.push_back(starts.back() + out);
     axes.push_back(i);
@@ -103,6 +106,14 @@ void SliceTo(ExportNode& node, const std::vector<int64_t>& begin) {
 }
 
 void SliceLike(ExportNode& node) {
+  std::vector<bool> named(static_cast<size_t>(node.ndim()), node.Get<TShape>("axes").ndim() == 0);
+  for (const int64_t axis : node.Get<TShape>("axes"))
+    named[static_cast<size_t>(ExportNode::Axis(static_cast<int>(axis), node.ndim()))] = true;
+  // Two lengths that depend on the batch look alike.
+  for (int i = 0; i < node.ndim(); ++i) {
+    const bool unknown = node.in_shape(0)[i] == TShape::kUnknown;
+    if (named[static_cast<size_t>(i)] && unknown && !node.SameLength(0, 1, i)) RefuseAxis(node, i);
+  }
   SliceTo(node, std::vector<int64_t>(static_cast<size_t>(node.ndim()), 0));
 }
 

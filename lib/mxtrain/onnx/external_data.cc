@@ -16,12 +16,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostShared = 4;
 constexpr int64_t kBlock = int64_t{1} << 20;
 
-// Skips to `offset` and reads the bytes; *at is the position of the reader.
-void ReadAt(FileReader& file, int64_t offset, int64_t bytes, int64_t* at, std::string* to) {
-  if (*at > offset) {
-    file.Rewind();
-    *at = 0;
-  }
+// Skips to `offset`, which is not before *at, the position of the reader, and reads the bytes.
+std::string ReadAt(FileReader& file, int64_t offset, int64_t bytes, int64_t* at) {
   std::string skipped;
   while (*at < offset) {
     skipped.resize(static_cast<size_t>(std::min(kBlock, offset - *at)));
@@ -29,10 +25,11 @@ void ReadAt(FileReader& file, int64_t offset, int64_t bytes, int64_t* at, std::s
     if (count == 0) break;
     *at += static_cast<int64_t>(count);
   }
-  to->resize(static_cast<size_t>(bytes));
-  const size_t count = file.Read(*to);
+  std::string read(static_cast<size_t>(bytes), '\0');
+  const size_t count = file.Read(read);
   *at += static_cast<int64_t>(count);
-  if (count != to->size()) Throw(ErrorKind::kData, "the file became shorter");
+  if (count != read.size()) Throw(ErrorKind::kData, "the file became shorter");
+  return read;
 }
 
 }  // namespace
@@ -98,12 +95,23 @@ void ExternalData::ReadAll() {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.offset < b.offset; });
     int64_t at = 0;
-    for (const Part& part : parts) {
+    for (size_t i = 0; i < parts.size();) {
+      // Parts that overlap are read at once: the file is read once, and not for each of them.
+      const int64_t begin = parts[i].offset;
+      int64_t end = begin + parts[i].bytes;
+      size_t next = i + 1;
+      for (; next < parts.size() && parts[next].offset < end; ++next)
+        end = std::max(end, parts[next].offset + parts[next].bytes);
       try {
-        ReadAt(file, part.offset, part.bytes, &at, part.to);
+        std::string bytes = ReadAt(file, begin, end - begin, &at);
+        for (size_t part = i; part < next && next > i + 1; ++part)
+          parts[part].to->assign(bytes, static_cast<size_t>(parts[part].offset - begin),
+                                 static_cast<size_t>(parts[part].bytes));
+        if (next == i + 1) *parts[i].to = std::move(bytes);
       } catch (const Error&) {
         RethrowWithPrefix(std::current_exception(), path);
       }
+      i = next;
     }
   }
 }

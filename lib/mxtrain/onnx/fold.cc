@@ -62,6 +62,11 @@ std::vector<int64_t> StridesOf(const std::vector<int64_t>& dims) {
   return strides;
 }
 
+bool IsWhole(const Tensor& tensor) {
+  return tensor.type != ElementType::kFloat && tensor.type != ElementType::kDouble &&
+         tensor.type != ElementType::kFloat16 && tensor.type != ElementType::kBfloat16;
+}
+
 // A tensor whose element at `index` is the input's at from(index).
 Tensor Gathered(const Tensor& in, std::vector<int64_t> dims,
                 const std::function<int64_t(const std::vector<int64_t>&)>& from) {
@@ -134,12 +139,17 @@ std::optional<Tensor> Cast(const ModelNode& node, const Inputs& in) {
   if (to == ElementType::kFloat || to == ElementType::kFloat16 || to == ElementType::kDouble ||
       to == ElementType::kBfloat16)
     return Tensor::Floats(from.dims, from.ToFloats());
+  if (IsWhole(from)) {
+    std::vector<int64_t> values = from.ToInts();
+    for (int64_t& value : values) value = to == ElementType::kBool ? value != 0 : value;
+    return Tensor::Ints(from.dims, values);
+  }
   std::vector<int64_t> values;
   for (const double value : from.ToDoubles()) {
-    Require(std::abs(value) < 0x1p63, "a number is too large for an integer");
+    Require(to == ElementType::kBool || std::abs(value) < 0x1p63,
+            "a number is too large for an integer");
     values.push_back(to == ElementType::kBool ? value != 0 : static_cast<int64_t>(value));
   }
-  if (from.type == ElementType::kInt64) values = from.ToInts();
   return Tensor::Ints(from.dims, values);
 }
 
@@ -352,11 +362,6 @@ std::optional<Tensor> Expand(const ModelNode&, const Inputs& in) {
   return ExpandTo(At(in, 0), dims);
 }
 
-bool IsWhole(const Tensor& tensor) {
-  return tensor.type != ElementType::kFloat && tensor.type != ElementType::kDouble &&
-         tensor.type != ElementType::kFloat16 && tensor.type != ElementType::kBfloat16;
-}
-
 // Without overflow: integers here are lengths.
 int64_t WholeBinary(const std::string& op, int64_t a, int64_t b) {
   int64_t result = 0;
@@ -409,9 +414,20 @@ std::optional<Tensor> Binary(const ModelNode& node, const Inputs& in) {
   return Tensor::Floats(dims, values);
 }
 
+Tensor WholeUnary(const std::string& op, const Tensor& data) {
+  std::vector<int64_t> values = data.ToInts();
+  for (int64_t& x : values) {
+    Require(op == "Not" || x != INT64_MIN, "a number is too large");
+    x = op == "Not" ? x == 0 : op == "Abs" && x >= 0 ? x : -x;
+  }
+  return Tensor::Ints(data.dims, values);
+}
+
 std::optional<Tensor> Unary(const ModelNode& node, const Inputs& in) {
   const Tensor& data = At(in, 0);
   if (data.Size() > kMostElements) return std::nullopt;
+  if (IsWhole(data) && (node.op == "Not" || node.op == "Abs" || node.op == "Neg"))
+    return WholeUnary(node.op, data);
   std::vector<float> values = data.ToFloats();
   for (float& x : values) {
     x = node.op == "Sqrt"    ? std::sqrt(x)
@@ -441,6 +457,18 @@ std::optional<Tensor> Where(const ModelNode&, const Inputs& in) {
     if (condition[i] == 0) x.bytes.replace(i * bytes, bytes, y.bytes, i * bytes, bytes);
   }
   return x;
+}
+
+Tensor WholeRange(int64_t start, int64_t limit, int64_t delta) {
+  std::vector<int64_t> values;
+  int64_t next = start;
+  bool overflow = false;  // the end of all numbers, and so of the range
+  while (!overflow && (delta > 0 ? next < limit : next > limit)) {
+    Require(static_cast<int64_t>(values.size()) < kMostElements, "a range is too long");
+    values.push_back(next);
+    overflow = __builtin_add_overflow(next, delta, &next);
+  }
+  return Tensor::Ints({static_cast<int64_t>(values.size())}, values);
 }
 
 std::optional<Tensor> ScatterNd(const ModelNode& node, const Inputs& in) {
@@ -479,18 +507,18 @@ std::optional<Tensor> ScatterNd(const ModelNode& node, const Inputs& in) {
 }
 
 std::optional<Tensor> Range(const ModelNode&, const Inputs& in) {
-  const auto number = [&in](size_t i) {
-    Require(At(in, i).Size() == 1, "a bound is not one number");
-    return At(in, i).ToDoubles()[0];
-  };
-  const double start = number(0), limit = number(1), delta = number(2);
+  for (size_t i = 0; i < 3; ++i) Require(At(in, i).Size() == 1, "a bound is not one number");
+  const double start = in[0]->ToDoubles()[0], limit = in[1]->ToDoubles()[0],
+               delta = in[2]->ToDoubles()[0];
+  Require(delta != 0, "a range has a step of 0");
+  if (IsWhole(*in[0]) && IsWhole(*in[1]) && IsWhole(*in[2]))
+    return WholeRange(in[0]->ToInts()[0], in[1]->ToInts()[0], in[2]->ToInts()[0]);
   const double count = std::ceil((limit - start) / delta);
-  Require(delta != 0 && count <= static_cast<double>(kMostElements), "a range is too long");
+  Require(count <= static_cast<double>(kMostElements), "a range is too long");
   std::vector<float> values;
   for (int64_t i = 0; static_cast<double>(i) < count; ++i)
     values.push_back(static_cast<float>(start + static_cast<double>(i) * delta));
-  const Tensor floats = Tensor::Floats({static_cast<int64_t>(values.size())}, values);
-  return IsWhole(At(in, 0)) ? Tensor::Ints(floats.dims, floats.ToInts()) : floats;
+  return Tensor::Floats({static_cast<int64_t>(values.size())}, values);
 }
 
 const std::map<std::string_view, FoldFn>& Folds() {

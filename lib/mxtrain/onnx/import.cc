@@ -36,11 +36,12 @@ class Importer {
             "the model uses opset {} of ONNX; {} to {} are supported: export it with one of these",
             model_.opset, kLeastOpset, kMostOpset);
     }
-    CheckOperators();
     FindRead();
+    CheckOperators();
     CountReaders();
     FindBatch();
-    for (const ModelValue& input : model_.inputs) AddInput(input);
+    const std::vector<std::string> names = InputNames(model_);
+    for (size_t i = 0; i < names.size(); ++i) AddInput(model_.inputs[i], names[i]);
     for (const auto& [name, tensor] : model_.initializers) AddArray(name, tensor);
     for (const ModelNode& node : model_.nodes) Check(node);
     for (const ModelNode& node : model_.nodes) {
@@ -52,9 +53,11 @@ class Importer {
   }
 
  private:
+  // Of the nodes that are read.
   void CheckOperators() const {
     std::map<std::string, std::vector<std::string>> unknown;  // nodes by operator
     for (const ModelNode& node : model_.nodes) {
+      if (!IsRead(node)) continue;
       const bool known =
           node.domain.empty() && (Converters().contains(node.op) || CanFold(node.op));
       if (known) continue;
@@ -93,23 +96,41 @@ class Importer {
     for (const ModelValue& output : model_.outputs) ++state_.readers[output.name];
   }
 
-  // A batch of fixed size is taken as an example of any.
+  // 0: any.
+  static int64_t BatchOf(const ModelValue& input) {
+    return input.dims[0] == ModelValue::kDynamic ? 0 : input.dims[0];
+  }
+
+  // A batch of fixed size is taken as an example of any; it is that of all inputs. One beside
+  // inputs of any size may be an array that is the same for all examples.
   void FindBatch() {
+    const ModelValue* first = nullptr;
     for (const ModelValue& input : model_.inputs) {
-      if (input.dims.empty() || input.dims[0] == ModelValue::kDynamic || input.dims[0] == 0)
-        continue;
-      state_.batches = {input.dims[0], 2 * input.dims[0]};
+      if (input.dims.empty()) continue;
+      if (!first) first = &input;
+      const int64_t batch = BatchOf(input), other = BatchOf(*first);
+      if (batch != other && (batch > 1 || other > 1)) {
+        const auto text = [](int64_t size) { return size == 0 ? "any size" : params::Print(size); };
+        Throw(ErrorKind::kConfig,
+              "the inputs '{}' and '{}' have batches of {} and of {}; expected one batch for all: "
+              "export the model with a batch of any size",
+              first->name, input.name, text(other), text(batch));
+      }
+      if (batch == 0) continue;
+      state_.batches = {batch, 2 * batch};
       state_.fixed_batch = true;
     }
   }
 
-  void AddInput(const ModelValue& value) {
+  void AddInput(const ModelValue& value, const std::string& wanted) {
     if (!value.has_shape || value.dims.empty())
       Throw(ErrorKind::kConfig, "the input '{}' has no batch axis; expected [N, ...]", value.name);
     const TShape shape = ShapeOfExample(value);
-    const std::string plain = AsName(value.name);
-    const std::string name = state_.NewName(plain.empty() ? "data" : plain);
-    state_.net.inputs.push_back({name, shape, TypeOf(value)});
+    if (std::ranges::find(shape, 0) != shape.end())
+      Throw(ErrorKind::kConfig, "the input '{}' has no elements: one example is {}", value.name,
+            shape.ToString());
+    const std::string name = state_.NewName(wanted);
+    state_.net.inputs.push_back({name, shape, TypeOf(value), value.name});
     ImportValue& made = Define(value.name, "the graph");
     made.reference = name;
     made.integers = IsInteger(value.type);
@@ -189,7 +210,16 @@ class Importer {
 
   void Convert(const ModelNode& node) {
     ImportNode step(node, &state_);
-    if (FoldNode(node, &step)) return;
+    if (!FoldNode(node, &step)) ConvertBy(node, step);
+    for (const std::string& output : node.outputs) {
+      const bool is_read = !output.empty() && state_.readers.contains(output);
+      if (is_read && !state_.values.contains(output))
+        step.Refuse("its output '{}' has no equivalent", output);
+    }
+  }
+
+  // By the converter of its operator.
+  void ConvertBy(const ModelNode& node, ImportNode& step) {
     const auto converter = Converters().find(node.op);
     if (converter == Converters().end())
       step.Refuse("it is supported only where its result does not depend on the data");
@@ -312,6 +342,19 @@ class Importer {
 };
 
 }  // namespace
+
+std::vector<std::string> InputNames(const Model& model) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  std::map<std::string, int> suffixes;  // the next to try, by wanted name
+  for (const ModelValue& input : model.inputs) {
+    const std::string plain = AsName(input.name), wanted = plain.empty() ? "data" : plain;
+    std::string name = wanted;
+    while (!taken.insert(name).second) name = format("{}_{}", wanted, ++suffixes[wanted]);
+    names.push_back(name);
+  }
+  return names;
+}
 
 ImportedNet ImportModel(const Model& model, const OperatorRegistry& registry,
                         const ImportOptions& options) {

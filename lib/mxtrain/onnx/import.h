@@ -24,6 +24,7 @@ struct ImportedNet {
     std::string name;
     TShape shape;  // of one example
     DType type = DType::kFloat32;
+    std::string in_file = {};  // its name there
   };
   struct Layer {
     std::string op, name;
@@ -48,15 +49,18 @@ struct ImportedNet {
 };
 
 struct ImportOptions {
-  // Shapes of one example, for inputs whose file leaves lengths open.
+  // Shapes of one example, by names in the file, for inputs whose file leaves lengths open.
   std::map<std::string, TShape> shapes = {};
   // A softmax that only the output reads becomes SoftmaxOutput, so that the net can be trained.
   bool loss = true;
 };
 
-// Throws kConfig for what has no equivalent here: operators, all at once with their nodes; uses of
-// them; inputs of unknown size. Throws kData for a model that contradicts itself, such as a node
-// that reads what no node before it computes.
+// The names of the model's inputs in the net, in their order: letters, digits and underscores.
+MXTRAIN_API std::vector<std::string> InputNames(const Model& model);
+
+// Throws kConfig for what has no equivalent here: operators that outputs depend on, all at once
+// with their nodes; uses of them; inputs of unknown size, or of different batches. Throws kData for
+// a model that contradicts itself, such as a node that reads what no node before it computes.
 MXTRAIN_API ImportedNet ImportModel(const Model& model, const OperatorRegistry& registry,
                                     const ImportOptions& options = {});
 

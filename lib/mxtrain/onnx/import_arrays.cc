@@ -8,6 +8,10 @@
 namespace mxtrain::onnx {
 namespace {
 
+void CheckExamplesApart(const ImportNode& node, int axis) {
+  if (node.shape(0)[axis] != node.shape(0, 1)[axis]) node.Refuse("it reduces the batch axis");
+}
+
 // Axes as a tuple; none: all. Before opset 18 (13 of sums) they are an attribute.
 void ReduceBy(ImportNode& node, const std::string& op, Kwargs params) {
   const std::vector<int64_t> axes = node.IntsOfInputOr(1, "axes").value_or(std::vector<int64_t>());
@@ -16,11 +20,7 @@ void ReduceBy(ImportNode& node, const std::string& op, Kwargs params) {
   for (const int64_t axis : axes) all.push_back(node.Axis(axis, node.ndim()));
   for (int i = 0; i < node.ndim() && axes.empty(); ++i) all.push_back(i);
   const bool keep = node.Int("keepdims", 1) != 0;
-  if (std::ranges::any_of(all, [&node](int64_t axis) {
-        const int at = static_cast<int>(axis);
-        return node.shape(0)[at] != node.shape(0, 1)[at];
-      }))
-    node.Refuse("it reduces the batch axis");
+  for (const int64_t axis : all) CheckExamplesApart(node, static_cast<int>(axis));
   params.emplace_back("axis", TShape(std::span<const int64_t>(all)).ToTuple());
   params.emplace_back("keepdims", keep ? "True" : "False");
   node.Out(op, {node.ref(0)}, params);
@@ -28,8 +28,10 @@ void ReduceBy(ImportNode& node, const std::string& op, Kwargs params) {
 
 void ArgExtreme(ImportNode& node, const std::string& op) {
   if (node.Int("select_last_index", 0) != 0) node.Refuse("select_last_index has no equivalent");
+  const int axis = node.Axis(node.Int("axis", 0), node.ndim());
+  CheckExamplesApart(node, axis);
   node.Out(op, {node.ref(0)},
-           {{"axis", params::Print(node.Axis(node.Int("axis", 0), node.ndim()))},
+           {{"axis", params::Print(axis)},
             {"keepdims", node.Int("keepdims", 1) != 0 ? "True" : "False"}});
 }
 

@@ -490,6 +490,8 @@ std::vector<int64_t> SizeOfOutput(const ImportNode& node, int scales_at, bool* w
 // Resize and, before opset 10, Upsample.
 void Resize(ImportNode& node) {
   if (node.ndim() != 4) node.Refuse("its data {} are not images", node.shape(0).ToString());
+  if (node.shape(0)[2] < 1 || node.shape(0)[3] < 1)
+    node.Refuse("its data {} have no elements", node.shape(0).ToString());
   if (node.has("axes")) node.Refuse("axes have no equivalent");
   if (node.Word("keep_aspect_ratio_policy", "stretch") != "stretch")
     node.Refuse("keep_aspect_ratio_policy has no equivalent");

@@ -193,6 +193,8 @@ std::string ImportNode::ref(int i, int ndim) {
   const ImportValue& value = in(i);
   if (!value.is_constant()) return value.reference;
   Tensor tensor = array(i);
+  if (tensor.Size() == 0)
+    Refuse("its input '{}' has no elements", node_.inputs[static_cast<size_t>(i)]);
   while (static_cast<int>(tensor.dims.size()) < std::max(ndim, 1))
     tensor.dims.insert(tensor.dims.begin(), 1);
   return Variable(node_.inputs[static_cast<size_t>(i)], tensor);
@@ -272,7 +274,9 @@ std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::
         property->NumVisibleOutputs() == 1 ? layer.name : layer.name + "." + outputs[at];
     for (const auto& shapes : out) {
       if (!shapes[at].known()) Refuse("the shape of its output {} is unknown", i);
-      if (shapes[at].ndim() > 0) shapes[at].Size();  // throws for a result beyond all memory
+      // Size throws for a result beyond all memory.
+      if (shapes[at].ndim() > 0 && shapes[at].Size() == 0)
+        Refuse("its output {} is empty", shapes[at].ToString());
     }
     state_.shapes[reference] = {out[0][at], out[1][at]};
     references.push_back(reference);

@@ -51,9 +51,6 @@ std::vector<ImportNode::Argument> GammaAndBeta(const ImportNode& node) {
 void LayerNormalization(ImportNode& node) {
   if (node.Axis(node.Int("axis", -1), node.ndim()) != node.ndim() - 1)
     node.Refuse("only the last axis can be normalized");
-  if (node.num_outputs() > 1 && !node.output(1).empty() &&
-      node.state().readers.contains(node.output(1)))
-    node.Refuse("its mean is read");
   node.NameAfter(node.in(1).array);
   node.Out("LayerNorm", {node.ref(0)}, {{"axis", "-1"}, {"eps", Eps(node, 1e-5f)}},
            GammaAndBeta(node));

@@ -33,8 +33,9 @@ void Into(ImportNode& node, const Shapes& to) {
   node.OutIs(node.Reshape(reference, to));
 }
 
-// With code 0 for a copied length and -1 for the rest.
-TShape Resolved(const ImportNode& node, std::vector<int64_t> dims, const TShape& from) {
+// With code 0 for a copied length and -1 for the rest. Nothing if the lengths do not fit.
+std::optional<TShape> Resolved(const ImportNode& node, std::vector<int64_t> dims,
+                               const TShape& from) {
   const bool zero_copies = node.Int("allowzero", 0) == 0;
   int64_t known = 1;
   int open = -1;
@@ -52,27 +53,45 @@ TShape Resolved(const ImportNode& node, std::vector<int64_t> dims, const TShape&
       known *= dims[i];
     }
   }
-  if (open >= 0) {
-    if (from.Size() % known != 0)
-      Throw(ErrorKind::kData, "{}: {} cannot become {}", node.Describe(), from.ToString(),
-            Tuple(dims));
-    dims[static_cast<size_t>(open)] = from.Size() / known;
-  }
+  if (from.Size() % known != 0 || (open < 0 && from.Size() != known)) return std::nullopt;
+  if (open >= 0) dims[static_cast<size_t>(open)] = from.Size() / known;
   return AsShape(node, dims);
+}
+
+// Whether the length that is left open takes up the batch, but the lengths before it also count
+// what comes behind the batch in the data: heads of [1, 12, 197, 64] in [12, -1, 64].
+bool MixesExamples(const Shapes& from, const Shapes& to, const std::vector<int64_t>& dims) {
+  const auto open = static_cast<int>(std::ranges::find(dims, -1) - dims.begin());
+  if (open == to[0].ndim() || to[0][open] == to[1][open]) return false;
+  int batch = 0;
+  while (from[0][batch] == from[1][batch]) ++batch;
+  return from[0].Product(0, batch) % to[0].Product(0, open) != 0;
 }
 
 void Reshape(ImportNode& node) {
   if (!node.in(1).is_constant()) node.Refuse("its shape depends on the data");
+  const Shapes& from = node.in(0).shape;
+  // A batch of fixed size may be written into the file.
+  const bool fixed = node.state().fixed_batch && node.in(1).is_array();
   Shapes to;
   for (size_t batch = 0; batch < 2; ++batch) {
-    const TShape& from = node.in(0).shape[batch];
-    std::vector<int64_t> dims = node.in(1).constant[batch]->ToInts();
-    // A batch of fixed size, written into the file.
-    const bool fixed = batch == 1 && node.state().fixed_batch && !dims.empty() &&
-                       node.in(1).is_array() && from[0] == node.state().batches[1] &&
-                       dims[0] == node.state().batches[0] && from.ndim() > 0;
-    if (fixed) dims[0] = from[0];
-    to[batch] = Resolved(node, dims, from);
+    const std::vector<int64_t> written = node.in(1).constant[batch]->ToInts();
+    std::vector<int64_t> dims = written;
+    const std::array<int64_t, 2>& batches = node.state().batches;
+    const bool begins_with_it = fixed && !dims.empty() && from[0].ndim() > 0 &&
+                                from[0][0] == batches[0] && from[1][0] == batches[1] &&
+                                dims[0] == batches[0];
+    if (begins_with_it) dims[0] = from[batch][0];
+    const std::optional<TShape> shape = Resolved(node, dims, from[batch]);
+    if (shape) to[batch] = *shape;
+    if (batch == 1 && fixed && (!shape || MixesExamples(from, to, written)))
+      node.Refuse(
+          "its shape {} holds for a batch of {} alone; export the model with a batch of any "
+          "size",
+          Tuple(written), node.state().batches[0]);
+    if (!shape)
+      Throw(ErrorKind::kData, "{}: {} cannot become {}", node.Describe(), from[batch].ToString(),
+            Tuple(written));
   }
   Into(node, to);
 }

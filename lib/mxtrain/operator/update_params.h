@@ -197,7 +197,7 @@ struct Signum {
     f.Add("wd_lh", &Signum::wd_lh)
         .Default(0)
         .Range(0, kMostRate)
-        .Help("weight decay outside of the sign, as that of adamw; not used where momentum is 0");
+        .Help("weight decay outside of the sign, as that of adamw; needs a momentum above 0");
   }
 };
 

@@ -75,6 +75,14 @@ class OptimizerOf final : public Optimizer {
   OptimizerOf(const P& param, const Row& row) : param_(param), row_(row) {
     lr_ = param.lr;
     weight_decay_ = param.weight_decay;
+    if constexpr (requires { param.wd_lh; }) {
+      if (param.wd_lh != 0 && param.momentum == 0) {
+        Throw(ErrorKind::kConfig,
+              "optimizer {}: wd_lh = {} has no effect where momentum is 0; use weight_decay, or a "
+              "momentum above 0",
+              row.name, param.wd_lh);
+      }
+    }
   }
   std::string UpdateOperator() const override {
     if constexpr (requires { param_.centered; }) {
@@ -140,7 +148,7 @@ constexpr Row RowOf(const char* name, const char* update, Correction correction 
 }
 
 // operators/optimizer_update/optimizer_update.h lists the papers and formulas. Without momentum
-// signum is signsgd, as in MXNet: the weight decays outside of the sign, and wd_lh is not used.
+// signum is signsgd, as in MXNet: the weight decays outside of the sign.
 constexpr Row kRows[] = {
     RowOf<updates::Momentum, 0.01>("sgd", "sgd_mom_update", Correction::kNone, "sgd_update"),
     RowOf<updates::Momentum, 0.01>("nag", "nag_mom_update", Correction::kNone, "sgd_update"),

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/error_message.h"
 
 namespace mxtrain {
 namespace {
@@ -57,13 +58,20 @@ TEST_CASE("optimizers select their operator and states") {
   CHECK(Optimizer::Create("adamw", {})->UpdateOperator() == "adamw_update");
   CHECK(Optimizer::Create("signum", {})->UpdateOperator() == "signum_update");
   CHECK(Optimizer::Create("signum", {{"momentum", "0"}})->UpdateOperator() == "signsgd_update");
-  const auto signs = Optimizer::Create("signum", {{"momentum", "0"}, {"wd_lh", "0.1"}});
-  CHECK(signs->NumStates() == 0);
-  CHECK(signs->UpdateOperator() == "signsgd_update");  // wd_lh is not used
+  CHECK(Optimizer::Create("signum", {{"momentum", "0"}})->NumStates() == 0);
   CHECK(Optimizer::Create("ftml", {})->NumStates() == 3);
   const auto sgd = Optimizer::Create("sgd", {{"lr", "0.25"}, {"weight_decay", "0.5"}});
   CHECK(sgd->base_lr() == 0.25);
   CHECK(sgd->weight_decay() == 0.5);
+}
+
+TEST_CASE("signum without a mean of gradients has no decay outside of the sign") {
+  CHECK(test::MessageOf([] {
+          Optimizer::Create("signum", {{"momentum", "0"}, {"wd_lh", "0.1"}});
+        }) ==
+        "optimizer signum: wd_lh = 0.1 has no effect where momentum is 0; use weight_decay, or a "
+        "momentum above 0");
+  CHECK_NOTHROW(Optimizer::Create("signum", {{"wd_lh", "0.1"}}));
 }
 
 TEST_CASE("weight decay is for weights and scales; attributes decide otherwise") {

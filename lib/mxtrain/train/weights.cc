@@ -112,9 +112,14 @@ std::optional<std::string> NameMap::Apply(const std::string& name) const {
 
 std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
                                            const NameMap& map) {
+  return Renamed(ReadArrays(runtime, file), map, file);
+}
+
+std::map<std::string, NDArray> Renamed(const std::map<std::string, NDArray>& arrays,
+                                       const NameMap& map, const std::string& file) {
   std::map<std::string, NDArray> result;
   std::map<std::string, std::string> origin;
-  for (const auto& [name, array] : ReadArrays(runtime, file)) {
+  for (const auto& [name, array] : arrays) {
     const std::optional<std::string> becomes = map.Apply(name);
     if (!becomes || array.empty()) continue;
     const auto [place, is_new] = origin.emplace(*becomes, name);

@@ -37,6 +37,11 @@ class MXTRAIN_API NameMap {
 MXTRAIN_API std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
                                                        const NameMap& map = {});
 
+// The arrays under the names that the map gives them. Throws kData, with the file's name, for two
+// arrays mapped to one name.
+MXTRAIN_API std::map<std::string, NDArray> Renamed(const std::map<std::string, NDArray>& arrays,
+                                                   const NameMap& map, const std::string& file);
+
 // The result of loading a file's arrays into a net.
 struct MXTRAIN_API WeightsAccount {
   struct Reset {

@@ -16,51 +16,10 @@
 #include "tests/support/error_message.h"
 #include "tests/support/small_nets.h"
 #include "tests/support/temp_dir.h"
+#include "tests/unit/onnx/small_models.h"
 
 namespace mxtrain::test {
 namespace {
-
-using onnx::ElementType;
-using onnx::Model;
-using onnx::ModelNode;
-using onnx::ModelValue;
-using onnx::Tensor;
-
-ModelValue Value(const std::string& name, std::vector<int64_t> dims) {
-  return {name, ElementType::kFloat, true, std::move(dims), {}};
-}
-ModelNode Node(const std::string& op, std::vector<std::string> inputs, const std::string& output,
-               onnx::Attributes attributes = {}) {
-  return {op, output + "_node", "", std::move(inputs), {output}, std::move(attributes)};
-}
-Tensor Zeros(std::vector<int64_t> dims) {
-  int64_t size = 1;
-  for (const int64_t dim : dims) size *= dim;
-  return Tensor::Floats(std::move(dims), std::vector<float>(static_cast<size_t>(size), 0.0f));
-}
-
-struct Fixture {
-  std::unique_ptr<Runtime> runtime = NewRuntime();
-  const OperatorRegistry& operators = runtime->operators();
-  Model model;
-
-  Fixture() {
-    model.opset = 17;
-    model.inputs = {Value("x", {-1, 4})};
-    model.outputs = {Value("y", {-1, 3})};
-  }
-  onnx::ImportedNet Import() const { return onnx::ImportModel(model, operators); }
-  std::string Message() const {
-    return MessageOf([this] { Import(); });
-  }
-  // The operators of the layers, in order.
-  std::vector<std::string> Operators() const {
-    std::vector<std::string> ops;
-    for (const auto& layer : Import().layers) ops.push_back(layer.op);
-    return ops;
-  }
-  using Ops = std::vector<std::string>;
-};
 
 TEST_CASE_FIXTURE(Fixture, "MatMul and Add are one FullyConnected, its weight transposed") {
   model.initializers["fc.weight"] = Tensor::Floats({4, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
@@ -462,6 +421,7 @@ TEST_CASE_FIXTURE(Fixture, "unknown operators are named, all at once, with their
   model.nodes = {Node("NonMaxSuppression", {"x"}, "a"), Node("Relu", {"x"}, "y")};
   model.nodes.push_back(Node("QLinear", {"x"}, "b"));
   model.nodes.back().domain = "com.example";
+  model.outputs.insert(model.outputs.end(), {Value("a", {-1, 4}), Value("b", {-1, 4})});
   CHECK(Message() ==
         "the model uses operators that have no equivalent here: NonMaxSuppression (a_node), "
         "com.example.QLinear (b_node)");
@@ -545,11 +505,12 @@ std::string ModelOf(const std::string& graph) {
   return Number(1, 8) + Bytes(7, graph) + Bytes(8, Number(2, 17));
 }
 // TensorProto: dims 1, data_type 2, name 8, raw_data 9, external_data 13, data_location 14.
-std::string External(const std::string& location, const std::string& offset = "0") {
+std::string External(const std::string& location, const std::string& offset = "0",
+                     const std::string& name = "w") {
   const auto entry = [](const std::string& key, const std::string& value) {
     return Bytes(13, Bytes(1, key) + Bytes(2, value));
   };
-  return Bytes(5, Number(1, 2) + Number(2, 1) + Bytes(8, "w") + entry("location", location) +
+  return Bytes(5, Number(1, 2) + Number(2, 1) + Bytes(8, name) + entry("location", location) +
                       entry("offset", offset) + entry("length", "8") + Number(14, 1));
 }
 
@@ -695,6 +656,28 @@ TEST_CASE("external data are read from the folder of the model and from nowhere 
   // Bytes in memory have no folder.
   CHECK(MessageOf([&] { onnx::ParseModel(ModelOf(External("data.bin")), "model"); }) ==
         "array 'w' lies in another file, 'data.bin', which cannot be read here");
+}
+
+TEST_CASE("arrays that share bytes of another file are read once") {
+  if (!onnx::HasOnnxFiles()) return;
+  const TempDir dir;
+  constexpr int kArrays = 20'000;  // reading the file for each would take 300 GB
+  constexpr int64_t kBefore = int64_t{16} << 20;
+  const std::vector<float> numbers{1, 2, 3, 4};
+  {
+    std::ofstream file(dir.path("data.bin"), std::ios::binary);
+    file.seekp(kBefore);
+    file.write(reinterpret_cast<const char*>(numbers.data()), 16);
+  }
+  std::string arrays;
+  for (int i = 0; i < kArrays; ++i)
+    arrays += External("data.bin", std::to_string(kBefore + i % 3 * 4), format("w{}", i));
+  const onnx::Model model = onnx::ParseModel(ModelOf(arrays), "model", dir.path());
+  for (const int i : {0, 1, 2, kArrays - 1}) {
+    const auto first = static_cast<float>(1 + i % 3);
+    CHECK(model.initializers.at(format("w{}", i)).ToFloats() ==
+          std::vector<float>{first, first + 1});
+  }
 }
 
 }  // namespace

@@ -134,6 +134,11 @@ std::vector<Case> Cases() {
          {"data"},
          "c"},
         {"Concat", {}, {"a", "b", "c"}}}},
+      {"a sum over no axes",
+       {5},
+       {{"sum", {{"axis", "(0, 1)"}, {"exclude", "True"}}, {}, "a"},
+        {"slice_like", {}, {"a", "data"}, "b"},
+        {"tanh"}}},
       {"adaptive pooling",
        {2, 7, 6},
        {{"AdaptiveAvgPooling2D", {{"output_size", "(1, 1)"}}, {}, "a"},
@@ -426,14 +431,88 @@ TEST_CASE("batch norms are multiplied into the weights before them") {
   CHECK(folded == 2);
 }
 
+std::set<std::string> NamesOf(const Exported& exported) {
+  std::set<std::string> names;
+  for (const auto* arrays : {&exported.args, &exported.auxs}) {
+    for (const auto& [name, array] : *arrays) names.insert(name);
+  }
+  return names;
+}
+
 TEST_CASE("arrays in float16 take half the bytes and give nearly the same numbers") {
   Exported exported(Cases()[0]);
-  onnx::StoreInFloat16(&exported.model);
+  onnx::StoreInFloat16(&exported.model, NamesOf(exported));
   for (const auto& [name, array] : exported.model.initializers) {
     CAPTURE(name);
     CHECK((array.type != onnx::ElementType::kFloat || array.Size() < 2));
   }
   exported.CheckSame(exported.model, Cases()[0].input, 5e-3);
+}
+
+TEST_CASE("positions beyond 2048 are not rounded to float16") {
+  // How many positions come before 2048.5, as a causal mask asks.
+  const Case net{"positions",
+                 {2100},
+                 {{"_arange", {{"start", "0"}, {"stop", "2100"}}, {}, "positions"},
+                  {"expand_dims", {{"axis", "0"}}, {}, "row"},
+                  {"_mul_scalar", {{"scalar", "0"}}, {"data"}, "zeros"},
+                  {"_plus_scalar", {{"scalar", "2048.5"}}, {}, "query"},
+                  {"broadcast_lesser_equal", {}, {"row", "query"}, "mask"},
+                  {"sum", {{"axis", "1"}}}}};
+  Exported exported(net);
+  CHECK(exported.outputs[0] == 2049);
+  onnx::StoreInFloat16(&exported.model, NamesOf(exported));
+  exported.CheckSame(exported.model, net.input, 0);
+}
+
+TEST_CASE("parameters that float16 cannot hold are refused, whole numbers stay float32") {
+  onnx::Model model;
+  model.initializers = {{"indices", onnx::Tensor::Floats({3}, {0, 2049, 70000})},
+                        {"few", onnx::Tensor::Floats({3}, {0, 1, 2048})},
+                        {"weight", onnx::Tensor::Floats({2}, {0.1f, 2049})},
+                        {"constant", onnx::Tensor::Floats({2}, {0.1f, 2049})}};
+  onnx::StoreInFloat16(&model, {"indices", "few", "weight"});
+  std::set<std::string> names;
+  for (const auto& [name, array] : model.initializers) names.insert(name);
+  CHECK(names == std::set<std::string>{"constant", "few_float16", "indices", "weight_float16"});
+  model.initializers = {{"weight", onnx::Tensor::Floats({2}, {0.1f, 70000})}};
+  CHECK(MessageOf([&] {
+          onnx::StoreInFloat16(&model, {"weight"});
+        }).starts_with("'weight' contains 70000, which float16 cannot hold (at most 65504)"));
+}
+
+TEST_CASE("variables keep their names, whatever layers before them would call theirs") {
+  const auto runtime = NewRuntime();
+  const OperatorRegistry& operators = runtime->operators();
+  // fc writes its transposed weight as fc_transpose.
+  const Symbol fc = Symbol::Create(operators, "FullyConnected", "fc",
+                                   {{"num_hidden", "4"}, {"flatten", "False"}, {"no_bias", "True"}},
+                                   std::vector{Symbol::Variable("data")});
+  const Symbol scale = Symbol::Variable("fc_transpose", {{"__shape__", "(1, 1, 4)"}});
+  const std::map<std::string, NDArray> none;
+  std::map<std::string, NDArray> args;
+  for (const auto& [name, shape] :
+       {std::pair("fc_weight", TShape{4, 5}), std::pair("fc_transpose", TShape{1, 1, 4})})
+    args[name] = NDArray::Zeros(*runtime, shape);
+  onnx::ExportRequest request;
+  request.symbol = Symbol::Create(operators, "broadcast_mul", "scaled", {}, std::vector{fc, scale});
+  request.inputs = {{"data", TShape{3, 5}}};
+  request.args = &args;
+  request.auxs = &none;
+  const onnx::Model model = onnx::ExportModel(request);
+  REQUIRE(model.initializers.contains("fc_transpose"));
+  CHECK(model.initializers.at("fc_transpose").dims == std::vector<int64_t>{1, 1, 4});
+  for (const onnx::ModelNode& node : model.nodes) CHECK(node.outputs[0] != "fc_transpose");
+}
+
+TEST_CASE("a slice along the batch is refused") {
+  const Case net{"half of two batches",
+                 {4},
+                 {{"Concat", {{"dim", "0"}}, {"data", "data"}, "both"},
+                  {"slice_like", {}, {"both", "data"}, "half"}}};
+  CHECK(MessageOf([&] { Exported exported(net); }) ==
+        "slice_like 'half' cannot be exported to ONNX: what it takes of axis 0 depends on the "
+        "size of the batch");
 }
 
 TEST_CASE("integers become float32 by a Cast, and other operators refuse them") {

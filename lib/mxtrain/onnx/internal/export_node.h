@@ -4,6 +4,7 @@
 //
 // Shapes are inferred for two sizes of the batch; an axis whose lengths differ depends on it and is
 // TShape::kUnknown here.
+#include <array>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,6 +40,7 @@ class ExportNode {
     std::string name;  // "" for a label that is skipped
     TShape shape;
     DType type = DType::kUnknown;
+    std::array<TShape, 2> of_batches = {};  // the shape for two sizes of the batch; none: a part's
   };
   ExportNode(const mxtrain::Node& node, std::vector<Array> inputs, std::vector<TShape> outputs,
              ModelBuilder* builder);
@@ -50,6 +52,8 @@ class ExportNode {
   const std::string& in(int i) const;  // throws kConfig for a label
   const TShape& in_shape(int i) const { return inputs_[static_cast<size_t>(i)].shape; }
   DType in_type(int i) const { return inputs_[static_cast<size_t>(i)].type; }
+  // Whether an axis is as long as the same one of another input, whatever the batch.
+  bool SameLength(int a, int b, int axis) const;
   const TShape& out_shape(int i = 0) const { return out_shapes_[static_cast<size_t>(i)]; }
   int ndim() const { return in_shape(0).ndim(); }
   // A parameter of the operator by name. Throws kBug if there is none.
