@@ -201,6 +201,7 @@ class Check final : public Command {
     Rehearsal rehearsal{session.TrainIter(), session.ValIter(), nullptr};
     TrainOptions options = session.MakeTrainOptions();
     options.measure_kernels = false;
+    session.CacheFeatures(&options);
     rehearsal.trainer = std::make_unique<Trainer>(session.runtime(), options, *rehearsal.train,
                                                   rehearsal.val.get());
     TakePretrained(session, rehearsal.trainer.get(), console);

@@ -93,7 +93,7 @@ void CheckPatterns(const SessionView& session) {
     }
   };
   for (const auto& [pattern, factor] : train.lr_mult) check("lr_mult", pattern);
-  for (const std::string& pattern : train.freeze) check("freeze", pattern);
+  for (const std::string& pattern : train.freeze.layers) check("freeze.layers", pattern);
   for (const auto& [pattern, init] : train.initializers) check("initializers", pattern);
 }
 
@@ -102,7 +102,7 @@ void WarnOfUntrained(const SessionView& session) {
   const config::Net& net = session.net;
   if (LossReport(net.symbol).heads().empty()) return;
   const std::set<std::string> trained = VariablesTrained(net.symbol);
-  const LrPatterns patterns = LrPatternsOf(session.config().train);
+  const LrPatterns patterns = LrPatternsOf(session.config().train, net);
   const Graph& graph = net.symbol.graph();
   const auto is_untrained = [&](const NodeEntry& e) {
     const Node& variable = graph.nodes[static_cast<size_t>(e.node)];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "app/commands/class_checks.h"
@@ -160,7 +161,7 @@ std::string Session::DeviceNames() const {
 }
 
 TrainOptions Session::MakeTrainOptions() const {
-  TrainOptions o = TrainOptionsOf(config().train, net_.symbol, devices_, deterministic_);
+  TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   o.modes.group2ctx = places_;
   o.model.class_names = class_names();
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
@@ -174,6 +175,43 @@ TrainOptions Session::MakeTrainOptions() const {
   return o;
 }
 
+void Session::CacheFeatures(TrainOptions* options) {
+  if (config().data.cache != "features") return;
+  iters_.RequireSameEpochs();
+  Features();  // reports at its place what stands in the way
+  FeatureOptions features;
+  features.train = sets_.opened(false);
+  features.val = sets_.opened(true);
+  features.limit_bytes = config().data.cache_bytes.bytes;
+  features.whole = [this](bool validation) { return iters_.Once(validation); };
+  features.over = [this](bool validation, std::shared_ptr<const io::Source> source) {
+    return iters_.Over(validation, std::move(source));
+  };
+  options->features = std::move(features);
+}
+
+std::optional<FeatureCut> Session::Features() const {
+  const config::TrainConfig& train = config().train;
+  if (config().data.cache != "features") return std::nullopt;
+  std::set<std::string> inputs, labels;
+  for (const config::NetInput& input : net_.inputs) inputs.insert(input.name);
+  for (const config::NetInput& label : net_.labels) labels.insert(label.name);
+  LrPatterns lr_mult = LrPatternsOf(train, net_);
+  for (const std::string& pattern : train.freeze.layers) lr_mult.emplace_back(pattern, 0);
+  const OperatorRegistry& operators = runtime_->operators();
+  try {
+    const Symbol net = train.freeze.global_stats
+                           ? WithFixedStatistics(operators, net_.symbol, lr_mult)
+                           : net_.symbol;
+    return CutAtFeatures(operators, net, config::BatchShapes(net_, config().data.batch_size),
+                         inputs, labels, lr_mult);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    Throw(ErrorKind::kConfig, "{}: data.cache: {}",
+          diagnostics_.sources().Where(loaded_.PlaceOf("data.cache")), e.what());
+  }
+}
+
 executor::BindRequest Session::MakeBindRequest(bool training) const {
   const std::map<std::string, TShape> shapes = config::BatchShapes(net_, config().data.batch_size);
   std::vector<DataDesc> arrays;
@@ -183,7 +221,7 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
       arrays.push_back({input.name, known == shapes.end() ? TShape() : known->second, input.dtype});
     }
   }
-  BindOptions options = BindOptionsOf(config().train, devices_, deterministic_);
+  BindOptions options = BindOptionsOf(config().train, net_, devices_, deterministic_);
   options.modes.group2ctx = places_;
   return training ? TrainingRequest(options, net_.symbol, arrays)
                   : EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);

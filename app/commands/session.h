@@ -6,6 +6,7 @@
 // data_iters.h, training: train_options.h).
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "app/commands/open_runtime.h"
 #include "app/commands/session_view.h"
 #include "app/commands/train_options.h"
+#include "mxtrain/train/feature_cut.h"
 
 namespace mxtrain::commands {
 
@@ -59,6 +61,12 @@ class Session {
   std::vector<io::TransformSpec> TrainTransforms() const { return iters_.Transforms(false); }
   // Options of a training run from configuration and flags.
   TrainOptions MakeTrainOptions() const;
+  // With data.cache: features, lets a run compute features once. After TrainIter and ValIter; the
+  // session must outlive the run. Throws DiagnosticError, naming what forbids it.
+  void CacheFeatures(TrainOptions* options);
+  // The part of the net that training runs in each step, and what comes before it: nothing without
+  // data.cache: features. Throws DiagnosticError if there are no features.
+  std::optional<FeatureCut> Features() const;
   KeptStates StatesOfTraining() const { return StatesOf(config().train); }
   // As `train` binds the net: one of its workers for training, or for evaluation; for a batch of
   // arrays as the net declares them.

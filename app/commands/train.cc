@@ -141,6 +141,7 @@ class Train final : public Command {
     auto train = session.TrainIter();
     auto val = session.ValIter();
     TrainOptions options = session.MakeTrainOptions();
+    session.CacheFeatures(&options);
     options.model.kernel_choices = before.kernel_choices;
     options.measure_kernels = options.measure_kernels && !dry_run_;
     if (flags.deterministic)
