@@ -80,10 +80,7 @@ void CheckNetShapes(const SessionView& session) {
 void CheckPatterns(const SessionView& session) {
   const config::Net& net = session.net;
   const config::TrainConfig& train = session.config().train;
-  std::vector<std::string> parameters = net.symbol.ListArguments();
-  for (const auto* inputs : {&net.inputs, &net.labels}) {
-    for (const config::NetInput& input : *inputs) std::erase(parameters, input.name);
-  }
+  const std::vector<std::string> parameters = config::ParametersOf(net);
   const auto check = [&](const std::string& key, const std::string& pattern) {
     try {
       RequireMatch(pattern, parameters, "parameter");
@@ -94,6 +91,7 @@ void CheckPatterns(const SessionView& session) {
   };
   for (const auto& [pattern, factor] : train.lr_mult) check("lr_mult", pattern);
   for (const std::string& pattern : train.freeze.layers) check("freeze.layers", pattern);
+  for (const std::string& pattern : train.freeze.except) check("freeze.except", pattern);
   for (const auto& [pattern, init] : train.initializers) check("initializers", pattern);
 }
 

@@ -64,11 +64,13 @@ class Session {
   // With data.cache: features, lets a run compute features once. After TrainIter and ValIter; the
   // session must outlive the run. Throws DiagnosticError, naming what forbids it.
   void CacheFeatures(TrainOptions* options);
-  // The part of the net that training runs in each step, and what comes before it: nothing without
-  // data.cache: features. Throws DiagnosticError if there are no features.
+  // With data.cache: features, the net in two parts. Throws kConfig if there are no features.
   std::optional<FeatureCut> Features() const;
+  // What training runs in each step: the net, or what follows the features. If layers are frozen
+  // for some epochs only: of the epochs after them.
+  Symbol TrainedNet() const;
   KeptStates StatesOfTraining() const { return StatesOf(config().train); }
-  // As `train` binds the net: one of its workers for training, or for evaluation; for a batch of
+  // As `train` binds TrainedNet in one of its workers, or the net for evaluation; for a batch of
   // arrays as the net declares them.
   executor::BindRequest MakeBindRequest(bool training) const;
   // Of training on a batch of this size, without recomputation: of all workers on the first one's
@@ -76,6 +78,8 @@ class Session {
   MemoryBytes BytesOfTraining(int64_t batch) const;
 
  private:
+  std::optional<FeatureCut> CutOfTraining() const;
+  std::map<std::string, TShape> ShapesOfTraining(int64_t batch) const;
   SessionView view() { return {loaded_, net_, diagnostics_, console_}; }
   void ChooseBatch(int64_t resumed_batch);
 

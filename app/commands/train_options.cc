@@ -9,6 +9,7 @@
 
 #include "app/commands/compute_modes.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/glob.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -43,6 +44,21 @@ std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train) {
   return specs;
 }
 
+std::vector<std::string> FrozenOf(const config::TrainConfig& train, const config::Net& net) {
+  const config::FreezeConfig& freeze = train.freeze;
+  if (freeze.layers.empty() && freeze.except.empty()) return {};
+  const auto is_of = [](const std::vector<std::string>& patterns, const std::string& name) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return GlobMatches(pattern, name); });
+  };
+  std::vector<std::string> frozen;
+  for (const std::string& name : config::ParametersOf(net)) {
+    if ((freeze.layers.empty() || is_of(freeze.layers, name)) && !is_of(freeze.except, name))
+      frozen.push_back(name);
+  }
+  return frozen;
+}
+
 std::vector<LayerGroup> LayerGroupsOf(const config::Net& net) {
   std::set<std::string> inputs, labels;
   for (const config::NetInput& input : net.inputs) inputs.insert(input.name);
@@ -65,7 +81,7 @@ LrPatterns LrPatternsOf(const config::TrainConfig& train, const config::Net& net
     }
   }
   if (train.freeze.epochs == 0) {
-    for (const std::string& pattern : train.freeze.layers) patterns.emplace_back(pattern, 0);
+    for (const std::string& name : FrozenOf(train, net)) patterns.emplace_back(name, 0);
   }
   return patterns;
 }
@@ -99,7 +115,7 @@ TrainOptions TrainOptionsOf(const config::TrainConfig& train, const config::Net&
   TrainOptions o;
   static_cast<BindOptions&>(o) = BindOptionsOf(train, net, devices, deterministic);
   o.symbol = net.symbol;
-  o.freeze = {train.freeze.layers, train.freeze.epochs, train.freeze.global_stats};
+  o.freeze = {FrozenOf(train, net), train.freeze.epochs, train.freeze.global_stats};
   o.epochs = train.epochs;
   o.max_steps = train.max_steps;
   o.optimizer = {train.optimizer.name, train.optimizer.params};

@@ -18,8 +18,11 @@ std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train);
 // The parameters of a net in the steps of train.lr_decay (train/layer_groups.h).
 std::vector<LayerGroup> LayerGroupsOf(const config::Net& net);
 
-// Those of train.lr_mult; with train.lr_decay each parameter by its name; then those that are frozen
-// in the whole run, which take precedence.
+// The names of the parameters that train.freeze freezes, in the whole run or in its first epochs.
+std::vector<std::string> FrozenOf(const config::TrainConfig& train, const config::Net& net);
+
+// Those of train.lr_mult; with train.lr_decay each parameter by its name; then those that are
+// frozen in the whole run, which take precedence.
 LrPatterns LrPatternsOf(const config::TrainConfig& train, const config::Net& net);
 
 // The devices of the workers: logical workers on one device, or several devices. `devices`: those

@@ -148,8 +148,8 @@ struct KVStoreConfig {
 };
 
 struct FreezeConfig {
-  std::vector<std::string> layers;  // patterns of parameter names
-  int64_t epochs = 0;               // 0: all
+  std::vector<std::string> layers, except;  // patterns of parameter names
+  int64_t epochs = 0;                       // 0: all
   bool global_stats = false;
 };
 

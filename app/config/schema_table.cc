@@ -315,6 +315,10 @@ Section<FreezeConfig> FreezeSection() {
           "name patterns of parameters that are not updated; without global_stats batch norm "
           "statistics still change where something before them learns")
       .Also({"parameters", "patterns"});
+  s.Add("except", &FreezeConfig::except)
+      .Default({})
+      .Help("name patterns of parameters that learn all the same; alone: all others are frozen")
+      .Also({"but", "unfrozen", "train_only"});
   s.Add("epochs", &FreezeConfig::epochs)
       .Default(0)
       .Range(0)
@@ -354,7 +358,8 @@ void AddUpdates(Section<TrainConfig>& s) {
       .Default(1)
       .Range(0.01, 1)
       .Help(
-          "factor of the learning rate from each group of layers to the one before it, counted from "
+          "factor of the learning rate from each group of layers to the one before it, counted "
+          "from "
           "the head, in addition to lr_mult; 0.65 to 0.9 for transformers and ConvNeXt; 1: off")
       .Also({"layer_decay", "layerwise_lr_decay", "llrd", "discriminative_lr"});
   s.Below("freeze", &C::freeze, FreezeSection(), "parameters that do not learn", false, "layers",

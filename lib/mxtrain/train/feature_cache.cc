@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -108,20 +107,24 @@ void Append(const std::vector<float>& batch, int64_t row, int64_t rows, std::vec
   to->insert(to->end(), batch.begin() + row * count, batch.begin() + (row + 1) * count);
 }
 
-// The examples of a batch, each one place further.
-NDArray Rotated(const NDArray& batch) {
-  NDArray rotated = batch.Copy(batch.ctx());
-  const int64_t rows = batch.shape()[0];
-  rotated.Slice(1, rows).CopyFrom(batch.Slice(0, rows - 1));
-  rotated.Slice(0, 1).CopyFrom(batch.Slice(rows - 1, rows));
-  return rotated;
+// Examples of a batch among others: from the second one on in the first half, the first one in all
+// other places.
+NDArray AmongOthers(const NDArray& batch) {
+  NDArray changed = batch.Copy(batch.ctx());
+  const int64_t rows = batch.shape()[0], half = rows / 2;
+  changed.Slice(0, half).CopyFrom(batch.Slice(1, half + 1));
+  for (int64_t row = half; row < rows; ++row)
+    changed.Slice(row, row + 1).CopyFrom(batch.Slice(0, 1));
+  return changed;
 }
 
 }  // namespace
 
 FeatureCache::FeatureCache(Runtime& runtime, const TrainOptions& options, const DataIter& train,
                            const DataIter* val)
-    : runtime_(runtime), options_(options), cut_((CheckOptions(), CutFor(runtime, options, train))) {
+    : runtime_(runtime),
+      options_(options),
+      cut_((CheckOptions(), CutFor(runtime, options, train))) {
   const FeatureOptions& data = *options.features;
   train_source_ = std::make_shared<FeatureSource>(data.train, cut_, train.provide_label());
   if (val) val_source_ = std::make_shared<FeatureSource>(data.val, cut_, val->provide_label());
@@ -137,8 +140,8 @@ FeatureCache::FeatureCache(Runtime& runtime, const TrainOptions& options, const 
 FeatureCache::~FeatureCache() = default;
 
 void FeatureCache::CheckOptions() const {
-  const char* what = options_.workers.size() > 1      ? "several workers"
-                     : options_.modes.amp             ? "mixed precision"
+  const char* what = options_.workers.size() > 1         ? "several workers"
+                     : options_.modes.amp                ? "mixed precision"
                      : !options_.modes.group2ctx.empty() ? "layers on several devices"
                                                          : nullptr;
   if (what) Throw(ErrorKind::kConfig, "features cannot be computed once with {}", what);
@@ -177,6 +180,12 @@ bool FeatureCache::Fill(const std::function<bool()>& stop) {
   runtime_.log("train").Info("computing the features of {} images once: {} layers up to '{}'",
                              train_source_->size() + (val_source_ ? val_source_->size() : 0),
                              cut_.layers, cut_.last);
+  if (!cut_.held_up_by.empty()) {
+    runtime_.log("train").Warning(
+        "the frozen layers from {} on are computed in every step, since it draws random numbers; "
+        "turn it off to have all of them computed once",
+        cut_.held_up_by);
+  }
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   if (!FillFrom(training_.get(), stop, kAll)) return false;
   if (validation_ && !FillFrom(validation_.get(), stop, kAll)) return false;
@@ -203,6 +212,11 @@ bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t
     }
     for (const BadExample& bad : batch.bad) set->to->SetUnreadable(bad);
   }
+  const auto bad = set->examples->stats().bad;
+  if (!bad.empty()) {
+    runtime_.log("train").Warning("{} could not be read, the first: {}: {}",
+                                  Counted(bad.size(), "example"), bad[0].first, bad[0].second);
+  }
   return true;
 }
 
@@ -213,28 +227,28 @@ std::vector<NDArray> FeatureCache::Run(Set* set, const DataBatch& batch) {
   return set->executor->outputs();
 }
 
-// The same examples in other places of the batch must have the same features, up to rounding.
+// Examples must have the same features among others and in other places, up to rounding.
 void FeatureCache::CheckIndependence(Set* set, const DataBatch& batch) {
   constexpr double kRounding = 1e-4;  // of the largest number
   const int64_t rows = set->examples->batch_size();
   if (rows == 1) return;
   std::vector<std::vector<float>> before;
   for (const NDArray& output : Run(set, batch)) before.push_back(output.ToVector());
-  DataBatch rotated;
-  for (const NDArray& array : batch.data) rotated.data.push_back(Rotated(array));
-  rotated.label = batch.label;
-  const std::vector<NDArray> outputs = Run(set, rotated);
+  DataBatch changed;
+  for (const NDArray& array : batch.data) changed.data.push_back(AmongOthers(array));
+  changed.label = batch.label;
+  const std::vector<NDArray> outputs = Run(set, changed);
   bool same = true;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    std::vector<float> after = outputs[i].ToVector();
-    const auto one = static_cast<ptrdiff_t>(after.size()) / rows;
-    std::rotate(after.begin(), after.begin() + one, after.end());
+    const std::vector<float> after = outputs[i].ToVector();
+    const size_t one = after.size() / static_cast<size_t>(rows);
     double largest = 0, difference = 0;
-    for (size_t k = 0; k < after.size(); ++k) {
-      largest = std::max(largest, std::abs(static_cast<double>(before[i][k])));
-      difference = std::max(difference, std::abs(static_cast<double>(before[i][k]) - after[k]));
+    for (size_t k = 0; k < static_cast<size_t>(rows / 2) * one; ++k) {
+      const double expected = before[i][one + k];
+      largest = std::max(largest, std::abs(expected));
+      difference = std::max(difference, std::abs(expected - after[k]));
     }
-    same = same && std::memcmp(before[i].data(), after.data(), after.size() * sizeof(float)) == 0;
+    same = same && difference == 0;
     if (difference <= kRounding * largest) continue;
     Throw(ErrorKind::kConfig,
           "features: {} depends on the other examples of a batch, so it cannot be computed once",
@@ -262,8 +276,9 @@ DataBatch FeatureCache::Rehearse() {
 
 void FeatureCache::Tell(double seconds) const {
   const int64_t bytes = train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
-  runtime_.log("train").Info("features: {} numbers for each image, {} in memory, computed in {:.1f} s",
-                             cut_.Numbers(), FormatBytes(bytes), seconds);
+  runtime_.log("train").Info(
+      "features: {} numbers for each image, {} in memory, computed in {:.1f} s", cut_.Numbers(),
+      FormatBytes(bytes), seconds);
 }
 
 }  // namespace mxtrain

@@ -149,6 +149,8 @@ class Cutter {
   const Node& NodeOf(const NodeEntry& entry) const {
     return graph_.nodes[static_cast<size_t>(entry.node)];
   }
+  // The first layer that depends on nothing that learns and draws random numbers; "" for none.
+  const std::string& random() const { return random_; }
 
  private:
   void Add(const Node& node, const std::set<std::string>& inputs,
@@ -169,10 +171,14 @@ class Cutter {
     if (node.op && is_fixed && of_data && UsesStatisticsOfBatch(node)) {
       Throw(ErrorKind::kConfig,
             "features: {} is frozen, but in training it normalizes by the mean and variance of "
-            "each batch, so its output for an image changes from step to step; fix its statistics",
+            "each batch, so its output for an image changes from step to step; fix its statistics "
+            "(train.freeze.global_stats: true)",
             DescribeNode(node));
     }
-    if (node.op && is_fixed && DrawsRandomNumbers(node, in)) is_fixed = false;
+    if (node.op && is_fixed && of_data && DrawsRandomNumbers(node, in)) {
+      is_fixed = false;
+      if (random_.empty()) random_ = DescribeNode(node);
+    }
     facts_.is_fixed.push_back(is_fixed);
     facts_.of_data.push_back(of_data);
   }
@@ -185,13 +191,14 @@ class Cutter {
   [[noreturn]] static void ThrowTooEarly(const Node& reader, const Node& input) {
     Throw(ErrorKind::kConfig,
           "features: nothing can be computed once: {} reads the input '{}', and it learns or draws "
-          "random numbers",
+          "random numbers; freeze the first layers (train.freeze)",
           DescribeNode(reader), input.name);
   }
 
   const Graph& graph_;
   const InferredSpecs specs_;
   Facts facts_;
+  std::string random_;
 };
 
 }  // namespace
@@ -247,6 +254,11 @@ FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
     if (!node.op) continue;
     ++cut.layers;
     cut.last = node.name;
+  }
+  for (const Node& node : cut.head.graph().nodes) {
+    const bool is_parameter = node.kind == Node::Kind::kVariable && !labels.contains(node.name) &&
+                              std::count(cut.names.begin(), cut.names.end(), node.name) == 0;
+    if (is_parameter && IsFrozen(node, lr_mult)) cut.held_up_by = cutter.random();
   }
   return cut;
 }

@@ -25,13 +25,16 @@ struct FeatureCut {
   std::vector<TShape> shapes;      // of the features of one example
   int64_t layers = 0;              // operators of the trunk
   std::string last;                // its last one
+  // Frozen parameters after it, and what keeps their layers from being computed once: a layer that
+  // draws random numbers. Empty if there are none.
+  std::string held_up_by;
 
   int64_t Numbers() const;  // in the features of one example
 };
 
-// `inputs` and `labels`: the variables that batches provide; the other ones are parameters. `shapes`
-// as for Symbol::InferShape, of a batch. Cuts as late as possible. Throws kConfig if there is
-// nothing to be computed once, with the layer that is in the way.
+// `inputs` and `labels`: the variables that batches provide; the other ones are parameters.
+// `shapes` as for Symbol::InferShape, of a batch. Cuts as late as possible. Throws kConfig if there
+// is nothing to be computed once, with the layer that is in the way.
 MXTRAIN_API FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
                                      const std::map<std::string, TShape>& shapes,
                                      const std::set<std::string>& inputs,

@@ -60,9 +60,8 @@ ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options
 bool ParameterUpdates::WasFrozen(const std::string& parameter) const {
   const std::vector<std::string>& patterns = options_.freeze.patterns;
   return unfrozen_step_ &&
-         std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-           return GlobMatches(pattern, parameter);
-         });
+         std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return GlobMatches(pattern, parameter); });
 }
 
 // Keys in the order of the net: the first layers' weights are needed first.
@@ -150,7 +149,8 @@ void ParameterUpdates::RestoreStates(const std::map<std::string, NDArray>& state
 
 void ParameterUpdates::RestoreAverages(const Checkpoint& checkpoint) {
   const int64_t updates = checkpoint.state.average_updates;
-  if (average_ && updates > 0) average_->Restore(checkpoint.averages, updates, unfrozen_step_.has_value());
+  if (average_ && updates > 0)
+    average_->Restore(checkpoint.averages, updates, unfrozen_step_.has_value());
   if (average_ && updates == 0 && checkpoint.state.step > 0) {
     runtime_.log("train").Warning(
         "the checkpoint holds no averages of weights: they start with the next step");

@@ -104,8 +104,8 @@ bool Trainer::Impl::Loop::OutOfTime() const {
 
 RunEnd Trainer::Impl::Loop::Run() {
   listener_.OnStart(t_.Describe());
-  const bool ready = !t_.features || t_.progress.finished() ||
-                     t_.features->Fill([this] { return stopped(); });
+  const bool ready =
+      !t_.features || t_.progress.finished() || t_.features->Fill([this] { return stopped(); });
   clock_.Resume(t_.batches->data_wait().seconds());
   while (ready && !t_.progress.finished() && !stopped() && !OutOfTime()) {
     TrainEpoch();
@@ -279,9 +279,9 @@ void Trainer::Impl::Loop::EndEpoch() {
     e.loss_scale = scale->scale;
     e.steps_skipped = scale->steps_skipped;
   }
+  if (t_.UnfreezesNow()) t_.Unfreeze();
   listener_.OnEpoch(e);
   SaveEpoch(names, complete);
-  if (t_.UnfreezesNow()) t_.Unfreeze();
   clock_.Resume(t_.batches->data_wait().seconds());
 }
 
