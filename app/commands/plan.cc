@@ -67,20 +67,21 @@ class Plan final : public Command {
     const std::vector<Layer> layers = CostsOfLayers(session);
     const executor::BindRequest train = session.MakeBindRequest(true),
                                 infer = session.MakeBindRequest(false);
+    const std::optional<FeatureCut> cut = session.Features();
     const Symbol trained_net = session.TrainedNet();
     const Graph &graph = session.net().symbol.graph(), &trained_graph = trained_net.graph();
     const auto training = executor::SummarizeMemory(trained_graph, train, session.runtime());
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
     const executor::ExecGraph trained =
         executor::RunPasses(trained_graph, train, session.runtime());
-    const std::optional<FeatureCut> cut = session.Features();
     if (cut && time_) {
       Throw(ErrorKind::kUsage,
             "--time times steps on images, and with data.cache: features training has none; remove "
             "one of them");
     }
-    const ExternalBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
-    const auto of_devices = BytesOutsideArenas(trained, train, session.StatesOfTraining());
+    ExternalBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
+    OfDevices of_devices = BytesOutsideArenas(trained, train, session.StatesOfTraining());
+    if (cut) AddTrunk(session, infer, &outer, &of_devices[session.ctx()]);
     const DiskForecast disk = ForecastDisk(session, outer);
     std::optional<TimeForecast> time;
     if (time_) time = ForecastTime(session);
@@ -164,6 +165,18 @@ class Plan final : public Command {
   }
 
   using OfDevices = std::map<Context, ExternalBytes>;
+
+  // Parameters before the features are kept too, as in evaluation.
+  static void AddTrunk(Session& session, const executor::BindRequest& infer, ExternalBytes* all,
+                       ExternalBytes* of_device) {
+    const executor::ExecGraph graph =
+        executor::RunPasses(session.net().symbol.graph(), infer, session.runtime());
+    const ExternalBytes whole = BytesOutsideArena(graph, infer, session.StatesOfTraining());
+    for (ExternalBytes* bytes : {all, of_device}) {
+      bytes->parameters = whole.parameters;
+      bytes->auxiliaries = whole.auxiliaries;
+    }
+  }
 
   static ExternalBytes Of(const OfDevices& devices, Context device) {
     const auto found = devices.find(device);

@@ -18,7 +18,7 @@ namespace mxtrain {
 MXTRAIN_API Symbol WithFixedStatistics(const OperatorRegistry& operators, const Symbol& net,
                                        const LrPatterns& lr_mult);
 
-struct FeatureCut {
+struct MXTRAIN_API FeatureCut {
   Symbol trunk;                    // its outputs are the features
   Symbol head;                     // the net, with variables in place of the features
   std::vector<std::string> names;  // of these variables, one for each output of the trunk

@@ -253,7 +253,7 @@ TEST_CASE("what cannot be computed once is refused with its reason") {
                     "every parameter is frozen: nothing would be trained");
   spec.freeze.patterns = {"conv*", "bn*"};
   spec.limit_bytes = 1000;
-  CHECK_THROWS_WITH(FrozenProcess(data, spec), doctest::Contains("is the limit 1000 B"));
+  CHECK_THROWS_WITH(FrozenProcess(data, spec), doctest::Contains("the limit is 1000 B"));
 }
 
 TEST_CASE("features that depend on other examples of a batch are noticed") {
@@ -270,7 +270,7 @@ TEST_CASE("features that depend on other examples of a batch are noticed") {
   spec.freeze.patterns = {"conv*"};
   spec.cached = true;
   CHECK_THROWS_WITH(RunFrozen(data, spec),
-                    doctest::Contains("centred_output depends on the other examples of a batch"));
+                    doctest::Contains("flat_output depends on the other examples of a batch"));
 }
 
 TEST_CASE("the cut is behind the last layer that is the same in every step") {

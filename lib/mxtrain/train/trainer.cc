@@ -224,6 +224,7 @@ RunStart Trainer::Impl::Describe() const {
     s.parameter_bytes += BytesOf(executor->args()) + BytesOf(executor->auxs());
     s.gradient_bytes += BytesOf(executor->grads());
   }
+  if (features) s.parameter_bytes += BytesOf(features->args()) + BytesOf(features->auxs());
   s.optimizer_bytes = updates->num_devices() * BytesOf(updates->States());
   if (updates->average()) s.average_bytes = BytesOf(updates->average()->Arrays());
   s.rescale_grad = rescale_grad.factor;
