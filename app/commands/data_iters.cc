@@ -78,7 +78,8 @@ std::unique_ptr<DataIter> DataIters::Over(bool validation,
 void DataIters::RequireSameEpochs() const {
   const auto refuse = [this](const config::Place& place, const std::string& what) {
     session_.diagnostics.Error(
-        place, format("data.cache: features needs images that are the same in every epoch, and {}", what),
+        place,
+        format("data.cache: features needs images that are the same in every epoch, and {}", what),
         "give data.train the transforms of validation, such as center_crop and resize, or remove "
         "data.cache");
     session_.diagnostics.ThrowIfErrors();
@@ -91,7 +92,8 @@ void DataIters::RequireSameEpochs() const {
   const std::vector<config::Named>& named = config().data.train.transforms;
   for (const config::Named& transform : named) {
     if (transform.name == "normalize") continue;
-    const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}}, 3);
+    const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}},
+                              3);
     if (alone.fixed() < alone.size())
       refuse(transform.place, format("'{}' is random", transform.name));
   }

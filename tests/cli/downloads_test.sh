@@ -190,12 +190,12 @@ fails 4 "$at/several/net.safetensors.index.json?new" "which is not the name of a
 
 # --- refused
 fails 4 $at/junk.safetensors "(in the cache, from $at/junk.safetensors; remove it there to download it again)"
-fails 4 $at/large.safetensors "has 1000.00 GB; at most 4.29 GB are downloaded (--max-download)"
+fails 4 $at/large.safetensors "has 931.3 GiB; at most 4 GiB are downloaded (--max-download)"
 fails 4 $at/endless.safetensors "has more than 1000 B; at most 1000 B are downloaded" --max-download 1000
 holds "more than allowed is kept" test -z "$(find home -name 'endless*' -size +0)"
 plant_partly=$(find home -name always.safetensors.part)
 had=$(stat -c %s "$plant_partly")
-fails 4 $at/always.safetensors "at most 5 bytes are downloaded" --max-download 5
+fails 4 $at/always.safetensors "at most 5 B are downloaded" --max-download 5
 holds "a smaller limit destroyed what had come" test "$(stat -c %s "$plant_partly")" -ge "$had"
 fails 8 $at/gone.safetensors "the server has no such file (404)"
 fails 8 $at/closed "the server refuses access (403)"

@@ -18,8 +18,8 @@ namespace mxtrain {
 
 class ParameterUpdates {
  public:
-  // `rescale_grad`: factor of the optimizer on the sums of gradients. `unfrozen_step`: before it the
-  // parameters of options.freeze did not learn; nothing: they were never frozen, or still are.
+  // `rescale_grad`: factor of the optimizer on the sums of gradients. `unfrozen_step`: before it
+  // the parameters of options.freeze did not learn; nothing: they were never frozen, or still are.
   // Options and net must outlive it. Throws kConfig for an unknown optimizer or store, and for a
   // schedule that the optimizer does not take.
   ParameterUpdates(Runtime& runtime, const TrainOptions& options, const BoundNet& net,
