@@ -196,7 +196,9 @@ bool FeatureCache::Fill(const std::function<bool()>& stop) {
 }
 
 bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t most_batches) {
+  constexpr double kBetweenLines = 30;  // seconds
   DataBatch batch;
+  double told = SteadySeconds();
   set->examples->Reset(0);
   for (int64_t b = 0; b < most_batches && set->examples->Next(&batch); ++b) {
     if (stop && stop()) return false;
@@ -211,6 +213,11 @@ bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t
       set->to->Set(batch.index[static_cast<size_t>(row)], std::move(numbers));
     }
     for (const BadExample& bad : batch.bad) set->to->SetUnreadable(bad);
+    if (SteadySeconds() < told + kBetweenLines) continue;
+    told = SteadySeconds();
+    runtime_.log("train").Info("features of {} of {} {} images are computed",
+                               (b + 1) * set->examples->batch_size(), set->examples->examples(),
+                               set == training_.get() ? "training" : "validation");
   }
   const auto bad = set->examples->stats().bad;
   if (!bad.empty()) {

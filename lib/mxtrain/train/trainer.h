@@ -49,7 +49,7 @@ struct EarlyStop {
   std::optional<double> target = std::nullopt;
 };
 
-// Parameters that do not learn in the first epochs of a run.
+// Parameters that do not learn in the first epochs of a run, or in none.
 struct FreezeOptions {
   std::vector<std::string> patterns;  // of their names (base/glob.h)
   int64_t epochs = 0;                 // 0: they never learn
