@@ -10,6 +10,7 @@
 #include "app/commands/check_data.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/label_trial.h"
+#include "app/commands/learning_rates.h"
 #include "app/commands/open_runtime.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/progress.h"
@@ -201,9 +202,11 @@ class Check final : public Command {
     Rehearsal rehearsal{session.TrainIter(), session.ValIter(), nullptr};
     TrainOptions options = session.MakeTrainOptions();
     options.measure_kernels = false;
+    session.CacheFeatures(&options);
     rehearsal.trainer = std::make_unique<Trainer>(session.runtime(), options, *rehearsal.train,
                                                   rehearsal.val.get());
     TakePretrained(session, rehearsal.trainer.get(), console);
+    TellRates(session, console);
     (*result)["train_examples"] = rehearsal.train->examples();
     (*result)["val_examples"] = rehearsal.val ? rehearsal.val->examples() : 0;
     (*result)["steps"] = rehearsal.trainer->total_steps();

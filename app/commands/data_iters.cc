@@ -64,15 +64,50 @@ std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
   return iter;
 }
 
+std::unique_ptr<DataIter> DataIters::Over(bool validation,
+                                          std::shared_ptr<const io::Source> features) {
+  const Pass pass = validation ? Pass::kEvaluation : Pass::kTraining;
+  Kwargs kwargs = ParamsOf(*sets_.opened(validation), ConfigOf(validation), pass);
+  std::erase_if(kwargs, [](const auto& param) { return param.first == "data_name"; });
+  io::PipelineParam p;
+  p.Init(kwargs, "data");
+  p.Feed(ctx_);
+  return io::NewPipeline(runtime_, std::move(features), {}, p);
+}
+
+void DataIters::RequireSameEpochs() const {
+  const auto refuse = [this](const config::Place& place, const std::string& what) {
+    session_.diagnostics.Error(
+        place,
+        format("data.cache: features needs images that are the same in every epoch, and {}", what),
+        "give data.train the transforms of validation, such as center_crop and resize, or remove "
+        "data.cache");
+    session_.diagnostics.ThrowIfErrors();
+  };
+  for (const auto& [key, mix] : {std::pair{"train.mixup", &config().train.mixup},
+                                 std::pair{"train.cutmix", &config().train.cutmix}}) {
+    if (mix->alpha > 0)
+      refuse(session_.loaded.PlaceOf(format("{}.alpha", key)), format("{} mixes them", key));
+  }
+  const std::vector<config::Named>& named = config().data.train.transforms;
+  for (const config::Named& transform : named) {
+    if (transform.name == "normalize") continue;
+    const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}},
+                              3);
+    if (alone.fixed() < alone.size())
+      refuse(transform.place, format("'{}' is random", transform.name));
+  }
+}
+
 // Of io::PipelineParam.
 Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig& c,
                            Pass pass) const {
   const config::DataConfig& data = config().data;
   const config::Net& net = session_.net;
-  const bool whole = pass == Pass::kWhole;
+  const bool whole = pass == Pass::kWhole, in_order = whole || pass == Pass::kOnce;
   Kwargs kwargs{{"batch_size", params::Print(data.batch_size)},
                 {"mode", pass == Pass::kTraining ? "training" : "evaluation"},
-                {"shuffle", params::Print(c.shuffle && !whole)},
+                {"shuffle", params::Print(c.shuffle && !in_order)},
                 {"seed", std::to_string(config().seed)},
                 {"max_bad", params::Print(data.max_bad)}};
   const int workers = data.workers == 0 && whole ? std::min(UsableCpuCount(), 256) : data.workers;
@@ -86,7 +121,7 @@ Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig&
   if (const std::optional<int64_t> channels = ImageChannels(source, net.inputs))
     kwargs.emplace_back("channels", params::Print(*channels));
   kwargs.emplace_back("exact_decode", params::Print(data.exact_decode || whole));
-  kwargs.emplace_back("cache", whole ? "none" : data.cache);
+  kwargs.emplace_back("cache", in_order || data.cache == "features" ? "none" : data.cache);
   kwargs.emplace_back("cache_bytes", params::Print(data.cache_bytes.bytes));
   if (pass == Pass::kTraining) {
     kwargs.emplace_back("balanced", params::Print(c.balanced));

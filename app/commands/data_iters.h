@@ -27,12 +27,19 @@ class DataIters {
   // One pass over all records, none skipped or replaced, images fully decoded; with the transforms
   // of training or validation.
   std::unique_ptr<DataIter> Whole(bool validation);
+  // One pass over all records in the order of the source, none skipped or replaced, prepared as in
+  // training or validation.
+  std::unique_ptr<DataIter> Once(bool validation) { return Make(validation, Pass::kOnce); }
+  // As Training and Validation, of examples that have other data: features of these records.
+  std::unique_ptr<DataIter> Over(bool validation, std::shared_ptr<const io::Source> features);
+  // Throws DiagnosticError, naming what is random, unless each image is the same in every epoch.
+  void RequireSameEpochs() const;
 
   // The image transforms; `normalize: auto` has its values once an iterator of such data was made.
   std::vector<io::TransformSpec> Transforms(bool validation) const;
 
  private:
-  enum class Pass { kTraining, kEvaluation, kWhole };
+  enum class Pass { kTraining, kEvaluation, kWhole, kOnce };
   const config::Config& config() const { return session_.config(); }
   const config::SourceConfig& ConfigOf(bool validation) const {
     return validation ? config().data.val : config().data.train;

@@ -44,15 +44,20 @@ std::string Resampling(const ZooWeights& weights, bool from_weights) {
 std::string Net(const ZooNet& net, const WeightsChoice& weights) {
   std::string text = "\nnet:\n";
   text += Line("  use: " + net.name, "as `mxtrain nets` lists it; with as many classes as folders");
-  if (net.train_size != net.native)
-    text += Line(format("  input: [3, {0}, {0}]", net.train_size),
+  const int size = weights.head_only ? net.val_size : net.train_size;
+  if (size != net.native)
+    text += Line(format("  input: [3, {0}, {0}]", size),
                  format("it is made for {0}x{0}; smaller images train faster", net.native));
   std::string vars;
+  if (weights.head_only && net.drops_paths)
+    vars += Line("  stochastic_depth: 0", "nothing random before the head");
   if (net.smooths) vars += Line("  smoothing: 0.1", "of the labels");
   if (weights.facts.family) {
-    for (const auto& [name, value] : weights.facts.family->vars)
+    for (const auto& [name, value] : weights.facts.family->vars) {
+      if (weights.head_only && name == "stochastic_depth") continue;
       vars += Line(format("  {}: {}", name, value),
                    format("as the weights of {} were trained", weights.facts.family->name));
+    }
   }
   return vars.empty() ? text : text + "\nvars:\n" + vars;
 }
@@ -62,23 +67,35 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
   const bool given = !weights.file.empty();
   const std::string pixels = Normalize(weights.facts, given),
                     resampling = Resampling(weights.facts, given);
-  std::string text = format("\ndata:\n  batch_size: {}\n  train:\n", choice.batch_size);
+  const std::string whole =
+      Line("      - center_crop: {fraction: 1}", "the largest square") +
+      format("      - resize: {{size: [{0}, {0}], {1}}}\n", net.val_size, resampling) +
+      format("      - {}\n", pixels);
+  std::string text = format("\ndata:\n  batch_size: {}\n", choice.batch_size);
+  if (weights.head_only)
+    text += Line("  cache: features", "what the head reads is computed once for each image");
+  text += "  train:\n";
   text += format("    source: image_folder\n    path: {}\n    shuffle: true\n",
                  QuoteYaml(folder.train));
-  text += Line("    transforms:", "a different view of each image in every epoch");
-  text += format("      - random_resized_crop: {{size: {}, area: [0.35, 1], {}}}\n", net.train_size,
-                 resampling);
-  text += Line("      - flip", "remove it if left and right differ in meaning: digits, text");
-  text += format("      - {}\n", pixels);
+  if (weights.head_only) {
+    text += Line("    transforms:", "none that is random") + whole;
+  } else {
+    text += Line("    transforms:", "a different view of each image in every epoch");
+    text += format("      - random_resized_crop: {{size: {}, area: [0.35, 1], {}}}\n",
+                   net.train_size, resampling);
+    text += Line("      - flip", "remove it if left and right differ in meaning: digits, text");
+    text += format("      - {}\n", pixels);
+  }
   text += "  val:\n";
   text += folder.val.empty()
               ? Line(format("    split: {}", folder.holdout),
                      "fraction of each class held out for validation")
               : format("    source: image_folder\n    path: {}\n", QuoteYaml(folder.val));
-  text += Line("    transforms:", "larger than in training, where crops enlarge what they show");
-  text += Line("      - center_crop: {fraction: 1}", "the largest square");
-  text += format("      - resize: {{size: [{0}, {0}], {1}}}\n", net.val_size, resampling);
-  return text + format("      - {}\n", pixels);
+  return text +
+         Line("    transforms:", weights.head_only ? ""
+                                                   : "larger than in training, where crops enlarge "
+                                                     "what they show") +
+         whole;
 }
 
 std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const WeightsChoice& weights,
@@ -96,9 +113,21 @@ std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const Weigh
     text += format("  weights:\n    file: {}\n", QuoteYaml(weights.file));
     text += Line("    sha256: " + weights.sha256, "no other file is used");
   }
-  text += format("  optimizer: {{name: nag, lr: {}, momentum: 0.9, weight_decay: 5.0e-5}}\n",
-                 choice.batch_size >= 32 ? "0.02" : "0.01");
-  text += Line("  lr_mult: {" + head + "}", "larger steps for the new head");
+  const std::string but_head = format("  freeze: {{except: [{}]", fmt::join(net.head, ", "));
+  const double of_batch = choice.batch_size >= 32 ? 1 : 0.5;
+  if (weights.head_only) {
+    text += Line(but_head + ", global_stats: true}", "all but the new head");
+    text += format("  optimizer: {{name: nag, lr: {:g}, momentum: 0.9, weight_decay: 1.0e-4}}\n",
+                   0.02 * of_batch);
+  } else {
+    // Without batch norms large steps do not merely scale the weights.
+    const double rate = (net.has_batch_norm ? 0.02 : 0.004) * of_batch;
+    text += Line(but_head + ", epochs: 1, global_stats: true}",
+                 "only the new head learns in the first epoch");
+    text +=
+        format("  optimizer: {{name: nag, lr: {:g}, momentum: 0.9, weight_decay: 5.0e-5}}\n", rate);
+    text += Line("  lr_mult: {" + head + "}", "larger steps for the new head");
+  }
   text += Line("  initializers: {" + weight + "}", "small initial weights for the new head");
   text += "  lr_schedule: {name: cosine, warmup_epochs: 1}\n";
   text += Line("  ema: 0.99", "validation and checkpoints use averages of the weights");
@@ -122,9 +151,12 @@ train:
 
 }  // namespace
 
-TrainingChoice ChooseFineTuning(const ImageFolder& folder, const ZooNet& net, bool from_weights) {
-  TrainingChoice choice = ChooseTraining(folder, net.train_size);
-  if (from_weights) {
+TrainingChoice ChooseFineTuning(const ImageFolder& folder, const ZooNet& net,
+                                const WeightsChoice& weights) {
+  TrainingChoice choice = ChooseTraining(folder, weights.head_only ? net.val_size : net.train_size);
+  if (weights.head_only) {
+    choice.epochs = 30;
+  } else if (!weights.file.empty()) {
     const int64_t images = std::max<int64_t>(folder.train_images, 1);
     choice.epochs = std::clamp<int64_t>((kMostImages + images / 2) / images, 6, 30);
   }

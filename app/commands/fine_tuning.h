@@ -13,11 +13,13 @@ namespace mxtrain::commands {
 struct WeightsChoice {
   std::string file, sha256;  // no file: from scratch; no sha256: not pinned
   ZooWeights facts;
+  bool head_only = false;  // train only the head, on features
 };
 
-// Batch: as ChooseTraining. Epochs: 30,000 images in total, within 6 .. 30; from scratch as
-// ChooseTraining.
-TrainingChoice ChooseFineTuning(const ImageFolder& folder, const ZooNet& net, bool from_weights);
+// Batch: as ChooseTraining. Epochs: 30,000 images in total, within 6 .. 30; 30 of the head alone;
+// from scratch as ChooseTraining.
+TrainingChoice ChooseFineTuning(const ImageFolder& folder, const ZooNet& net,
+                                const WeightsChoice& weights);
 
 // YAML. Paths are written as given; `file` is the name that the user will use for it.
 std::string RecipeText(const ImageFolder& folder, const ZooNet& net, const WeightsChoice& weights,

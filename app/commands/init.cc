@@ -20,6 +20,7 @@
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/source_factory.h"
+#include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -129,6 +130,10 @@ class Init final : public Command {
             "who published them, which decides how images are prepared: torchvision, timm, ...; "
             "default: told by the names in the file")
         .Takes("NAME");
+    arguments.Flag(
+        "--head-only", &head_only_,
+        "with --weights: train only the new head, on features that the net computes once "
+        "for each image: seconds for an epoch, and less accurate");
     arguments.Flag("--overwrite", &overwrite_, "replace an existing file");
     arguments.Examples(
         "  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96\n"
@@ -161,6 +166,8 @@ class Init final : public Command {
       Throw(ErrorKind::kUsage,
             "--weights needs --net NAME, the net that they are for; `mxtrain nets` lists them");
     }
+    if (weights_.empty() && head_only_)
+      Throw(ErrorKind::kUsage, "--head-only needs --weights FILE, those of the layers before it");
     if (weights_.empty() && !family_.empty())
       Throw(ErrorKind::kUsage, "--weights-family needs --weights FILE");
   }
@@ -175,7 +182,8 @@ class Init final : public Command {
     const ZooNet net = LookAtNet(net_, size_);
     WeightsChoice weights;
     if (!weights_.empty()) weights = ReadWeights(net, flags, console);
-    *choice = ChooseFineTuning(folder, net, !weights_.empty());
+    weights.head_only = head_only_;
+    *choice = ChooseFineTuning(folder, net, weights);
     channels_ = 3;  // as the net takes them
     return RecipeText(folder, net, weights, *choice, file);
   }
@@ -211,7 +219,7 @@ class Init final : public Command {
       choice.file = config::SplitPin(weights_).file;
       choice.sha256 = fetch::Sha256OfFile(local);
     } else {
-      choice.file = Written(fs::absolute(local).lexically_normal().string());
+      choice.file = Written(fs::absolute(FollowLink(local)).lexically_normal().string());
       choice.sha256 = config::SplitPin(weights_).sha256;
     }
     const auto runtime = MakeRuntime(WithoutAutoGpu(flags), 0, MakeRegistry({}), console);
@@ -219,8 +227,14 @@ class Init final : public Command {
     const ZooWeights& found = choice.facts;
     std::string text = format("{}: {} of {} arrays before the head of {}", weights_, found.fits,
                               found.wanted, net.name);
-    text += found.family ? format(", with the names of {}", found.family->name)
-                         : ", with its own names: `vars` and `normalize` must be as in that run";
+    if (found.of_run) {
+      text += ", of a run: `vars` and `normalize` as there";
+    } else if (found.family) {
+      text += format(", with the names of {}", found.family->name);
+    } else {
+      text += format(", with {} names: check that `vars` and `normalize` are those of its training",
+                     found.own_names ? "its own" : "unknown");
+    }
     if (!found.candidates.empty())
       text += format(" (and of {}; --weights-family says which)", join(found.candidates, ", "));
     console.Message(LogLevel::kInfo, text);
@@ -337,7 +351,7 @@ class Init final : public Command {
   std::string folder_, output_, net_, weights_, family_;
   int size_ = 0;
   int channels_ = 0;  // of the net's input, if it is not that of the images
-  bool overwrite_ = false;
+  bool head_only_ = false, overwrite_ = false;
 };
 
 }  // namespace

@@ -80,10 +80,7 @@ void CheckNetShapes(const SessionView& session) {
 void CheckPatterns(const SessionView& session) {
   const config::Net& net = session.net;
   const config::TrainConfig& train = session.config().train;
-  std::vector<std::string> parameters = net.symbol.ListArguments();
-  for (const auto* inputs : {&net.inputs, &net.labels}) {
-    for (const config::NetInput& input : *inputs) std::erase(parameters, input.name);
-  }
+  const std::vector<std::string> parameters = config::ParametersOf(net);
   const auto check = [&](const std::string& key, const std::string& pattern) {
     try {
       RequireMatch(pattern, parameters, "parameter");
@@ -93,7 +90,8 @@ void CheckPatterns(const SessionView& session) {
     }
   };
   for (const auto& [pattern, factor] : train.lr_mult) check("lr_mult", pattern);
-  for (const std::string& pattern : train.freeze) check("freeze", pattern);
+  for (const std::string& pattern : train.freeze.layers) check("freeze.layers", pattern);
+  for (const std::string& pattern : train.freeze.except) check("freeze.except", pattern);
   for (const auto& [pattern, init] : train.initializers) check("initializers", pattern);
 }
 
@@ -102,7 +100,7 @@ void WarnOfUntrained(const SessionView& session) {
   const config::Net& net = session.net;
   if (LossReport(net.symbol).heads().empty()) return;
   const std::set<std::string> trained = VariablesTrained(net.symbol);
-  const LrPatterns patterns = LrPatternsOf(session.config().train);
+  const LrPatterns patterns = LrPatternsOf(session.config().train, net);
   const Graph& graph = net.symbol.graph();
   const auto is_untrained = [&](const NodeEntry& e) {
     const Node& variable = graph.nodes[static_cast<size_t>(e.node)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain plan CONFIG: layers, parameters, work, exact memory.
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 #include "app/commands/device_flag.h"
 #include "app/commands/forecast.h"
 #include "app/commands/layer_costs.h"
+#include "app/commands/learning_rates.h"
 #include "app/commands/net_plot.h"
 #include "app/commands/plan_plot.h"
 #include "app/commands/session.h"
@@ -65,12 +67,21 @@ class Plan final : public Command {
     const std::vector<Layer> layers = CostsOfLayers(session);
     const executor::BindRequest train = session.MakeBindRequest(true),
                                 infer = session.MakeBindRequest(false);
-    const Graph& graph = session.net().symbol.graph();
-    const auto training = executor::SummarizeMemory(graph, train, session.runtime());
+    const std::optional<FeatureCut> cut = session.Features();
+    const Symbol trained_net = session.TrainedNet();
+    const Graph &graph = session.net().symbol.graph(), &trained_graph = trained_net.graph();
+    const auto training = executor::SummarizeMemory(trained_graph, train, session.runtime());
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
-    const executor::ExecGraph trained = executor::RunPasses(graph, train, session.runtime());
-    const ExternalBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
-    const auto of_devices = BytesOutsideArenas(trained, train, session.StatesOfTraining());
+    const executor::ExecGraph trained =
+        executor::RunPasses(trained_graph, train, session.runtime());
+    if (cut && time_) {
+      Throw(ErrorKind::kUsage,
+            "--time times steps on images, and with data.cache: features training has none; remove "
+            "one of them");
+    }
+    ExternalBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
+    OfDevices of_devices = BytesOutsideArenas(trained, train, session.StatesOfTraining());
+    if (cut) AddTrunk(session, infer, &outer, &of_devices[session.ctx()]);
     const DiskForecast disk = ForecastDisk(session, outer);
     std::optional<TimeForecast> time;
     if (time_) time = ForecastTime(session);
@@ -92,6 +103,8 @@ class Plan final : public Command {
                      {"most_files", disk.most_files},
                      {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
       if (time) all["time"] = ToJson(*time);
+      if (cut) all["features"] = ToJson(session, *cut);
+      all["learning_rates"] = RatesToJson(session);
       if (fits)
         all["fit"] = {{"memory_bytes", fit.memory},
                       {"batch_size", fit.batch},
@@ -101,6 +114,8 @@ class Plan final : public Command {
       Print(session, layers, training, inference, outer);
       PrintDevices(training.arenas, of_devices);
       PrintDisk(disk);
+      if (cut) PrintFeatures(session, *cut);
+      PrintRates(session);
       if (time) PrintTime(*time);
       if (fits) PrintFit(fit);
       if (kernels_) PrintKernels(session, train);
@@ -151,6 +166,18 @@ class Plan final : public Command {
 
   using OfDevices = std::map<Context, ExternalBytes>;
 
+  // Parameters before the features are kept too, as in evaluation.
+  static void AddTrunk(Session& session, const executor::BindRequest& infer, ExternalBytes* all,
+                       ExternalBytes* of_device) {
+    const executor::ExecGraph graph =
+        executor::RunPasses(session.net().symbol.graph(), infer, session.runtime());
+    const ExternalBytes whole = BytesOutsideArena(graph, infer, session.StatesOfTraining());
+    for (ExternalBytes* bytes : {all, of_device}) {
+      bytes->parameters = whole.parameters;
+      bytes->auxiliaries = whole.auxiliaries;
+    }
+  }
+
   static ExternalBytes Of(const OfDevices& devices, Context device) {
     const auto found = devices.find(device);
     return found == devices.end() ? ExternalBytes() : found->second;
@@ -196,6 +223,51 @@ class Plan final : public Command {
     std::cout << format("on disk: {} per checkpoint; at most {} at once, {}\n",
                         FormatBytes(disk.checkpoint_bytes), disk.most_files,
                         FormatBytes(disk.checkpoint_bytes * disk.most_files));
+  }
+
+  // Of training and validation data; nothing if they are not there.
+  static std::optional<int64_t> FeatureBytes(Session& session, const FeatureCut& cut) {
+    if (!std::filesystem::exists(session.config().data.train.path)) return std::nullopt;
+    int64_t examples = session.OpenSource(false)->size();
+    if (const auto validation = session.OpenSource(true)) examples += validation->size();
+    return examples * cut.Numbers() * static_cast<int64_t>(sizeof(float));
+  }
+
+  static Json ToJson(Session& session, const FeatureCut& cut) {
+    const std::optional<int64_t> bytes = FeatureBytes(session, cut);
+    return {{"layers", cut.layers},
+            {"last", cut.last},
+            {"numbers_per_example", cut.Numbers()},
+            {"bytes", bytes ? Json(*bytes) : Json()}};
+  }
+
+  static void PrintFeatures(Session& session, const FeatureCut& cut) {
+    const std::optional<int64_t> bytes = FeatureBytes(session, cut);
+    const int64_t epochs = session.config().train.freeze.epochs;
+    std::cout << format(
+        "features: {} layers up to {} are computed once{}: {} numbers for each "
+        "example{}\n",
+        cut.layers, report::Printable(cut.last),
+        epochs > 0 ? format(", for the first {}", Counted(epochs, "epoch")) : "", cut.Numbers(),
+        bytes ? format(", {} in memory", FormatBytes(*bytes)) : "");
+    if (epochs > 0) std::cout << "  memory and time above are those of the epochs after them\n";
+  }
+
+  static Json RatesToJson(const Session& session) {
+    Json list = Json::array();
+    for (const RateGroup& group : RateGroupsOf(session)) {
+      list.push_back({{"layers", group.layers},
+                      {"multiplier", group.multiplier},
+                      {"frozen_first", group.frozen_first},
+                      {"arrays", group.parameters}});
+    }
+    return list;
+  }
+
+  static void PrintRates(const Session& session) {
+    const std::vector<std::string> lines = RateLines(session);
+    if (!lines.empty()) std::cout << "learning rates, as multiples of the schedule's:\n";
+    for (const std::string& line : lines) std::cout << "  " << line << "\n";
   }
 
   static Json ToJson(const TimeForecast& time) {
@@ -383,7 +455,7 @@ class Plan final : public Command {
   // Asks every kernel again, as the passes did, and prints the answers.
   static void PrintKernels(Session& session, const executor::BindRequest& request) {
     const executor::ExecGraph graph =
-        executor::RunPasses(session.net().symbol.graph(), request, session.runtime());
+        executor::RunPasses(session.TrainedNet().graph(), request, session.runtime());
     std::cout << "\nkernels in training:\n";
     for (const executor::ExecNode& node : graph.nodes) {
       if (node.kind == Node::Kind::kReorder) {

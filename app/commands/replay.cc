@@ -87,6 +87,10 @@ class WatchStep final : public TrainListener {
   void OnStep(const StepEvent& e) override {
     if (e.step + 1 == step_) Begin();
   }
+  // Another executor, if frozen layers begin to learn there.
+  void OnEpoch(const EpochEvent& e) override {
+    if (e.step + 1 == step_) Begin();
+  }
 
  private:
   void Begin() {

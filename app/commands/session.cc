@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "app/commands/class_checks.h"
@@ -160,7 +161,7 @@ std::string Session::DeviceNames() const {
 }
 
 TrainOptions Session::MakeTrainOptions() const {
-  TrainOptions o = TrainOptionsOf(config().train, net_.symbol, devices_, deterministic_);
+  TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   o.modes.group2ctx = places_;
   o.model.class_names = class_names();
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
@@ -174,8 +175,70 @@ TrainOptions Session::MakeTrainOptions() const {
   return o;
 }
 
+void Session::CacheFeatures(TrainOptions* options) {
+  if (config().data.cache != "features") return;
+  iters_.RequireSameEpochs();
+  Features();  // reports at its place what stands in the way
+  FeatureOptions features;
+  features.train = sets_.opened(false);
+  features.val = sets_.opened(true);
+  features.limit_bytes = config().data.cache_bytes.bytes;
+  features.whole = [this](bool validation) { return iters_.Once(validation); };
+  features.over = [this](bool validation, std::shared_ptr<const io::Source> source) {
+    return iters_.Over(validation, std::move(source));
+  };
+  options->features = std::move(features);
+}
+
+std::optional<FeatureCut> Session::Features() const {
+  const config::TrainConfig& train = config().train;
+  if (config().data.cache != "features") return std::nullopt;
+  std::set<std::string> inputs, labels;
+  for (const config::NetInput& input : net_.inputs) inputs.insert(input.name);
+  for (const config::NetInput& label : net_.labels) labels.insert(label.name);
+  LrPatterns lr_mult = LrPatternsOf(train, net_);
+  for (const std::string& name : FrozenOf(train, net_)) lr_mult.emplace_back(name, 0);
+  const OperatorRegistry& operators = runtime_->operators();
+  try {
+    const Symbol net = train.freeze.global_stats
+                           ? WithFixedStatistics(operators, net_.symbol, lr_mult)
+                           : net_.symbol;
+    return CutAtFeatures(operators, net, config::BatchShapes(net_, config().data.batch_size),
+                         inputs, labels, lr_mult);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    Throw(ErrorKind::kConfig, "{}: data.cache: {}",
+          diagnostics_.sources().Where(loaded_.PlaceOf("data.cache")), e.what());
+  }
+}
+
+// Nothing if the whole net is trained in the end.
+std::optional<FeatureCut> Session::CutOfTraining() const {
+  return config().train.freeze.epochs > 0 ? std::nullopt : Features();
+}
+
+Symbol Session::TrainedNet() const {
+  const std::optional<FeatureCut> cut = CutOfTraining();
+  if (cut) return cut->head;
+  const config::TrainConfig& train = config().train;
+  return train.freeze.global_stats && train.freeze.epochs == 0
+             ? WithFixedStatistics(runtime_->operators(), net_.symbol, LrPatternsOf(train, net_))
+             : net_.symbol;
+}
+
+std::map<std::string, TShape> Session::ShapesOfTraining(int64_t batch) const {
+  std::map<std::string, TShape> shapes = config::BatchShapes(net_, batch);
+  const std::optional<FeatureCut> cut = CutOfTraining();
+  for (size_t i = 0; cut && i < cut->names.size(); ++i) {
+    std::vector<int64_t> dims{batch};
+    dims.insert(dims.end(), cut->shapes[i].begin(), cut->shapes[i].end());
+    shapes[cut->names[i]] = TShape(dims);
+  }
+  return shapes;
+}
+
 executor::BindRequest Session::MakeBindRequest(bool training) const {
-  const std::map<std::string, TShape> shapes = config::BatchShapes(net_, config().data.batch_size);
+  const std::map<std::string, TShape> shapes = ShapesOfTraining(config().data.batch_size);
   std::vector<DataDesc> arrays;
   for (const auto* inputs : {&net_.inputs, &net_.labels}) {
     for (const config::NetInput& input : *inputs) {
@@ -183,17 +246,21 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
       arrays.push_back({input.name, known == shapes.end() ? TShape() : known->second, input.dtype});
     }
   }
-  BindOptions options = BindOptionsOf(config().train, devices_, deterministic_);
+  BindOptions options = BindOptionsOf(config().train, net_, devices_, deterministic_);
   options.modes.group2ctx = places_;
-  return training ? TrainingRequest(options, net_.symbol, arrays)
-                  : EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);
+  if (!training) return EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);
+  if (const std::optional<FeatureCut> cut = CutOfTraining()) {
+    for (const std::string& name : cut->names) arrays.push_back({name, shapes.at(name)});
+  }
+  return TrainingRequest(options, TrainedNet(), arrays);
 }
 
 MemoryBytes Session::BytesOfTraining(int64_t batch) const {
   executor::BindRequest request = MakeBindRequest(true);
   const std::vector<Context> workers = WorkersOf(config().train, devices_);
-  request.shapes = config::BatchShapes(net_, batch / static_cast<int64_t>(workers.size()));
-  MemoryBytes bytes = TrainingBytes(*runtime_, net_.symbol, std::move(request), StatesOfTraining());
+  request.shapes = ShapesOfTraining(batch / static_cast<int64_t>(workers.size()));
+  MemoryBytes bytes =
+      TrainingBytes(*runtime_, TrainedNet(), std::move(request), StatesOfTraining());
   for (auto& [device, taken] : bytes) taken *= std::count(workers.begin(), workers.end(), ctx());
   return bytes;
 }

@@ -6,6 +6,7 @@
 // data_iters.h, training: train_options.h).
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "app/commands/open_runtime.h"
 #include "app/commands/session_view.h"
 #include "app/commands/train_options.h"
+#include "mxtrain/train/feature_cut.h"
 
 namespace mxtrain::commands {
 
@@ -59,8 +61,16 @@ class Session {
   std::vector<io::TransformSpec> TrainTransforms() const { return iters_.Transforms(false); }
   // Options of a training run from configuration and flags.
   TrainOptions MakeTrainOptions() const;
+  // With data.cache: features, lets a run compute features once. After TrainIter and ValIter; the
+  // session must outlive the run. Throws DiagnosticError, naming what forbids it.
+  void CacheFeatures(TrainOptions* options);
+  // With data.cache: features, the net in two parts. Throws kConfig if there are no features.
+  std::optional<FeatureCut> Features() const;
+  // What training runs in each step: the net, or what follows the features. If layers are frozen
+  // for some epochs only: of the epochs after them.
+  Symbol TrainedNet() const;
   KeptStates StatesOfTraining() const { return StatesOf(config().train); }
-  // As `train` binds the net: one of its workers for training, or for evaluation; for a batch of
+  // As `train` binds TrainedNet in one of its workers, or the net for evaluation; for a batch of
   // arrays as the net declares them.
   executor::BindRequest MakeBindRequest(bool training) const;
   // Of training on a batch of this size, without recomputation: of all workers on the first one's
@@ -68,6 +78,8 @@ class Session {
   MemoryBytes BytesOfTraining(int64_t batch) const;
 
  private:
+  std::optional<FeatureCut> CutOfTraining() const;
+  std::map<std::string, TShape> ShapesOfTraining(int64_t batch) const;
   SessionView view() { return {loaded_, net_, diagnostics_, console_}; }
   void ChooseBatch(int64_t resumed_batch);
 

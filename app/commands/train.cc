@@ -14,6 +14,7 @@
 #include "app/commands/cpu_share.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/label_trial.h"
+#include "app/commands/learning_rates.h"
 #include "app/commands/plugin_trust.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/replay.h"
@@ -141,6 +142,7 @@ class Train final : public Command {
     auto train = session.TrainIter();
     auto val = session.ValIter();
     TrainOptions options = session.MakeTrainOptions();
+    session.CacheFeatures(&options);
     options.model.kernel_choices = before.kernel_choices;
     options.measure_kernels = options.measure_kernels && !dry_run_;
     if (flags.deterministic)
@@ -301,6 +303,7 @@ class Train final : public Command {
                            session.config().seed, session.config().data.batch_size));
     if (!session.class_names().empty())
       console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
+    TellRates(session, console);
   }
 
   // "0 cat, 1 dog"; "10, numbered" if the names are numbers.

@@ -2,10 +2,14 @@
 #include "app/commands/train_options.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "app/commands/compute_modes.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/glob.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -40,9 +44,45 @@ std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train) {
   return specs;
 }
 
-LrPatterns LrPatternsOf(const config::TrainConfig& train) {
+std::vector<std::string> FrozenOf(const config::TrainConfig& train, const config::Net& net) {
+  const config::FreezeConfig& freeze = train.freeze;
+  if (freeze.layers.empty() && freeze.except.empty()) return {};
+  const auto is_of = [](const std::vector<std::string>& patterns, const std::string& name) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return GlobMatches(pattern, name); });
+  };
+  std::vector<std::string> frozen;
+  for (const std::string& name : config::ParametersOf(net)) {
+    if ((freeze.layers.empty() || is_of(freeze.layers, name)) && !is_of(freeze.except, name))
+      frozen.push_back(name);
+  }
+  return frozen;
+}
+
+std::vector<LayerGroup> LayerGroupsOf(const config::Net& net) {
+  std::set<std::string> inputs, labels;
+  for (const config::NetInput& input : net.inputs) inputs.insert(input.name);
+  for (const config::NetInput& label : net.labels) labels.insert(label.name);
+  return LayerGroups(net.symbol, inputs, labels);
+}
+
+LrPatterns LrPatternsOf(const config::TrainConfig& train, const config::Net& net) {
   LrPatterns patterns = train.lr_mult;
-  for (const std::string& pattern : train.freeze) patterns.emplace_back(pattern, 0);
+  if (train.lr_decay < 1) {
+    const std::vector<LayerGroup> groups = LayerGroupsOf(net);
+    const std::map<std::string, Attrs> attrs = net.symbol.ListAttrs();
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const double factor = std::pow(train.lr_decay, static_cast<double>(groups.size() - 1 - i));
+      for (const std::string& name : groups[i].parameters) {
+        const auto own = attrs.find(name);
+        const Attrs& given = own == attrs.end() ? Attrs() : own->second;
+        patterns.emplace_back(name, factor * FindMultipliers(name, given, train.lr_mult).lr);
+      }
+    }
+  }
+  if (train.freeze.epochs == 0) {
+    for (const std::string& name : FrozenOf(train, net)) patterns.emplace_back(name, 0);
+  }
   return patterns;
 }
 
@@ -59,22 +99,23 @@ std::vector<Context> WorkersOf(const config::TrainConfig& train,
   return devices;
 }
 
-BindOptions BindOptionsOf(const config::TrainConfig& train, const std::vector<Context>& devices,
-                          bool deterministic) {
+BindOptions BindOptionsOf(const config::TrainConfig& train, const config::Net& net,
+                          const std::vector<Context>& devices, bool deterministic) {
   BindOptions o;
   o.workers = WorkersOf(train, devices);
   o.modes = ModesOf(train.math, train.amp, deterministic);
   o.grad_accum = train.grad_accum;
-  o.lr_mult = LrPatternsOf(train);
+  o.lr_mult = LrPatternsOf(train, net);
   o.memory_budget = {train.memory_budget.bytes, train.memory_budget.percent / 100};
   return o;
 }
 
-TrainOptions TrainOptionsOf(const config::TrainConfig& train, const Symbol& net,
+TrainOptions TrainOptionsOf(const config::TrainConfig& train, const config::Net& net,
                             const std::vector<Context>& devices, bool deterministic) {
   TrainOptions o;
-  static_cast<BindOptions&>(o) = BindOptionsOf(train, devices, deterministic);
-  o.symbol = net;
+  static_cast<BindOptions&>(o) = BindOptionsOf(train, net, devices, deterministic);
+  o.symbol = net.symbol;
+  o.freeze = {FrozenOf(train, net), train.freeze.epochs, train.freeze.global_stats};
   o.epochs = train.epochs;
   o.max_steps = train.max_steps;
   o.optimizer = {train.optimizer.name, train.optimizer.params};

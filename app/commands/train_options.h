@@ -5,7 +5,9 @@
 
 #include "app/commands/batch_fit.h"
 #include "app/config/config.h"
+#include "app/config/net.h"
 #include "mxtrain/train/bind_request.h"
+#include "mxtrain/train/layer_groups.h"
 #include "mxtrain/train/trainer.h"
 
 namespace mxtrain::commands {
@@ -13,8 +15,15 @@ namespace mxtrain::commands {
 // Those of train.metrics; none if that is not given.
 std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train);
 
-// Those of train.lr_mult, then the frozen parameters, which take precedence.
-LrPatterns LrPatternsOf(const config::TrainConfig& train);
+// The parameters of a net in the steps of train.lr_decay (train/layer_groups.h).
+std::vector<LayerGroup> LayerGroupsOf(const config::Net& net);
+
+// The names of the parameters that train.freeze freezes, in the whole run or in its first epochs.
+std::vector<std::string> FrozenOf(const config::TrainConfig& train, const config::Net& net);
+
+// Those of train.lr_mult; with train.lr_decay each parameter by its name; then those that are
+// frozen in the whole run, which take precedence.
+LrPatterns LrPatternsOf(const config::TrainConfig& train, const config::Net& net);
 
 // The devices of the workers: logical workers on one device, or several devices. `devices`: those
 // of --device. Throws kConfig for several of them together with several workers on one.
@@ -22,11 +31,11 @@ std::vector<Context> WorkersOf(const config::TrainConfig& train,
                                const std::vector<Context>& devices);
 
 // How nets are bound. Throws as WorkersOf.
-BindOptions BindOptionsOf(const config::TrainConfig& train, const std::vector<Context>& devices,
-                          bool deterministic);
+BindOptions BindOptionsOf(const config::TrainConfig& train, const config::Net& net,
+                          const std::vector<Context>& devices, bool deterministic);
 
-// Everything but TrainOptions::model. Throws as WorkersOf.
-TrainOptions TrainOptionsOf(const config::TrainConfig& train, const Symbol& net,
+// Everything but TrainOptions::model and features. Throws as WorkersOf.
+TrainOptions TrainOptionsOf(const config::TrainConfig& train, const config::Net& net,
                             const std::vector<Context>& devices, bool deterministic);
 
 // Arrays that training keeps for each parameter.

@@ -114,6 +114,7 @@ class VerifyResume final : public Command {
     auto train = session.TrainIter();
     auto val = session.ValIter();
     TrainOptions options = session.MakeTrainOptions();
+    session.CacheFeatures(&options);
     steps_ = std::min(most_, options.epochs * train->batches_per_epoch());
     const int64_t stop = steps_ / 2 + 1;
     if (stop >= steps_)

@@ -3,15 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
 
 #include "app/commands/open_runtime.h"
+#include "app/commands/pipeline_spec.h"
+#include "app/config/differences.h"
+#include "app/config/document.h"
 #include "app/config/load.h"
 #include "app/config/net.h"
 #include "app/config/zoo.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/io/augmenter.h"
+#include "mxtrain/train/model.h"
 #include "mxtrain/train/weights.h"
 
 namespace mxtrain::commands {
@@ -83,6 +89,54 @@ bool FitsSize(const std::string& name, int size, const std::map<std::string, TSh
   }
 }
 
+// Variables of a run's configuration, as text.
+std::map<std::string, std::string> VarsIn(const std::string& config) {
+  constexpr std::string_view kVars = "vars.";
+  std::map<std::string, std::string> vars;
+  for (const auto& [name, value] : config::FlattenText("the run's configuration", config)) {
+    if (name.starts_with(kVars)) vars[name.substr(kVars.size())] = value;
+  }
+  return vars;
+}
+
+// The mean or deviation of three channels.
+std::vector<double> OfThree(const std::string& text) {
+  std::vector<double> numbers;
+  params::Parse(text, &numbers);
+  if (numbers.size() == 1) numbers.resize(3, numbers[0]);
+  return numbers;
+}
+
+// How a run of this program prepared its images, and its variables that this net has with other
+// values; nothing if the file is neither a run nor a checkpoint of one.
+std::optional<config::WeightsFamily> FamilyOfRun(const std::string& file, const std::string& net) {
+  if (!std::filesystem::is_directory(file) && !IsCheckpoint(file)) return std::nullopt;
+  const ModelInfo model = PeekModel(CheckpointOf(file));
+  if (model.config.empty()) return std::nullopt;
+  config::WeightsFamily family;
+  family.name = FollowLink(file);
+  family.mean = {0, 0, 0};
+  family.std = {1, 1, 1};
+  for (const io::TransformSpec& transform : PipelineSpec::FromJson(model.pipeline).transforms) {
+    for (const auto& [key, value] : io::WithNumbers(transform).kwargs) {
+      if (transform.name == "normalize" && key == "mean") family.mean = OfThree(value);
+      if (transform.name == "normalize" && key == "std") family.std = OfThree(value);
+      if (transform.name == "resize" && key == "interpolation") family.interpolation = value;
+    }
+  }
+  const std::shared_ptr<OperatorRegistry> operators = MakeRegistry({});
+  const std::map<std::string, std::string> vars = VarsIn(model.config);
+  for (const auto& [name, usual] :
+       VarsIn(config::ToYaml(Build(net, {}, *operators).loaded.resolved))) {
+    const bool of_recipe =
+        name == "classes" || name == "smoothing" || name == "size" || name == "val_size";
+    const auto own = vars.find(name);
+    if (!of_recipe && own != vars.end() && own->second != usual)
+      family.vars.emplace_back(name, own->second);
+  }
+  return family;
+}
+
 }  // namespace
 
 ZooNet LookAtNet(const std::string& name, int size) {
@@ -94,7 +148,12 @@ ZooNet LookAtNet(const std::string& name, int size) {
   found.name = name;
   found.native = static_cast<int>(built.net.inputs[0].shape[1]);
   found.smooths = HasVariable(built.loaded, "smoothing");
+  found.drops_paths = HasVariable(built.loaded, "stochastic_depth");
   found.names = built.loaded.config.train.weights.map;
+  const std::vector<Node>& nodes = built.net.symbol.graph().nodes;
+  found.has_batch_norm = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.op && node.op->TypeString() == "BatchNorm";
+  });
   const std::map<std::string, TShape> shapes = ShapesOf(built.net),
                                       fewer =
                                           ShapesOf(Build(name, {"vars.classes=7"}, *operators).net);
@@ -107,7 +166,10 @@ ZooNet LookAtNet(const std::string& name, int size) {
   }
   const bool of_training = HasVariable(built.loaded, "size");
   const int wanted = size > 0 ? size : of_training ? found.native : Rounded(found.native * 5.0 / 7);
-  const int larger = Rounded(wanted * 7.0 / 6);
+  const std::optional<double> published = size == 0 && HasVariable(built.loaded, "val_size")
+                                              ? built.loaded.config.vars.Get("val_size")->AsNumber()
+                                              : std::nullopt;
+  const int larger = published ? static_cast<int>(*published) : Rounded(wanted * 7.0 / 6);
   found.any_size =
       FitsSize(name, wanted, shapes, *operators) && FitsSize(name, larger, shapes, *operators);
   if (!found.any_size && size > 0 && size != found.native) {
@@ -134,7 +196,7 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
 
   std::vector<std::string> arrays;
   std::map<std::string, TShape> mapped;
-  bool own = true;  // whether the names are the net's
+  bool own = true;
   for (const auto& [name, array] : LoadWeights(runtime, file)) {
     arrays.push_back(name);
     const std::optional<std::string> becomes = list.rules.Apply(name);
@@ -142,6 +204,7 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
     if (becomes) mapped[*becomes] = array.shape();
   }
   ZooWeights found;
+  found.own_names = own;
   for (const auto& [name, shape] : ShapesOf(Build(net.name, {}, *MakeRegistry({})).net)) {
     if (std::find(net.head.begin(), net.head.end(), PatternOf(name)) != net.head.end()) continue;
     ++found.wanted;
@@ -153,6 +216,10 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
           "{} does not fit {}: it has {} of the {} arrays before the head of the net; is it of "
           "another net?",
           file, net.name, found.fits, found.wanted);
+  }
+  if (own && family.empty()) {
+    found.family = FamilyOfRun(file, net.name);
+    found.of_run = found.family.has_value();
   }
 
   for (const config::WeightsFamily& f : list.families) {

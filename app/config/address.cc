@@ -63,6 +63,18 @@ bool IsAddress(std::string_view text) {
          std::all_of(text.begin(), text.begin() + static_cast<ptrdiff_t>(colon), IsOfScheme);
 }
 
+void CheckRedirect(const std::string& from, const std::string& to) {
+  constexpr size_t kMost = 200;
+  try {
+    CheckAddress(to);
+    if (to.starts_with(kHttps) || (IsLocal(to) && IsLocal(from))) return;
+  } catch (const Error&) {  // not an address at all
+  }
+  Throw(ErrorKind::kFileSystem,
+        "{} leads to '{}', which is not an address of https; nothing is downloaded from there",
+        from, Shortened(to, kMost));
+}
+
 bool IsLocal(std::string_view url) {
   if (!url.starts_with(kHttp)) return false;
   std::string_view host = HostOf(url);

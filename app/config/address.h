@@ -24,6 +24,10 @@ std::string SiblingOf(const std::string& address, const std::string& name);
 // Whether it is an http:// address of this machine.
 bool IsLocal(std::string_view url);
 
+// What a server may lead to: https:// from everywhere, and http:// of this machine only from
+// there. Throws kFileSystem for all else.
+void CheckRedirect(const std::string& from, const std::string& to);
+
 // A file in parts: "FILE#sha256=DIGITS".
 struct PinnedFile {
   std::string file, sha256;  // sha256: 64 digits in lower case; "": not pinned

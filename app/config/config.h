@@ -103,7 +103,7 @@ struct DataConfig {
   int workers = 0;   // 0: half of the cores
   int prefetch = 0;  // batches
   bool exact_decode = false;
-  std::string cache;      // "none" or "ram"
+  std::string cache;      // "none", "ram" or "features"
   ByteCount cache_bytes;  // 0: half of what is free
   double max_bad = 0;
 };
@@ -147,6 +147,12 @@ struct KVStoreConfig {
   int workers = 0;  // logical workers that share one batch
 };
 
+struct FreezeConfig {
+  std::vector<std::string> layers, except;  // patterns of parameter names
+  int64_t epochs = 0;                       // 0: all
+  bool global_stats = false;
+};
+
 struct TrainConfig {
   int64_t epochs = 0;
   int64_t max_steps = 0;  // 0: no limit
@@ -156,7 +162,8 @@ struct TrainConfig {
   Named optimizer;         // of Optimizer::Create
   Named lr_schedule;       // of LrSchedule::Create
   PatternNumbers lr_mult;
-  std::vector<std::string> freeze;  // patterns
+  double lr_decay = 1;
+  FreezeConfig freeze;
   EmaConfig ema;
   MixConfig mixup, cutmix;
   ClassWeights class_weights;

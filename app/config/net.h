@@ -61,6 +61,9 @@ Net BuildNet(const Config& config, const OperatorRegistry& registry, const Built
 // Symbol::InferShape.
 std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch);
 
+// The names of the parameters: arguments that are neither inputs nor labels.
+std::vector<std::string> ParametersOf(const Net& net);
+
 // Reports an error of the library (such as a shape mismatch) at the layer that it names: the node
 // whose quoted name comes first in the message; else at `fallback`.
 Diagnostic ToDiagnostic(const Net& net, const Error& error, const Place& fallback);

@@ -483,6 +483,14 @@ Net BuildNet(const Config& config, const OperatorRegistry& registry, const Built
       .Run(whole);
 }
 
+std::vector<std::string> ParametersOf(const Net& net) {
+  std::vector<std::string> names = net.symbol.ListArguments();
+  for (const auto* others : {&net.inputs, &net.labels}) {
+    for (const NetInput& other : *others) std::erase(names, other.name);
+  }
+  return names;
+}
+
 std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch) {
   std::map<std::string, TShape> shapes;
   for (const std::vector<NetInput>* group : {&net.inputs, &net.labels}) {

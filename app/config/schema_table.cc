@@ -204,8 +204,12 @@ Section<DataConfig> DataSection() {
           "parts are not decoded");
   s.Add("cache", &C::cache)
       .Default("none")
-      .Choices({"none", "ram"})
-      .Help("ram: keep decoded images in memory, after the transforms that are not random");
+      .Choices({"none", "ram", "features"})
+      .Help(
+          "ram: keep decoded images in memory, after the transforms that are not random; features: "
+          "compute the outputs of the layers before the first that learns once, keep them in "
+          "memory, and train the rest on them (for frozen layers, without random transforms)")
+      .Also({"cache_features", "feature_cache"});
   s.Add("cache_bytes", &C::cache_bytes)
       .Default({})
       .Help("memory limit of the cache, such as 2GiB; 0: half of the memory free at the start")
@@ -303,6 +307,34 @@ Section<EmaConfig> EmaSection() {
   return s;
 }
 
+Section<FreezeConfig> FreezeSection() {
+  Section<FreezeConfig> s;
+  s.Add("layers", &FreezeConfig::layers)
+      .Default({})
+      .Help(
+          "name patterns of parameters that are not updated; without global_stats batch norm "
+          "statistics still change where something before them learns")
+      .Also({"parameters", "patterns"});
+  s.Add("except", &FreezeConfig::except)
+      .Default({})
+      .Help("name patterns of parameters that learn all the same; alone: all others are frozen")
+      .Also({"but", "unfrozen", "train_only"});
+  s.Add("epochs", &FreezeConfig::epochs)
+      .Default(0)
+      .Range(0)
+      .Help(
+          "epochs from the beginning of the run for which they are frozen, to train a new head "
+          "first; 0: all")
+      .Also({"freeze_epochs", "until", "unfreeze_epoch"});
+  s.Add("global_stats", &FreezeConfig::global_stats)
+      .Default(false)
+      .Help(
+          "frozen batch norms normalize by their moving averages, as in evaluation, and do not "
+          "change them")
+      .Also({"use_global_stats", "freeze_bn", "bn_eval"});
+  return s;
+}
+
 // How parameters are updated, and which.
 void AddUpdates(Section<TrainConfig>& s) {
   using C = TrainConfig;
@@ -322,12 +354,16 @@ void AddUpdates(Section<TrainConfig>& s) {
           "learning rate multipliers by parameter name pattern, {fc*: 10, conv1_*: 0.1}; the last "
           "match wins, 0 freezes")
       .Also({"lr_multipliers", "param_groups", "layer_lr", "lr_scale"});
-  s.Add("freeze", &C::freeze)
-      .Default({})
+  s.Add("lr_decay", &C::lr_decay)
+      .Default(1)
+      .Range(0.01, 1)
       .Help(
-          "name patterns of parameters that are not updated; batch norm statistics still change "
-          "where something before them learns (use_global_stats fixes them everywhere)")
-      .Also({"frozen", "freeze_layers", "frozen_stages", "stopbackward"});
+          "factor of the learning rate from each group of layers to the one before it, counted "
+          "from "
+          "the head, in addition to lr_mult; 0.65 to 0.9 for transformers and ConvNeXt; 1: off")
+      .Also({"layer_decay", "layerwise_lr_decay", "llrd", "discriminative_lr"});
+  s.Below("freeze", &C::freeze, FreezeSection(), "parameters that do not learn", false, "layers",
+          {"frozen", "freeze_layers", "frozen_stages", "stopbackward"});
   s.Below("ema", &C::ema, EmaSection(), "exponential moving average of the weights", false,
           "decay");
 }

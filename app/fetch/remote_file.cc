@@ -41,14 +41,6 @@ std::string Variable(const char* name) {
 }
 
 // "18.8 MB", as other programs show sizes of files.
-std::string Size(int64_t bytes) {
-  const auto count = static_cast<double>(bytes);
-  if (bytes < 1'000) return format("{} bytes", bytes);
-  if (bytes < 1'000'000) return format("{:.1f} kB", count / 1e3);
-  return bytes < 1'000'000'000 ? format("{:.1f} MB", count / 1e6)
-                               : format("{:.2f} GB", count / 1e9);
-}
-
 // Held while a file is downloaded.
 class FolderLock {
  public:
@@ -124,7 +116,7 @@ class Download {
   // For the end of an error. Without a sign of its version the next call discards the part.
   std::string WhatIsKept() const {
     if (Begun() == 0 || ReadNote().empty()) return "";
-    return format("; {} have come, the next call continues there", Size(Begun()));
+    return format("; {} have come, the next call continues there", FormatBytes(Begun()));
   }
 
   // Why the file is not complete; "" if it is.
@@ -192,13 +184,13 @@ class Download {
                  ? -1
                  : from + std::min(answer.bytes, std::numeric_limits<int64_t>::max() - from);
     if (continues && answer.total >= 0) total_ = answer.total;  // whatever part of it comes now
-    if (options_.max_bytes > 0 && total_ > options_.max_bytes) ThrowTooLarge(Size(total_));
+    if (options_.max_bytes > 0 && total_ > options_.max_bytes) ThrowTooLarge(FormatBytes(total_));
     if (!continues) Discard();
     ours_ = !continues;
-    console_.Message(
-        LogLevel::kInfo,
-        format("downloading {} ({}){} to {}", url_, total_ < 0 ? "of unknown size" : Size(total_),
-               continues ? format(", from {} on", Size(from)) : "", path_));
+    console_.Message(LogLevel::kInfo,
+                     format("downloading {} ({}){} to {}", url_,
+                            total_ < 0 ? "of unknown size" : FormatBytes(total_),
+                            continues ? format(", from {} on", FormatBytes(from)) : "", path_));
     if (!continues)
       WriteFileAtomically(note_, Json({{"url", url_}, {"validator", answer.validator}}).dump());
     file_.emplace(part_, continues ? FileAppender::Begin::kContinue : FileAppender::Begin::kNew);
@@ -207,16 +199,16 @@ class Download {
   void Take(std::string_view bytes) {
     if (options_.max_bytes > 0 &&
         file_->size() + static_cast<int64_t>(bytes.size()) > options_.max_bytes) {
-      ThrowTooLarge(format("more than {}", Size(options_.max_bytes)));
+      ThrowTooLarge(format("more than {}", FormatBytes(options_.max_bytes)));
     }
     file_->Append(bytes);
     const auto now = std::chrono::steady_clock::now();
     if (console_.lines()) return ShowLine(now);
     if (!console_.bar() || now - shown_ < std::chrono::milliseconds(200)) return;
     shown_ = now;
-    console_.ShowBar(total_ > 0
-                         ? format("{} of {}, {} %", Size(file_->size()), Size(total_), Percent())
-                         : Size(file_->size()));
+    console_.ShowBar(total_ > 0 ? format("{} of {}, {} %", FormatBytes(file_->size()),
+                                         FormatBytes(total_), Percent())
+                                : FormatBytes(file_->size()));
   }
 
   // After 30 seconds, and every 30 seconds.
@@ -224,10 +216,10 @@ class Download {
     if (shown_ == std::chrono::steady_clock::time_point()) shown_ = now;
     if (now - shown_ < kBetweenLines) return;
     shown_ = now;
-    console_.Message(LogLevel::kInfo, total_ > 0
-                                          ? format("{} of {} have come, {} %", Size(file_->size()),
-                                                   Size(total_), Percent())
-                                          : format("{} have come", Size(file_->size())));
+    console_.Message(LogLevel::kInfo,
+                     total_ > 0 ? format("{} of {} have come, {} %", FormatBytes(file_->size()),
+                                         FormatBytes(total_), Percent())
+                                : format("{} have come", FormatBytes(file_->size())));
   }
 
   int64_t Percent() const {
@@ -240,7 +232,7 @@ class Download {
     file_.reset();
     if (ours_) Discard();
     Throw(ErrorKind::kData, "{} has {}; at most {} are downloaded (--max-download)", url_, size,
-          Size(options_.max_bytes));
+          FormatBytes(options_.max_bytes));
   }
 
   // The file is complete: under its name, if it is the right one.

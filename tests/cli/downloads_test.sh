@@ -51,7 +51,7 @@ parts() { find "$1" -name '*.part*' | wc -l; }
 
 # --- downloaded once, said beforehand with its size; the default folder
 take $at/folder/good.safetensors
-says "downloading $at/folder/good.safetensors ($(awk -v n="$size" 'BEGIN {printf "%.1f", n / 1000}') kB) to $work/home/.cache/mxtrain/weights/"
+says "downloading $at/folder/good.safetensors ($(awk -v n="$size" 'BEGIN {if (n < 1024) printf "%d B", n; else {t = sprintf("%.2f", n / 1024); sub(/\.?0+$/, "", t); print t " KiB"}}')) to $work/home/.cache/mxtrain/weights/"
 says "its SHA-256 is $sum; train.weights.sha256=$sum refuses any other file"
 holds "the file in the cache differs" cmp -s weights "$(cached home/.cache/mxtrain)"
 holds "parts are left" test "$(parts home)" -eq 0
@@ -87,7 +87,7 @@ holds "the hub was asked for another revision" grep -q "^GET /owner/repo/resolve
 take $at/once.safetensors
 holds "the rest was not asked for" grep -q "^GET /once.safetensors bytes=$((size / 2))- \"v1\"\$" requests
 fails 8 $at/always.safetensors "cannot download $at/always.safetensors: "
-says "bytes have come, the next call continues there"
+says " B have come, the next call continues there"
 had=$(stat -c %s "$(find home -name 'always.safetensors.part')")
 holds "nothing is kept of a broken download" test "$had" -ge 10
 expect 8 train points.yaml --dry-run train.weights.file=$at/always.safetensors
@@ -194,12 +194,12 @@ fails 4 "$at/several/net.safetensors.index.json?new" "which is not the name of a
 
 # --- refused
 fails 4 $at/junk.safetensors "(in the cache, from $at/junk.safetensors; remove it there to download it again)"
-fails 4 $at/large.safetensors "has 1000.00 GB; at most 4.29 GB are downloaded (--max-download)"
-fails 4 $at/endless.safetensors "has more than 1.0 kB; at most 1.0 kB are downloaded" --max-download 1000
+fails 4 $at/large.safetensors "has 931.3 GiB; at most 4 GiB are downloaded (--max-download)"
+fails 4 $at/endless.safetensors "has more than 1000 B; at most 1000 B are downloaded" --max-download 1000
 holds "more than allowed is kept" test -z "$(find home -name 'endless*' -size +0)"
 plant_partly=$(find home -name always.safetensors.part)
 had=$(stat -c %s "$plant_partly")
-fails 4 $at/always.safetensors "at most 5 bytes are downloaded" --max-download 5
+fails 4 $at/always.safetensors "at most 5 B are downloaded" --max-download 5
 holds "a smaller limit destroyed what had come" test "$(stat -c %s "$plant_partly")" -ge "$had"
 fails 8 $at/gone.safetensors "the server has no such file (404)"
 fails 8 $at/closed "the server refuses access (403)"

@@ -47,14 +47,40 @@ holds "the run's configuration depends on the installed nets" sh -c '! grep -q "
 expect 0 train run/config.yaml --out again -q
 expect 0 eval run
 
-# --- weights under the names of the net itself: another run's
+# --- weights under the names of the net itself: another run's, with its preparation of images and its variables
 expect 0 init train --net squeezenet1_1 --weights run --output own.yaml
-says "run: 50 of 50 arrays before the head of squeezenet1_1, with its own names"
+says "run: 50 of 50 arrays before the head of squeezenet1_1, of a run: \`vars\` and \`normalize\` as there"
+holds "the images are prepared otherwise than in the run" grep -qF 'normalize: imagenet' own.yaml
+holds "the head does not learn alone first" grep -qF 'freeze: {except: [head_conv_*], epochs: 1, global_stats: true}' own.yaml
+holds "a net without batch norm has the usual rate" grep -qF 'optimizer: {name: nag, lr: 0.002,' own.yaml
 holds "the net is not used by name" grep -q '^  use: squeezenet1_1 ' own.yaml
 holds "the head has no rate of its own" grep -qF 'lr_mult: {head_conv_*: 5}' own.yaml
 holds "the head begins with large weights" grep -qF 'initializers: {head_conv_weight: {normal: 0.01}}' own.yaml
 expect 0 train own.yaml --dry-run data.batch_size=4
 expect 0 train own.yaml --out tuned train.max_steps=1 data.batch_size=4 -q
+ln -s run latest
+expect 0 init train --net squeezenet1_1 --weights latest --output linked.yaml
+holds "the recipe names a link that changes" grep -qE 'weights: \{file: "run"\}' linked.yaml
+expect 0 train used.yaml net.use=efficientnet_lite0 vars.bn_eps=0.002 vars.stochastic_depth=0.1 --out own_lite train.max_steps=1 -q \
+  'data.val.transforms=[{resize: {size: [48, 48], interpolation: bicubic, antialias: true}}, {normalize: {mean: 0.5, std: 0.25}}]'
+expect 0 init train --net efficientnet_lite0 --weights own_lite --output own_lite.yaml
+for line in '  bn_eps: 0.002 ' '  stochastic_depth: 0.1 ' 'normalize: {mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25]}' 'interpolation: bicubic'; do
+  holds "the recipe for weights of a run lacks: $line" grep -qF "$line" own_lite.yaml
+done
+expect 0 export own_lite own_lite.safetensors
+expect 0 init train --net efficientnet_lite0 --weights own_lite.safetensors --output named.yaml
+says "with its own names: check that \`vars\` and \`normalize\` are those of its training"
+
+# --- the head alone, on features
+expect 0 init train --net efficientnet_lite0 --weights own_lite --head-only --size 32 --output head.yaml
+for line in 'cache: features' 'freeze: {except: [fc_*], global_stats: true}' '  stochastic_depth: 0 ' 'input: [3, 32, 32]'; do
+  holds "the recipe for the head alone lacks: $line" grep -qF "$line" head.yaml
+done
+expect 0 train head.yaml --out head train.epochs=2
+says "features: 1280 numbers for each image"
+expect 0 export head head.onnx
+expect 2 init train --net efficientnet_lite0 --head-only --output none.yaml
+says "--head-only needs --weights FILE"
 expect 0 init train --net squeezenet1_1 --output scratch.yaml
 holds "a recipe from scratch names weights" sh -c '! grep -q "weights:" scratch.yaml'
 expect 0 train scratch.yaml --dry-run data.batch_size=4

@@ -177,19 +177,6 @@ class NoBrokenPipes {
   struct sigaction before_ = {};
 };
 
-// From https to https alone; http is for this machine, and only where it began there.
-void CheckRedirect(const std::string& from, const std::string& to) {
-  try {
-    config::CheckAddress(to);
-    if (!config::IsLocal(to) || config::IsLocal(from)) return;
-  } catch (const Error&) {
-  }
-  Throw(ErrorKind::kFileSystem,
-        "{} leads to '{}', which is not an address of https; nothing is "
-        "downloaded from there",
-        from, Shortened(to, 200));
-}
-
 }  // namespace
 
 std::string WhyNoDownloads() {
@@ -276,7 +263,7 @@ HttpEnd HttpClient::Get(const HttpRequest& request, const HttpListener& listener
     std::string next;
     const HttpEnd end = library_->Perform(hop, listener, &next);
     if (next.empty() || end.stopped) return end;
-    CheckRedirect(hop.url, next);
+    config::CheckRedirect(hop.url, next);
     hop.url = next;
   }
   HttpEnd end;

@@ -91,6 +91,7 @@ class MXTRAIN_API OptimizerUpdater {
     // One per device, in the same order for all keys; a single one may be on a device of its own.
     std::vector<NDArray> weights;
     Multipliers multipliers;
+    int64_t first_step = 0;  // the steps before did not update it
   };
   OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys,
                    double rescale_grad);

@@ -84,8 +84,8 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
     v.lr = lr * keys_[k].multipliers.lr;
     v.weight_decay = optimizer_->weight_decay() * keys_[k].multipliers.weight_decay;
     v.rescale_grad = rescale_grad_;
-    v.step = step + 1;
-    v.draw = DrawOf(runtime_.resources().seed(), keys_[k].name, v.step);
+    v.step = step + 1 - keys_[k].first_step;
+    v.draw = DrawOf(runtime_.resources().seed(), keys_[k].name, step + 1);
     optimizer_->FillScalars(v, scalars->values.data() + k * width);
   }
   const engine::VarHandle writes[] = {all_scalars_.host().var()};

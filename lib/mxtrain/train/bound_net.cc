@@ -57,9 +57,9 @@ void RestoreArrays(const std::map<std::string, NDArray>& from, const std::string
   }
 }
 
-BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, const DataIter& train,
+BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, const DataIter& train,
                    DataIter* val)
-    : runtime_(runtime), options_(options) {
+    : runtime_(runtime), options_(options), net_(std::move(part)) {
   KernelChoices* choices = ChoicesOf(runtime.backend(options.workers[0]));
   if (choices) choices->Keep(options.model.kernel_choices);
   const KernelChoices::Table before = choices ? choices->kept() : KernelChoices::Table();
@@ -81,7 +81,7 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, const DataIter
 }
 
 void BoundNet::Bind(const DataIter& train, DataIter* val) {
-  const Symbol net = OnBatchesOf(train, runtime_.operators(), options_.symbol);
+  const Symbol net = OnBatchesOf(train, runtime_.operators(), net_.symbol);
   const std::vector<DataDesc> arrays = ArraysOf(train);
   const int workers = static_cast<int>(options_.workers.size());
   for (int w = 0; w < workers; ++w) {
@@ -91,7 +91,7 @@ void BoundNet::Bind(const DataIter& train, DataIter* val) {
   }
   if (!val) return;
   evaluation_ =
-      std::make_unique<Evaluation>(runtime_, options_.symbol, *val, options_.metrics,
+      std::make_unique<Evaluation>(runtime_, net_.symbol, *val, options_.metrics,
                                    executors_[0].get(), options_.workers[0], options_.modes);
 }
 
@@ -99,8 +99,8 @@ void BoundNet::Bind(const DataIter& train, DataIter* val) {
 void BoundNet::Initialize() {
   const auto weights = Initializer::Create(options_.initializer.name, options_.initializer.params);
   const uint64_t seed = runtime_.resources().seed();
-  for (const auto* arrays : {&first().args(), &first().auxs()}) {
-    for (const auto& [name, array] : *arrays) {
+  for (const Arrays& arrays : {args(), auxs()}) {
+    for (const auto& [name, array] : arrays) {
       NDArray target = array;
       const Attrs& attrs = AttrsOf(options_.symbol, name);
       const auto init = attrs.find("__init__");
@@ -143,8 +143,8 @@ void BoundNet::Step(const DataBatch& batch) {
 WeightsAccount BoundNet::Take(const std::map<std::string, NDArray>& weights) {
   WeightsAccount account;
   for (const auto& executor : executors_) {
-    std::map<std::string, NDArray> arrays = executor->auxs();
-    arrays.insert(executor->args().begin(), executor->args().end());
+    Arrays arrays = WithTrunk(executor->auxs(), executor->args());
+    arrays = WithTrunk(WithTrunk(std::move(arrays), net_.args), net_.auxs);
     account = TakeWeights(weights, arrays);  // the same for every worker
   }
   return account;
@@ -156,6 +156,8 @@ void BoundNet::Restore(const Checkpoint& checkpoint) {
     RestoreArrays(checkpoint.auxs, "auxiliary state", executor->auxs());
     executor->set_random_step(checkpoint.state.random_step);
   }
+  RestoreArrays(checkpoint.args, "parameter", net_.args);
+  RestoreArrays(checkpoint.auxs, "auxiliary state", net_.auxs);
 }
 
 }  // namespace mxtrain

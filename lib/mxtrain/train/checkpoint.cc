@@ -81,6 +81,7 @@ Json HeaderOf(const Checkpoint& c) {
             {"open", s.open},
             {"first_epoch", s.first_epoch},
             {"first_step", s.first_step},
+            {"unfrozen_step", s.unfrozen_step},
             {"total_steps", s.total_steps},
             {"batches_per_step", s.batches_per_step},
             {"ended_early", s.ended_early},
@@ -135,6 +136,7 @@ TrainState StateFromJson(const FileJson& j) {
   // The next one if the current one is complete.
   s.first_epoch = CountFromJson(j, "first_epoch", s.epoch + 1, 0);
   s.first_step = CountFromJson(j, "first_step", s.step, 0);
+  s.unfrozen_step = CountFromJson(j, "unfrozen_step", s.step, 0);
   s.total_steps = CountFromJson(j, "total_steps", kMostSteps, 0);
   s.batches_per_step = std::max<int64_t>(1, CountFromJson(j, "batches_per_step", kMostBatch, 1));
   s.ended_early = j.value("ended_early", false);

@@ -55,6 +55,8 @@ struct TrainState {
   bool open = false;
   // Start of the current segment: 0, or where a finished run was extended.
   int64_t first_epoch = 0, first_step = 0;
+  // Where parameters that were frozen before began to learn; 0: nowhere yet.
+  int64_t unfrozen_step = 0;
   int64_t total_steps = 0;  // planned for the run when it was saved
   int64_t batches_per_step = 1;
   bool ended_early = false;  // without improvement, or having reached its target

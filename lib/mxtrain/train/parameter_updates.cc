@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/glob.h"
+#include "mxtrain/operator/param_of.h"
 
 namespace mxtrain {
 namespace {
@@ -11,6 +13,18 @@ namespace {
 bool OnOneDevice(const std::vector<Context>& workers) {
   return std::all_of(workers.begin(), workers.end(),
                      [&](Context device) { return device == workers[0]; });
+}
+
+// Auxiliary states that training does not change.
+std::vector<std::string> FixedStatistics(const Symbol& net) {
+  std::vector<std::string> names;
+  const Graph& graph = net.graph();
+  for (const Node& node : graph.nodes) {
+    if (!node.op || ParamOf(*node.op, "use_global_stats") != params::Print(true)) continue;
+    for (size_t i = static_cast<size_t>(node.num_args); i < node.inputs.size(); ++i)
+      names.push_back(graph.nodes[static_cast<size_t>(node.inputs[i].node)].name);
+  }
+  return names;
 }
 
 std::unique_ptr<Optimizer> NewOptimizer(const TrainOptions& options) {
@@ -27,9 +41,11 @@ std::unique_ptr<Optimizer> NewOptimizer(const TrainOptions& options) {
 }  // namespace
 
 ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options,
-                                   const BoundNet& net, double rescale_grad)
+                                   const BoundNet& net, double rescale_grad,
+                                   std::optional<int64_t> unfrozen_step)
     : runtime_(runtime),
       options_(options),
+      unfrozen_step_(unfrozen_step),
       kvstore_(
           KVStore::Create(runtime, options.kvstore, options.workers, options.new_communicator)) {
   std::vector<OptimizerUpdater::Key> keys = AddKeys(net);
@@ -39,6 +55,13 @@ ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options
       [this](std::span<const KVStore::KeyUpdate> updates) { updater_->Update(updates); });
   if (options.average_decay) MakeAverage(net);
   if (!net.first().loss_scale().empty()) MakeLossScale(net, rescale_grad);
+}
+
+bool ParameterUpdates::WasFrozen(const std::string& parameter) const {
+  const std::vector<std::string>& patterns = options_.freeze.patterns;
+  return unfrozen_step_ &&
+         std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return GlobMatches(pattern, parameter); });
 }
 
 // Keys in the order of the net: the first layers' weights are needed first.
@@ -57,7 +80,8 @@ std::vector<OptimizerUpdater::Key> ParameterUpdates::AddKeys(const BoundNet& net
     const std::span<const NDArray> kept = kvstore_->Values(key);
     keys.push_back({name,
                     {kept.begin(), kept.end()},
-                    FindMultipliers(name, AttrsOf(options_.symbol, name), options_.lr_mult)});
+                    FindMultipliers(name, AttrsOf(options_.symbol, name), options_.lr_mult),
+                    WasFrozen(name) ? *unfrozen_step_ : 0});
   }
   sums_of_.resize(learned_.size());
   return keys;
@@ -65,6 +89,7 @@ std::vector<OptimizerUpdater::Key> ParameterUpdates::AddKeys(const BoundNet& net
 
 void ParameterUpdates::MakeAverage(const BoundNet& net) {
   std::map<std::string, NDArray> values = net.first().auxs();
+  for (const std::string& name : FixedStatistics(options_.symbol)) values.erase(name);
   for (const Learned& learned : learned_) values[learned.name] = learned.weights[0];
   average_ = std::make_unique<WeightAverage>(runtime_, *options_.average_decay, values);
 }
@@ -112,13 +137,20 @@ void ParameterUpdates::AppendLastWritten(size_t worker, bool updated,
 }
 
 void ParameterUpdates::RestoreStates(const std::map<std::string, NDArray>& states) {
-  for (int d = 0; d < updater_->num_devices(); ++d)
-    RestoreArrays(states, "optimizer state", updater_->StatesOn(d));
+  for (int d = 0; d < updater_->num_devices(); ++d) {
+    std::map<std::string, NDArray> own = updater_->StatesOn(d);
+    std::erase_if(own, [&](const auto& state) {
+      const std::string& name = state.first;
+      return !states.contains(name) && WasFrozen(name.substr(0, name.rfind('/')));
+    });
+    RestoreArrays(states, "optimizer state", own);
+  }
 }
 
 void ParameterUpdates::RestoreAverages(const Checkpoint& checkpoint) {
   const int64_t updates = checkpoint.state.average_updates;
-  if (average_ && updates > 0) average_->Restore(checkpoint.averages, updates);
+  if (average_ && updates > 0)
+    average_->Restore(checkpoint.averages, updates, unfrozen_step_.has_value());
   if (average_ && updates == 0 && checkpoint.state.step > 0) {
     runtime_.log("train").Warning(
         "the checkpoint holds no averages of weights: they start with the next step");

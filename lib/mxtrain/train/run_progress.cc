@@ -59,6 +59,11 @@ void RunProgress::AddStep() {
   state_.open = true;
 }
 
+void RunProgress::Unfreeze() {
+  state_.unfrozen_step = state_.step;
+  if (early_stop_) early_stop_->Restart();
+}
+
 bool RunProgress::ReachesTarget(std::optional<double> value, bool higher_is_better) const {
   const std::optional<double>& target = options_.early_stop.target;
   return target && value && (higher_is_better ? *value >= *target : *value <= *target);

@@ -113,13 +113,52 @@ Trainer::Impl::Impl(Runtime& on, TrainOptions given, DataIter& training, DataIte
       options(Complete(std::move(given), training, validation)),
       train(training),
       val(validation),
+      symbol(options.symbol),
+      lr_mult(options.lr_mult),
       scores(ScoresOf(options, train)),
       best(BestMetrics(options, scores.metrics()), scores.metrics()),
       progress(runtime, options, train),
-      rescale_grad(ScaleOf(options)),
-      net(runtime, options, train, val),
-      updates(runtime, options, net, rescale_grad.factor),
-      batches(runtime, options.workers, train, scores) {}
+      rescale_grad(ScaleOf(options)) {
+  Bind(!options.freeze.patterns.empty());
+}
+
+void Trainer::Impl::Bind(bool with_freeze, std::optional<int64_t> unfrozen_step) {
+  batches.reset();
+  updates.reset();
+  net.reset();
+  features.reset();
+  frozen = with_freeze;
+  options.symbol = symbol;
+  options.lr_mult = lr_mult;
+  if (frozen) {
+    for (const std::string& pattern : options.freeze.patterns)
+      options.lr_mult.emplace_back(pattern, 0);
+    if (options.freeze.fix_statistics)
+      options.symbol = WithFixedStatistics(runtime.operators(), symbol, options.lr_mult);
+  }
+  if (options.features && (frozen || !options.freeze.Unfreezes()))
+    features = std::make_unique<FeatureCache>(runtime, options, train, val);
+  BoundNet::Part part{options.symbol, {}, {}};
+  if (features) part = {features->head(), features->args(), features->auxs()};
+  net = std::make_unique<BoundNet>(runtime, options, std::move(part), TrainData(),
+                                   features ? features->val() : val);
+  updates = std::make_unique<ParameterUpdates>(runtime, options, *net, rescale_grad.factor,
+                                               unfrozen_step);
+  batches = std::make_unique<BatchesInFlight>(runtime, options.workers, TrainData(), scores);
+}
+
+void Trainer::Impl::Unfreeze() {
+  runtime.engine().WaitForAll();
+  progress.Unfreeze();
+  const Checkpoint now = Snapshot();
+  Bind(/*with_freeze=*/false, now.state.unfrozen_step);
+  net->Restore(now);
+  updates->RestoreStates(now.optimizer);
+  updates->RestoreAverages(now);
+  updates->RestoreLossScale(now.state.loss_scale);
+  runtime.log("train").Info("epoch {}: the frozen parameters learn from here on",
+                            now.state.epoch + 1);
+}
 
 void Trainer::Impl::CompareData(const char* what, const std::string& then, const std::string& now,
                                 bool extend) const {
@@ -139,9 +178,12 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
           state.seed, resources.seed(), state.seed);
   }
   CheckClasses(checkpoint.model.class_names, options.model.class_names);
-  net.Restore(checkpoint);
+  const bool was_frozen = state.unfrozen_step == 0;
+  if (options.freeze.Unfreezes() && state.epoch >= options.freeze.epochs)
+    Bind(/*with_freeze=*/false, was_frozen ? state.step : state.unfrozen_step);
+  net->Restore(checkpoint);
   resources.Restore({state.seed, state.random_calls});
-  updates.RestoreStates(checkpoint.optimizer);
+  updates->RestoreStates(checkpoint.optimizer);
   CompareData("training", checkpoint.model.train_data, options.model.train_data, extend);
   CompareData("validation", checkpoint.model.val_data, options.model.val_data, extend);
   if (state.threads != progress.state().threads) {
@@ -153,9 +195,10 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   best.Restore(state.best);
   scores.metrics().RestoreState(state.metric_states);
   scores.loss().RestoreState(state.loss_state);
-  updates.RestoreAverages(checkpoint);
-  updates.RestoreLossScale(state.loss_scale);
+  updates->RestoreAverages(checkpoint);
+  updates->RestoreLossScale(state.loss_scale);
   progress.Resume(checkpoint);
+  if (options.freeze.Unfreezes() && !frozen && was_frozen) progress.Unfreeze();
   if (!extend) return;
   progress.Extend(state);
   const int64_t steps = progress.steps_left();
@@ -168,21 +211,22 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
 
 RunStart Trainer::Impl::Describe() const {
   RunStart s;
-  for (const auto& [name, array] : net.first().args()) s.parameters += array.shape().Size();
-  for (const auto& [name, array] : net.first().grads())
+  for (const auto& [name, array] : net->args()) s.parameters += array.shape().Size();
+  for (const auto& [name, array] : net->first().grads())
     s.learning_parameters += array.shape().Size();
   s.train_examples = train.examples();
   s.val_examples = val ? val->examples() : 0;
   s.steps_per_epoch = progress.steps_per_epoch();
   s.total_steps = progress.total_steps();
   s.first_step = progress.state().step;
-  for (const auto& executor : net.executors()) {
+  for (const auto& executor : net->executors()) {
     s.arena_bytes += executor->arena_bytes();
     s.parameter_bytes += BytesOf(executor->args()) + BytesOf(executor->auxs());
     s.gradient_bytes += BytesOf(executor->grads());
   }
-  s.optimizer_bytes = updates.num_devices() * BytesOf(updates.States());
-  if (updates.average()) s.average_bytes = BytesOf(updates.average()->Arrays());
+  if (features) s.parameter_bytes += BytesOf(features->args()) + BytesOf(features->auxs());
+  s.optimizer_bytes = updates->num_devices() * BytesOf(updates->States());
+  if (updates->average()) s.average_bytes = BytesOf(updates->average()->Arrays());
   s.rescale_grad = rescale_grad.factor;
   s.rescale_reason = rescale_grad.reason;
   return s;
@@ -195,17 +239,17 @@ Checkpoint Trainer::Impl::Snapshot() const {
     c.model.kernel_choices = choices->kept();
   c.state = progress.Save();
   c.state.best = best.values();
-  c.state.loss_scale = updates.ReadLossScale();
+  c.state.loss_scale = updates->ReadLossScale();
   const RandomState random = runtime.resources().State();
   c.state.seed = random.seed;
   c.state.random_calls = random.step;
-  c.state.random_step = net.first().random_step();
+  c.state.random_step = net->first().random_step();
   c.state.metric_states = scores.metrics().SaveState();
   c.state.loss_state = scores.loss().SaveState();
-  c.args = net.first().args();
-  c.auxs = net.first().auxs();
-  c.optimizer = updates.States();
-  const WeightAverage* average = updates.average();
+  c.args = net->args();
+  c.auxs = net->auxs();
+  c.optimizer = updates->States();
+  const WeightAverage* average = updates->average();
   c.state.average_updates = average ? average->updates() : 0;
   if (average && average->updates() > 0) c.averages = average->Arrays();
   return c;
@@ -222,7 +266,7 @@ void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   impl_->Resume(checkpoint, extend);
 }
 WeightsAccount Trainer::Begin(const std::map<std::string, NDArray>& weights) {
-  return impl_->net.Take(weights);
+  return impl_->net->Take(weights);
 }
 TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   return impl_->Run(listener, stop);
@@ -240,7 +284,7 @@ void Trainer::Rehearse() {
   impl_->Rehearse();
 }
 Executor& Trainer::executor() {
-  return impl_->net.first();
+  return impl_->net->first();
 }
 const BestValue& Trainer::best() const {
   return impl_->best.first();

@@ -7,6 +7,7 @@
 // and resumed from its checkpoint, it gives the same bits as an uninterrupted run.
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "mxtrain/device/communicator.h"
 #include "mxtrain/executor/executor.h"
 #include "mxtrain/io/data_iter.h"
+#include "mxtrain/io/source.h"
 #include "mxtrain/train/bind_request.h"
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/evaluation.h"
@@ -47,6 +49,28 @@ struct EarlyStop {
   std::optional<double> target = std::nullopt;
 };
 
+// Parameters that do not learn in the first epochs of a run, or in none.
+struct FreezeOptions {
+  std::vector<std::string> patterns;  // of their names (base/glob.h)
+  int64_t epochs = 0;                 // 0: they never learn
+  // Batch norms whose gamma and beta are frozen normalize by their moving averages meanwhile, and
+  // do not change them.
+  bool fix_statistics = false;
+
+  bool Unfreezes() const { return !patterns.empty() && epochs > 0; }
+};
+
+// The outputs of layers before which nothing learns are computed once, before the first step, and
+// kept in memory. Only for data without random transforms and mixing, one worker, and float32.
+struct FeatureOptions {
+  std::shared_ptr<const io::Source> train, val;  // val: if the run has validation data
+  int64_t limit_bytes = 0;                       // 0: half of the free memory
+  // One pass over a data set in the order of its source, nothing skipped, in batches of the run.
+  std::function<std::unique_ptr<DataIter>(bool validation)> whole;
+  // The run's own iterator, over examples with these data.
+  std::function<std::unique_ptr<DataIter>(bool validation, std::shared_ptr<const io::Source>)> over;
+};
+
 struct TrainOptions : BindOptions {
   Symbol symbol;
   // Stored in checkpoints; symbol_json, inputs, labels and batch_size are set by the trainer.
@@ -63,6 +87,9 @@ struct TrainOptions : BindOptions {
   NamedSpec initializer{"xavier", {}};  // of weights
   // By parameter name pattern; the last match wins.
   std::vector<std::pair<std::string, NamedSpec>> initializers;
+  // Beside lr_mult, over which it takes precedence while it lasts.
+  FreezeOptions freeze;
+  std::optional<FeatureOptions> features;
   std::vector<MetricSpec> metrics;
   // One checkpoint each, `best` and best-METRIC; none: the first metric; may be "loss".
   std::vector<std::string> best_metrics;

@@ -61,34 +61,35 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kDiverged) throw;
     loop.Summarize(RunEnd::kDiverged);
-    if (!batches.diverged()) throw;
-    result.steps = batches.diverged()->step();  // later ones may have been started
-    throw DivergedError(*batches.diverged());
+    if (!batches->diverged()) throw;
+    result.steps = batches->diverged()->step();  // later ones may have been started
+    throw DivergedError(*batches->diverged());
   }
 }
 
 void Trainer::Impl::Rehearse() {
   DataBatch batch;
-  train.Reset(progress.state().epoch);
+  if (features) batch = features->Rehearse();
+  if (!features) train.Reset(progress.state().epoch);
   do {
-    if (!train.Next(&batch)) break;
+    if (!features && !train.Next(&batch)) break;
     Step(batch);
   } while (batches_of_step > 0);
   runtime.engine().WaitForAll();
-  if (!net.evaluation()) return;
+  if (!net->evaluation()) return;
   bool seen = false;
-  net.evaluation()->Run({}, [&seen] { return std::exchange(seen, true); });
+  net->evaluation()->Run({}, [&seen] { return std::exchange(seen, true); });
 }
 
 void Trainer::Impl::Step(const DataBatch& batch) {
-  batches.Begin();
+  batches->Begin();
   const auto begin = RunClock::Time::now();
-  if (options.grad_accum > 1 && batches_of_step == 0) updates.ZeroGradients();
-  net.Step(batch);
+  if (options.grad_accum > 1 && batches_of_step == 0) updates->ZeroGradients();
+  net->Step(batch);
   const bool whole = ++batches_of_step == options.grad_accum;
   const int64_t step = progress.state().step;
-  if (whole) updates.Push(step, LearningRate(progress.Position()));
-  batches.End(batch, net, updates, whole, step);
+  if (whole) updates->Push(step, LearningRate(progress.Position()));
+  batches->End(batch, *net, *updates, whole, step);
   push_seconds += RunClock::SecondsSince(begin);
   progress.AddBatch(batch.count);
   if (!whole) return;
@@ -103,8 +104,10 @@ bool Trainer::Impl::Loop::OutOfTime() const {
 
 RunEnd Trainer::Impl::Loop::Run() {
   listener_.OnStart(t_.Describe());
-  clock_.Resume(t_.batches.data_wait().seconds());
-  while (!t_.progress.finished() && !stopped() && !OutOfTime()) {
+  const bool ready =
+      !t_.features || t_.progress.finished() || t_.features->Fill([this] { return stopped(); });
+  clock_.Resume(t_.batches->data_wait().seconds());
+  while (ready && !t_.progress.finished() && !stopped() && !OutOfTime()) {
     TrainEpoch();
     if (!state().open || (stopped() && !t_.progress.epoch_complete())) break;
     EndEpoch();
@@ -146,10 +149,11 @@ bool Trainer::Impl::Loop::StepFollows() const {
 
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::Impl::Loop::TrainEpoch() {
-  t_.train.Reset(state().epoch, state().step_in_epoch * t_.options.grad_accum);
+  DataIter& data = t_.TrainData();
+  data.Reset(state().epoch, state().step_in_epoch * t_.options.grad_accum);
   reported_ = t_.scores.loss().sums();
   DataBatch batch;
-  while (StepFollows() && t_.batches.data_wait().Next(t_.train, &batch)) {
+  while (StepFollows() && t_.batches->data_wait().Next(data, &batch)) {
     t_.Step(batch);
     if (clock_.AddBatch(batch.count)) PauseClock();
     if (t_.batches_of_step > 0) continue;
@@ -162,7 +166,7 @@ void Trainer::Impl::Loop::TrainEpoch() {
 // Once everything that was pushed is done.
 void Trainer::Impl::Loop::PauseClock() {
   t_.runtime.engine().WaitForAll();
-  clock_.Pause(t_.batches.data_wait().seconds());
+  clock_.Pause(t_.batches->data_wait().seconds());
 }
 
 bool Trainer::Impl::Loop::ReportIsDue() const {
@@ -179,12 +183,12 @@ void Trainer::Impl::Loop::ReportStep() {
   e.steps_per_epoch = progress.steps_per_epoch();
   e.total_steps = progress.total_steps();
   e.lr = t_.LearningRate(progress.Position() - 1);
-  t_.batches.WaitForScores();
-  t_.updates.ReportLossScale(state().step, listener_);
+  t_.batches->WaitForScores();
+  t_.updates->ReportLossScale(state().step, listener_);
   e.loss = t_.scores.loss().Total();
   e.recent_loss = t_.scores.loss().TotalSince(reported_);
   reported_ = t_.scores.loss().sums();
-  clock_.Pause(t_.batches.data_wait().seconds());
+  clock_.Pause(t_.batches->data_wait().seconds());
   e.images_per_second = clock_.report.ImagesPerSecond();
   e.wait_share = clock_.report.WaitShare();
   e.seconds = RunClock::SecondsSince(clock_.start);
@@ -235,7 +239,7 @@ void Trainer::Impl::Loop::SaveWhereDue() {
   PauseClock();
   t_.Save({}, listener_);
   clock_.last_save = RunClock::Time::now();
-  clock_.Resume(t_.batches.data_wait().seconds());
+  clock_.Resume(t_.batches->data_wait().seconds());
 }
 
 // Learning rates of steps spread over the current epoch (EpochEvent::rates).
@@ -247,8 +251,8 @@ std::vector<std::pair<double, double>> Trainer::Impl::Loop::RatesOfEpoch() const
 }
 
 void Trainer::Impl::Loop::EndEpoch() {
-  t_.updates.ReportLossScale(state().step, listener_);
-  Evaluation* const evaluation = t_.net.evaluation();
+  t_.updates->ReportLossScale(state().step, listener_);
+  Evaluation* const evaluation = t_.net->evaluation();
   EpochEvent e;
   e.epoch = state().epoch + 1;
   e.step = state().step;
@@ -259,7 +263,7 @@ void Trainer::Impl::Loop::EndEpoch() {
   clock_.epoch = {};
   e.train = t_.scores.Values();
   if (evaluation) {
-    const WeightAverage::InUse averages(t_.updates.average());
+    const WeightAverage::InUse averages(t_.updates->average());
     e.val = evaluation->Run({}, [this] { return stopped(); });
     if (stopped()) return;  // interrupted: on resume the epoch is ended again, completely
   }
@@ -271,13 +275,14 @@ void Trainer::Impl::Loop::EndEpoch() {
   if (complete) t_.scores.Reset();
   const std::vector<std::string> names = t_.best.Update(e.epoch, values);
   e.best = !names.empty() && names[0] == "best";
-  if (const std::optional<LossScaleState>& scale = t_.updates.reported_loss_scale()) {
+  if (const std::optional<LossScaleState>& scale = t_.updates->reported_loss_scale()) {
     e.loss_scale = scale->scale;
     e.steps_skipped = scale->steps_skipped;
   }
+  if (t_.UnfreezesNow()) t_.Unfreeze();
   listener_.OnEpoch(e);
   SaveEpoch(names, complete);
-  clock_.Resume(t_.batches.data_wait().seconds());
+  clock_.Resume(t_.batches->data_wait().seconds());
 }
 
 // `names`: the checkpoints that the epoch is best for.

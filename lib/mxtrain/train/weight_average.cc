@@ -83,9 +83,14 @@ std::map<std::string, NDArray> WeightAverage::Arrays() const {
   return arrays;
 }
 
-void WeightAverage::Restore(const std::map<std::string, NDArray>& saved, int64_t updates) {
+void WeightAverage::Restore(const std::map<std::string, NDArray>& saved, int64_t updates,
+                            bool may_lack) {
   for (Item& item : items_) {
     const auto found = saved.find(item.name);
+    if (found == saved.end() && may_lack) {
+      item.average.CopyFrom(item.value);
+      continue;
+    }
     if (found == saved.end() || !(found->second.shape() == item.average.shape())) {
       Throw(ErrorKind::kConfig,
             "the checkpoint has no average of '{}' in the shape of the net: it belongs to another "

@@ -66,6 +66,22 @@ TEST_CASE("addresses that are refused say why") {
   }
 }
 
+TEST_CASE("a server leads to https alone, this machine also to itself") {
+  const std::string far = "https://example.org/a", here = "http://127.0.0.1:80/a";
+  CHECK_NOTHROW(config::CheckRedirect(far, "https://cdn.example.org/b?c=d"));
+  CHECK_NOTHROW(config::CheckRedirect(here, "http://localhost:81/b"));
+  CHECK_NOTHROW(config::CheckRedirect(here, far));
+  for (const char* to :
+       {"http://example.org/a", "http://127.0.0.1/a", "http://localhost/a", "http://[::1]/a",
+        "hf://owner/repo/file", "file:///etc/passwd", "ftp://example.org/a", "//example.org/a", "",
+        "https://me:secret@example.org/a", "https://example.org/a b"}) {
+    CAPTURE(to);
+    CHECK_THROWS_WITH_AS(config::CheckRedirect(far, to),
+                         doctest::Contains("which is not an address of https"), Error);
+  }
+  CHECK_THROWS_AS(config::CheckRedirect(here, "http://example.org/a"), Error);
+}
+
 TEST_CASE("the hub's addresses become those of its server") {
   CHECK(config::UrlOf("hf://timm/resnet18.a1_in1k/model.safetensors", "") ==
         "https://huggingface.co/timm/resnet18.a1_in1k/resolve/main/model.safetensors");

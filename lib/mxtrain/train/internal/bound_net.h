@@ -18,15 +18,25 @@ const Attrs& AttrsOf(const Symbol& symbol, const std::string& variable);
 
 class BoundNet {
  public:
+  // The net of the options, or what follows its features, whose trunk has further arrays.
+  struct Part {
+    Symbol symbol;
+    std::map<std::string, NDArray> args, auxs;  // not those of `symbol`
+  };
   // Binds and initializes; `val` may be null. Uses the kernel choices of options.model, and
   // measures missing ones if the options allow it. Options and iterators must outlive it. Throws
   // kConfig for name patterns without a match, and if every parameter is frozen.
-  BoundNet(Runtime& runtime, const TrainOptions& options, const DataIter& train, DataIter* val);
+  BoundNet(Runtime& runtime, const TrainOptions& options, Part part, const DataIter& train,
+           DataIter* val);
 
   std::span<const std::unique_ptr<Executor>> executors() const { return executors_; }
   int num_workers() const { return static_cast<int>(executors_.size()); }
   Executor& first() const { return *executors_[0]; }
   Evaluation* evaluation() const { return evaluation_.get(); }  // null without validation data
+
+  // Parameters and auxiliary states of the whole net, those of the first worker.
+  std::map<std::string, NDArray> args() const { return WithTrunk(first().args(), net_.args); }
+  std::map<std::string, NDArray> auxs() const { return WithTrunk(first().auxs(), net_.auxs); }
 
   // Forward and backward of a batch, each worker on its part.
   void Step(const DataBatch& batch);
@@ -37,12 +47,18 @@ class BoundNet {
   void Restore(const Checkpoint& checkpoint);
 
  private:
+  using Arrays = std::map<std::string, NDArray>;
+  static Arrays WithTrunk(Arrays own, const Arrays& trunk) {
+    own.insert(trunk.begin(), trunk.end());
+    return own;
+  }
   void Bind(const DataIter& train, DataIter* val);
   void Initialize();
   void CopyFirst();
 
   Runtime& runtime_;
   const TrainOptions& options_;
+  const Part net_;
   std::vector<std::unique_ptr<Executor>> executors_;
   std::unique_ptr<Evaluation> evaluation_;
   std::unique_ptr<const InputOrder> input_order_;

@@ -18,11 +18,12 @@ namespace mxtrain {
 
 class ParameterUpdates {
  public:
-  // `rescale_grad`: factor of the optimizer on the sums of gradients. Options and net must outlive
-  // it. Throws kConfig for an unknown optimizer or store, and for a schedule that the optimizer
-  // does not take.
+  // `rescale_grad`: factor of the optimizer on the sums of gradients. `unfrozen_step`: before it
+  // the parameters of options.freeze did not learn; nothing: they were never frozen, or still are.
+  // Options and net must outlive it. Throws kConfig for an unknown optimizer or store, and for a
+  // schedule that the optimizer does not take.
   ParameterUpdates(Runtime& runtime, const TrainOptions& options, const BoundNet& net,
-                   double rescale_grad);
+                   double rescale_grad, std::optional<int64_t> unfrozen_step);
   ParameterUpdates(const ParameterUpdates&) = delete;  // the store's updater refers to it
   ParameterUpdates& operator=(const ParameterUpdates&) = delete;
 
@@ -38,6 +39,7 @@ class ParameterUpdates {
   int num_devices() const { return updater_->num_devices(); }
   // Of the optimizer, on one of num_devices() devices; by "NAME/0", "NAME/1", ...
   std::map<std::string, NDArray> States() const { return updater_->States(); }
+  // States of parameters that were frozen before may be missing: they stay zero.
   void RestoreStates(const std::map<std::string, NDArray>& states);
 
   WeightAverage* average() const { return average_.get(); }  // null: none is kept
@@ -58,6 +60,7 @@ class ParameterUpdates {
     std::string name;
     std::vector<NDArray> grads, weights;
   };
+  bool WasFrozen(const std::string& parameter) const;
   int PriorityOf(int key) const;
   std::vector<OptimizerUpdater::Key> AddKeys(const BoundNet& net);
   void MakeAverage(const BoundNet& net);
@@ -65,6 +68,7 @@ class ParameterUpdates {
 
   Runtime& runtime_;
   const TrainOptions& options_;
+  const std::optional<int64_t> unfrozen_step_;
   std::unique_ptr<KVStore> kvstore_;
   std::unique_ptr<OptimizerUpdater> updater_;
   std::vector<Learned> learned_;

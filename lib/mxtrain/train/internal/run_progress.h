@@ -43,6 +43,8 @@ class RunProgress {
   // it. `value`: of the first of best_metrics; decides whether the run ends early. Returns whether
   // the epoch was complete.
   bool EndEpoch(std::optional<double> value, bool higher_is_better);
+  // Parameters that were frozen so far learn from here on; early stopping counts anew.
+  void Unfreeze();
   bool ReachesTarget(std::optional<double> value, bool higher_is_better) const;
 
   // Continues from a checkpoint; it may have been made with batches of another size. Throws kConfig

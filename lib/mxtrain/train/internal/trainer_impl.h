@@ -8,6 +8,7 @@
 #include "mxtrain/train/internal/batches_in_flight.h"
 #include "mxtrain/train/internal/best_epochs.h"
 #include "mxtrain/train/internal/bound_net.h"
+#include "mxtrain/train/internal/feature_cache.h"
 #include "mxtrain/train/internal/parameter_updates.h"
 #include "mxtrain/train/internal/run_progress.h"
 #include "mxtrain/train/trainer.h"
@@ -27,6 +28,17 @@ struct Trainer::Impl {
 
   Impl(Runtime& on, TrainOptions given, DataIter& training, DataIter* validation);
 
+  // Binds for a run in which options.freeze is in force, or no longer; arrays are as initialized.
+  // `unfrozen_step`: as in ParameterUpdates.
+  void Bind(bool frozen, std::optional<int64_t> unfrozen_step = std::nullopt);
+  // Between two epochs: what was frozen learns from here on.
+  void Unfreeze();
+  bool UnfreezesNow() const {
+    return frozen && options.freeze.Unfreezes() &&
+           progress.state().epoch >= options.freeze.epochs && !progress.all_steps_made();
+  }
+  DataIter& TrainData() const { return features ? features->train() : train; }
+
   void Resume(const Checkpoint& checkpoint, bool extend);
   TrainResult Run(TrainListener& listener, std::atomic<int>* stop);
   void Step(const DataBatch& batch);
@@ -40,13 +52,15 @@ struct Trainer::Impl {
   void CompareData(const char* what, const std::string& then, const std::string& now,
                    bool extend) const;
   double LearningRate(int64_t position) const {
-    return updates.base_lr() * progress.schedule().Factor(position);
+    return updates->base_lr() * progress.schedule().Factor(position);
   }
 
   Runtime& runtime;
   TrainOptions options;
   DataIter& train;
   DataIter* const val;
+  const Symbol symbol;       // of the options, as given
+  const LrPatterns lr_mult;  // likewise
 
   EpochScores scores;
   BestEpochs best;
@@ -58,9 +72,11 @@ struct Trainer::Impl {
   int64_t saved_step = -1;       // step of this process's last save
   bool warned_of_limit = false;  // Loop::WarnOfTimeLimit
 
-  BoundNet net;
-  ParameterUpdates updates;
-  BatchesInFlight batches;
+  bool frozen = false;                     // whether options.freeze is in force
+  std::unique_ptr<FeatureCache> features;  // of a net whose first layers are computed once
+  std::unique_ptr<BoundNet> net;
+  std::unique_ptr<ParameterUpdates> updates;
+  std::unique_ptr<BatchesInFlight> batches;
 };
 
 }  // namespace mxtrain

@@ -45,9 +45,9 @@ class MXTRAIN_API WeightAverage {
 
   int64_t updates() const { return updates_; }
   std::map<std::string, NDArray> Arrays() const;  // by the names of the values
-  // Restores averages saved after `updates` updates. Throws kConfig for an array that is missing or
-  // of another shape.
-  void Restore(const std::map<std::string, NDArray>& saved, int64_t updates);
+  // Restores averages saved after `updates` updates. Missing ones start from the values if
+  // `may_lack`. Throws kConfig for an array that is missing otherwise, or of another shape.
+  void Restore(const std::map<std::string, NDArray>& saved, int64_t updates, bool may_lack);
 
  private:
   void Exchange();

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Which parameters learn at which multiple of the learning rate: for `train`, `check` and `plan`.
+#include <string>
+#include <vector>
+
+#include "app/commands/session.h"
+
+namespace mxtrain::commands {
+
+// Parameters that follow each other in the net and have one multiplier.
+struct RateGroup {
+  std::string layers;  // "fc", "stem to stage2_unit1"
+  double multiplier = 1;
+  bool frozen_first = false;  // in the first train.freeze.epochs
+  size_t parameters = 0;
+};
+
+// From the input to the head.
+std::vector<RateGroup> RateGroupsOf(const Session& session);
+
+// One line for each group; empty if all parameters learn alike.
+std::vector<std::string> RateLines(const Session& session);
+
+// The first of these lines as messages.
+void TellRates(const Session& session, report::Console& console);
+
+}  // namespace mxtrain::commands

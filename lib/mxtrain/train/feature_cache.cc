@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/train/internal/feature_cache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "mxtrain/base/clock.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/available_memory.h"
+
+namespace mxtrain {
+
+// Examples whose data are features. Set may be called until the first Read, then it is immutable
+// like every source.
+class FeatureSource final : public io::Source {
+ public:
+  FeatureSource(std::shared_ptr<const io::Source> examples, const FeatureCut& cut,
+                const std::vector<DataDesc>& labels)
+      : examples_(std::move(examples)),
+        label_fields_(examples_->label_fields()),
+        values_(static_cast<size_t>(examples_->size())) {
+    for (size_t i = 0; i < cut.names.size(); ++i)
+      data_fields_.push_back({cut.names[i], io::FieldKind::kValues, cut.shapes[i]});
+    for (size_t i = 0; i < labels.size(); ++i) label_fields_[i].name = labels[i].name;
+  }
+
+  int64_t size() const override { return examples_->size(); }
+  const std::vector<io::FieldSpec>& data_fields() const override { return data_fields_; }
+  const std::vector<io::FieldSpec>& label_fields() const override { return label_fields_; }
+  std::string Name(int64_t index) const override { return examples_->Name(index); }
+  std::string FileOf(int64_t index) const override { return examples_->FileOf(index); }
+  std::optional<int> ClassOf(int64_t index) const override { return examples_->ClassOf(index); }
+  const std::vector<std::string>& class_names() const override { return examples_->class_names(); }
+
+  void Read(int64_t index, io::Sample* sample) const override {
+    const Values& values = values_[static_cast<size_t>(index)];
+    if (values.numbers.empty())
+      Throw(ErrorKind::kData, "{}", values.reason.empty() ? "not computed" : values.reason);
+    const float* next = values.numbers.data();
+    const auto take = [&next](const std::vector<io::FieldSpec>& fields,
+                              std::vector<io::FieldValue>* to) {
+      to->resize(fields.size());
+      for (size_t i = 0; i < fields.size(); ++i) {
+        const auto count = static_cast<size_t>(fields[i].shape.Size());
+        (*to)[i] = {"", {}, {next, count}};
+        next += count;
+      }
+    };
+    take(data_fields_, &sample->data);
+    take(label_fields_, &sample->labels);
+  }
+
+  // `numbers`: of all fields, one after the other.
+  void Set(int64_t index, std::vector<float> numbers) {
+    values_[static_cast<size_t>(index)].numbers = std::move(numbers);
+  }
+  void SetUnreadable(const BadExample& bad) {
+    values_[static_cast<size_t>(bad.index)].reason = bad.reason;
+  }
+  int64_t Bytes() const {
+    int64_t numbers = 0;
+    for (const auto* fields : {&data_fields_, &label_fields_}) {
+      for (const io::FieldSpec& field : *fields) numbers += field.shape.Size();
+    }
+    return size() * numbers * static_cast<int64_t>(sizeof(float));
+  }
+
+ private:
+  struct Values {
+    std::vector<float> numbers;
+    std::string reason;  // why it cannot be read
+  };
+  const std::shared_ptr<const io::Source> examples_;
+  std::vector<io::FieldSpec> data_fields_, label_fields_;
+  std::vector<Values> values_;
+};
+
+// What computes the features of one data set.
+struct FeatureCache::Set {
+  std::unique_ptr<DataIter> examples;
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<const InputOrder> order;
+  FeatureSource* to = nullptr;
+  std::vector<NDArray> inputs;  // kept to avoid allocations
+};
+
+namespace {
+
+std::set<std::string> NamesOf(const std::vector<DataDesc>& descs) {
+  std::set<std::string> names;
+  for (const DataDesc& desc : descs) names.insert(desc.name);
+  return names;
+}
+
+FeatureCut CutFor(Runtime& runtime, const TrainOptions& options, const DataIter& train) {
+  std::map<std::string, TShape> shapes;
+  for (const DataDesc& desc : ArraysOf(train)) shapes[desc.name] = desc.shape;
+  return CutAtFeatures(runtime.operators(), options.symbol, shapes, NamesOf(train.provide_data()),
+                       NamesOf(train.provide_label()), options.lr_mult);
+}
+
+// One example of an array of a batch.
+void Append(const std::vector<float>& batch, int64_t row, int64_t rows, std::vector<float>* to) {
+  const int64_t count = static_cast<int64_t>(batch.size()) / rows;
+  to->insert(to->end(), batch.begin() + row * count, batch.begin() + (row + 1) * count);
+}
+
+// Examples of a batch among others: from the second one on in the first half, the first one in all
+// other places.
+NDArray AmongOthers(const NDArray& batch) {
+  NDArray changed = batch.Copy(batch.ctx());
+  const int64_t rows = batch.shape()[0], half = rows / 2;
+  changed.Slice(0, half).CopyFrom(batch.Slice(1, half + 1));
+  for (int64_t row = half; row < rows; ++row)
+    changed.Slice(row, row + 1).CopyFrom(batch.Slice(0, 1));
+  return changed;
+}
+
+}  // namespace
+
+FeatureCache::FeatureCache(Runtime& runtime, const TrainOptions& options, const DataIter& train,
+                           const DataIter* val)
+    : runtime_(runtime),
+      options_(options),
+      cut_((CheckOptions(), CutFor(runtime, options, train))) {
+  const FeatureOptions& data = *options.features;
+  train_source_ = std::make_shared<FeatureSource>(data.train, cut_, train.provide_label());
+  if (val) val_source_ = std::make_shared<FeatureSource>(data.val, cut_, val->provide_label());
+  CheckSize();
+  train_ = data.over(/*validation=*/false, train_source_);
+  if (val) val_ = data.over(/*validation=*/true, val_source_);
+  training_ = std::make_unique<Set>(MakeSet(/*validation=*/false));
+  args_ = training_->executor->args();
+  auxs_ = training_->executor->auxs();
+  if (val) validation_ = std::make_unique<Set>(MakeSet(/*validation=*/true));
+}
+
+FeatureCache::~FeatureCache() = default;
+
+void FeatureCache::CheckOptions() const {
+  const char* what = options_.workers.size() > 1         ? "several workers"
+                     : options_.modes.amp                ? "mixed precision"
+                     : !options_.modes.group2ctx.empty() ? "layers on several devices"
+                                                         : nullptr;
+  if (what) Throw(ErrorKind::kConfig, "features cannot be computed once with {}", what);
+}
+
+void FeatureCache::CheckSize() const {
+  const int64_t bytes = train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
+  const int64_t given = options_.features->limit_bytes;
+  const int64_t limit = given > 0 ? given : AvailableMemory() / 2;
+  if (bytes <= limit) return;
+  Throw(ErrorKind::kMemory,
+        "features: the outputs of '{}' are {} numbers for each example, {} for all of them, and {} "
+        "is {}; freeze later layers too, or allow more memory (data.cache_bytes)",
+        cut_.last, cut_.Numbers(), FormatBytes(bytes),
+        given > 0 ? "the limit" : "half of the free memory", FormatBytes(limit));
+}
+
+// Each set is computed as the uncached run would: in training, or in evaluation.
+FeatureCache::Set FeatureCache::MakeSet(bool validation) const {
+  Set set;
+  set.examples = options_.features->whole(validation);
+  const Symbol trunk = OnBatchesOf(*set.examples, runtime_.operators(), cut_.trunk);
+  Executor::BindRequest request =
+      EvaluationRequest(trunk, ArraysOf(*set.examples), options_.workers[0], options_.modes);
+  request.is_train = !validation;
+  set.executor = Executor::SimpleBind(runtime_, trunk, std::move(request),
+                                      validation ? training_->executor.get() : nullptr);
+  set.order = std::make_unique<InputOrder>(*set.executor, *set.examples);
+  set.to = (validation ? val_source_ : train_source_).get();
+  return set;
+}
+
+bool FeatureCache::Fill(const std::function<bool()>& stop) {
+  if (!training_) return true;
+  const double begin = SteadySeconds();
+  runtime_.log("train").Info("computing the features of {} images once: {} layers up to '{}'",
+                             train_source_->size() + (val_source_ ? val_source_->size() : 0),
+                             cut_.layers, cut_.last);
+  if (!cut_.held_up_by.empty()) {
+    runtime_.log("train").Warning(
+        "the frozen layers from {} on are computed in every step, since it draws random numbers; "
+        "turn it off to have all of them computed once",
+        cut_.held_up_by);
+  }
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  if (!FillFrom(training_.get(), stop, kAll)) return false;
+  if (validation_ && !FillFrom(validation_.get(), stop, kAll)) return false;
+  validation_.reset();
+  training_.reset();
+  Tell(SteadySeconds() - begin);
+  return true;
+}
+
+bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t most_batches) {
+  constexpr double kBetweenLines = 30;  // seconds
+  DataBatch batch;
+  double told = SteadySeconds();
+  set->examples->Reset(0);
+  for (int64_t b = 0; b < most_batches && set->examples->Next(&batch); ++b) {
+    if (stop && stop()) return false;
+    if (b == 0 && set == training_.get()) CheckIndependence(set, batch);
+    std::vector<std::vector<float>> fields;
+    for (const NDArray& output : Run(set, batch)) fields.push_back(output.ToVector());
+    for (const NDArray& label : batch.label) fields.push_back(label.ToVector());
+    for (int64_t row = 0; row < batch.count; ++row) {
+      std::vector<float> numbers;
+      for (const std::vector<float>& field : fields)
+        Append(field, row, set->examples->batch_size(), &numbers);
+      set->to->Set(batch.index[static_cast<size_t>(row)], std::move(numbers));
+    }
+    for (const BadExample& bad : batch.bad) set->to->SetUnreadable(bad);
+    if (SteadySeconds() < told + kBetweenLines) continue;
+    told = SteadySeconds();
+    runtime_.log("train").Info("features of {} of {} {} images are computed",
+                               (b + 1) * set->examples->batch_size(), set->examples->examples(),
+                               set == training_.get() ? "training" : "validation");
+  }
+  const auto bad = set->examples->stats().bad;
+  if (!bad.empty()) {
+    runtime_.log("train").Warning("{} could not be read, the first: {}: {}",
+                                  Counted(bad.size(), "example"), bad[0].first, bad[0].second);
+  }
+  return true;
+}
+
+std::vector<NDArray> FeatureCache::Run(Set* set, const DataBatch& batch) {
+  set->order->Arrange(batch, &set->inputs);
+  set->executor->Forward(set->inputs);
+  set->inputs.clear();
+  return set->executor->outputs();
+}
+
+// Examples must have the same features among others and in other places, up to rounding.
+void FeatureCache::CheckIndependence(Set* set, const DataBatch& batch) {
+  constexpr double kRounding = 1e-4;  // of the largest number
+  const int64_t rows = set->examples->batch_size();
+  if (rows == 1) return;
+  std::vector<std::vector<float>> before;
+  for (const NDArray& output : Run(set, batch)) before.push_back(output.ToVector());
+  DataBatch changed;
+  for (const NDArray& array : batch.data) changed.data.push_back(AmongOthers(array));
+  changed.label = batch.label;
+  const std::vector<NDArray> outputs = Run(set, changed);
+  bool same = true;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::vector<float> after = outputs[i].ToVector();
+    const size_t one = after.size() / static_cast<size_t>(rows);
+    double largest = 0, difference = 0;
+    for (size_t k = 0; k < static_cast<size_t>(rows / 2) * one; ++k) {
+      const double expected = before[i][one + k];
+      largest = std::max(largest, std::abs(expected));
+      difference = std::max(difference, std::abs(expected - after[k]));
+    }
+    same = same && difference == 0;
+    if (difference <= kRounding * largest) continue;
+    Throw(ErrorKind::kConfig,
+          "features: {} depends on the other examples of a batch, so it cannot be computed once",
+          cut_.trunk.ListOutputs()[i]);
+  }
+  if (same) return;
+  runtime_.log("train").Info(
+      "features: their last bits depend on the place of an image in its batch; results are those "
+      "without a cache up to rounding");
+}
+
+DataBatch FeatureCache::Rehearse() {
+  DataBatch first;
+  training_->examples->Reset(0);
+  if (!training_->examples->Next(&first))
+    Throw(ErrorKind::kData, "the training data hold no examples");
+  CheckIndependence(training_.get(), first);
+  DataBatch batch = first;
+  batch.data.clear();
+  for (const NDArray& output : Run(training_.get(), first))
+    batch.data.push_back(output.Copy(output.ctx()));
+  if (validation_) FillFrom(validation_.get(), {}, 1);
+  return batch;
+}
+
+void FeatureCache::Tell(double seconds) const {
+  const int64_t bytes = train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
+  runtime_.log("train").Info(
+      "features: {} numbers for each image, {} in memory, computed in {:.1f} s", cut_.Numbers(),
+      FormatBytes(bytes), seconds);
+}
+
+}  // namespace mxtrain

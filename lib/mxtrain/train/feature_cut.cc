@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/train/feature_cut.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/operator/param_of.h"
+
+namespace mxtrain {
+namespace {
+
+bool IsFrozen(const Node& variable, const LrPatterns& lr_mult) {
+  return FindMultipliers(variable.name, variable.attrs, lr_mult).lr == 0;
+}
+
+bool IsTrue(const std::string& parameter) {
+  return parameter == params::Print(true);
+}
+
+bool IsBatchNorm(const Node& node) {
+  return node.op && node.op->TypeString() == "BatchNorm";
+}
+
+bool UsesStatisticsOfBatch(const Node& node) {
+  return IsBatchNorm(node) && !IsTrue(ParamOf(*node.op, "use_global_stats"));
+}
+
+bool DrawsRandomNumbers(const Node& node, const std::vector<TShape>& in) {
+  if (const std::string rate = ParamOf(*node.op, "p"); node.op->TypeString() == "Dropout") {
+    double p = 1;
+    params::Parse(rate, &p);
+    if (p == 0) return false;
+  }
+  const std::vector<ResourceRequest> requests = node.op->ForwardResource(in);
+  return std::any_of(requests.begin(), requests.end(), [](const ResourceRequest& request) {
+    return request.type == ResourceRequest::kRandom;
+  });
+}
+
+// Builds the nodes that `heads` need again, with other entries or parameters in places.
+class Rebuilding {
+ public:
+  using Parameters = std::function<Kwargs(const Node&)>;
+  // `given`: what stands for an entry of the graph.
+  Rebuilding(const OperatorRegistry& operators, const Graph& graph,
+             std::map<NodeEntry, Symbol> given, Parameters parameters)
+      : operators_(operators),
+        graph_(graph),
+        given_(std::move(given)),
+        parameters_(std::move(parameters)) {}
+
+  Symbol Of(const std::vector<NodeEntry>& heads) {
+    const std::vector<bool> needed = Needed(heads);
+    built_.assign(graph_.nodes.size(), Symbol());
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (needed[i]) built_[i] = Build(graph_.nodes[i]);
+    }
+    std::vector<Symbol> outputs;
+    for (const NodeEntry& head : heads) outputs.push_back(At(head));
+    return outputs.size() == 1 ? outputs[0] : Symbol::Group(outputs);
+  }
+
+ private:
+  std::vector<bool> Needed(const std::vector<NodeEntry>& heads) const {
+    std::vector<bool> needed(graph_.nodes.size());
+    const auto need = [&](const NodeEntry& entry) {
+      if (!given_.contains(entry)) needed[static_cast<size_t>(entry.node)] = true;
+    };
+    std::for_each(heads.begin(), heads.end(), need);
+    for (size_t i = graph_.nodes.size(); i-- > 0;) {
+      if (!needed[i]) continue;
+      std::for_each(graph_.nodes[i].inputs.begin(), graph_.nodes[i].inputs.end(), need);
+    }
+    return needed;
+  }
+
+  Symbol Build(const Node& node) const {
+    if (node.is_variable()) return Symbol::Variable(node.name, node.attrs, node.where);
+    std::vector<Symbol> inputs;
+    for (const NodeEntry& input : node.inputs) inputs.push_back(At(input));
+    return Symbol::Create(operators_, node.op->TypeString(), node.name, parameters_(node), inputs,
+                          {}, node.attrs, node.where);
+  }
+
+  Symbol At(const NodeEntry& entry) const {
+    const auto given = given_.find(entry);
+    if (given != given_.end()) return given->second;
+    const Symbol& node = built_[static_cast<size_t>(entry.node)];
+    return node.NumOutputs() == 1 && entry.index == 0 ? node : node[entry.index];
+  }
+
+  const OperatorRegistry& operators_;
+  const Graph& graph_;
+  const std::map<NodeEntry, Symbol> given_;
+  const Parameters parameters_;
+  std::vector<Symbol> built_;
+};
+
+Kwargs SameParameters(const Node& node) {
+  return node.op->GetParams();
+}
+
+// What is known of the outputs of each node.
+struct Facts {
+  std::vector<bool> is_fixed;  // the same in every step, of the same batch
+  std::vector<bool> of_data;   // depends on the examples
+};
+
+class Cutter {
+ public:
+  Cutter(const Graph& graph, const std::map<std::string, TShape>& shapes,
+         const std::set<std::string>& inputs, const std::set<std::string>& labels,
+         const LrPatterns& lr_mult)
+      : graph_(graph), specs_(InferSpecs(graph, shapes, {}, /*allow_partial=*/true)) {
+    for (const Node& node : graph.nodes) Add(node, inputs, labels, lr_mult);
+  }
+
+  // The entries that layers which change read from those that do not.
+  std::vector<NodeEntry> Entries() const {
+    std::vector<NodeEntry> entries;
+    for (const NodeEntry& head : graph_.heads) {
+      if (IsFeature(head)) {
+        Throw(ErrorKind::kConfig, "features: the output {} depends on nothing that learns",
+              DescribeNode(NodeOf(head)));
+      }
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (facts_.is_fixed[i] || node.is_variable()) continue;
+      for (const NodeEntry& input : node.inputs) {
+        if (!IsFeature(input)) continue;
+        if (NodeOf(input).is_variable()) ThrowTooEarly(node, NodeOf(input));
+        if (std::find(entries.begin(), entries.end(), input) == entries.end())
+          entries.push_back(input);
+      }
+    }
+    return entries;
+  }
+
+  TShape ShapeOfOne(const NodeEntry& entry) const {
+    const TShape& shape =
+        specs_.shapes[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
+    if (!shape.has_rank() || shape.ndim() == 0)
+      Throw(ErrorKind::kConfig, "features: the shape of {} is not known",
+            DescribeNode(NodeOf(entry)));
+    return TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1)));
+  }
+  const Node& NodeOf(const NodeEntry& entry) const {
+    return graph_.nodes[static_cast<size_t>(entry.node)];
+  }
+  // The first layer that depends on nothing that learns and draws random numbers; "" for none.
+  const std::string& random() const { return random_; }
+
+ private:
+  void Add(const Node& node, const std::set<std::string>& inputs,
+           const std::set<std::string>& labels, const LrPatterns& lr_mult) {
+    bool is_fixed = true, of_data = false;
+    if (node.kind == Node::Kind::kVariable) {
+      of_data = inputs.contains(node.name);
+      is_fixed = of_data || (!labels.contains(node.name) && IsFrozen(node, lr_mult));
+    }
+    std::vector<TShape> in;
+    for (const NodeEntry& input : node.inputs) {
+      const auto i = static_cast<size_t>(input.node);
+      is_fixed = is_fixed && facts_.is_fixed[i];
+      of_data = of_data || facts_.of_data[i];
+      if (static_cast<int>(in.size()) < node.num_args)
+        in.push_back(specs_.shapes[i][static_cast<size_t>(input.index)]);
+    }
+    if (node.op && is_fixed && of_data && UsesStatisticsOfBatch(node)) {
+      Throw(ErrorKind::kConfig,
+            "features: {} is frozen, but in training it normalizes by the mean and variance of "
+            "each batch, so its output for an image changes from step to step; fix its statistics "
+            "(train.freeze.global_stats: true)",
+            DescribeNode(node));
+    }
+    if (node.op && is_fixed && of_data && DrawsRandomNumbers(node, in)) {
+      is_fixed = false;
+      if (random_.empty()) random_ = DescribeNode(node);
+    }
+    facts_.is_fixed.push_back(is_fixed);
+    facts_.of_data.push_back(of_data);
+  }
+
+  bool IsFeature(const NodeEntry& entry) const {
+    const auto i = static_cast<size_t>(entry.node);
+    return facts_.is_fixed[i] && facts_.of_data[i];
+  }
+
+  [[noreturn]] static void ThrowTooEarly(const Node& reader, const Node& input) {
+    Throw(ErrorKind::kConfig,
+          "features: nothing can be computed once: {} reads the input '{}', and it learns or draws "
+          "random numbers; freeze the first layers (train.freeze)",
+          DescribeNode(reader), input.name);
+  }
+
+  const Graph& graph_;
+  const InferredSpecs specs_;
+  Facts facts_;
+  std::string random_;
+};
+
+}  // namespace
+
+Symbol WithFixedStatistics(const OperatorRegistry& operators, const Symbol& net,
+                           const LrPatterns& lr_mult) {
+  const Graph& graph = net.graph();
+  const auto parameters = [&](const Node& node) {
+    Kwargs kwargs = node.op->GetParams();
+    if (!UsesStatisticsOfBatch(node)) return kwargs;
+    const auto is_frozen = [&](size_t input) {
+      const Node& variable = graph.nodes[static_cast<size_t>(node.inputs[input].node)];
+      return variable.is_variable() && IsFrozen(variable, lr_mult);
+    };
+    constexpr size_t kGamma = 1, kBeta = 2;
+    const bool has_gamma = !IsTrue(ParamOf(*node.op, "fix_gamma"));
+    if (!is_frozen(kBeta) || (has_gamma && !is_frozen(kGamma))) return kwargs;
+    for (auto& [name, value] : kwargs) {
+      if (name == "use_global_stats") value = params::Print(true);
+    }
+    return kwargs;
+  };
+  return Rebuilding(operators, graph, {}, parameters).Of(graph.heads);
+}
+
+int64_t FeatureCut::Numbers() const {
+  int64_t numbers = 0;
+  for (const TShape& shape : shapes) numbers += shape.Size();
+  return numbers;
+}
+
+FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
+                         const std::map<std::string, TShape>& shapes,
+                         const std::set<std::string>& inputs, const std::set<std::string>& labels,
+                         const LrPatterns& lr_mult) {
+  const Graph& graph = net.graph();
+  const Cutter cutter(graph, shapes, inputs, labels, lr_mult);
+  const std::vector<NodeEntry> entries = cutter.Entries();
+  if (entries.empty())
+    Throw(ErrorKind::kConfig, "features: no layer that learns reads the input of the net");
+  FeatureCut cut;
+  std::map<NodeEntry, Symbol> given;
+  for (const NodeEntry& entry : entries) {
+    const Node& node = cutter.NodeOf(entry);
+    const std::string number = entry.index > 0 ? std::to_string(entry.index) : "";
+    cut.names.push_back(node.name + "_features" + number);
+    cut.shapes.push_back(cutter.ShapeOfOne(entry));
+    given[entry] = Symbol::Variable(cut.names.back());
+  }
+  cut.trunk = Rebuilding(operators, graph, {}, SameParameters).Of(entries);
+  cut.head = Rebuilding(operators, graph, given, SameParameters).Of(graph.heads);
+  for (const Node& node : cut.trunk.graph().nodes) {
+    if (!node.op) continue;
+    ++cut.layers;
+    cut.last = node.name;
+  }
+  for (const Node& node : cut.head.graph().nodes) {
+    const bool is_parameter = node.kind == Node::Kind::kVariable && !labels.contains(node.name) &&
+                              std::count(cut.names.begin(), cut.names.end(), node.name) == 0;
+    if (is_parameter && IsFrozen(node, lr_mult)) cut.held_up_by = cutter.random();
+  }
+  return cut;
+}
+
+}  // namespace mxtrain

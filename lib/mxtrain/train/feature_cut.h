@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A net in two parts: layers that compute the same of an example in every step, since nothing in
+// them learns, is drawn or depends on other examples, and the rest. The outputs of the first, the
+// features, need be computed once.
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "mxtrain/optimizer/optimizer.h"
+#include "mxtrain/symbol/symbol.h"
+
+namespace mxtrain {
+
+// The net with every batch norm whose beta (and gamma, unless it is fixed) has a learning rate of 0
+// normalizing by its moving averages in training too (use_global_stats), which then do not change.
+MXTRAIN_API Symbol WithFixedStatistics(const OperatorRegistry& operators, const Symbol& net,
+                                       const LrPatterns& lr_mult);
+
+struct MXTRAIN_API FeatureCut {
+  Symbol trunk;                    // its outputs are the features
+  Symbol head;                     // the net, with variables in place of the features
+  std::vector<std::string> names;  // of these variables, one for each output of the trunk
+  std::vector<TShape> shapes;      // of the features of one example
+  int64_t layers = 0;              // operators of the trunk
+  std::string last;                // its last one
+  // Frozen parameters after it, and what keeps their layers from being computed once: a layer that
+  // draws random numbers. Empty if there are none.
+  std::string held_up_by;
+
+  int64_t Numbers() const;  // in the features of one example
+};
+
+// `inputs` and `labels`: the variables that batches provide; the other ones are parameters.
+// `shapes` as for Symbol::InferShape, of a batch. Cuts as late as possible. Throws kConfig if there
+// is nothing to be computed once, with the layer that is in the way.
+MXTRAIN_API FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
+                                     const std::map<std::string, TShape>& shapes,
+                                     const std::set<std::string>& inputs,
+                                     const std::set<std::string>& labels,
+                                     const LrPatterns& lr_mult);
+
+}  // namespace mxtrain

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs whose first layers are frozen: with features computed once they end in the bits of runs that
+// compute them in every step, stopped and resumed or not; frozen for some epochs, they learn from
+// then on.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/train/feature_cut.h"
+#include "tests/support/training_run.h"
+
+namespace mxtrain::test {
+namespace {
+
+Symbol Layer(const char* op, const char* name, const Kwargs& kwargs, const Symbol& input) {
+  return Symbol::Create(TestRegistry(), op, name, kwargs, std::vector{input});
+}
+
+// A convolution with batch norm, and a head; `dropped`: with a dropout behind the trunk.
+Symbol TrunkAndHead(bool dropped = false, bool normed = true) {
+  Symbol net =
+      Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}, {"no_bias", "True"}},
+            Symbol::Variable("data"));
+  if (normed) net = Layer("BatchNorm", "bn", {{"fix_gamma", "False"}}, net);
+  net = Layer("Activation", "act", {{"act_type", "relu"}}, net);
+  if (dropped) net = Layer("Dropout", "drop", {{"p", "0.5"}}, net);
+  net = Layer("Flatten", "flat", {}, net);
+  net = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, net);
+  return Layer("SoftmaxOutput", "softmax", {}, net);
+}
+
+struct FrozenSpec {
+  Symbol net = TrunkAndHead();
+  FreezeOptions freeze{{"conv*", "bn*"}, 0, true};
+  bool cached = false;
+  int64_t limit_bytes = 0;
+  int64_t epochs = 4, grad_accum = 1;
+  std::optional<double> average_decay = 0.9;
+  NamedSpec optimizer{"adam", {{"lr", "0.01"}}};
+  EarlyStop early_stop;
+  std::string folder;
+};
+
+// Everything in one training process, on images.
+struct FrozenProcess {
+  std::unique_ptr<Runtime> runtime = NewRuntime("threaded", 2, 5);
+  std::shared_ptr<const io::Source> source;
+  std::unique_ptr<DataIter> train, val;
+  std::unique_ptr<Trainer> trainer;
+
+  FrozenProcess(const TempDir& data, const FrozenSpec& spec) {
+    source = io::MakeSource("image_folder", {{"path", data.path("images")}});
+    train = Iter(source, "training", true, true);
+    val = Iter(source, "evaluation", false, true);
+    TrainOptions options;
+    options.symbol = spec.net;
+    options.freeze = spec.freeze;
+    options.epochs = spec.epochs;
+    options.grad_accum = spec.grad_accum;
+    options.optimizer = spec.optimizer;
+    options.average_decay = spec.average_decay;
+    options.early_stop = spec.early_stop;
+    options.lr_schedule = {"cosine", {}};
+    options.metrics = {{"accuracy", {}, "", ""}};
+    options.checkpoint_folder = spec.folder;
+    options.save.keep = 0;
+    options.report_seconds = 0;
+    if (spec.cached) {
+      FeatureOptions& features = options.features.emplace();
+      features.train = features.val = source;
+      features.limit_bytes = spec.limit_bytes;
+      features.whole = [this](bool) { return Iter(source, "evaluation", false, true); };
+      features.over = [this](bool validation, std::shared_ptr<const io::Source> over) {
+        return Iter(std::move(over), validation ? "evaluation" : "training", !validation, false);
+      };
+    }
+    trainer = std::make_unique<Trainer>(*runtime, options, *train, val.get());
+  }
+
+  std::unique_ptr<DataIter> Iter(std::shared_ptr<const io::Source> of, const char* mode,
+                                 bool shuffle, bool images) {
+    std::vector<io::TransformSpec> transforms;
+    if (images) transforms = {{"resize", {{"", format("({0}, {0})", kSide)}}}};
+    io::PipelineParam param;
+    param.Init({{"batch_size", std::to_string(kBatch)},
+                {"mode", mode},
+                {"shuffle", shuffle ? "True" : "False"},
+                {"seed", "5"},
+                {"workers", "1"},
+                {"label_name", "softmax_label"}},
+               "test");
+    return io::NewPipeline(*runtime, std::move(of), transforms, param);
+  }
+};
+
+struct FrozenOutcome {
+  std::string last;  // bytes of the checkpoint
+  Bits bits;
+  std::vector<EpochEvent> epochs;
+};
+
+FrozenOutcome OutcomeOf(FrozenProcess& process, const FrozenSpec& spec, Log& log) {
+  process.trainer->Run(log);
+  const std::string last = CheckpointFolder(spec.folder).File("last");
+  return {ReadFile(last), BitsOf(LoadCheckpoint(*process.runtime, last)), log.epochs};
+}
+
+FrozenOutcome RunFrozen(const TempDir& data, FrozenSpec spec) {
+  const TempDir folder;
+  if (spec.folder.empty()) spec.folder = folder.path("checkpoints");
+  FrozenProcess process(data, spec);
+  Log log;
+  return OutcomeOf(process, spec, log);
+}
+
+// Stops after each of these steps and resumes in a new process.
+void CheckFrozenResumes(const TempDir& data, FrozenSpec spec, const std::vector<int64_t>& steps) {
+  const FrozenOutcome whole = RunFrozen(data, spec);
+  for (const int64_t step : steps) {
+    CAPTURE(step);
+    const TempDir folder;
+    spec.folder = folder.path("checkpoints");
+    {
+      FrozenProcess process(data, spec);
+      std::atomic<int> stop = 0;
+      StopAfter listener(step, &stop);
+      CHECK(process.trainer->Run(listener, &stop).end == RunEnd::kStopped);
+    }
+    FrozenProcess process(data, spec);
+    std::vector<std::string> warnings;
+    process.trainer->Resume(CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings));
+    CHECK(warnings.empty());
+    Log log;
+    CHECK(OutcomeOf(process, spec, log).last == whole.last);
+  }
+}
+
+Bits BitsAtEpoch(const std::string& folder, int epoch) {
+  const auto runtime = NewRuntime("naive", 1, 5);
+  return BitsOf(
+      LoadCheckpoint(*runtime, CheckpointFolder(folder).File(format("epoch-{:04}", epoch))));
+}
+
+TEST_CASE(
+    "features that are computed once give the bits of a run that computes them in each step") {
+  const TempDir data;
+  WriteImages(data);
+  for (const bool dropped : {false, true}) {
+    for (const int64_t grad_accum : {1, 2}) {
+      CAPTURE(dropped);
+      CAPTURE(grad_accum);
+      FrozenSpec spec;
+      spec.net = TrunkAndHead(dropped);
+      spec.grad_accum = grad_accum;
+      const FrozenOutcome plain = RunFrozen(data, spec);
+      spec.cached = true;
+      const FrozenOutcome cached = RunFrozen(data, spec);
+      CHECK(cached.last == plain.last);
+      REQUIRE(cached.epochs.size() == 4);
+      for (size_t e = 0; e < 4; ++e) CheckSameEpoch(cached.epochs[e], plain.epochs[e]);
+    }
+  }
+}
+
+TEST_CASE("a run on features is stopped and resumed without a difference") {
+  const TempDir data;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.cached = true;
+  CheckFrozenResumes(data, spec, {1, 5, 7});
+}
+
+TEST_CASE("layers that are frozen for some epochs learn afterwards, from zero optimizer states") {
+  const TempDir data, folder;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.freeze.epochs = 2;
+  spec.folder = folder.path("checkpoints");
+  const FrozenOutcome plain = RunFrozen(data, spec);
+  const Bits first = BitsAtEpoch(spec.folder, 1), second = BitsAtEpoch(spec.folder, 2),
+             third = BitsAtEpoch(spec.folder, 3);
+  for (const char* name : {"conv_weight", "bn_gamma", "bn_beta", "bn_moving_mean"}) {
+    CAPTURE(name);
+    CHECK(first.at(name) == second.at(name));
+    CHECK(second.at(name) != third.at(name));
+  }
+  CHECK(first.at("fc_weight") != second.at("fc_weight"));
+  CHECK_FALSE(first.contains("conv_weight/0"));
+  CHECK(second.at("conv_weight/0") == std::vector<float>(second.at("conv_weight/0").size()));
+  CHECK(third.at("conv_weight/0") != second.at("conv_weight/0"));
+  spec.cached = true;
+  const TempDir other;
+  spec.folder = other.path("checkpoints");
+  CHECK(RunFrozen(data, spec).last == plain.last);
+  spec.folder.clear();
+  CheckFrozenResumes(data, spec, {3, 10, 11, 17});  // 10: where they begin to learn
+}
+
+// Adam's first update of a parameter has the size of the rate, whatever its gradient is.
+TEST_CASE("an optimizer counts the updates of a parameter from the step in which it is unfrozen") {
+  const TempDir data, folder;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.freeze.epochs = 2;
+  spec.average_decay.reset();
+  spec.folder = folder.path("checkpoints");
+  FrozenProcess process(data, spec);
+  std::atomic<int> stop = 0;
+  StopAfter listener(11, &stop);  // five steps in an epoch
+  process.trainer->Run(listener, &stop);
+  const Bits before = BitsAtEpoch(spec.folder, 2),
+             after = BitsOf(
+                 LoadCheckpoint(*process.runtime, CheckpointFolder(spec.folder).File("last")));
+  const double rate = 0.01 * 0.5 * (1 + std::cos(3.14159265358979 * 10 / 20));
+  for (size_t i = 0; i < before.at("conv_weight").size(); ++i) {
+    const double change = std::abs(static_cast<double>(after.at("conv_weight")[i]) -
+                                   static_cast<double>(before.at("conv_weight")[i]));
+    CHECK(change < 1.02 * rate);
+    CHECK(change > 0.9 * rate);
+  }
+}
+
+TEST_CASE("early stopping counts anew where frozen layers begin to learn") {
+  const TempDir data;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.net = TrunkAndHead(false, /*normed=*/false);
+  spec.freeze.patterns = {"conv*"};
+  spec.average_decay.reset();
+  spec.epochs = 12;
+  spec.optimizer = {"sgd", {{"lr", "0"}}};  // never better
+  spec.early_stop = {3, 0};
+  CHECK(RunFrozen(data, spec).epochs.size() == 4);
+  spec.freeze.epochs = 2;
+  CHECK(RunFrozen(data, spec).epochs.size() == 5);
+}
+
+TEST_CASE("what cannot be computed once is refused with its reason") {
+  const TempDir data;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.cached = true;
+  spec.freeze.fix_statistics = false;
+  CHECK_THROWS_WITH(FrozenProcess(data, spec),
+                    doctest::Contains("normalizes by the mean and variance of each batch"));
+  spec.freeze.fix_statistics = true;
+  spec.freeze.patterns = {"bn*"};
+  CHECK_THROWS_WITH(FrozenProcess(data, spec),
+                    doctest::Contains("Convolution 'conv' reads the input 'data', and it learns"));
+  spec.freeze.patterns = {"*"};
+  CHECK_THROWS_WITH(FrozenProcess(data, spec),
+                    "every parameter is frozen: nothing would be trained");
+  spec.freeze.patterns = {"conv*", "bn*"};
+  spec.limit_bytes = 1000;
+  CHECK_THROWS_WITH(FrozenProcess(data, spec), doctest::Contains("the limit is 1000 B"));
+}
+
+TEST_CASE("features that depend on other examples of a batch are noticed") {
+  const TempDir data;
+  WriteImages(data);
+  FrozenSpec spec;
+  const Symbol conv = Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}},
+                            Symbol::Variable("data"));
+  const Symbol mean = Layer("mean", "mean", {{"axis", "0"}, {"keepdims", "True"}}, conv);
+  Symbol net =
+      Symbol::Create(TestRegistry(), "broadcast_sub", "centred", {}, std::vector{conv, mean});
+  net = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, Layer("Flatten", "flat", {}, net));
+  spec.net = Layer("SoftmaxOutput", "softmax", {}, net);
+  spec.freeze.patterns = {"conv*"};
+  spec.cached = true;
+  CHECK_THROWS_WITH(RunFrozen(data, spec),
+                    doctest::Contains("flat_output depends on the other examples of a batch"));
+}
+
+TEST_CASE("the cut is behind the last layer that is the same in every step") {
+  const std::map<std::string, TShape> shapes{{"data", TShape{8, 3, kSide, kSide}}};
+  const LrPatterns frozen{{"conv*", 0}, {"bn*", 0}};
+  const Symbol fixed = WithFixedStatistics(TestRegistry(), TrunkAndHead(true), frozen);
+  const FeatureCut cut =
+      CutAtFeatures(TestRegistry(), fixed, shapes, {"data"}, {"softmax_label"}, frozen);
+  CHECK(cut.last == "act");
+  CHECK(cut.layers == 3);
+  CHECK(cut.names == std::vector<std::string>{"act_features"});
+  CHECK(cut.shapes == std::vector<TShape>{TShape{6, 4, 4}});
+  CHECK(cut.Numbers() == 96);
+  CHECK(cut.head.ListArguments() ==
+        std::vector<std::string>{"act_features", "fc_weight", "fc_bias", "softmax_label"});
+  CHECK(cut.trunk.ListArguments() ==
+        std::vector<std::string>{"data", "conv_weight", "bn_gamma", "bn_beta"});
+  CHECK(cut.held_up_by.empty());
+  LrPatterns more = frozen;
+  more.emplace_back("fc_weight", 0);
+  CHECK(
+      CutAtFeatures(TestRegistry(), fixed, shapes, {"data"}, {"softmax_label"}, more).held_up_by ==
+      "Dropout 'drop'");
+}
+
+}  // namespace
+}  // namespace mxtrain::test

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Frozen layers: features that are computed once, layers that learn after some epochs, rates that decay with depth.
+. "$(dirname "$0")/common.sh"
+
+"$helper" images train 12
+"$helper" images val 6
+cat >head.yaml <<'END'
+name: head
+net: {use: efficientnet_lite0, input: [3, 32, 32]}
+vars: {stochastic_depth: 0}
+data:
+  batch_size: 4
+  train: {source: image_folder, path: train, shuffle: true, transforms: [{resize: [32, 32]}, {normalize: imagenet}]}
+  val: {source: image_folder, path: val, transforms: [{resize: [32, 32]}, {normalize: imagenet}]}
+train:
+  epochs: 3
+  optimizer: {name: adam, lr: 0.001}
+  freeze: {except: [fc_*], global_stats: true}
+  ema: 0.9
+  metrics: [accuracy]
+END
+
+# --- features that are computed once: the same bits as without, also of a resumed run
+expect 0 train head.yaml --out plain -q
+expect 0 train head.yaml --out cached data.cache=features
+says "computing the features of 36 images once: "
+says "features: 1280 numbers for each image, 18"
+holds "features gave other bits" "$helper" compare plain/checkpoints/last cached/checkpoints/last
+holds "features gave another best model" "$helper" compare plain/checkpoints/best cached/checkpoints/best
+holds "features gave other metrics" sh -c '[ "$(cut -d, -f1-3,6- plain/metrics.csv)" = "$(cut -d, -f1-3,6- cached/metrics.csv)" ]'
+expect 0 eval cached
+expect 0 infer cached val
+expect 0 train head.yaml --dry-run data.cache=features
+says "dry run passed"
+expect 9 check head.yaml data.cache=features  # the small images of both sets are the same
+says "learning rates, as multiples of the schedule's:"
+expect 0 verify-resume head.yaml data.cache=features train.epochs=1
+
+# --- what it takes, before it is taken
+expect 0 plan head.yaml data.cache=features
+prints "features: "
+prints "computed once: 1280 numbers for each example, 180 KiB in memory"
+prints "frozen  stem"
+expect 0 plan head.yaml data.cache=features --json
+prints '"numbers_per_example": 1280'
+holds "plan counts the memory of layers that training does not run" sh -c '
+  all=$("$0" plan head.yaml --json | grep -o "\"full_bytes\": [0-9]*" | head -1 | grep -o "[0-9]*$")
+  head=$("$0" plan head.yaml --json data.cache=features | grep -o "\"full_bytes\": [0-9]*" | head -1 | grep -o "[0-9]*$")
+  [ -n "$all" ] && [ -n "$head" ] && [ "$head" -lt "$all" ]' "$program"
+expect 6 train head.yaml --out none data.cache=features data.cache_bytes=100KiB
+says "and the limit is 100 KiB"
+expect 2 plan head.yaml data.cache=features --time
+says "with data.cache: features training has none"
+
+# --- what forbids it, by name
+expect 3 check head.yaml data.cache=features 'data.train.transforms=[{resize: [32, 32]}, flip, {normalize: imagenet}]'
+says "data.cache: features needs images that are the same in every epoch, and 'flip' is random"
+expect 3 train head.yaml --out none data.cache=features train.mixup=0.2
+says "and train.mixup mixes them"
+expect 3 train head.yaml --out none data.cache=features train.freeze.global_stats=false
+says "stem_bn"
+says "normalizes by the mean and variance of each batch"
+says "train.freeze.global_stats"
+expect 3 train head.yaml --out none data.cache=features 'train.freeze.except=[fc_*, stem_conv_weight]'
+says "reads the input 'data', and it learns"
+expect 3 train head.yaml --out none data.cache=features train.kvstore.workers=2
+says "features cannot be computed once with several workers"
+holds "a refused run left a folder" test ! -e none
+expect 0 train head.yaml --out random data.cache=features vars.stochastic_depth=0.2 train.max_steps=1
+says "are computed in every step, since it draws random numbers"
+
+# --- the head first, then all: in one run, stopped and resumed where the others begin to learn
+expect 0 train head.yaml --out both train.freeze.epochs=2 train.epochs=4
+says "epoch 3: the frozen parameters learn from here on"
+says "frozen"
+expect 0 train head.yaml --out both_cached train.freeze.epochs=2 train.epochs=4 data.cache=features -q
+holds "features gave other bits in later epochs" "$helper" compare both/checkpoints/last both_cached/checkpoints/last
+for epochs in 2 4; do
+  expect 0 verify-resume head.yaml train.freeze.epochs=2 train.epochs=$epochs data.cache=features
+done
+rm -rf both/checkpoints/last both/checkpoints/previous both/checkpoints/best both/checkpoints/epoch-0003 both/checkpoints/epoch-0004
+mv both/checkpoints/epoch-0002 both/checkpoints/last
+expect 0 train both --resume -q
+holds "a run resumed where layers begin to learn ends in other bits" "$helper" compare both/checkpoints/last both_cached/checkpoints/last
+expect 3 check head.yaml 'train.freeze.except=[fd_*]'
+says "train.freeze.except: 'fd_*' matches no parameter"
+
+# --- rates that decay with depth, times those of patterns
+expect 0 plan head.yaml 'train.freeze.except=[]' train.lr_decay=0.5 'train.lr_mult={stage7*: 2}' --json
+holds "the head has another rate than the schedule" sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"fc\",\"multiplier\":1.0,"'
+holds "a pattern does not multiply, or the layer before the head has another rate" \
+  sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"stage7_unit0tohead_conv\",\"multiplier\":0.5,"'
+holds "rates do not decay by units" sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"stage6_unit3\",\"multiplier\":0.125,"'
+expect 0 train head.yaml --out decayed 'train.freeze.except=[]' train.lr_decay=0.5 train.max_steps=2
+says "0.125"
+expect 3 check head.yaml train.lr_decay=1.5
+says "train.lr_decay = 1.5 is out of range"
+finish
