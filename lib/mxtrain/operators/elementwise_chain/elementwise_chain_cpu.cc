@@ -14,7 +14,7 @@ namespace {
 using P = ElementwiseChainProperty;
 
 constexpr int64_t kCacheBytes = 32 << 10;    // available for the blocks of all values
-constexpr int64_t kMostBytes = 512 << 10;    // of a row in all values
+constexpr int64_t kMostBytes = 256 << 10;    // of a row in all values
 constexpr int64_t kLine = 64;                // bytes
 constexpr int64_t kShortest = 256;           // elements
 constexpr int64_t kMostSlices = 64;          // with sums of their own
