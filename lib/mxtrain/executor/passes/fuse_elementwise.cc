@@ -217,6 +217,56 @@ class ElementwiseFuser {
     });
   }
 
+  // A fused operator reads all arguments together, and gives all their gradients together. Where a
+  // step has one argument, that waits in place of the step's result; of several, more would wait
+  // for an argument that is computed later. In inference only what nobody else reads later waits.
+  bool WaitsForNothing(const std::vector<int>& group,
+                       const std::vector<NodeEntry>& arguments) const {
+    const int latest = std::max_element(arguments.begin(), arguments.end())->node;
+    return std::none_of(group.begin(), group.end(), [&](int id) {
+      if (id > latest) return false;
+      std::set<Entry> waiting;
+      for (const NodeEntry& e : graph_.nodes[id].inputs) {
+        const bool outside = std::find(arguments.begin(), arguments.end(), e) != arguments.end();
+        if (outside && !graph_.nodes[e.node].is_variable() &&
+            (request_.needs_backward() || readers_[e.node].back() <= id))
+          waiting.insert(KeyOf(e));
+      }
+      return waiting.size() > 1;
+    });
+  }
+
+  // Arguments, other than variables, whose gradient is that of the result of this member: those of
+  // additions. Outside of a chain they share its bytes.
+  int SharersOfGradient(int id, const std::vector<int>& group) const {
+    int sharers = 0;
+    for (const InplacePair& pair : graph_.nodes[id].op->BackwardIdentityOption()) {
+      const int input = graph_.nodes[id].inputs[pair.to].node;
+      const bool inside = std::binary_search(group.begin(), group.end(), input);
+      if (!inside) sharers += graph_.nodes[input].is_variable() ? 0 : 1;
+      if (inside && readers_[input].size() == 1) sharers += SharersOfGradient(input, group);
+    }
+    return sharers;
+  }
+
+  // Whether the gradients of a chain's arguments share bytes as those of its parts do: where they
+  // are the head gradient.
+  bool GradientsShare(const std::vector<int>& group) const {
+    if (!request_.needs_backward()) return true;
+    std::vector<int> passed{group.back()};  // members whose gradient is the head gradient
+    for (size_t k = 0; k < passed.size(); ++k) {
+      for (const InplacePair& pair : graph_.nodes[passed[k]].op->BackwardIdentityOption()) {
+        const int input = graph_.nodes[passed[k]].inputs[pair.to].node;
+        if (std::binary_search(group.begin(), group.end(), input) && readers_[input].size() == 1)
+          passed.push_back(input);
+      }
+    }
+    return std::all_of(group.begin(), group.end(), [&](int id) {
+      return std::find(passed.begin(), passed.end(), id) != passed.end() ||
+             SharersOfGradient(id, group) < 2;
+    });
+  }
+
   // The group as one operator whose inputs are entries of the old graph, if a kernel takes it.
   std::optional<ExecNode> Fused(const std::vector<int>& group) const {
     const std::vector<NodeEntry> arguments = ArgumentsOf(group);
@@ -246,7 +296,9 @@ class ElementwiseFuser {
     fused.adds_to.assign(1, NodeEntry{});
     fused.inputs = arguments;
     fused.num_args = static_cast<int>(arguments.size());
-    if (!KeepsNothingNew(fused, group.back())) return std::nullopt;
+    if (!KeepsNothingNew(fused, group.back()) || !WaitsForNothing(group, arguments) ||
+        !GradientsShare(group))
+      return std::nullopt;
 
     const std::vector<std::optional<Layout>> layouts(arguments.size());
     std::vector<OpReqType> grad_req;

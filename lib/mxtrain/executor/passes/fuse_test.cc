@@ -246,18 +246,21 @@ TEST_CASE("a fused gradient reads nothing that was not kept before") {
   };
   const Kwargs relu{{"act_type", "relu"}}, tanh{{"act_type", "tanh"}};
   const Symbol a = product("a"), b = product("b"), c = product("c");
-  // The argument of swish; of a ReLU's gradient, its result.
   CHECK(chains(layer("elemwise_mul", "swish", {a, layer("sigmoid", "gate", {a})})) ==
         "gate+swish;");
+  // The gradient of a ReLU reads its result, not the argument.
+  const Symbol twice = layer("_mul_scalar", "twice", {a}, {{"scalar", "2"}});
+  CHECK(chains(layer("Activation", "relu", {twice}, relu)) == "twice+relu;");
+  // A sum has one gradient for both terms; fused with what follows it would have two.
   const Symbol sum = layer("elemwise_add", "sum", {a, b});
-  CHECK(chains(layer("Activation", "relu", {sum}, relu)) == "sum+relu;");
-  // The result of the tanh was kept, and neither of its terms.
-  CHECK(chains(layer("elemwise_mul", "scaled", {layer("Activation", "tanh", {sum}, tanh), c})) ==
-        "");
+  CHECK(chains(layer("Activation", "relu", {sum}, relu)) == "");
+  CHECK(chains(layer("elemwise_add", "more", {twice, b})) == "twice+more;");
+  // The result of the tanh was kept, and not its argument: what reads it is not fused with it.
+  const Symbol bounded = layer("Activation", "tanh", {twice}, tanh);
+  CHECK(chains(layer("elemwise_mul", "scaled", {bounded, c})) == "twice+tanh;");
   // Steps behind one that needs more are fused without it.
-  CHECK(chains(layer("elemwise_add", "more",
-                     {layer("_mul_scalar", "twice", {layer("Activation", "tanh", {sum}, tanh)}),
-                      c})) == "twice+more;");
+  const Symbol half = layer("_mul_scalar", "half", {bounded}, {{"scalar", "0.5"}});
+  CHECK(chains(layer("elemwise_add", "more", {half, c})) == "twice+tanh;half+more;");
 }
 
 // Large enough for several threads; the pieces must not depend on their number.
