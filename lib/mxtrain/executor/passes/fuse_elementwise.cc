@@ -38,6 +38,7 @@ class ElementwiseFuser {
         readers_(graph.nodes.size()),
         varies_(graph.nodes.size()),
         taken_(graph.nodes.size()),
+        reduced_(graph.nodes.size()),
         counts_(CountReaders(graph)) {
     for (size_t id = 0; id < graph.nodes.size(); ++id) {
       const ExecNode& node = graph.nodes[id];
@@ -46,7 +47,9 @@ class ElementwiseFuser {
         if (!e) continue;
         readers_[e.node].push_back(static_cast<int>(id));
         if (varies_[e.node]) varies_[id] = true;
+        if (reduced_[e.node] && graph.spec(e).shape == node.specs[0].shape) reduced_[id] = true;
       }
+      if (node.op && ChainStepOf(*node.op) == ChainStep::kReduction) reduced_[id] = true;
     }
     if (request.needs_backward()) FindKept();
   }
@@ -174,20 +177,13 @@ class ElementwiseFuser {
     return members;
   }
 
-  // Whether the result has one element for each of the leading indices of `whole`: such as follows
-  // from a reduction over the last axes.
+  // Whether the result follows from a reduction and has one element for each of the leading indices
+  // of `whole`.
   bool IsOfRows(int id, const TShape& whole) const {
     const TShape& shape = graph_.nodes[id].specs[0].shape;
     int axis = 0;
     while (axis < whole.ndim() && shape[axis] == whole[axis]) ++axis;
-    return axis < whole.ndim() && shape.Product(axis, shape.ndim()) == 1 &&
-           std::any_of(graph_.nodes[id].inputs.begin(), graph_.nodes[id].inputs.end(),
-                       [&](const NodeEntry& e) { return FollowsFromReduction(e.node, whole); });
-  }
-  bool FollowsFromReduction(int id, const TShape& whole) const {
-    if (!Fits(id)) return false;
-    return ChainStepOf(*graph_.nodes[id].op) == ChainStep::kReduction ? WholeOf(id) == whole
-                                                                      : IsOfRows(id, whole);
+    return reduced_[id] && shape.Product(axis, shape.ndim()) == 1;
   }
 
   // The group's external inputs, each entry once.
@@ -270,6 +266,8 @@ class ElementwiseFuser {
   // The group as one operator whose inputs are entries of the old graph, if a kernel takes it.
   std::optional<ExecNode> Fused(const std::vector<int>& group) const {
     const std::vector<NodeEntry> arguments = ArgumentsOf(group);
+    if (arguments.empty() || !WaitsForNothing(group, arguments) || !GradientsShare(group))
+      return std::nullopt;
     const auto number_of = [&](NodeEntry e) {
       const auto argument = std::find(arguments.begin(), arguments.end(), e);
       if (argument != arguments.end()) return argument - arguments.begin();
@@ -296,9 +294,7 @@ class ElementwiseFuser {
     fused.adds_to.assign(1, NodeEntry{});
     fused.inputs = arguments;
     fused.num_args = static_cast<int>(arguments.size());
-    if (!KeepsNothingNew(fused, group.back()) || !WaitsForNothing(group, arguments) ||
-        !GradientsShare(group))
-      return std::nullopt;
+    if (!KeepsNothingNew(fused, group.back())) return std::nullopt;
 
     const std::vector<std::optional<Layout>> layouts(arguments.size());
     std::vector<OpReqType> grad_req;
@@ -318,6 +314,7 @@ class ElementwiseFuser {
   std::vector<std::vector<int>> readers_;  // of each node
   std::vector<bool> varies_;               // depends on an input, so it changes from run to run
   std::vector<bool> taken_;
+  std::vector<bool> reduced_;                   // a reduction, or computed from one of this shape
   const std::vector<std::vector<int>> counts_;  // of readers of each entry
   std::set<Entry> kept_;
   std::map<int, ExecNode> fused_;  // by the last node

@@ -157,14 +157,27 @@ void BlockRunner::Compute(const Run& run, size_t s, int64_t count) {
   For(step, count).Forward({ctx, in_, write, {&result, 1}, {}});
 }
 
-// The result goes straight to the output, unless that shares memory with an argument.
+// Whether the last step may write to the output: if it reads no argument that shares its memory, or
+// its kernel may write over that.
+bool BlockRunner::WritesDirectly(const Run& run) const {
+  if (run.out_req == OpReqType::kAddTo) return false;
+  const StepPlan& last = *steps_.back().plan;
+  for (size_t i = 0; i < last.in.size(); ++i) {
+    if (last.in[i] >= plan_.num_args) continue;
+    const auto& pairs = last.plan.forward_inplace;
+    const InplacePair pair{static_cast<int>(i), 0};
+    if (run.in[static_cast<size_t>(last.in[i])].data == run.out.data &&
+        std::find(pairs.begin(), pairs.end(), pair) == pairs.end())
+      return false;
+  }
+  return true;
+}
+
 void BlockRunner::Forward(const Run& run, int64_t begin) {
   const int64_t count = plan_.count(begin);
   Load(run, false, begin, count);
   const TBlob out = PartOf(run.out, plan_.num_args + plan_.num_steps - 1, begin, count);
-  const bool direct = run.out_req != OpReqType::kAddTo &&
-                      std::none_of(run.in.begin(), run.in.end(),
-                                   [&](const TBlob& array) { return array.data == run.out.data; });
+  const bool direct = WritesDirectly(run);
   for (size_t s = 0; s < steps_.size(); ++s) {
     const int value = plan_.num_args + static_cast<int>(s);
     const bool last = s + 1 == steps_.size();
@@ -246,6 +259,11 @@ void BlockRunner::StepBack(const Run& run, size_t s, int64_t count) {
     const int value = step.plan->in[i];
     const auto v = static_cast<size_t>(value);
     if (!step.plan->has_gradient[i] || !useful_[v]) continue;
+    if (step.plan->passes[i]) {
+      gradients_[v] = gradients_[result];
+      given_[v] = true;
+      continue;
+    }
     TBlob to = gradients_[v];
     if (given_[v]) to.data = ArrayAt(plan_.backward_arrays() - 1);
     if (same) {

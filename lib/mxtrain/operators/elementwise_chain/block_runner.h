@@ -24,6 +24,8 @@ struct StepPlan {
   Plan plan;
   std::vector<int> in;  // values
   std::vector<bool> has_gradient;
+  // Of inputs: results that nothing else reads and whose gradient is that of this step's result.
+  std::vector<bool> passes;
   std::vector<int64_t> space;  // bytes of temporary space for each request
   // A Dropout, as the product of its input and its factors; the gradient is that of the head.
   bool scales = false;
@@ -107,6 +109,7 @@ class BlockRunner {
   Operator& For(Step& step, int64_t count) const {
     return count == plan_.block ? *step.whole : *step.rest;
   }
+  bool WritesDirectly(const Run& run) const;
   void Load(const Run& run, bool backward, int64_t begin, int64_t count);
   void LoadRepeated(int value, const void* array, int64_t begin, int64_t count);
   void DrawFactors(const Run& run, int64_t begin, int64_t count);

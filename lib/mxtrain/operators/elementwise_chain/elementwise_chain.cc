@@ -84,6 +84,12 @@ std::vector<TShape> ElementwiseChainProperty::ShapesOf(const std::vector<TShape>
   return shapes;
 }
 
+int ElementwiseChainProperty::ReadersOf(int value) const {
+  std::ptrdiff_t readers = 0;
+  for (const Step& step : steps_) readers += std::count(step.in.begin(), step.in.end(), value);
+  return static_cast<int>(readers);
+}
+
 bool ElementwiseChainProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                                           std::vector<TShape>*) const {
   if (!std::all_of(in->begin(), in->end(), [](const TShape& shape) { return shape.known(); }))
@@ -130,18 +136,14 @@ std::vector<InplacePair> ElementwiseChainProperty::BackwardInplaceOption() const
 // Arguments that reach the output only through additions.
 std::vector<InplacePair> ElementwiseChainProperty::BackwardIdentityOption() const {
   const size_t num_args = static_cast<size_t>(param_.num_args);
-  std::vector<int> readers(num_args + steps_.size());
-  for (const Step& step : steps_) {
-    for (const int value : step.in) ++readers[static_cast<size_t>(value)];
-  }
-  std::vector<bool> passed(readers.size());
+  std::vector<bool> passed(num_args + steps_.size());
   passed.back() = true;
   std::vector<InplacePair> pairs;
   for (size_t s = steps_.size(); s-- > 0;) {
     if (!passed[num_args + s]) continue;
     for (const InplacePair& pair : steps_[s].op->BackwardIdentityOption()) {
       const auto value = static_cast<size_t>(steps_[s].in[static_cast<size_t>(pair.to)]);
-      if (readers[value] != 1) continue;
+      if (ReadersOf(static_cast<int>(value)) != 1) continue;
       passed[value] = true;
       if (value < num_args) pairs.push_back({0, static_cast<int>(value)});
     }

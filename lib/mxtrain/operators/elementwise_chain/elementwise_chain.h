@@ -45,6 +45,8 @@ class ElementwiseChainProperty final : public PropertyWithParam<ElementwiseChain
   // Of every value: whether gradients read it. The last one is then read from the output; arguments
   // are those of DeclareBackwardDependency; other results are computed again.
   const std::vector<bool>& read() const { return read_; }
+  // How many inputs of steps a value is.
+  int ReadersOf(int value) const;
   // The shape of every value. Throws kConfig if they do not fit.
   std::vector<TShape> ShapesOf(const std::vector<TShape>& in) const;
 

@@ -13,7 +13,9 @@ namespace {
 
 using P = ElementwiseChainProperty;
 
-constexpr int64_t kCacheBytes = 32 << 10;    // available for the blocks of all values
+// Available for the blocks of all values: of the first-level cache, or of the second, where calls
+// of steps on short blocks would take longer than their work.
+constexpr int64_t kCacheBytes = 32 << 10, kSecondCacheBytes = 192 << 10;
 constexpr int64_t kMostBytes = 256 << 10;    // of a row in all values
 constexpr int64_t kLine = 64;                // bytes
 constexpr int64_t kShortest = 256;           // elements
@@ -224,6 +226,12 @@ Expected<StepPlans, Refusal> PlanSteps(const P& chain, const ChainPlan& form,
     // A Dropout that does not drop has no factors, and its plan is not used.
     if (made.scales) made.in.push_back(form.keep ? form.factors() : step.in[0]);
     const size_t n = made.in.size();
+    made.passes.resize(n);
+    for (const InplacePair& pair : op->BackwardIdentityOption()) {
+      const int value = made.in[static_cast<size_t>(pair.to)];
+      made.passes[static_cast<size_t>(pair.to)] =
+          value >= form.num_args && chain.ReadersOf(value) == 1;
+    }
     std::vector<TensorSpec> in;
     std::vector<TShape> in_shapes;
     std::vector<OpReqType> grad_req;
@@ -285,7 +293,10 @@ int64_t SpaceOf(const StepPlans& steps) {
 std::optional<Refusal> ChooseBlocks(ChainPlan* plan) {
   const int64_t size = SizeOf(plan->type), line = kLine / size;
   const int64_t arrays = plan->forward_arrays() + 1;
-  int64_t block = std::max(kCacheBytes / (size * arrays) / line * line, kShortest);
+  const bool plain = plan->row == 0 && std::find(plan->extent.begin(), plan->extent.end(),
+                                                 Extent::kRepeated) == plan->extent.end();
+  int64_t block = std::max(
+      (plain ? kCacheBytes : kSecondCacheBytes) / (size * arrays) / line * line, kShortest);
   if (plan->row > 0) {
     if (plan->row * size * arrays > kMostBytes) return Refusal{"rows that are too long"};
     block = std::max<int64_t>(1, block / plan->row) * plan->row;
