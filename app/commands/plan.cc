@@ -452,6 +452,16 @@ class Plan final : public Command {
                                         : format("{} {}", NameOf(spec.type), spec.layout.Name());
   }
 
+  // "scaled, dropped and sum": the layers in a fused operator.
+  static std::string Printable(const std::vector<std::string>& names) {
+    std::string text;
+    for (size_t i = 0; i < names.size(); ++i) {
+      text += i == 0 ? "" : i + 1 < names.size() ? ", " : " and ";
+      text += report::Printable(names[i]);
+    }
+    return text;
+  }
+
   // Asks every kernel again, as the passes did, and prints the answers.
   static void PrintKernels(Session& session, const executor::BindRequest& request) {
     const executor::ExecGraph graph =
@@ -470,6 +480,7 @@ class Plan final : public Command {
       if (node.kind != Node::Kind::kForward) continue;
       std::cout << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name),
                           node.plan->kernel);
+      if (node.origins.size() > 1) std::cout << format(" of {}", Printable(node.origins));
       if (RunsOnHost(*node.plan)) std::cout << " (on the CPU, with copies)";
       if (!node.plan->out.empty()) std::cout << format(" -> {}", StorageOf(node.specs[0]));
       for (const auto& [kernel, reason] :

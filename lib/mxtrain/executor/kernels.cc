@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/derived_layout.h"
+#include "mxtrain/executor/internal/drawn_as.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::executor {
@@ -191,7 +192,9 @@ void KernelSet::AddResources(Kernel* kernel) {
       r.random = &state_.random;
       r.random_on_device = RandomOn(node.ctx);
       // A backward pass and a recomputation repeat the draws of the first run.
-      const std::string& stream = node.forward >= 0 ? graph_.nodes[node.forward].name : node.name;
+      const ExecNode& drawing = node.forward >= 0 ? graph_.nodes[node.forward] : node;
+      const auto part = drawing.attrs.find(kDrawnAs);
+      const std::string& stream = part == drawing.attrs.end() ? drawing.name : part->second;
       r.stream = StreamOf(stream, static_cast<uint64_t>(state_.replica));
     } else if (temps[i] == MemoryPlan::kUnknownSize) {
       r.bytes = ResourceRequest::kUnknownSize;

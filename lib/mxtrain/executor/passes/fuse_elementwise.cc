@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// FuseElementwise: fuses element-wise operators whose intermediates nobody else reads into one that
-// passes over memory once.
+// FuseElementwise: fuses operators that need no more than a row of their arrays at a time
+// (operator/chain_step.h), and whose intermediates nobody else reads, into one that passes over
+// memory once.
 //
-// In training the fused operator's gradient reads its arguments, while the gradients of its parts
-// may read intermediates. So only operators whose arguments some gradient reads anyway are fused:
-// then no array lives longer than before, and intermediates are not stored.
+// In training the fused operator's gradient reads other arrays than the gradients of its parts,
+// which may read intermediates. So only operators are fused whose fused gradient reads what some
+// gradient reads anyway: then no array lives longer than before, and intermediates are not stored.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "mxtrain/base/json.h"
+#include "mxtrain/executor/internal/drawn_as.h"
 #include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/passes.h"
 #include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/operator/chain_step.h"
 
 namespace mxtrain::executor {
 namespace {
@@ -33,7 +37,9 @@ class ElementwiseFuser {
         rewriter_(graph),
         readers_(graph.nodes.size()),
         varies_(graph.nodes.size()),
-        taken_(graph.nodes.size()) {
+        taken_(graph.nodes.size()),
+        reduced_(graph.nodes.size()),
+        counts_(CountReaders(graph)) {
     for (size_t id = 0; id < graph.nodes.size(); ++id) {
       const ExecNode& node = graph.nodes[id];
       varies_[id] = node.is_variable() && request.inputs.contains(node.name);
@@ -41,21 +47,33 @@ class ElementwiseFuser {
         if (!e) continue;
         readers_[e.node].push_back(static_cast<int>(id));
         if (varies_[e.node]) varies_[id] = true;
+        if (reduced_[e.node] && graph.spec(e).shape == node.specs[0].shape) reduced_[id] = true;
       }
+      if (node.op && ChainStepOf(*node.op) == ChainStep::kReduction) reduced_[id] = true;
     }
     if (request.needs_backward()) FindKept();
   }
 
+  // Of the operators that could be fused with `id` behind them, the first are left out until the
+  // rest can.
   ExecGraph Run() {
     for (int id = static_cast<int>(graph_.nodes.size()); id-- > 0;) {
       std::vector<int> group = GroupThatEndsAt(id);
-      if (group.size() < 2 || !KeepsNothingNew(group)) continue;
-      for (int member : group) taken_[member] = true;
-      groups_[id] = std::move(group);
+      for (; group.size() >= 2; group.erase(group.begin())) {
+        std::optional<ExecNode> fused = Fused(group);
+        if (!fused) continue;
+        for (int member : group) taken_[member] = true;
+        fused_.emplace(id, std::move(*fused));
+        break;
+      }
     }
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       rewriter_.Keep(id);
-      if (const auto found = groups_.find(id); found != groups_.end()) Apply(found->second);
+      const auto found = fused_.find(id);
+      if (found == fused_.end()) continue;
+      ExecNode& fused = found->second;
+      for (NodeEntry& e : fused.inputs) e = rewriter_.Map(e);
+      rewriter_.Redirect({id, 0}, {rewriter_.Add(std::move(fused)), 0});
     }
     return rewriter_.Finish();
   }
@@ -86,26 +104,35 @@ class ElementwiseFuser {
 
   bool Fits(int id) const {
     const ExecNode& node = graph_.nodes[id];
-    if (node.kind != Node::Kind::kForward || taken_[id] ||
-        node.op->elementwise() == Elementwise::kNo)
-      return false;
-    if (node.op->NumOutputs() != 1 || node.num_aux() > 0 ||
-        !node.op->ForwardIdentityOption().empty() || AsksForResources(node))
+    if (node.kind != Node::Kind::kForward || taken_[id]) return false;
+    const ChainStep step = ChainStepOf(*node.op);
+    const bool one_result = node.op->NumVisibleOutputs() == 1 && !ShowsMore(id);
+    if (step == ChainStep::kNone || !one_result || node.num_aux() > 0 ||
+        !node.op->ForwardIdentityOption().empty())
       return false;
     for (int i = 0; i < node.num_args; ++i) {
       const TensorSpec& spec = graph_.spec(node.inputs[i]);
-      if (spec.shape != node.specs[0].shape || spec.type != node.specs[0].type) return false;
+      if (spec.type != node.specs[0].type || spec.shape.ndim() != node.specs[0].shape.ndim())
+        return false;
       if (request_.needs_backward() && !node.op->HasGradient(i)) return false;
     }
     return true;
   }
 
-  // Parts of a fused operator get none.
-  bool AsksForResources(const ExecNode& node) const {
-    const std::vector<TShape> shapes = ArgumentShapes(graph_, node);
-    return !node.op->ForwardResource(shapes).empty() ||
-           (request_.needs_backward() && !node.op->BackwardResource(shapes).empty());
+  // Whether an output other than the first is read.
+  bool ShowsMore(int id) const {
+    const std::vector<int>& readers = counts_[id];
+    return std::any_of(readers.begin() + 1, readers.end(), [](int n) { return n > 0; });
   }
+
+  // Of an operator: the shape of what its steps pass over.
+  const TShape& WholeOf(int id) const {
+    const ExecNode& node = graph_.nodes[id];
+    return ChainStepOf(*node.op) == ChainStep::kReduction ? graph_.spec(node.inputs[0]).shape
+                                                          : node.specs[0].shape;
+  }
+
+  bool Draws(int id) const { return ChainStepOf(*graph_.nodes[id].op) == ChainStep::kDropout; }
 
   // Whether all readers of the node's result are members, and it is not monitored.
   bool IsInside(int id, const std::vector<int>& members) const {
@@ -120,11 +147,14 @@ class ElementwiseFuser {
                request_.monitored.end();
   }
 
-  // In topological order. No path leaves the group and re-enters: all readers of intermediates are
+  // Members in topological order; the last has the shape of the whole, the others too or that of
+  // numbers of its rows. No path leaves the group and re-enters: all readers of intermediates are
   // inside.
   std::vector<int> GroupThatEndsAt(int last) const {
-    if (!Fits(last)) return {};
+    if (!Fits(last) || WholeOf(last) != graph_.nodes[last].specs[0].shape) return {};
+    const TShape& whole = graph_.nodes[last].specs[0].shape;
     std::vector<int> members{last};
+    bool draws = Draws(last);
     for (bool grown = true; grown;) {
       grown = false;
       for (size_t m = 0; m < members.size(); ++m) {
@@ -135,6 +165,9 @@ class ElementwiseFuser {
           if (varies_[e.node] != varies_[last])
             continue;  // what depends only on parameters is not computed in every run
           if (graph_.nodes[e.node].group != graph_.nodes[last].group) continue;
+          if (WholeOf(e.node) != whole && !IsOfRows(e.node, whole)) continue;
+          if (draws && Draws(e.node)) continue;  // a chain has the random numbers of one operator
+          draws |= Draws(e.node);
           members.push_back(e.node);
           grown = true;
         }
@@ -142,6 +175,15 @@ class ElementwiseFuser {
     }
     std::sort(members.begin(), members.end());
     return members;
+  }
+
+  // Whether the result follows from a reduction and has one element for each of the leading indices
+  // of `whole`.
+  bool IsOfRows(int id, const TShape& whole) const {
+    const TShape& shape = graph_.nodes[id].specs[0].shape;
+    int axis = 0;
+    while (axis < whole.ndim() && shape[axis] == whole[axis]) ++axis;
+    return reduced_[id] && shape.Product(axis, shape.ndim()) == 1;
   }
 
   // The group's external inputs, each entry once.
@@ -157,16 +199,75 @@ class ElementwiseFuser {
     return arguments;
   }
 
-  bool KeepsNothingNew(const std::vector<int>& group) const {
+  // Whether the arrays that the fused operator's gradient reads are variables or kept anyway.
+  bool KeepsNothingNew(const ExecNode& fused, int last) const {
     if (!request_.needs_backward()) return true;
-    for (const NodeEntry& e : ArgumentsOf(group)) {
-      if (!graph_.nodes[e.node].is_variable() && !kept_.contains(KeyOf(e))) return false;
-    }
-    return true;
+    std::vector<int> in_data;
+    for (int i = 0; i < fused.num_args; ++i) in_data.push_back(i);
+    const int out = fused.num_args;
+    const std::vector<int> reads = fused.op->DeclareBackwardDependency({out + 1}, in_data, {out});
+    return std::all_of(reads.begin(), reads.end(), [&](int id) {
+      if (id > out) return true;
+      const NodeEntry e = id == out ? NodeEntry{last, 0} : fused.inputs[id];
+      return graph_.nodes[e.node].is_variable() || kept_.contains(KeyOf(e));
+    });
   }
 
-  void Apply(const std::vector<int>& group) {
+  // A fused operator reads all arguments together, and gives all their gradients together. Where a
+  // step has one argument, that waits in place of the step's result; of several, more would wait
+  // for an argument that is computed later. In inference only what nobody else reads later waits.
+  bool WaitsForNothing(const std::vector<int>& group,
+                       const std::vector<NodeEntry>& arguments) const {
+    const int latest = std::max_element(arguments.begin(), arguments.end())->node;
+    return std::none_of(group.begin(), group.end(), [&](int id) {
+      if (id > latest) return false;
+      std::set<Entry> waiting;
+      for (const NodeEntry& e : graph_.nodes[id].inputs) {
+        const bool outside = std::find(arguments.begin(), arguments.end(), e) != arguments.end();
+        if (outside && !graph_.nodes[e.node].is_variable() &&
+            (request_.needs_backward() || readers_[e.node].back() <= id))
+          waiting.insert(KeyOf(e));
+      }
+      return waiting.size() > 1;
+    });
+  }
+
+  // Arguments, other than variables, whose gradient is that of the result of this member: those of
+  // additions. Outside of a chain they share its bytes.
+  int SharersOfGradient(int id, const std::vector<int>& group) const {
+    int sharers = 0;
+    for (const InplacePair& pair : graph_.nodes[id].op->BackwardIdentityOption()) {
+      const int input = graph_.nodes[id].inputs[pair.to].node;
+      const bool inside = std::binary_search(group.begin(), group.end(), input);
+      if (!inside) sharers += graph_.nodes[input].is_variable() ? 0 : 1;
+      if (inside && readers_[input].size() == 1) sharers += SharersOfGradient(input, group);
+    }
+    return sharers;
+  }
+
+  // Whether the gradients of a chain's arguments share bytes as those of its parts do: where they
+  // are the head gradient.
+  bool GradientsShare(const std::vector<int>& group) const {
+    if (!request_.needs_backward()) return true;
+    std::vector<int> passed{group.back()};  // members whose gradient is the head gradient
+    for (size_t k = 0; k < passed.size(); ++k) {
+      for (const InplacePair& pair : graph_.nodes[passed[k]].op->BackwardIdentityOption()) {
+        const int input = graph_.nodes[passed[k]].inputs[pair.to].node;
+        if (std::binary_search(group.begin(), group.end(), input) && readers_[input].size() == 1)
+          passed.push_back(input);
+      }
+    }
+    return std::all_of(group.begin(), group.end(), [&](int id) {
+      return std::find(passed.begin(), passed.end(), id) != passed.end() ||
+             SharersOfGradient(id, group) < 2;
+    });
+  }
+
+  // The group as one operator whose inputs are entries of the old graph, if a kernel takes it.
+  std::optional<ExecNode> Fused(const std::vector<int>& group) const {
     const std::vector<NodeEntry> arguments = ArgumentsOf(group);
+    if (arguments.empty() || !WaitsForNothing(group, arguments) || !GradientsShare(group))
+      return std::nullopt;
     const auto number_of = [&](NodeEntry e) {
       const auto argument = std::find(arguments.begin(), arguments.end(), e);
       if (argument != arguments.end()) return argument - arguments.begin();
@@ -175,6 +276,7 @@ class ElementwiseFuser {
     };
     Json steps = Json::array();
     ExecNode fused(graph_.nodes[group.back()]);
+    fused.origins.clear();
     for (int id : group) {
       const ExecNode& node = graph_.nodes[id];
       Json params = Json::object(), in = Json::array();
@@ -182,26 +284,27 @@ class ElementwiseFuser {
       for (const NodeEntry& e : node.inputs) in.push_back(number_of(e));
       steps.push_back({{"op", node.op->TypeString()}, {"params", params}, {"in", in}});
       fused.origins.push_back(node.name);
+      if (Draws(id)) fused.attrs[kDrawnAs] = node.name;
     }
     fused.op = runtime_.operators().Create(
         "_ElementwiseChain",
         {{"num_args", std::to_string(arguments.size())}, {"steps", steps.dump()}});
-    fused.specs = graph_.nodes[group.back()].specs;
+    fused.specs = {graph_.nodes[group.back()].specs[0]};
     fused.req.assign(1, OpReqType::kWriteTo);
-    fused.adds_to.resize(1);
-    fused.inputs.clear();
-    for (const NodeEntry& e : arguments) fused.inputs.push_back(rewriter_.Map(e));
+    fused.adds_to.assign(1, NodeEntry{});
+    fused.inputs = arguments;
     fused.num_args = static_cast<int>(arguments.size());
+    if (!KeepsNothingNew(fused, group.back())) return std::nullopt;
 
     const std::vector<std::optional<Layout>> layouts(arguments.size());
     std::vector<OpReqType> grad_req;
     if (request_.needs_backward()) grad_req.assign(arguments.size(), OpReqType::kWriteTo);
     const std::vector<const KernelEntry*> entries =
         runtime_.operators().Kernels("_ElementwiseChain", fused.ctx.type);
-    if (entries.empty() || !PlanNode(rewriter_.graph(), fused, request_, runtime_, layouts,
-                                     grad_req, entries[0]->name.c_str()))
-      return;
-    rewriter_.Redirect({group.back(), 0}, {rewriter_.Add(std::move(fused)), 0});
+    if (entries.empty() ||
+        !PlanNode(graph_, fused, request_, runtime_, layouts, grad_req, entries[0]->name.c_str()))
+      return std::nullopt;
+    return fused;
   }
 
   const ExecGraph& graph_;
@@ -211,8 +314,10 @@ class ElementwiseFuser {
   std::vector<std::vector<int>> readers_;  // of each node
   std::vector<bool> varies_;               // depends on an input, so it changes from run to run
   std::vector<bool> taken_;
+  std::vector<bool> reduced_;                   // a reduction, or computed from one of this shape
+  const std::vector<std::vector<int>> counts_;  // of readers of each entry
   std::set<Entry> kept_;
-  std::map<int, std::vector<int>> groups_;  // by the last node
+  std::map<int, ExecNode> fused_;  // by the last node
 };
 
 }  // namespace

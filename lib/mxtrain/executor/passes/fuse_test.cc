@@ -222,9 +222,7 @@ TEST_CASE(
   if (NumNets() >= 60) CHECK(fused_nets >= NumNets());
 }
 
-TEST_CASE(
-    "swish keeps only its argument for the gradient; a sum before a ReLU, which needs neither "
-    "term, is not fused") {
+TEST_CASE("a fused gradient reads nothing that was not kept before") {
   const auto runtime = NewRuntime();
   const auto layer = [](const char* op, const char* name, const std::vector<Symbol>& inputs,
                         const Kwargs& kwargs = {}) {
@@ -234,7 +232,6 @@ TEST_CASE(
     const Symbol loss = layer("MakeLoss", "loss", {x});
     const SmallNet net{"net", loss, loss, {{"data", {2, 100}}}, {}, 0};
     BindRequest request = RequestFor(net, loss);
-    for (const std::string& name : loss.ListArguments()) request.shapes[name] = {2, 100};
     const auto executor = BindWithValues(*runtime, loss, request);
     std::string names;
     for (const auto& node : executor->graph().nodes) {
@@ -244,12 +241,26 @@ TEST_CASE(
     return names;
   };
   const Symbol data = Symbol::Variable("data");
-  const Symbol scaled = layer("broadcast_mul", "scaled", {data, Symbol::Variable("w_weight")});
-  const Symbol swish = layer("elemwise_mul", "swish", {scaled, layer("sigmoid", "gate", {scaled})});
-  CHECK(chains(swish) == "gate+swish;");
-  const Symbol other = layer("broadcast_mul", "other", {data, Symbol::Variable("v_weight")});
-  CHECK(chains(layer("Activation", "relu", {layer("elemwise_add", "sum", {scaled, other})},
-                     {{"act_type", "relu"}})) == "");
+  const auto product = [&](const char* name) {
+    return layer("FullyConnected", name, {data}, {{"num_hidden", "100"}});
+  };
+  const Kwargs relu{{"act_type", "relu"}}, tanh{{"act_type", "tanh"}};
+  const Symbol a = product("a"), b = product("b"), c = product("c");
+  CHECK(chains(layer("elemwise_mul", "swish", {a, layer("sigmoid", "gate", {a})})) ==
+        "gate+swish;");
+  // The gradient of a ReLU reads its result, not the argument.
+  const Symbol twice = layer("_mul_scalar", "twice", {a}, {{"scalar", "2"}});
+  CHECK(chains(layer("Activation", "relu", {twice}, relu)) == "twice+relu;");
+  // A sum has one gradient for both terms; fused with what follows it would have two.
+  const Symbol sum = layer("elemwise_add", "sum", {a, b});
+  CHECK(chains(layer("Activation", "relu", {sum}, relu)) == "");
+  CHECK(chains(layer("elemwise_add", "more", {twice, b})) == "twice+more;");
+  // The result of the tanh was kept, and not its argument: what reads it is not fused with it.
+  const Symbol bounded = layer("Activation", "tanh", {twice}, tanh);
+  CHECK(chains(layer("elemwise_mul", "scaled", {bounded, c})) == "twice+tanh;");
+  // Steps behind one that needs more are fused without it.
+  const Symbol half = layer("_mul_scalar", "half", {bounded}, {{"scalar", "0.5"}});
+  CHECK(chains(layer("elemwise_add", "more", {half, c})) == "twice+tanh;half+more;");
 }
 
 // Large enough for several threads; the pieces must not depend on their number.

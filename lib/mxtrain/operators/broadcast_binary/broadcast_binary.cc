@@ -79,6 +79,7 @@ MXTRAIN_OPERATOR(broadcast_binary, registry) {
     SimpleOp(registry, F::kBroadcastName)
         .set_shape_function(BroadcastShape)
         .set_types(kFloatingTypes)
+        .set_elementwise(F::kElementwise)
         .set_layout_function(
             [](const PlanRequest& request) { return LayoutsOf(request, F::kElementwise); })
         .set_resource_request(ResourceRequest::kTempSpace, Scratch)
