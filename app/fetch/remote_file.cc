@@ -40,7 +40,6 @@ std::string Variable(const char* name) {
   return text ? text : "";
 }
 
-// "18.8 MB", as other programs show sizes of files.
 // Held while a file is downloaded.
 class FolderLock {
  public:
