@@ -100,11 +100,10 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
 
 std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const WeightsChoice& weights,
                        const TrainingChoice& choice) {
-  std::string head, weight;
+  std::string weight;
   for (const std::string& pattern : net.head) {
-    const char* comma = head.empty() ? "" : ", ";
-    head += format("{}{}: 5", comma, pattern);
-    weight += format("{}{}weight: {{normal: 0.01}}", comma, pattern.substr(0, pattern.size() - 1));
+    weight += format("{}{}weight: {{normal: 0.01}}", weight.empty() ? "" : ", ",
+                     pattern.substr(0, pattern.size() - 1));
   }
   std::string text = format("\ntrain:\n  epochs: {}\n", choice.epochs);
   if (weights.sha256.empty()) {
@@ -126,10 +125,10 @@ std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const Weigh
                  "only the new head learns in the first epoch");
     text +=
         format("  optimizer: {{name: nag, lr: {:g}, momentum: 0.9, weight_decay: 5.0e-5}}\n", rate);
-    text += Line("  lr_mult: {" + head + "}", "larger steps for the new head");
   }
   text += Line("  initializers: {" + weight + "}", "small initial weights for the new head");
-  text += "  lr_schedule: {name: cosine, warmup_epochs: 1}\n";
+  // The other layers begin at half of the rate.
+  text += format("  lr_schedule: {{name: cosine, warmup_epochs: {}}}\n", weights.head_only ? 1 : 2);
   text += Line("  ema: 0.99", "validation and checkpoints use averages of the weights");
   text += Line("  early_stop: 5", "epochs without a better validation accuracy");
   return text + format("  metrics: [accuracy, {}cross_entropy]\n",

@@ -54,7 +54,7 @@ holds "the images are prepared otherwise than in the run" grep -qF 'normalize: i
 holds "the head does not learn alone first" grep -qF 'freeze: {except: [head_conv_*], epochs: 1, global_stats: true}' own.yaml
 holds "a net without batch norm has the usual rate" grep -qF 'optimizer: {name: nag, lr: 0.002,' own.yaml
 holds "the net is not used by name" grep -q '^  use: squeezenet1_1 ' own.yaml
-holds "the head has no rate of its own" grep -qF 'lr_mult: {head_conv_*: 5}' own.yaml
+holds "the layers before the head begin at the full rate" grep -qF 'lr_schedule: {name: cosine, warmup_epochs: 2}' own.yaml
 holds "the head begins with large weights" grep -qF 'initializers: {head_conv_weight: {normal: 0.01}}' own.yaml
 expect 0 train own.yaml --dry-run data.batch_size=4
 expect 0 train own.yaml --out tuned train.max_steps=1 data.batch_size=4 -q
@@ -147,7 +147,7 @@ P
   expect 0 init train --net efficientnet_lite0 --weights lukemelas.safetensors --output luke.yaml --size 32
   says "lukemelas.safetensors: 245 of 245 arrays before the head of efficientnet_lite0, with the names of lukemelas"
   for line in '  bn_eps: 0.001 ' '  same_padding: true ' '  smoothing: 0.1 ' 'mean: [0.498039216, 0.498039216, 0.498039216]' \
-    'random_resized_crop: {size: 32, area: [0.35, 1], interpolation: bicubic, antialias: true}' 'lr_mult: {fc_*: 5}'; do
+    'random_resized_crop: {size: 32, area: [0.35, 1], interpolation: bicubic, antialias: true}' 'freeze: {except: [fc_*], epochs: 1, global_stats: true}'; do
     holds "the recipe for lukemelas' weights lacks: $line" grep -qF "$line" luke.yaml
   done
   expect 0 train luke.yaml --dry-run data.batch_size=4
