@@ -247,14 +247,20 @@ class ElementwiseFuser {
     });
   }
 
-  // Arguments, other than variables, whose gradient is that of the result of this member: those of
-  // additions. Outside of a chain they share its bytes.
+  bool HasGradient(int id) const {
+    if (!graph_.nodes[id].is_variable()) return true;
+    const auto req = request_.grad_req.find(graph_.nodes[id].name);
+    return req != request_.grad_req.end() && req->second != GradReq::kNull;
+  }
+
+  // Arguments whose gradient is that of the result of this member: those of additions. Outside of a
+  // chain they share its bytes.
   int SharersOfGradient(int id, const std::vector<int>& group) const {
     int sharers = 0;
     for (const InplacePair& pair : graph_.nodes[id].op->BackwardIdentityOption()) {
       const int input = graph_.nodes[id].inputs[pair.to].node;
       const bool inside = std::binary_search(group.begin(), group.end(), input);
-      if (!inside) sharers += graph_.nodes[input].is_variable() ? 0 : 1;
+      if (!inside) sharers += HasGradient(input) ? 1 : 0;
       if (inside && readers_[input].size() == 1) sharers += SharersOfGradient(input, group);
     }
     return sharers;
