@@ -2,6 +2,7 @@
 #include "mxtrain/operator/chain_step.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 namespace mxtrain {
@@ -9,17 +10,17 @@ namespace mxtrain {
 ChainStep ChainStepOf(const OperatorProperty& op) {
   if (op.elementwise() != Elementwise::kNo) return ChainStep::kElementwise;
   const std::string name = op.TypeString();
-  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+  const auto has = [&](std::string_view key, std::string_view wanted) {
+    const Kwargs params = op.GetParams();
+    return std::any_of(params.begin(), params.end(), [&](const auto& param) {
+      return param.first == key && param.second == wanted;
+    });
   };
-  if (name == "Dropout") return ChainStep::kDropout;
-  const bool one_argument = op.ListArguments().size() == 1;
-  if (one_argument && is_one_of({"softmax", "log_softmax", "softmin"})) return ChainStep::kRows;
-  if (!is_one_of({"sum", "mean", "max", "min", "norm"})) return ChainStep::kNone;
-  bool keeps_axes = false;
-  for (const auto& [key, value] : op.GetParams())
-    keeps_axes |= key == "keepdims" && value == "True";
-  return keeps_axes ? ChainStep::kReduction : ChainStep::kNone;
+  if (name == "Dropout") return has("axes", "()") ? ChainStep::kDropout : ChainStep::kNone;
+  constexpr std::string_view kReductions[] = {"sum", "mean", "max", "min", "norm"};
+  const bool reduces =
+      std::find(std::begin(kReductions), std::end(kReductions), name) != std::end(kReductions);
+  return reduces && has("keepdims", "True") ? ChainStep::kReduction : ChainStep::kNone;
 }
 
 }  // namespace mxtrain

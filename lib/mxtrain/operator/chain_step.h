@@ -9,9 +9,8 @@ namespace mxtrain {
 enum class ChainStep {
   kNone,
   kElementwise,  // OperatorProperty::elementwise; arguments may be repeated along axes
-  kDropout,      // Dropout, whose mask nothing reads
+  kDropout,      // with a draw for every element; nothing reads its mask
   kReduction,    // over the last axes, which stay with length 1
-  kRows,         // a softmax along the last axis
 };
 
 // From the operator and its parameters. Whether the shapes fit is for the chain's kernel to decide.

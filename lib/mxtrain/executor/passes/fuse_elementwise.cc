@@ -213,6 +213,21 @@ class ElementwiseFuser {
     });
   }
 
+  // Repeated arguments and reductions cost a chain about as much as the traffic that it saves; a
+  // Dropout in the chain saves its mask too (decision 0065).
+  bool Pays(const std::vector<int>& group) const {
+    const TShape& whole = graph_.nodes[group.back()].specs[0].shape;
+    const auto draws = [&](int id) { return request_.is_train && Draws(id); };
+    const auto of_one_shape = [&](int id) {
+      const ExecNode& node = graph_.nodes[id];
+      return node.specs[0].shape == whole &&
+             std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [&](const NodeEntry& e) { return graph_.spec(e).shape == whole; });
+    };
+    return std::any_of(group.begin(), group.end(), draws) ||
+           std::all_of(group.begin(), group.end(), of_one_shape);
+  }
+
   // A fused operator reads all arguments together, and gives all their gradients together. Where a
   // step has one argument, that waits in place of the step's result; of several, more would wait
   // for an argument that is computed later. In inference only what nobody else reads later waits.
@@ -232,14 +247,20 @@ class ElementwiseFuser {
     });
   }
 
-  // Arguments, other than variables, whose gradient is that of the result of this member: those of
-  // additions. Outside of a chain they share its bytes.
+  bool HasGradient(int id) const {
+    if (!graph_.nodes[id].is_variable()) return true;
+    const auto req = request_.grad_req.find(graph_.nodes[id].name);
+    return req != request_.grad_req.end() && req->second != GradReq::kNull;
+  }
+
+  // Arguments whose gradient is that of the result of this member: those of additions. Outside of a
+  // chain they share its bytes.
   int SharersOfGradient(int id, const std::vector<int>& group) const {
     int sharers = 0;
     for (const InplacePair& pair : graph_.nodes[id].op->BackwardIdentityOption()) {
       const int input = graph_.nodes[id].inputs[pair.to].node;
       const bool inside = std::binary_search(group.begin(), group.end(), input);
-      if (!inside) sharers += graph_.nodes[input].is_variable() ? 0 : 1;
+      if (!inside) sharers += HasGradient(input) ? 1 : 0;
       if (inside && readers_[input].size() == 1) sharers += SharersOfGradient(input, group);
     }
     return sharers;
@@ -266,7 +287,8 @@ class ElementwiseFuser {
   // The group as one operator whose inputs are entries of the old graph, if a kernel takes it.
   std::optional<ExecNode> Fused(const std::vector<int>& group) const {
     const std::vector<NodeEntry> arguments = ArgumentsOf(group);
-    if (arguments.empty() || !WaitsForNothing(group, arguments) || !GradientsShare(group))
+    if (arguments.empty() || !Pays(group) || !WaitsForNothing(group, arguments) ||
+        !GradientsShare(group))
       return std::nullopt;
     const auto number_of = [&](NodeEntry e) {
       const auto argument = std::find(arguments.begin(), arguments.end(), e);

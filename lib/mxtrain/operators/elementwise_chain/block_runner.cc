@@ -130,12 +130,7 @@ void BlockRunner::Load(const Run& run, bool backward, int64_t begin, int64_t cou
       values_[i] = PartOf(run.in[i], v, begin, count);
     }
   }
-  const int factors = plan_.factors();
-  if (factors < 0) return;
-  if (plan_.extent[static_cast<size_t>(factors)] == Extent::kRepeated)
-    LoadRepeated(factors, run.factors, begin, count);
-  else
-    DrawFactors(run, begin, count);
+  if (plan_.keep) DrawFactors(run, begin, count);
 }
 
 void BlockRunner::Compute(const Run& run, size_t s, int64_t count) {

@@ -76,7 +76,6 @@ struct Run {
   std::span<const TBlob> in;
   TBlob out;
   OpReqType out_req = OpReqType::kWriteTo;
-  const void* factors = nullptr;  // of a Dropout whose draws are shared along axes
   TBlob head = {};
   std::span<const OpReqType> req = {};
   std::span<const TBlob> in_grad = {};

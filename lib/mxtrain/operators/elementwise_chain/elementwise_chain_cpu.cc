@@ -27,7 +27,6 @@ constexpr int64_t kBlocksOfSlice = 8;        // at least
 struct Form {
   ChainPlan plan;
   TShape whole;
-  TShape mask;                // of the Dropout, if it drops
   std::vector<TShape> shape;  // of values
 };
 
@@ -46,13 +45,12 @@ Expected<int64_t, Refusal> RowOf(const P& chain, const std::vector<TShape>& shap
   for (size_t s = 0; s < chain.steps().size(); ++s) {
     const P::Step& step = chain.steps()[s];
     int64_t needed = 0;
-    if (step.kind == ChainStep::kReduction || step.kind == ChainStep::kRows) {
+    if (step.kind == ChainStep::kReduction) {
       if (shape[static_cast<size_t>(step.in[0])] != whole)
         return Refusal{format("{} of what has not the shape of the output", step.op->TypeString())};
       const TShape& result = shape[static_cast<size_t>(chain.param().num_args) + s];
-      needed = step.kind == ChainStep::kRows ? whole[whole.ndim() - 1]
-                                             : whole.Size() / std::max<int64_t>(result.Size(), 1);
-      if (step.kind == ChainStep::kReduction && !IsColumn(result, whole, needed))
+      needed = whole.Size() / std::max<int64_t>(result.Size(), 1);
+      if (!IsColumn(result, whole, needed))
         return Refusal{format("{} over other than the last axes", step.op->TypeString())};
       if (needed < 2) return Refusal{"rows of less than two elements"};
     }
@@ -110,9 +108,8 @@ Expected<Form, Refusal> FormOf(const P& chain, const PlanRequest& request) {
       continue;
     }
     plan.keep = 1 - dropout.param().p;
-    form.mask = dropout.MaskShape(form.whole);
-    form.shape.push_back(form.mask);
-    plan.extent.push_back(form.mask == form.whole ? Extent::kWhole : Extent::kRepeated);
+    form.shape.push_back(form.whole);
+    plan.extent.push_back(Extent::kWhole);
   }
   return form;
 }
@@ -133,7 +130,7 @@ TShape InBlocks(const TShape& shape, int64_t block) {
 bool Supports(const Form& form, Layout layout, bool zero_to_zero) {
   if (layout.plain()) return true;
   const ChainPlan& plan = form.plan;
-  if (plan.row > 0 || (plan.keep && form.mask == form.whole)) return false;
+  if (plan.row > 0 || plan.keep) return false;
   const bool padded = layout.Padded(form.whole);
   if (padded && !zero_to_zero) return false;
   const bool repeats =
@@ -143,13 +140,9 @@ bool Supports(const Form& form, Layout layout, bool zero_to_zero) {
   if (ndim < 3 || ndim == TShape::kMaxDims || form.whole[1] < 2 ||
       ChannelBlock(form.whole, layout) == 0)
     return false;
-  // Factors are drawn in the order of a plain array. Padding stays zero if nothing is repeated into
-  // it.
-  for (int v = 0; v < plan.num_values(); ++v) {
-    const auto i = static_cast<size_t>(v);
-    if (plan.extent[i] != Extent::kRepeated) continue;
-    if (v == plan.factors() ? form.shape[i][1] != 1 : padded && form.shape[i][1] != form.whole[1])
-      return false;
+  // Padding stays zero if nothing is repeated into it.
+  for (size_t v = 0; v < plan.extent.size() && padded; ++v) {
+    if (plan.extent[v] == Extent::kRepeated && form.shape[v][1] != form.whole[1]) return false;
   }
   return true;
 }
@@ -182,11 +175,10 @@ std::shared_ptr<const OperatorProperty> OnBlocks(const P& chain, const P::Step& 
   switch (step.kind) {
     case ChainStep::kDropout:
       return chain.registry().Create("elemwise_mul", {});
-    case ChainStep::kReduction:
-    case ChainStep::kRows: {
+    case ChainStep::kReduction: {
       Kwargs kwargs = step.op->GetParams();
       for (auto& [key, value] : kwargs) {
-        if (key == "axis") value = step.kind == ChainStep::kRows ? "1" : "(1,)";
+        if (key == "axis") value = "(1,)";
         if (key == "exclude") value = "False";
       }
       return chain.registry().Create(step.op->TypeString(), kwargs);
@@ -317,17 +309,15 @@ struct SumPlan {
 
 class ElementwiseChain final : public Operator {
  public:
-  ElementwiseChain(std::shared_ptr<const ChainPlan> plan, const TShape& mask, const SumPlan& sums,
-                   int threads)
-      : plan_(std::move(plan)), mask_(mask), sums_(sums) {
+  ElementwiseChain(std::shared_ptr<const ChainPlan> plan, const SumPlan& sums, int threads)
+      : plan_(std::move(plan)), sums_(sums) {
     for (int t = 0; t < threads; ++t) runners_.push_back(std::make_unique<BlockRunner>(*plan_));
   }
 
   void Forward(const ForwardArgs& args) override {
     if (args.req[0] == OpReqType::kNullOp) return;
     char* space = static_cast<char*>(args.ctx.workspace.data);
-    const Run run{args.ctx, args.in_data, args.out_data[0], args.req[0],
-                  DrawShared(args.ctx, &space)};
+    const Run run{args.ctx, args.in_data, args.out_data[0], args.req[0]};
     ParallelForPieces(plan_->blocks(), Grain(plan_->block),
                       [&](int64_t first, int64_t last, int piece) {
                         BlockRunner& runner = *runners_[static_cast<size_t>(piece)];
@@ -342,11 +332,10 @@ class ElementwiseChain final : public Operator {
                     [](OpReqType r) { return r == OpReqType::kNullOp; }))
       return;
     char* space = static_cast<char*>(args.ctx.workspace.data);
-    const void* factors = DrawShared(args.ctx, &space);
     double* sums = reinterpret_cast<double*>(space);
     space += RoundUp(sums_.slices * sums_.size * static_cast<int64_t>(sizeof(double)), kLine);
-    const Run run{args.ctx, args.in_data,     args.out_data[0], OpReqType::kNullOp,
-                  factors,  args.out_grad[0], args.req,         args.in_grad};
+    const Run run{args.ctx,         args.in_data, args.out_data[0], OpReqType::kNullOp,
+                  args.out_grad[0], args.req,     args.in_grad};
     const int64_t blocks = plan_->blocks();
     const int64_t parts = sums_.size > 0 ? sums_.slices : blocks;
     ParallelForPieces(parts, Grain(plan_->block * (blocks / std::max<int64_t>(parts, 1))),
@@ -367,23 +356,6 @@ class ElementwiseChain final : public Operator {
  private:
   static int64_t Grain(int64_t elements) {
     return std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(elements, 1));
-  }
-
-  // The factors of a Dropout whose draws are shared, at the start of `*space`, which is moved on.
-  const void* DrawShared(const OpContext& ctx, char** space) const {
-    if (mask_.ndim() < 0) return nullptr;
-    void* factors = *space;
-    *space += RoundUp(mask_.Size() * SizeOf(plan_->type), kLine);
-    const RandomDraws random = ctx.requested[0].Draws();
-    const float keep = *plan_->keep;
-    SwitchFloating(plan_->type, "_ElementwiseChain", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const T kept = T(AccumulatorOf<T>(1) / AccumulatorOf<T>(keep));
-      Launch(ctx.run_ctx, mask_.Size(), [=](int64_t i) {
-        static_cast<T*>(factors)[i] = random.Uniform(static_cast<uint64_t>(i)) < keep ? kept : T(0);
-      });
-    });
-    return factors;
   }
 
   void JoinSums(const BackwardArgs& args, const double* sums) const {
@@ -408,7 +380,6 @@ class ElementwiseChain final : public Operator {
   }
 
   const std::shared_ptr<const ChainPlan> plan_;
-  const TShape mask_;  // of a Dropout whose draws are shared; else of unknown rank
   const SumPlan sums_;
   std::vector<std::unique_ptr<BlockRunner>> runners_;  // by piece
 };
@@ -466,17 +437,14 @@ Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanReque
   }
   made.space = SpaceOf(made.whole);
 
-  const bool shared = made.keep && form->mask != form->whole;
-  const TShape mask = shared ? form->mask : TShape();
-  const int64_t drawn = shared ? RoundUp(mask.Size() * SizeOf(made.type), kLine) : 0;
   const int threads = std::max(request.threads, 1);
-  plan.forward_workspace = drawn + threads * made.ForwardRoom();
+  plan.forward_workspace = threads * made.ForwardRoom();
   if (request.needs_backward) {
-    plan.backward_workspace = drawn + RoundUp(sums.slices * sums.size * size_of_sum, kLine) +
-                              threads * made.BackwardRoom();
+    plan.backward_workspace =
+        RoundUp(sums.slices * sums.size * size_of_sum, kLine) + threads * made.BackwardRoom();
   }
-  plan.make = [made = std::make_shared<const ChainPlan>(std::move(made)), mask, sums, threads] {
-    return std::make_unique<ElementwiseChain>(made, mask, sums, threads);
+  plan.make = [made = std::make_shared<const ChainPlan>(std::move(made)), sums, threads] {
+    return std::make_unique<ElementwiseChain>(made, sums, threads);
   };
   return plan;
 }
