@@ -214,7 +214,7 @@ class ElementwiseFuser {
   }
 
   // Repeated arguments and reductions cost a chain about as much as the traffic that it saves; a
-  // Dropout in the chain saves its mask too (decision 0065).
+  // Dropout in the chain saves its mask too (decision 0067).
   bool Pays(const std::vector<int>& group) const {
     const TShape& whole = graph_.nodes[group.back()].specs[0].shape;
     const auto draws = [&](int id) { return request_.is_train && Draws(id); };
