@@ -203,21 +203,25 @@ TEST_CASE("_ElementwiseChain: the largest element of a row, and a number for eac
   const std::string steps =
       R"([{"op": "broadcast_add", "params": {}, "in": [0, 1]}, {"op": "max", "params": {"axis": "-1", "keepdims": "True"}, "in": [3]},
           {"op": "elemwise_mul", "params": {}, "in": [4, 2]}, {"op": "broadcast_sub", "params": {}, "in": [3, 5]}])";
-  const TShape whole = {2, 3, 5}, mask = {1, 3, 5}, scale = {2, 3, 1};
-  OperatorCase c = CaseOf("largest", 3, steps, whole);
-  c.shapes = {whole, mask, scale};
-  c.inputs = {Uniform(-2, 2)};
-  c.forward = [=](const Arrays& in, const Arrays&) {
-    const Values m = Repeat(whole, mask, in[1]), s = Repeat(whole, scale, in[2]);
-    Values x = in[0];
-    for (size_t i = 0; i < x.size(); ++i) x[i] += m[i];
-    const Values most = RowsOf(
-        x, 5, [](double* row, size_t n) { std::fill_n(row, n, *std::max_element(row, row + n)); });
-    for (size_t i = 0; i < x.size(); ++i) x[i] -= most[i] * s[i];
-    return Arrays{x};
-  };
-  c.tolerance = {256, "a few operations and sums of five terms"};
-  RunCase(c);
+  for (const int64_t rows : {2, 9000}) {  // in one block, and in several
+    const TShape whole = {rows, 3, 5}, mask = {1, 3, 5}, scale = {rows, 3, 1};
+    OperatorCase c = CaseOf("largest", 3, steps, whole);
+    c.backward = rows < 100;  // central differences of each element
+    c.shapes = {whole, mask, scale};
+    c.inputs = {Uniform(-2, 2)};
+    c.forward = [=](const Arrays& in, const Arrays&) {
+      const Values m = Repeat(whole, mask, in[1]), s = Repeat(whole, scale, in[2]);
+      Values x = in[0];
+      for (size_t i = 0; i < x.size(); ++i) x[i] += m[i];
+      const Values most = RowsOf(x, 5, [](double* row, size_t n) {
+        std::fill_n(row, n, *std::max_element(row, row + n));
+      });
+      for (size_t i = 0; i < x.size(); ++i) x[i] -= most[i] * s[i];
+      return Arrays{x};
+    };
+    c.tolerance = {256, "a few operations and sums of five terms"};
+    RunCase(c);
+  }
 }
 
 TEST_CASE("_ElementwiseChain: a Dropout multiplies by zero or by the reciprocal of its rate") {
