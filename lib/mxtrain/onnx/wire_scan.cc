@@ -40,7 +40,7 @@ enum Message {
   kPacked,  // numbers
 };
 struct Field {
-  uint64_t number;
+  uint32_t number;
   Message message;
 };
 struct MessageInfo {
@@ -105,8 +105,9 @@ class Scanner {
     total_ += InfoOf(message).bytes;
     if (depth > kMostDepth) return;
     while (!bytes.empty()) {
-      uint64_t tag = 0, value = 0;
-      if (!Varint(&bytes, &tag)) return;
+      uint32_t tag = 0;
+      uint64_t value = 0;
+      if (!Tag(&bytes, &tag)) return;
       switch (tag & 7) {
         case 0:
           if (!Varint(&bytes, &value)) return;
@@ -134,7 +135,7 @@ class Scanner {
   int64_t total() const { return total_; }
 
  private:
-  void Nested(std::string_view bytes, const MessageInfo& info, uint64_t number, int depth) {
+  void Nested(std::string_view bytes, const MessageInfo& info, uint32_t number, int depth) {
     for (const Field& field : info.fields) {
       if (field.number != number) continue;
       if (field.message != kPacked) return Scan(bytes, field.message, depth + 1);
@@ -143,6 +144,16 @@ class Scanner {
       return;
     }
     total_ += kOfText + static_cast<int64_t>(bytes.size());
+  }
+
+  // As protobuf reads it: of at most five bytes, whose low 32 bits are the tag.
+  static bool Tag(std::string_view* bytes, uint32_t* tag) {
+    constexpr size_t kMostBytes = 5;
+    const size_t before = bytes->size();
+    uint64_t value = 0;
+    if (!Varint(bytes, &value) || before - bytes->size() > kMostBytes) return false;
+    *tag = static_cast<uint32_t>(value);
+    return true;
   }
 
   static bool Varint(std::string_view* bytes, uint64_t* value) {

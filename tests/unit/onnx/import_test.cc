@@ -603,6 +603,38 @@ TEST_CASE(
   }
 }
 
+// Protobuf keeps 32 bits of a tag of five bytes and refuses longer ones.
+TEST_CASE("a tag that is longer than it need be hides nothing from the estimate") {
+  const auto tag = [](int field, uint64_t beyond, size_t bytes) {
+    std::string text = Varint(static_cast<uint64_t>(field) << 3 | 2 | beyond);
+    while (text.size() < bytes) {
+      text.back() = static_cast<char>(text.back() | 0x80);
+      text += '\0';
+    }
+    return text;
+  };
+  const auto message = [](const std::string& start, const std::string& value) {
+    return start + Varint(value.size()) + value;
+  };
+  const std::string node = Bytes(1, Bytes(1, "x") + Bytes(2, "y") + Bytes(4, "Relu")),
+                    plain = ModelOf(node + node + node);
+  const int64_t estimate = onnx::EstimateParsedBytes(plain);
+  for (const uint64_t beyond : {uint64_t{0}, uint64_t{1} << 32, uint64_t{7} << 32}) {
+    CAPTURE(beyond);
+    const std::string nested = message(tag(1, beyond, 5), node.substr(2));
+    const std::string graph = message(tag(7, beyond, 5), node + nested + node);
+    const std::string model = Number(1, 8) + graph + Bytes(8, Number(2, 17));
+    CHECK(onnx::EstimateParsedBytes(model) == estimate);
+    if (onnx::HasOnnxFiles()) CHECK(onnx::ParseModel(model, "model").nodes.size() == 3);
+  }
+  const std::string refused = Number(1, 8) + message(tag(7, 0, 6), node);
+  CHECK(onnx::EstimateParsedBytes(refused) <
+        onnx::EstimateParsedBytes(Number(1, 8) + Bytes(7, "")));
+  if (!onnx::HasOnnxFiles()) return;
+  CHECK(MessageOf([&refused] { onnx::ParseModel(refused, "model"); }) ==
+        "model is not an ONNX model, or is truncated");
+}
+
 TEST_CASE("a small file that would take much memory is refused before it is parsed") {
   if (!onnx::HasOnnxFiles()) return;
   const std::string bytes = SmallParts("nodes", 4'000'000);
