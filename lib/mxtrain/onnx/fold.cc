@@ -57,6 +57,7 @@ int64_t Count(const std::vector<int64_t>& dims) {
   return Tensor{ElementType::kInt8, dims, ""}.Size();
 }
 std::vector<int64_t> StridesOf(const std::vector<int64_t>& dims) {
+  Count(dims);  // throws where a stride would overflow
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
   return strides;
@@ -225,12 +226,14 @@ std::optional<Tensor> Concat(const ModelNode& node, const Inputs& in) {
       Require(k == axis || part.dims[k] == dims[k], "arrays of different shapes are joined");
   }
   dims[axis] = length;
-  if (Count(dims) > kMostElements) return std::nullopt;
+  const int64_t size = Count(dims);
+  if (size > kMostElements) return std::nullopt;
   Tensor out{At(in, 0).type, dims, ""};
+  if (size == 0) return out;  // however long the other axes are
   const int64_t outer = Count({dims.begin(), dims.begin() + static_cast<int64_t>(axis)});
   for (int64_t i = 0; i < outer; ++i) {
     for (const Tensor* part : in) {
-      const size_t row = outer > 0 ? part->bytes.size() / static_cast<size_t>(outer) : 0;
+      const size_t row = part->bytes.size() / static_cast<size_t>(outer);
       out.bytes.append(part->bytes, static_cast<size_t>(i) * row, row);
     }
   }

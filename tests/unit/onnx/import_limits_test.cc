@@ -34,6 +34,27 @@ TEST_CASE_FIXTURE(Fixture, "an axis without elements is refused") {
   CHECK(Message() == "Concat 'y_node' cannot be imported: its input 'empty' has no elements");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a length of 0 does not excuse the others") {
+  const int64_t huge = int64_t{1} << 43;
+  model.initializers["a"] = model.initializers["b"] = Tensor::Floats({huge, 0}, {});
+  model.nodes = {Node("Concat", {"a", "b"}, "c", {{"axis", int64_t{1}}}),
+                 Node("Add", {"x", "c"}, "y")};
+  CHECK(Message() == "Add 'y_node' cannot be imported: its input 'c' has no elements");
+  for (const int64_t transposed : {0, 1}) {
+    model.nodes = {Node("Gemm", {"x", "a"}, "y", {{"transB", transposed}})};
+    CHECK(Message() ==
+          "Gemm 'y_node' cannot be imported: its weight [8796093022208, 0] has no elements");
+  }
+  model.nodes = {Node("MatMul", {"x", "a"}, "y")};
+  CHECK(Message() ==
+        "MatMul 'y_node' cannot be imported: its weight [8796093022208, 0] has no elements");
+  model.initializers["d"] = Tensor::Floats({0, huge, huge}, {});
+  model.nodes = {Node("Transpose", {"d"}, "t"), Node("Add", {"x", "t"}, "y")};
+  CHECK(Message() ==
+        format("Transpose 't_node': an array of {} elements along an axis is too large or negative",
+               huge));
+}
+
 TEST_CASE_FIXTURE(Fixture, "an output that has no equivalent is refused where something reads it") {
   model.inputs = {Value("x", {-1, 2, 4, 4})};
   const onnx::Attributes window = {{"kernel_shape", std::vector<int64_t>{2, 2}}};
