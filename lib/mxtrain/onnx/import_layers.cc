@@ -60,7 +60,12 @@ Windows WindowsOf(const ImportNode& node, std::vector<int64_t> kernel) {
     for (size_t axis = 0; axis < axes; ++axis) {
       const int64_t in = LengthOf(node, axis);
       const int64_t out = (in + w.stride[axis] - 1) / w.stride[axis];
-      const int64_t whole = std::max<int64_t>(0, (out - 1) * w.stride[axis] + w.Span(axis) - in);
+      const int64_t needed = (out - 1) * w.stride[axis] + w.Span(axis) - in;
+      // One cell that no window needs is at the end whichever way it is counted.
+      if (needed < -1)
+        node.Refuse("auto_pad = {} has no equivalent where windows do not need {} cells of an axis",
+                    automatic, -needed);
+      const int64_t whole = std::max<int64_t>(0, needed);
       const int64_t less = whole / 2, more = whole - less;
       w.begin[axis] = automatic == "SAME_LOWER" ? more : less;
       w.end[axis] = automatic == "SAME_LOWER" ? less : more;

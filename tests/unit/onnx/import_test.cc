@@ -240,6 +240,19 @@ TEST_CASE_FIXTURE(Fixture, "a convolution takes asymmetric padding") {
   CHECK(Import().layers[0].params[3] == std::pair<std::string, std::string>("pad", "(0, 0, 1, 1)"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "padding that would cut the data is refused") {
+  model.initializers["w"] = Zeros({3, 2, 1, 1});
+  for (const std::string automatic : {"SAME_UPPER", "SAME_LOWER"}) {
+    model.nodes = {Node("Conv", {"x", "w"}, "y",
+                        {{"strides", std::vector<int64_t>{3, 3}}, {"auto_pad", automatic}})};
+    model.inputs = {Value("x", {-1, 2, 5, 4})};  // one cell at the end is not needed; or none
+    CHECK(Message().empty());
+    model.inputs = {Value("x", {-1, 2, 5, 6})};
+    CHECK(Message() == "Conv 'y_node' cannot be imported: auto_pad = " + automatic +
+                           " has no equivalent where windows do not need 2 cells of an axis");
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "numbers are numbers, arrays become variables") {
   model.initializers["two"] = Tensor::Scalar(2);
   model.initializers["scale"] = Tensor::Floats({4}, {1, 2, 3, 4});
