@@ -55,7 +55,11 @@ void Norm(ExportNode& node) {
 
 void Cumsum(ExportNode& node) {
   if (node.Is("axis", "None")) node.Refuse("without an axis it adds up the whole batch");
-  node.Out("CumSum", {node.in(0), node.Int(node.Axis("axis"))});
+  const std::string& dtype = node.Text("dtype");
+  if (dtype == "uint8") node.Refuse("dtype = uint8 has no equivalent");
+  const bool same = dtype == "None" || dtype == NameOf(node.in_type(0));
+  const std::string data = same ? node.in(0) : node.As(dtype, node.in(0));
+  node.Out("CumSum", {data, node.Int(node.Axis("axis"))});
 }
 
 // --- products ---

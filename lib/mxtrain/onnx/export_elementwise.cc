@@ -134,6 +134,14 @@ void Constant(ExportNode& node, float value) {
            {{"value", Tensor::Floats({1}, {value})}});
 }
 
+void FullLike(ExportNode& node) {
+  const std::string& dtype = node.Text("dtype");
+  if (dtype == "None" || dtype == "float32") return Constant(node, node.Number("fill_value"));
+  const int64_t value = node.Truncated(node.Get<double>("fill_value"));
+  node.OutAs(dtype, node.Add("ConstantOfShape", {node.Add("Shape", {node.in(0)})},
+                             {{"value", Tensor::Ints({1}, {value})}}));
+}
+
 void Cast(ExportNode& node) {
   if (node.Is("dtype", NameOf(node.in_type(0)))) return node.OutIs(node.in(0));
   node.OutAs(node.Text("dtype"), node.in(0));
@@ -247,7 +255,7 @@ std::vector<ExportEntry> ElementwiseExports() {
        }},
       {"zeros_like", [](ExportNode& node) { Constant(node, 0); }},
       {"ones_like", [](ExportNode& node) { Constant(node, 1); }},
-      {"full_like", [](ExportNode& node) { Constant(node, node.Number("fill_value")); }},
+      {"full_like", FullLike},
   };
   for (const UnaryName& name : UnaryNames()) entries.push_back({name.ours, Unary});
   for (const BinaryName& name : BinaryNames()) {

@@ -212,6 +212,8 @@ std::vector<Case> ArrayCases() {
            {"output_size", "(8, 4)"}},
           {{{12, 12}}}),
       One("cumsum", {{"axis", "1"}}, {kSequence}),
+      One("cumsum", {{"axis", "1"}, {"dtype", "int32"}}, {kSequence}, "of integers"),
+      One("cumsum", {{"axis", "1"}, {"dtype", "float32"}}, {kSequence}, "of float32"),
       One("depth_to_space", {{"block_size", "2"}}, {kImage}),
       One("space_to_depth", {{"block_size", "2"}}, {{{4, 6, 4}}}),
       One("diag", {{"axis1", "1"}, {"axis2", "2"}, {"k", "1"}}, {kImage}),
@@ -220,6 +222,7 @@ std::vector<Case> ArrayCases() {
       One("element_mask", {}, {kImage, Numbers({}, {1, 0, 2})}),
       One("expand_dims", {{"axis", "1"}}, {kRow}),
       One("full_like", {{"fill_value", "2.5"}}, {kRow}),
+      One("full_like", {{"fill_value", "2.7"}, {"dtype", "int32"}}, {kRow}, "of integers"),
       {"gather_nd",
        {kImage, Numbers({2}, {0, 1, 2, -1, 0, 1})},
        {{"transpose", {}, {"x1"}}, {"gather_nd", {}, {"x0", "transpose"}}}},
@@ -288,6 +291,11 @@ std::vector<Case> ArrayCases() {
       One("topk", {{"k", "0"}, {"ret_typ", "value"}, {"axis", "1"}}, {kSequence}, "all values"),
       One("transpose", {{"axes", "(0, 2, 1)"}}, {kSequence}),
       One("where", {}, {Numbers({5}, {1, 0, 0, 2}), kRow, kRow}),
+      {"where of integers",
+       {Numbers({5}, {1, 0, 0, 2}), kRow},
+       {{"full_like", {{"fill_value", "-2.7"}, {"dtype", "int64"}}, {"x1"}},
+        {"Cast", {{"dtype", "float32"}}, {"full_like"}},
+        {"where", {}, {"x0", "Cast", "x1"}}}},
       One("_zeros", {{"shape", "(2, 3)"}}, {}),
       One("_ones", {{"shape", "(2, 3)"}, {"dtype", "int32"}}, {}),
       One("_full", {{"shape", "(2,)"}, {"value", "1.5"}}, {}),
@@ -472,6 +480,7 @@ constexpr Refused kNotImported[] = {
     {"zeros_like", "does not depend on the input"},
     {"ones_like", "does not depend on the input"},
     {"full_like", "does not depend on the input"},
+    {"full_like of integers", "does not depend on the input"},
     {"shape_array", "does not depend on the input"},
     {"size_array", "does not depend on the input"},
     {"_arange", "does not depend on the input"},
@@ -607,6 +616,10 @@ TEST_CASE("uses of operators that ONNX cannot express are refused with the reaso
         refusal("argmax", "without an axis it searches the whole batch"));
   CHECK(message(One("cumsum", {}, {kRow})) ==
         refusal("cumsum", "without an axis it adds up the whole batch"));
+  CHECK(message(One("cumsum", {{"axis", "1"}, {"dtype", "uint8"}}, {kRow})) ==
+        refusal("cumsum", "dtype = uint8 has no equivalent"));
+  CHECK(message(One("full_like", {{"fill_value", "1e19"}, {"dtype", "int64"}}, {kRow})) ==
+        refusal("full_like", "1e+19 is not within the range of integers"));
   CHECK(message(One("take", {{"mode", "raise"}, {"axis", "1"}}, {kRow, Numbers({}, {0, 1})})) ==
         refusal("take", "mode = raise has no equivalent; use clip or wrap"));
   CHECK(message(One("take", {}, {kRow, Numbers({}, {0, 1})})) ==
