@@ -191,6 +191,25 @@ TEST_CASE_FIXTURE(FoldFixture, "integers are not rounded to float32") {
   }
 }
 
+TEST_CASE_FIXTURE(FoldFixture, "the remainder of integers has the sign of the dividend with fmod") {
+  model.initializers["a"] = Tensor::Ints({1}, {-7});
+  model.initializers["b"] = Tensor::Ints({1}, {3});
+  // An end of -1 is before the last of 4.
+  CHECK(LengthOf({Node("Mod", {"a", "b"}, "end", {{"fmod", int64_t{1}}})}) == 3);
+  CHECK(LengthOf({Node("Mod", {"a", "b"}, "end")}) == 2);
+}
+
+TEST_CASE_FIXTURE(FoldFixture, "powers of integers are integers") {
+  model.initializers["seven"] = Tensor::Ints({1}, {7});
+  model.initializers["two"] = Tensor::Ints({1}, {2});
+  CHECK(LengthOf({Node("Pow", {"seven", "one"}, "power"), Node("Div", {"power", "two"}, "end")}) ==
+        3);
+  CHECK(LengthOf({Node("Pow", {"two", "one"}, "end")}) == 2);
+  model.nodes = {Node("Pow", {"seven", "most"}, "end"),
+                 Node("Slice", {"x", "zero", "end", "one"}, "y")};
+  CHECK(Message() == "Pow 'end_node': a number is too large");
+}
+
 TEST_CASE_FIXTURE(FoldFixture, "a range of integers is not rounded to float32") {
   model.initializers["limit"] = Tensor::Ints({1}, {(1 << 24) + 4});
   model.initializers["minus"] = Tensor::Ints({1}, {-2});
