@@ -534,6 +534,11 @@ void Resize(ImportNode& node) {
   const bool half = place == "half_pixel" || place == "pytorch_half_pixel";
   if (mode != "linear" || !(corners || half) || node.Int("antialias", 0) != 0)
     node.Refuse("mode '{}' with '{}' has no equivalent", mode, place);
+  // Its position is the first one of all, here the middle.
+  for (int axis = 2; axis < 4 && place == "pytorch_half_pixel"; ++axis) {
+    if (size[static_cast<size_t>(axis - 2)] == 1 && in[axis] > 1)
+      node.Refuse("'{}' has no equivalent for an output of one row or column", place);
+  }
   node.Out("BilinearResize2D", {node.ref(0)},
            {{"height", params::Print(size[0])},
             {"width", params::Print(size[1])},

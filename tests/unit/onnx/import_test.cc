@@ -139,6 +139,12 @@ TEST_CASE_FIXTURE(Fixture, "resizing is of images, by scales that give whole len
   CHECK(
       message({1, 1, 2, 2}, "linear", {{"keep_aspect_ratio_policy", std::string("not_larger")}}) ==
       refused + "keep_aspect_ratio_policy has no equivalent");
+  const onnx::Attributes pytorch = {
+      {"coordinate_transformation_mode", std::string("pytorch_half_pixel")}};
+  CHECK(message({1, 1, 0.5f, 2}, "linear", pytorch).empty());
+  CHECK(message({1, 1, 0.5f, 0.25f}, "linear", pytorch) ==
+        refused + "'pytorch_half_pixel' has no equivalent for an output of one row or column");
+  CHECK(message({1, 1, 0.25f, 0.5f}, "linear").empty());
   model.initializers["sizes"] = Tensor::Ints({4}, {1, 2, 8, 8});
   model.nodes = {Node("Resize", {"x", "", "", "sizes"}, "y")};
   CHECK(Message().starts_with(refused + "it resizes "));
