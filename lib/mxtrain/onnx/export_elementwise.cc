@@ -175,10 +175,21 @@ void SmoothL1(ExportNode& node) {
   node.Out("Where", {is_far, PlusScalar(node, magnitude, -0.5f / square), parabola});
 }
 
-// Halves round away from zero here, to even in ONNX.
+// Halves round away from zero here, to even in ONNX. The fraction of x is exact; x + 0.5 is not.
 void Round(ExportNode& node) {
-  Odd(node,
-      [&node](const std::string& x) { return node.Add("Floor", {PlusScalar(node, x, 0.5f)}); });
+  Odd(node, [&node](const std::string& x) {
+    const std::string down = node.Add("Floor", {x});
+    const std::string goes_up =
+        node.Add("GreaterOrEqual", {node.Add("Sub", {x, down}), node.Scalar(0.5f)});
+    return node.Add("Where", {goes_up, PlusScalar(node, down, 1), down});
+  });
+}
+// Halves round down, computed as the operator does.
+void RoundHalvesDown(ExportNode& node) {
+  const std::string down = node.Add("Floor", {node.in(0)});
+  const std::string goes_up =
+      node.Add("Greater", {node.Add("Sub", {node.in(0), down}), node.Scalar(0.5f)});
+  node.Out("Where", {goes_up, PlusScalar(node, down, 1), down});
 }
 void Truncate(ExportNode& node) {
   Odd(node, [&node](const std::string& x) { return node.Add("Floor", {x}); });
@@ -234,8 +245,7 @@ std::vector<ExportEntry> ElementwiseExports() {
       {"radians", [](ExportNode& node) { Scaled(node, "", 0.01745329252f); }},
       {"round", Round},
       {"round_ste", Round},
-      // Halves round down.
-      {"rint", [](ExportNode& node) { node.Out("Ceil", {PlusScalar(node, node.in(0), -0.5f)}); }},
+      {"rint", RoundHalvesDown},
       {"trunc", Truncate},
       {"fix", Truncate},
       {"cbrt", [](ExportNode& node) { node.OutIs(CubeRoot(node)); }},

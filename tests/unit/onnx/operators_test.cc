@@ -62,6 +62,19 @@ Input Numbers(const TShape& example, const Values& cycle) {
   return {example, cycle};
 }
 
+// Halves and the numbers next to them; odd numbers to which float32 cannot add a half.
+const Values kNearHalves = {0.49999997, -0.49999997, 0.5, -0.5,       0.50000006, -0.50000006, 1.5,
+                            -1.5,       2.5,         2.5, -2.4999998, -0.1,       0,           -3},
+             kOddNumbers = {8388609, -8388609, 8388607, -8388607, 16777215, 4194304.5, -4194304.5};
+// x and the negative of it, rounded: a difference that is seen beside large numbers too.
+Case BesideRounded(const std::string& op) {
+  return {"ElementWiseSum with " + op,
+          {{{7}, kOddNumbers}},
+          {{"negative", {}, {"x0"}},
+           {op, {}, {"negative"}},
+           {"ElementWiseSum", {{"num_args", "2"}}, {"x0", op}}}};
+}
+
 std::vector<Case> LayerCases() {
   const Kwargs window{{"kernel", "(3, 2)"}, {"stride", "(2, 1)"}, {"pad", "(1, 0)"}};
   const auto with = [](Kwargs params, const Kwargs& more) {
@@ -112,6 +125,8 @@ std::vector<Case> LayerCases() {
       One("Deconvolution", {{"kernel", "(3,)"}, {"dilate", "(2,)"}, {"num_filter", "3"}},
           {{{4, 9}}}, "of sequences"),
       One("ElementWiseSum", {{"num_args", "3"}}, {kRow, kRow, kRow}),
+      BesideRounded("round"),
+      BesideRounded("rint"),
       One("Embedding", {{"input_dim", "5"}, {"output_dim", "3"}},
           {Numbers({4}, {0, 4, 2, 1, 3, 9, -2})}),
       One("FullyConnected", {{"num_hidden", "3"}}, {kImage}),
@@ -265,6 +280,9 @@ std::vector<Case> ArrayCases() {
       One("reshape_like", {}, {kSequence, {{3, 8}}}),
       One("reverse", {{"axis", "(0, 2)"}}, {kSequence}),
       One("roll", {{"shift", "2"}, {"axis", "1"}}, {kSequence}),
+      One("rint", {}, {{{7}, kNearHalves}}),
+      One("round", {}, {{{7}, kNearHalves}}),
+      One("round_ste", {}, {{{7}, kNearHalves}}),
       One("scaled_dot_product_attention", {{"is_causal", "True"}}, {kImage, kImage, kImage}),
       One("scaled_dot_product_attention", {{"dropout_p", "0.5"}, {"mask", "boolean"}},
           {kImage, kImage, kImage, Numbers({1, 6, 6}, {1, 1, 0, 1, 0, 1, 1})}, "with dropout"),
