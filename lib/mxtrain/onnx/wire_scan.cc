@@ -38,6 +38,7 @@ enum Message {
   kAnnotation,
   kLeaf,    // without messages: a dimension, a pair of texts, a version
   kPacked,  // numbers
+  kInts,    // packed numbers that are copied as they are, in eight bytes
 };
 struct Field {
   uint32_t number;
@@ -66,6 +67,8 @@ const MessageInfo& InfoOf(Message message) {
        {704,
         {{5, kTensor},
          {6, kGraph},
+         {7, kPacked},
+         {8, kInts},
          {10, kTensor},
          {11, kGraph},
          {14, kType},
@@ -74,7 +77,8 @@ const MessageInfo& InfoOf(Message message) {
          {23, kSparseTensor}}}},
       {kTensor,
        {704,
-        {{3, kLeaf},
+        {{1, kInts},
+         {3, kLeaf},
          {4, kPacked},
          {5, kPacked},
          {7, kPacked},
@@ -138,9 +142,10 @@ class Scanner {
   void Nested(std::string_view bytes, const MessageInfo& info, uint32_t number, int depth) {
     for (const Field& field : info.fields) {
       if (field.number != number) continue;
-      if (field.message != kPacked) return Scan(bytes, field.message, depth + 1);
-      // A number of one byte becomes one of eight, in an array that grows.
-      total_ += 16 * static_cast<int64_t>(bytes.size());
+      if (field.message != kPacked && field.message != kInts)
+        return Scan(bytes, field.message, depth + 1);
+      // A number of one byte becomes one of eight, in an array that grows; then its copy.
+      total_ += (field.message == kInts ? 24 : 16) * static_cast<int64_t>(bytes.size());
       return;
     }
     total_ += kOfText + static_cast<int64_t>(bytes.size());

@@ -591,6 +591,9 @@ std::string SmallParts(const std::string& kind, int count) {
              : kind == "nodes of functions"  ? Bytes(7, "")
              : kind == "texts"               ? Bytes(9, "")
              : kind == "numbers"             ? Number(8, 0)
+             : kind == "packed integers"     ? std::string(1, '\1')
+             : kind == "packed floats"       ? std::string("abcd")
+             : kind == "packed lengths"      ? std::string(1, '\1')
              : kind == "unknown numbers"     ? Number(99, 0)
              : kind == "groups"              ? std::string("\x9b\x06\x9c\x06", 4)
                                              : Bytes(99, "");
@@ -602,6 +605,11 @@ std::string SmallParts(const std::string& kind, int count) {
     return ModelOf(Bytes(11, Bytes(2, Bytes(4, Bytes(1, Bytes(1, Bytes(2, parts)))))));
   if (kind == "metadata") return ModelOf(graph) + parts;
   if (kind == "nodes of functions") return ModelOf(graph) + Bytes(25, parts);
+  if (kind == "packed integers")
+    return ModelOf(Bytes(1, Bytes(5, Bytes(1, "a") + Bytes(8, parts) + Number(20, 7))));
+  if (kind == "packed floats")
+    return ModelOf(Bytes(1, Bytes(5, Bytes(1, "a") + Bytes(7, parts) + Number(20, 6))));
+  if (kind == "packed lengths") return ModelOf(Bytes(5, Bytes(8, "w") + Bytes(1, parts)));
   if (kind == "texts" || kind == "numbers") return ModelOf(Bytes(1, Bytes(5, parts)));
   return ModelOf(parts);
 }
@@ -611,8 +619,8 @@ TEST_CASE(
   if (!onnx::HasOnnxFiles()) return;
   for (const std::string kind :
        {"nodes", "attributes", "inputs of a node", "arrays", "inputs of the graph", "external data",
-        "dimensions", "metadata", "nodes of functions", "texts", "numbers", "unknown numbers",
-        "groups", "unknown texts"}) {
+        "dimensions", "metadata", "nodes of functions", "texts", "numbers", "packed integers",
+        "packed floats", "packed lengths", "unknown numbers", "groups", "unknown texts"}) {
     CAPTURE(kind);
     const std::string bytes = SmallParts(kind, 20000);
     const PeakBytes peak;
