@@ -120,11 +120,17 @@ Ramp RampOf(const ExportNode& node) {
   return {from_zero ? 0 : start, node.Get<double>("step"), node.Get<int64_t>("repeat")};
 }
 
-// The array is part of the model.
-void OutArray(ExportNode& node, const std::vector<float>& numbers) {
+// The array is part of the model. For integers the numbers are truncated.
+void OutArray(ExportNode& node, const std::vector<double>& numbers) {
   const TShape& shape = node.out_shape();
-  const std::string array = node.Floats({shape.begin(), shape.end()}, numbers);
-  node.Is("dtype", "float32") ? node.OutIs(array) : node.OutAs(node.Text("dtype"), array);
+  const std::vector<int64_t> dims(shape.begin(), shape.end());
+  if (node.Is("dtype", "float32"))
+    return node.OutIs(node.Floats(dims, {numbers.begin(), numbers.end()}));
+  std::vector<int64_t> whole;
+  for (const double number : numbers) whole.push_back(node.Truncated(number));
+  const std::string array =
+      node.builder().AddArray(Tensor::Ints(dims, whole), node.name() + "_constant");
+  node.OutAs(node.Text("dtype"), array);
 }
 
 void Numbers(ExportNode& node) {
@@ -132,10 +138,10 @@ void Numbers(ExportNode& node) {
   if (std::ranges::find(shape, TShape::kUnknown) != shape.end())
     node.Refuse("its shape depends on the size of the batch");
   const Ramp ramp = RampOf(node);
-  std::vector<float> numbers(static_cast<size_t>(shape.Size()));
+  std::vector<double> numbers(static_cast<size_t>(shape.Size()));
   for (size_t i = 0; i < numbers.size(); ++i) {
     const int64_t at = static_cast<int64_t>(i) / ramp.repeat;
-    numbers[i] = static_cast<float>(ramp.start + ramp.step * static_cast<double>(at));
+    numbers[i] = ramp.start + ramp.step * static_cast<double>(at);
   }
   OutArray(node, numbers);
 }
@@ -143,10 +149,10 @@ void Numbers(ExportNode& node) {
 void Eye(ExportNode& node) {
   const TShape& shape = node.out_shape();
   const auto k = node.Get<int64_t>("k");
-  std::vector<float> numbers;
+  std::vector<double> numbers;
   for (int64_t row = 0; row < shape[0]; ++row) {
     for (int64_t column = 0; column < shape[1]; ++column)
-      numbers.push_back(column == row + k ? 1.0f : 0.0f);
+      numbers.push_back(column == row + k ? 1 : 0);
   }
   OutArray(node, numbers);
 }

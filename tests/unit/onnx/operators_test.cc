@@ -610,6 +610,25 @@ TEST_CASE("every operator is exported to ONNX, or is listed with a reason") {
   CHECK(exported > 200);
 }
 
+TEST_CASE("constant integers are not rounded to float32") {
+  const auto runtime = NewRuntime();
+  const auto constant = [&](const std::string& op, const Kwargs& params) {
+    const Run run = RunOf(*runtime, One(op, params, {}));
+    REQUIRE(run.model.initializers.size() == 1);
+    const std::vector<int64_t> numbers = run.model.initializers.begin()->second.ToInts();
+    const Values ours = GetValues(run.outputs[0]);
+    CHECK(std::ranges::equal(ours, numbers, {}, {},
+                             [](int64_t n) { return static_cast<double>(n); }));
+    return numbers;
+  };
+  const Kwargs at{{"start", "16777217"}, {"stop", "16777219"}, {"dtype", "int64"}};
+  CHECK(constant("_arange", at) == std::vector<int64_t>{16777217, 16777218});
+  const Kwargs steps{{"start", "0"}, {"stop", "30"}, {"step", "0.29"}, {"dtype", "int32"}};
+  CHECK(constant("_arange", steps)[100] == 28);
+  const Kwargs full{{"shape", "(1,)"}, {"value", "16777217"}, {"dtype", "int32"}};
+  CHECK(constant("_full", full) == std::vector<int64_t>{16777217});
+}
+
 TEST_CASE("what has no equivalent is refused by name") {
   const auto runtime = NewRuntime();
   for (const Refused& refused : kNoEquivalent) {
