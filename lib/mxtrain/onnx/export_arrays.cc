@@ -116,21 +116,21 @@ Ramp RampOf(const ExportNode& node) {
     const double whole = node.Get<double>("stop") - start;
     return {start, steps > 0 ? whole / static_cast<double>(steps) : 0, 1};
   }
-  const bool from_zero = node.Is("stop", "None") && !node.Get<bool>("infer_range");
+  const bool like = node.op() == "arange_like";
+  const bool from_zero = !like && node.Is("stop", "None") && !node.Get<bool>("infer_range");
   return {from_zero ? 0 : start, node.Get<double>("step"), node.Get<int64_t>("repeat")};
 }
 
 // The array is part of the model. For integers the numbers are truncated.
-void OutArray(ExportNode& node, const std::vector<double>& numbers) {
+void OutArray(ExportNode& node, const std::string& dtype, const std::vector<double>& numbers) {
   const TShape& shape = node.out_shape();
   const std::vector<int64_t> dims(shape.begin(), shape.end());
-  if (node.Is("dtype", "float32"))
-    return node.OutIs(node.Floats(dims, {numbers.begin(), numbers.end()}));
+  if (dtype == "float32") return node.OutIs(node.Floats(dims, {numbers.begin(), numbers.end()}));
   std::vector<int64_t> whole;
   for (const double number : numbers) whole.push_back(node.Truncated(number));
   const std::string array =
       node.builder().AddArray(Tensor::Ints(dims, whole), node.name() + "_constant");
-  node.OutAs(node.Text("dtype"), array);
+  node.OutAs(dtype, array);
 }
 
 void Numbers(ExportNode& node) {
@@ -143,7 +143,8 @@ void Numbers(ExportNode& node) {
     const int64_t at = static_cast<int64_t>(i) / ramp.repeat;
     numbers[i] = ramp.start + ramp.step * static_cast<double>(at);
   }
-  OutArray(node, numbers);
+  const bool like = node.op() == "arange_like";
+  OutArray(node, like ? NameOf(node.in_type(0)) : node.Text("dtype"), numbers);
 }
 
 void Eye(ExportNode& node) {
@@ -154,7 +155,7 @@ void Eye(ExportNode& node) {
     for (int64_t column = 0; column < shape[1]; ++column)
       numbers.push_back(column == row + k ? 1 : 0);
   }
-  OutArray(node, numbers);
+  OutArray(node, node.Text("dtype"), numbers);
 }
 
 }  // namespace
@@ -177,6 +178,7 @@ std::vector<ExportEntry> ArrayExports() {
       {"_ones", Numbers},
       {"_full", Numbers},
       {"_arange", Numbers},
+      {"arange_like", Numbers},
       {"_linspace", Numbers},
       {"_eye", Eye},
   };

@@ -208,6 +208,7 @@ std::vector<Case> ArrayCases() {
   const Input matrix{{4, 4}}, distinct{{6}, {3, -1, 4, 1.5, -5, 9, 2, 6, 5, 3, 3, 7}};
   const Kwargs attention{{"heads", "2"}};
   return {
+      One("arange_like", {{"axis", "1"}, {"start", "2"}, {"step", "-0.5"}}, {kRow}),
       One("argmax", {{"axis", "1"}}, {kSequence}),
       One("argmin", {{"axis", "-1"}, {"keepdims", "True"}}, {kSequence}),
       One("argmax_channel", {}, {kImage}),
@@ -215,6 +216,11 @@ std::vector<Case> ArrayCases() {
       One("argsort", {{"is_ascend", "False"}, {"dtype", "int32"}}, {distinct}, "descending"),
       One("batch_dot", {{"transpose_b", "True"}}, {kSequence, {{3, 6}}}),
       One("batch_take", {}, {kRow, Numbers({}, {0, 4, 9})}),
+      {"boolean_mask",
+       {kRow, Numbers({5}, {0, 3, -2, 0, 1})},
+       {{"min", {{"axis", "0"}}, {"x0"}},
+        {"max", {{"axis", "0"}}, {"x1"}},
+        {"boolean_mask", {{"size", "4"}}, {"min", "max"}}}},
       One("broadcast_axis", {{"axis", "1"}, {"size", "3"}}, {{{1, 4}}}),
       One("broadcast_like", {}, {{{1, 6}}, kSequence}),
       One("broadcast_to", {{"shape", "(0, 4, 6)"}}, {{{1, 6}}}),
@@ -349,9 +355,8 @@ bool IsInNets(const std::string& op) {
   return std::ranges::none_of(kNotInNets, [&op](const Refused& r) { return op == r.op; });
 }
 constexpr Refused kNoEquivalent[] = {
-    {"Correlation", "ONNX has no such operator"},
-    {"erfinv", "ONNX has no such function"},
-    {"gamma", "ONNX has no such function"},
+    {"Correlation", "ONNX has no such operator"}, {"digamma", "ONNX has no such function"},
+    {"erfinv", "ONNX has no such function"},      {"gamma", "ONNX has no such function"},
     {"gammaln", "ONNX has no such function"},
 };
 bool HasEquivalent(const std::string& op) {
@@ -502,6 +507,8 @@ constexpr Refused kNotImported[] = {
     {"shape_array", "does not depend on the input"},
     {"size_array", "does not depend on the input"},
     {"_arange", "does not depend on the input"},
+    {"arange_like", "does not depend on the input"},
+    {"boolean_mask", "it reduces the batch axis"},
     {"_eye", "does not depend on the input"},
     {"_full", "does not depend on the input"},
     {"_linspace", "does not depend on the input"},
@@ -651,6 +658,8 @@ TEST_CASE("uses of operators that ONNX cannot express are refused with the reaso
         refusal("topk", "without an axis it orders the whole batch"));
   CHECK(message(One("argmax", {}, {kRow})) ==
         refusal("argmax", "without an axis it searches the whole batch"));
+  CHECK(message(One("arange_like", {}, {kRow})) ==
+        refusal("arange_like", "its shape depends on the size of the batch"));
   CHECK(message(One("cumsum", {}, {kRow})) ==
         refusal("cumsum", "without an axis it adds up the whole batch"));
   CHECK(message(One("cumsum", {{"axis", "1"}, {"dtype", "uint8"}}, {kRow})) ==
