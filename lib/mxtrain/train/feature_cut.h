@@ -32,9 +32,15 @@ struct MXTRAIN_API FeatureCut {
   int64_t Numbers() const;  // in the features of one example
 };
 
+// Of one example of the trunk's features, for other shapes than it was cut with. `shapes` as for
+// CutAtFeatures. Throws kConfig if their first axis is not the batch.
+MXTRAIN_API std::vector<TShape> FeatureShapes(const Symbol& trunk,
+                                              const std::map<std::string, TShape>& shapes);
+
 // `inputs` and `labels`: the variables that batches provide; the other ones are parameters.
 // `shapes` as for Symbol::InferShape, of a batch. Cuts as late as possible. Throws kConfig if there
-// is nothing to be computed once, with the layer that is in the way.
+// is nothing to be computed once, with the layer that is in the way, and for features that are not
+// float32 or whose first axis is not the batch.
 MXTRAIN_API FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
                                      const std::map<std::string, TShape>& shapes,
                                      const std::set<std::string>& inputs,

@@ -40,6 +40,7 @@ struct FrozenSpec {
   NamedSpec optimizer{"adam", {{"lr", "0.01"}}};
   EarlyStop early_stop;
   std::string folder;
+  int batch = kBatch, side = kSide, val_side = kSide;
 };
 
 // Everything in one training process, on images.
@@ -48,11 +49,13 @@ struct FrozenProcess {
   std::shared_ptr<const io::Source> source;
   std::unique_ptr<DataIter> train, val;
   std::unique_ptr<Trainer> trainer;
+  int batch, side, val_side;
 
-  FrozenProcess(const TempDir& data, const FrozenSpec& spec) {
+  FrozenProcess(const TempDir& data, const FrozenSpec& spec)
+      : batch(spec.batch), side(spec.side), val_side(spec.val_side) {
     source = io::MakeSource("image_folder", {{"path", data.path("images")}});
-    train = Iter(source, "training", true, true);
-    val = Iter(source, "evaluation", false, true);
+    train = Iter(source, "training", true, true, side);
+    val = Iter(source, "evaluation", false, true, val_side);
     TrainOptions options;
     options.symbol = spec.net;
     options.freeze = spec.freeze;
@@ -70,7 +73,9 @@ struct FrozenProcess {
       FeatureOptions& features = options.features.emplace();
       features.train = features.val = source;
       features.limit_bytes = spec.limit_bytes;
-      features.whole = [this](bool) { return Iter(source, "evaluation", false, true); };
+      features.whole = [this](bool validation) {
+        return Iter(source, "evaluation", false, true, validation ? val_side : side);
+      };
       features.over = [this](bool validation, std::shared_ptr<const io::Source> over) {
         return Iter(std::move(over), validation ? "evaluation" : "training", !validation, false);
       };
@@ -79,11 +84,11 @@ struct FrozenProcess {
   }
 
   std::unique_ptr<DataIter> Iter(std::shared_ptr<const io::Source> of, const char* mode,
-                                 bool shuffle, bool images) {
+                                 bool shuffle, bool images, int size = kSide) {
     std::vector<io::TransformSpec> transforms;
-    if (images) transforms = {{"resize", {{"", format("({0}, {0})", kSide)}}}};
+    if (images) transforms = {{"resize", {{"", format("({0}, {0})", size)}}}};
     io::PipelineParam param;
-    param.Init({{"batch_size", std::to_string(kBatch)},
+    param.Init({{"batch_size", std::to_string(batch)},
                 {"mode", mode},
                 {"shuffle", shuffle ? "True" : "False"},
                 {"seed", "5"},
@@ -161,6 +166,54 @@ TEST_CASE(
       for (size_t e = 0; e < 4; ++e) CheckSameEpoch(cached.epochs[e], plain.epochs[e]);
     }
   }
+}
+
+TEST_CASE("validation images of another size have features of another shape") {
+  const TempDir data;
+  WriteImages(data);
+  // Any size of images fits the head.
+  Symbol net = Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}},
+                     Symbol::Variable("data"));
+  net = Layer("Activation", "act", {{"act_type", "relu"}}, net);
+  net = Layer("Convolution", "last", {{"num_filter", "3"}, {"kernel", "(3, 3)"}}, net);
+  net = Layer("Pooling", "pool",
+              {{"pool_type", "avg"}, {"kernel", "(1, 1)"}, {"global_pool", "True"}}, net);
+  net = Layer("SoftmaxOutput", "softmax", {}, Layer("Flatten", "flat", {}, net));
+  for (const auto& [side, val_side] : {std::pair(7, 9), std::pair(9, 7)}) {
+    CAPTURE(side);
+    FrozenSpec spec;
+    spec.net = net;
+    spec.freeze.patterns = {"conv*"};
+    spec.side = side;
+    spec.val_side = val_side;
+    const FrozenOutcome plain = RunFrozen(data, spec);
+    spec.cached = true;
+    const FrozenOutcome cached = RunFrozen(data, spec);
+    CHECK(cached.last == plain.last);
+    REQUIRE(cached.epochs.size() == 4);
+    for (size_t e = 0; e < 4; ++e) CheckSameEpoch(cached.epochs[e], plain.epochs[e]);
+  }
+}
+
+TEST_CASE("layers before and after the features share a frozen parameter") {
+  const TempDir data;
+  WriteImages(data);
+  const Symbol weight = Symbol::Variable("shared_weight");
+  const auto square = [&](const char* name, const Symbol& input) {
+    return Symbol::Create(TestRegistry(), "FullyConnected", name,
+                          {{"num_hidden", format("{}", 3 * kSide * kSide)}, {"no_bias", "True"}},
+                          std::vector{input, weight});
+  };
+  Symbol net = square("first", Layer("Flatten", "flat", {}, Symbol::Variable("data")));
+  net = square("second", Layer("Dropout", "drop", {{"p", "0.5"}}, net));
+  net = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, net);
+  FrozenSpec spec;
+  spec.net = Layer("SoftmaxOutput", "softmax", {}, net);
+  spec.freeze.patterns = {"shared*"};
+  const FrozenOutcome plain = RunFrozen(data, spec);
+  spec.cached = true;
+  CHECK(RunFrozen(data, spec).last == plain.last);
+  CheckFrozenResumes(data, spec, {7});
 }
 
 TEST_CASE("a run on features is stopped and resumed without a difference") {
@@ -269,8 +322,27 @@ TEST_CASE("features that depend on other examples of a batch are noticed") {
   spec.net = Layer("SoftmaxOutput", "softmax", {}, net);
   spec.freeze.patterns = {"conv*"};
   spec.cached = true;
-  CHECK_THROWS_WITH(RunFrozen(data, spec),
-                    doctest::Contains("flat_output depends on the other examples of a batch"));
+  for (const int batch : {kBatch, 2}) {
+    spec.batch = batch;
+    CHECK_THROWS_WITH(RunFrozen(data, spec),
+                      doctest::Contains("flat_output depends on the other examples of a batch"));
+  }
+}
+
+TEST_CASE("features without an axis of examples, or of other types, are refused") {
+  const std::map<std::string, TShape> shapes{{"data", TShape{8, 3, kSide, kSide}}};
+  const LrPatterns frozen{{"conv*", 0}};
+  const auto cut = [&](Symbol net) {
+    net = Layer("SoftmaxOutput", "softmax", {},
+                Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, net));
+    CutAtFeatures(TestRegistry(), net, shapes, {"data"}, {"softmax_label"}, frozen);
+  };
+  const Symbol conv = Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}},
+                            Symbol::Variable("data"));
+  CHECK_THROWS_WITH(cut(Layer("Reshape", "cells", {{"shape", "(-1, 6)"}}, conv)),
+                    doctest::Contains("cells_output has the shape [128, 6] for a batch of 8"));
+  CHECK_THROWS_WITH(cut(Layer("Cast", "half", {{"dtype", "float64"}}, conv)),
+                    doctest::Contains("Cast 'half' is float64, and only float32 can be kept"));
 }
 
 TEST_CASE("the cut is behind the last layer that is the same in every step") {
