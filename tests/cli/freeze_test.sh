@@ -85,14 +85,18 @@ expect 0 train both --resume -q
 holds "a run resumed where layers begin to learn ends in other bits" "$helper" compare both/checkpoints/last both_cached/checkpoints/last
 expect 3 check head.yaml 'train.freeze.except=[fd_*]'
 says "train.freeze.except: 'fd_*' matches no parameter"
+expect 3 check head.yaml 'train.freeze.except=[]'
+says "train.freeze.global_stats is for layers that are frozen, and none are"
+expect 3 check head.yaml 'train.freeze={epochs: 3, except: [], global_stats: false}'
+says "train.freeze.epochs is for layers that are frozen, and none are"
 
 # --- rates that decay with depth, times those of patterns
-expect 0 plan head.yaml 'train.freeze.except=[]' train.lr_decay=0.5 'train.lr_mult={stage7*: 2}' --json
+expect 0 plan head.yaml 'train.freeze.except=[]' train.freeze.global_stats=false train.lr_decay=0.5 'train.lr_mult={stage7*: 2}' --json
 holds "the head has another rate than the schedule" sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"fc\",\"multiplier\":1.0,"'
 holds "a pattern does not multiply, or the layer before the head has another rate" \
   sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"stage7_unit0tohead_conv\",\"multiplier\":0.5,"'
 holds "rates do not decay by units" sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"stage6_unit3\",\"multiplier\":0.125,"'
-expect 0 train head.yaml --out decayed 'train.freeze.except=[]' train.lr_decay=0.5 train.max_steps=2
+expect 0 train head.yaml --out decayed 'train.freeze.except=[]' train.freeze.global_stats=false train.lr_decay=0.5 train.max_steps=2
 says "0.125"
 expect 3 check head.yaml train.lr_decay=1.5
 says "train.lr_decay = 1.5 is out of range"
