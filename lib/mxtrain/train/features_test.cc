@@ -240,8 +240,8 @@ TEST_CASE("layers that are frozen for some epochs learn afterwards, from zero op
   }
   CHECK(first.at("fc_weight") != second.at("fc_weight"));
   CHECK_FALSE(first.contains("conv_weight/0"));
-  CHECK(second.at("conv_weight/0") == std::vector<float>(second.at("conv_weight/0").size()));
-  CHECK(third.at("conv_weight/0") != second.at("conv_weight/0"));
+  CHECK_FALSE(second.contains("conv_weight/0"));  // saved before they begin to learn
+  CHECK(third.at("conv_weight/0") != std::vector<float>(third.at("conv_weight/0").size()));
   spec.cached = true;
   const TempDir other;
   spec.folder = other.path("checkpoints");
@@ -287,6 +287,50 @@ TEST_CASE("early stopping counts anew where frozen layers begin to learn") {
   CHECK(RunFrozen(data, spec).epochs.size() == 4);
   spec.freeze.epochs = 2;
   CHECK(RunFrozen(data, spec).epochs.size() == 5);
+  spec.freeze.epochs = 6;  // longer than the patience
+  CHECK(RunFrozen(data, spec).epochs.size() == 9);
+}
+
+// How many parameters learn when the run saves, and in the last step.
+class WatchLearning final : public TrainListener {
+ public:
+  explicit WatchLearning(Trainer& trainer) : trainer_(trainer) {}
+  void OnSave(const SaveEvent&) override { learning.push_back(Learning()); }
+  void OnStep(const StepEvent&) override { last = Learning(); }
+  std::vector<size_t> learning;
+  size_t last = 0;
+
+ private:
+  size_t Learning() const { return trainer_.executor().grads().size(); }
+  Trainer& trainer_;
+};
+
+TEST_CASE("an epoch is saved before the layers that were frozen are bound anew") {
+  const TempDir data, folder;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.freeze.epochs = 1;
+  spec.epochs = 2;
+  spec.folder = folder.path("checkpoints");
+  FrozenProcess process(data, spec);
+  WatchLearning listener(*process.trainer);
+  process.trainer->Run(listener);
+  REQUIRE(listener.learning.size() >= 2);
+  CHECK(listener.learning.front() == 2);
+  CHECK(listener.last == 5);
+}
+
+TEST_CASE("a rehearsal tries the layers that are frozen at first too") {
+  const TempDir data;
+  WriteImages(data);
+  for (const bool cached : {false, true}) {
+    FrozenSpec spec;
+    spec.cached = cached;
+    spec.freeze.epochs = 1;
+    FrozenProcess process(data, spec);
+    process.trainer->Rehearse();
+    CHECK(process.trainer->executor().grads().size() == 5);
+  }
 }
 
 TEST_CASE("what cannot be computed once is refused with its reason") {
