@@ -40,7 +40,7 @@ expect 0 verify-resume head.yaml data.cache=features train.epochs=1
 # --- what it takes, before it is taken
 expect 0 plan head.yaml data.cache=features
 prints "features: "
-prints "computed once: 1280 numbers for each example, 180 KiB in memory"
+prints "computed once: 1280 numbers for each example, 180.1 KiB in memory"
 prints "frozen  stem"
 expect 0 plan head.yaml data.cache=features --json
 prints '"numbers_per_example": 1280'
@@ -52,6 +52,20 @@ expect 6 train head.yaml --out none data.cache=features data.cache_bytes=100KiB
 says "and the limit is 100 KiB"
 expect 2 plan head.yaml data.cache=features --time
 says "with data.cache: features training has none"
+expect 0 plan head.yaml --time train.freeze.epochs=1
+says "steps are measured in which all layers learn, as after the first 1 epoch"
+expect 3 plan head.yaml data.cache=features 'data.train.transforms=[{resize: [32, 32]}, flip, {normalize: imagenet}]'
+says "and 'flip' is random"
+expect 3 plan head.yaml data.cache=features train.amp=bf16
+says "features cannot be computed once with mixed precision"
+expect 6 plan head.yaml data.cache=features data.cache_bytes=100KiB
+says "and the limit is 100 KiB"
+expect 0 plan head.yaml data.cache=features --memory 200MiB --json
+holds "the memory of what computes the features is not counted" sh -c '
+  batch=$(tr -d " \n" <stdout | grep -o "\"batch_size\":[0-9]*" | tail -1 | grep -o "[0-9]*$")
+  [ "$batch" -gt 10 ] && [ "$batch" -lt 2000 ]'
+expect 0 lr-find head.yaml --steps 20 --to 1000 train.freeze.epochs=1
+says "all layers learn"
 
 # --- what forbids it, by name
 expect 3 check head.yaml data.cache=features 'data.train.transforms=[{resize: [32, 32]}, flip, {normalize: imagenet}]'

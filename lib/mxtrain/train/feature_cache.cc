@@ -8,7 +8,6 @@
 
 #include "mxtrain/base/clock.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/device/cpu/available_memory.h"
 
 namespace mxtrain {
 
@@ -136,7 +135,7 @@ FeatureCache::FeatureCache(Runtime& runtime, const TrainOptions& options, const 
                            const DataIter* val)
     : runtime_(runtime),
       options_(options),
-      cut_((CheckOptions(), CutFor(runtime, options, train))) {
+      cut_((CheckFeatureOptions(options), CutFor(runtime, options, train))) {
   const FeatureOptions& data = *options.features;
   train_source_ =
       std::make_shared<FeatureSource>(data.train, cut_, cut_.shapes, train.provide_label());
@@ -145,7 +144,7 @@ FeatureCache::FeatureCache(Runtime& runtime, const TrainOptions& options, const 
     val_source_ = std::make_shared<FeatureSource>(
         data.val, cut_, FeatureShapes(cut_.trunk, ShapesOf(*val)), val->provide_label());
   }
-  CheckSize();
+  CheckFeatureBytes(cut_, Bytes(), data.limit_bytes);
   train_ = data.over(/*validation=*/false, train_source_);
   if (val) val_ = data.over(/*validation=*/true, val_source_);
   training_ = std::make_unique<Set>(MakeSet(/*validation=*/false));
@@ -156,24 +155,8 @@ FeatureCache::FeatureCache(Runtime& runtime, const TrainOptions& options, const 
 
 FeatureCache::~FeatureCache() = default;
 
-void FeatureCache::CheckOptions() const {
-  const char* what = options_.workers.size() > 1         ? "several workers"
-                     : options_.modes.amp                ? "mixed precision"
-                     : !options_.modes.group2ctx.empty() ? "layers on several devices"
-                                                         : nullptr;
-  if (what) Throw(ErrorKind::kConfig, "features cannot be computed once with {}", what);
-}
-
-void FeatureCache::CheckSize() const {
-  const int64_t bytes = train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
-  const int64_t given = options_.features->limit_bytes;
-  const int64_t limit = given > 0 ? given : AvailableMemory() / 2;
-  if (bytes <= limit) return;
-  Throw(ErrorKind::kMemory,
-        "features: the outputs of '{}' are {} numbers for each example, {} for all of them, and {} "
-        "is {}; freeze later layers too, or allow more memory (data.cache_bytes)",
-        cut_.last, cut_.Numbers(), FormatBytes(bytes),
-        given > 0 ? "the limit" : "half of the free memory", FormatBytes(limit));
+int64_t FeatureCache::Bytes() const {
+  return train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
 }
 
 // Each set is computed as the uncached run would: in training, or in evaluation.
@@ -296,10 +279,9 @@ DataBatch FeatureCache::Rehearse() {
 }
 
 void FeatureCache::Tell(double seconds) const {
-  const int64_t bytes = train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
   runtime_.log("train").Info(
       "features: {} numbers for each image, {} in memory, computed in {:.1f} s", cut_.Numbers(),
-      FormatBytes(bytes), seconds);
+      FormatBytes(Bytes()), seconds);
 }
 
 }  // namespace mxtrain

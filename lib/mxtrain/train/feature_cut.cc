@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/operator/param_of.h"
 
 namespace mxtrain {
@@ -230,6 +231,24 @@ int64_t FeatureCut::Numbers() const {
   int64_t numbers = 0;
   for (const TShape& shape : shapes) numbers += shape.Size();
   return numbers;
+}
+
+void CheckFeatureOptions(const BindOptions& options) {
+  const char* what = options.workers.size() > 1         ? "several workers"
+                     : options.modes.amp                ? "mixed precision"
+                     : !options.modes.group2ctx.empty() ? "layers on several devices"
+                                                        : nullptr;
+  if (what) Throw(ErrorKind::kConfig, "features cannot be computed once with {}", what);
+}
+
+void CheckFeatureBytes(const FeatureCut& cut, int64_t bytes, int64_t limit) {
+  const int64_t most = limit > 0 ? limit : AvailableMemory() / 2;
+  if (bytes <= most) return;
+  Throw(ErrorKind::kMemory,
+        "features: the outputs of '{}' are {} numbers for each example, {} for all of them, and {} "
+        "is {}; freeze later layers too, or allow more memory (data.cache_bytes)",
+        cut.last, cut.Numbers(), FormatBytes(bytes),
+        limit > 0 ? "the limit" : "half of the free memory", FormatBytes(most));
 }
 
 std::vector<TShape> FeatureShapes(const Symbol& trunk,
