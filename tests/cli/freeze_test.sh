@@ -112,6 +112,22 @@ holds "a pattern does not multiply, or the layer before the head has another rat
 holds "rates do not decay by units" sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"stage6_unit3\",\"multiplier\":0.125,"'
 expect 0 train head.yaml --out decayed 'train.freeze.except=[]' train.freeze.global_stats=false train.lr_decay=0.5 train.max_steps=2
 says "0.125"
+cat >skip.yaml <<'END'
+net:
+  input: [3, 32, 32]
+  layers:
+    - Convolution: {name: a, num_filter: 3, kernel: 3, pad: 1}
+    - Convolution: {name: b, num_filter: 3, kernel: 3, pad: 1}
+    - Concat: {name: both, inputs: [b, data]}
+    - FullyConnected: {name: fc, num_hidden: "${classes}"}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 4
+  train: {source: image_folder, path: train, transforms: [{resize: [32, 32]}, {normalize: imagenet}]}
+train: {epochs: 1, lr_decay: 0.5}
+END
+expect 0 train skip.yaml --out skipped train.max_steps=1
+says "train.lr_decay has little effect: the net has 2 layer groups, and one ends only where"
 expect 3 check head.yaml train.lr_decay=1.5
 says "train.lr_decay = 1.5 is out of range"
 finish
