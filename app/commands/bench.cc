@@ -293,6 +293,7 @@ class Bench final : public Command {
   // real batches.
   void MeasureTraining(Session& session) {
     TrainOptions options = session.MakeTrainOptions();
+    session.MeasureAllLayers(&options);
     options.epochs = int64_t{1} << 20;
     options.max_steps = 0;
     std::unique_ptr<DataIter> real;

@@ -17,7 +17,9 @@ TimeForecast ForecastTime(Session& session) {
   if (std::filesystem::exists(config.data.train.path)) real = session.TrainIter();
   SyntheticIter made(session.runtime(), session.ctx(), session.net(), config.data.batch_size);
   DataIter& iter = real ? *real : made;
-  Trainer trainer(session.runtime(), session.MakeTrainOptions(), iter, nullptr);
+  TrainOptions options = session.MakeTrainOptions();
+  session.MeasureAllLayers(&options);
+  Trainer trainer(session.runtime(), options, iter, nullptr);
 
   TimeForecast forecast;
   forecast.synthetic = !real;

@@ -93,6 +93,19 @@ void CheckPatterns(const SessionView& session) {
   for (const std::string& pattern : train.freeze.layers) check("freeze.layers", pattern);
   for (const std::string& pattern : train.freeze.except) check("freeze.except", pattern);
   for (const auto& [pattern, init] : train.initializers) check("initializers", pattern);
+  const bool freezes = !train.freeze.layers.empty() || !train.freeze.except.empty();
+  const char* without = freezes                     ? nullptr
+                        : train.freeze.global_stats ? "global_stats"
+                        : train.freeze.epochs > 0   ? "epochs"
+                                                    : nullptr;
+  if (!without) return;
+  session.diagnostics.Error(
+      session.loaded.PlaceOf(format("train.freeze.{}", without)),
+      format("train.freeze.{} is for layers that are frozen, and none are", without),
+      format(
+          "name them with train.freeze.layers, or all others with train.freeze.except; or remove "
+          "train.freeze.{}",
+          without));
 }
 
 void WarnOfUntrained(const SessionView& session) {

@@ -66,7 +66,16 @@ std::vector<std::string> RateLines(const Session& session) {
 }
 
 void TellRates(const Session& session, report::Console& console) {
-  constexpr size_t kMostLines = 20;
+  constexpr size_t kMostLines = 20, kFewGroups = 3;
+  const double decay = session.config().train.lr_decay;
+  const size_t groups = decay < 1 ? LayerGroupsOf(session.net()).size() : kFewGroups;
+  if (groups < kFewGroups) {
+    console.Message(LogLevel::kWarning,
+                    format("train.lr_decay has little effect: the net has {}, and one ends "
+                           "only where one array leads to all that follows; set rates by name "
+                           "patterns with train.lr_mult",
+                           Counted(groups, "layer group")));
+  }
   const std::vector<std::string> lines = RateLines(session);
   if (lines.empty()) return;
   console.Message(LogLevel::kInfo, "learning rates, as multiples of the schedule's:");

@@ -106,7 +106,8 @@ class LrFind final : public Command {
     Session session(config_, flags, console);
     session.BuildNet();
     auto train = session.TrainIter();
-    const TrainOptions options = RisingRate(session.MakeTrainOptions());
+    TrainOptions options = RisingRate(session.MakeTrainOptions());
+    session.MeasureAllLayers(&options);
     Trainer trainer(session.runtime(), options, *train, nullptr);
     RateListener listener(&StopFlag());
     const bool diverged = Train(&trainer, &listener) || listener.risen();

@@ -74,7 +74,7 @@ class Plan final : public Command {
     const auto inference = executor::SummarizeMemory(graph, infer, session.runtime());
     const executor::ExecGraph trained =
         executor::RunPasses(trained_graph, train, session.runtime());
-    if (cut && time_) {
+    if (cut && time_ && session.config().train.freeze.epochs == 0) {
       Throw(ErrorKind::kUsage,
             "--time times steps on images, and with data.cache: features training has none; remove "
             "one of them");
@@ -225,12 +225,17 @@ class Plan final : public Command {
                         FormatBytes(disk.checkpoint_bytes * disk.most_files));
   }
 
-  // Of training and validation data; nothing if they are not there.
+  // Of training and validation data, as if their images had one size; nothing if they are not
+  // there. Throws kMemory if they do not fit.
   static std::optional<int64_t> FeatureBytes(Session& session, const FeatureCut& cut) {
     if (!std::filesystem::exists(session.config().data.train.path)) return std::nullopt;
-    int64_t examples = session.OpenSource(false)->size();
-    if (const auto validation = session.OpenSource(true)) examples += validation->size();
-    return examples * cut.Numbers() * static_cast<int64_t>(sizeof(float));
+    const auto training = session.OpenSource(false), validation = session.OpenSource(true);
+    int64_t numbers = cut.Numbers();
+    for (const io::FieldSpec& label : training->label_fields()) numbers += label.shape.Size();
+    const int64_t examples = training->size() + (validation ? validation->size() : 0),
+                  bytes = examples * numbers * static_cast<int64_t>(sizeof(float));
+    CheckFeatureBytes(cut, bytes, session.config().data.cache_bytes.bytes);
+    return bytes;
   }
 
   static Json ToJson(Session& session, const FeatureCut& cut) {
@@ -250,7 +255,7 @@ class Plan final : public Command {
         cut.layers, report::Printable(cut.last),
         epochs > 0 ? format(", for the first {}", Counted(epochs, "epoch")) : "", cut.Numbers(),
         bytes ? format(", {} in memory", FormatBytes(*bytes)) : "");
-    if (epochs > 0) std::cout << "  memory and time above are those of the epochs after them\n";
+    if (epochs > 0) std::cout << "  memory and time are those of the epochs after them\n";
   }
 
   static Json RatesToJson(const Session& session) {

@@ -177,7 +177,6 @@ TrainOptions Session::MakeTrainOptions() const {
 
 void Session::CacheFeatures(TrainOptions* options) {
   if (config().data.cache != "features") return;
-  iters_.RequireSameEpochs();
   Features();  // reports at its place what stands in the way
   FeatureOptions features;
   features.train = sets_.opened(false);
@@ -190,9 +189,24 @@ void Session::CacheFeatures(TrainOptions* options) {
   options->features = std::move(features);
 }
 
+void Session::MeasureAllLayers(TrainOptions* options) const {
+  const int64_t epochs = config().train.freeze.epochs;
+  if (epochs > 0) {
+    options->freeze = {};
+    console_.Message(LogLevel::kInfo,
+                     format("steps are measured in which all layers learn, as after the first {}",
+                            Counted(epochs, "epoch")));
+  }
+  if (config().data.cache == "features") {
+    console_.Message(LogLevel::kInfo,
+                     "data.cache: features: steps are measured in which all layers are computed");
+  }
+}
+
 std::optional<FeatureCut> Session::Features() const {
   const config::TrainConfig& train = config().train;
   if (config().data.cache != "features") return std::nullopt;
+  iters_.RequireSameEpochs();
   std::set<std::string> inputs, labels;
   for (const config::NetInput& input : net_.inputs) inputs.insert(input.name);
   for (const config::NetInput& label : net_.labels) labels.insert(label.name);
@@ -200,11 +214,14 @@ std::optional<FeatureCut> Session::Features() const {
   for (const std::string& name : FrozenOf(train, net_)) lr_mult.emplace_back(name, 0);
   const OperatorRegistry& operators = runtime_->operators();
   try {
+    BindOptions options = BindOptionsOf(train, net_, devices_, deterministic_);
+    options.modes.group2ctx = places_;
+    CheckFeatureOptions(options);
     const Symbol net = train.freeze.global_stats
                            ? WithFixedStatistics(operators, net_.symbol, lr_mult)
                            : net_.symbol;
-    return CutAtFeatures(operators, net, config::BatchShapes(net_, config().data.batch_size),
-                         inputs, labels, lr_mult);
+    const int64_t batch = std::max(config().data.batch_size, 1);  // 0: not chosen yet
+    return CutAtFeatures(operators, net, config::BatchShapes(net_, batch), inputs, labels, lr_mult);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
     Throw(ErrorKind::kConfig, "{}: data.cache: {}",
@@ -262,6 +279,16 @@ MemoryBytes Session::BytesOfTraining(int64_t batch) const {
   MemoryBytes bytes =
       TrainingBytes(*runtime_, TrainedNet(), std::move(request), StatesOfTraining());
   for (auto& [device, taken] : bytes) taken *= std::count(workers.begin(), workers.end(), ctx());
+  // What computes the features is there at the same time.
+  if (const std::optional<FeatureCut> cut = CutOfTraining()) {
+    std::vector<InputInfo> inputs;
+    for (const config::NetInput& input : net_.inputs)
+      inputs.push_back({input.name, input.shape, input.dtype});
+    const ComputeModes modes = BindOptionsOf(config().train, net_, devices_, deterministic_).modes;
+    for (const auto& [device, taken] :
+         InferenceBytes(*runtime_, cut->trunk, inputs, batch, ctx(), modes))
+      bytes[device] += taken;
+  }
   return bytes;
 }
 

@@ -64,7 +64,11 @@ class Session {
   // With data.cache: features, lets a run compute features once. After TrainIter and ValIter; the
   // session must outlive the run. Throws DiagnosticError, naming what forbids it.
   void CacheFeatures(TrainOptions* options);
-  // With data.cache: features, the net in two parts. Throws kConfig if there are no features.
+  // Instead, for commands that measure steps: layers that are frozen for some epochs learn from the
+  // start, and all layers are computed. Says so.
+  void MeasureAllLayers(TrainOptions* options) const;
+  // With data.cache: features, the net in two parts. Throws DiagnosticError or kConfig, naming what
+  // forbids it, if there are no features.
   std::optional<FeatureCut> Features() const;
   // What training runs in each step: the net, or what follows the features. If layers are frozen
   // for some epochs only: of the epochs after them.

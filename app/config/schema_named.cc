@@ -181,7 +181,13 @@ bool CheckParams(const NamedKind& kind, const Named& named, const Value* params,
 
 std::optional<std::string> TextOfField(const Value& value, const FieldInfo& field) {
   const std::string& type = field.type;
+  // A tuple may have words beside its numbers.
+  if (type == "tuple" && (value.is_list() || value.AsInteger())) return TextOfList(value, type);
   if (!field.choices.empty() || type.find(" | ") != std::string::npos) {
+    const bool is_word =
+        std::find(field.choices.begin(), field.choices.end(), value.text) != field.choices.end();
+    if (type == "tuple")
+      return value.is_scalar() && is_word ? std::optional(value.text) : std::nullopt;
     const bool known = value.is_scalar() &&
                        (" " + type + " ").find(" " + value.text + " ") != std::string::npos &&
                        value.text != "|";

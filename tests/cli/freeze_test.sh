@@ -40,7 +40,7 @@ expect 0 verify-resume head.yaml data.cache=features train.epochs=1
 # --- what it takes, before it is taken
 expect 0 plan head.yaml data.cache=features
 prints "features: "
-prints "computed once: 1280 numbers for each example, 180 KiB in memory"
+prints "computed once: 1280 numbers for each example, 180.1 KiB in memory"
 prints "frozen  stem"
 expect 0 plan head.yaml data.cache=features --json
 prints '"numbers_per_example": 1280'
@@ -52,6 +52,20 @@ expect 6 train head.yaml --out none data.cache=features data.cache_bytes=100KiB
 says "and the limit is 100 KiB"
 expect 2 plan head.yaml data.cache=features --time
 says "with data.cache: features training has none"
+expect 0 plan head.yaml --time train.freeze.epochs=1
+says "steps are measured in which all layers learn, as after the first 1 epoch"
+expect 3 plan head.yaml data.cache=features 'data.train.transforms=[{resize: [32, 32]}, flip, {normalize: imagenet}]'
+says "and 'flip' is random"
+expect 3 plan head.yaml data.cache=features train.amp=bf16
+says "features cannot be computed once with mixed precision"
+expect 6 plan head.yaml data.cache=features data.cache_bytes=100KiB
+says "and the limit is 100 KiB"
+expect 0 plan head.yaml data.cache=features --memory 200MiB --json
+holds "the memory of what computes the features is not counted" sh -c '
+  batch=$(tr -d " \n" <stdout | grep -o "\"batch_size\":[0-9]*" | tail -1 | grep -o "[0-9]*$")
+  [ "$batch" -gt 10 ] && [ "$batch" -lt 2000 ]'
+expect 0 lr-find head.yaml --steps 20 --to 1000 train.freeze.epochs=1
+says "all layers learn"
 
 # --- what forbids it, by name
 expect 3 check head.yaml data.cache=features 'data.train.transforms=[{resize: [32, 32]}, flip, {normalize: imagenet}]'
@@ -85,15 +99,35 @@ expect 0 train both --resume -q
 holds "a run resumed where layers begin to learn ends in other bits" "$helper" compare both/checkpoints/last both_cached/checkpoints/last
 expect 3 check head.yaml 'train.freeze.except=[fd_*]'
 says "train.freeze.except: 'fd_*' matches no parameter"
+expect 3 check head.yaml 'train.freeze.except=[]'
+says "train.freeze.global_stats is for layers that are frozen, and none are"
+expect 3 check head.yaml 'train.freeze={epochs: 3, except: [], global_stats: false}'
+says "train.freeze.epochs is for layers that are frozen, and none are"
 
 # --- rates that decay with depth, times those of patterns
-expect 0 plan head.yaml 'train.freeze.except=[]' train.lr_decay=0.5 'train.lr_mult={stage7*: 2}' --json
+expect 0 plan head.yaml 'train.freeze.except=[]' train.freeze.global_stats=false train.lr_decay=0.5 'train.lr_mult={stage7*: 2}' --json
 holds "the head has another rate than the schedule" sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"fc\",\"multiplier\":1.0,"'
 holds "a pattern does not multiply, or the layer before the head has another rate" \
   sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"stage7_unit0tohead_conv\",\"multiplier\":0.5,"'
 holds "rates do not decay by units" sh -c 'tr -d " \n" <stdout | grep -qF "{\"layers\":\"stage6_unit3\",\"multiplier\":0.125,"'
-expect 0 train head.yaml --out decayed 'train.freeze.except=[]' train.lr_decay=0.5 train.max_steps=2
+expect 0 train head.yaml --out decayed 'train.freeze.except=[]' train.freeze.global_stats=false train.lr_decay=0.5 train.max_steps=2
 says "0.125"
+cat >skip.yaml <<'END'
+net:
+  input: [3, 32, 32]
+  layers:
+    - Convolution: {name: a, num_filter: 3, kernel: 3, pad: 1}
+    - Convolution: {name: b, num_filter: 3, kernel: 3, pad: 1}
+    - Concat: {name: both, inputs: [b, data]}
+    - FullyConnected: {name: fc, num_hidden: "${classes}"}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 4
+  train: {source: image_folder, path: train, transforms: [{resize: [32, 32]}, {normalize: imagenet}]}
+train: {epochs: 1, lr_decay: 0.5}
+END
+expect 0 train skip.yaml --out skipped train.max_steps=1
+says "train.lr_decay has little effect: the net has 2 layer groups, and one ends only where"
 expect 3 check head.yaml train.lr_decay=1.5
 says "train.lr_decay = 1.5 is out of range"
 finish

@@ -77,6 +77,7 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, con
   }
   input_order_ = std::make_unique<InputOrder>(first(), train);
   Initialize();
+  CopyShared();
   CopyFirst();
 }
 
@@ -114,6 +115,16 @@ void BoundNet::Initialize() {
   }
 }
 
+void BoundNet::CopyShared() {
+  const auto copy = [](const Arrays& from, const Arrays& to) {
+    for (const auto& [name, array] : to) {
+      if (const auto own = from.find(name); own != from.end()) NDArray(array).CopyFrom(own->second);
+    }
+  };
+  copy(first().args(), net_.args);
+  copy(first().auxs(), net_.auxs);
+}
+
 void BoundNet::CopyFirst() {
   for (const auto& executor : executors().subspan(1)) {
     for (const auto& [name, array] : executor->args()) NDArray(array).CopyFrom(first().arg(name));
@@ -147,6 +158,7 @@ WeightsAccount BoundNet::Take(const std::map<std::string, NDArray>& weights) {
     arrays = WithTrunk(WithTrunk(std::move(arrays), net_.args), net_.auxs);
     account = TakeWeights(weights, arrays);  // the same for every worker
   }
+  CopyShared();
   return account;
 }
 

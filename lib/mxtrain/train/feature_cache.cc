@@ -8,7 +8,6 @@
 
 #include "mxtrain/base/clock.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/device/cpu/available_memory.h"
 
 namespace mxtrain {
 
@@ -16,14 +15,16 @@ namespace mxtrain {
 // like every source.
 class FeatureSource final : public io::Source {
  public:
+  // `shapes`: of the features of one example of these.
   FeatureSource(std::shared_ptr<const io::Source> examples, const FeatureCut& cut,
-                const std::vector<DataDesc>& labels)
-      : examples_(std::move(examples)),
-        label_fields_(examples_->label_fields()),
-        values_(static_cast<size_t>(examples_->size())) {
+                const std::vector<TShape>& shapes, const std::vector<DataDesc>& labels)
+      : examples_(std::move(examples)), label_fields_(examples_->label_fields()) {
     for (size_t i = 0; i < cut.names.size(); ++i)
-      data_fields_.push_back({cut.names[i], io::FieldKind::kValues, cut.shapes[i]});
+      data_fields_.push_back({cut.names[i], io::FieldKind::kValues, shapes[i]});
     for (size_t i = 0; i < labels.size(); ++i) label_fields_[i].name = labels[i].name;
+    for (const auto* fields : {&data_fields_, &label_fields_}) {
+      for (const io::FieldSpec& field : *fields) numbers_ += field.shape.Size();
+    }
   }
 
   int64_t size() const override { return examples_->size(); }
@@ -35,10 +36,11 @@ class FeatureSource final : public io::Source {
   const std::vector<std::string>& class_names() const override { return examples_->class_names(); }
 
   void Read(int64_t index, io::Sample* sample) const override {
-    const Values& values = values_[static_cast<size_t>(index)];
-    if (values.numbers.empty())
-      Throw(ErrorKind::kData, "{}", values.reason.empty() ? "not computed" : values.reason);
-    const float* next = values.numbers.data();
+    if (values_.empty() || !is_known_[static_cast<size_t>(index)]) {
+      const auto reason = reasons_.find(index);
+      Throw(ErrorKind::kData, "{}", reason == reasons_.end() ? "not computed" : reason->second);
+    }
+    const float* next = values_.data() + index * numbers_;
     const auto take = [&next](const std::vector<io::FieldSpec>& fields,
                               std::vector<io::FieldValue>* to) {
       to->resize(fields.size());
@@ -52,29 +54,34 @@ class FeatureSource final : public io::Source {
     take(label_fields_, &sample->labels);
   }
 
-  // `numbers`: of all fields, one after the other.
-  void Set(int64_t index, std::vector<float> numbers) {
-    values_[static_cast<size_t>(index)].numbers = std::move(numbers);
-  }
-  void SetUnreadable(const BadExample& bad) {
-    values_[static_cast<size_t>(bad.index)].reason = bad.reason;
-  }
-  int64_t Bytes() const {
-    int64_t numbers = 0;
-    for (const auto* fields : {&data_fields_, &label_fields_}) {
-      for (const io::FieldSpec& field : *fields) numbers += field.shape.Size();
+  // Of the `row`-th of `rows` examples, of all fields.
+  void Set(int64_t index, const std::vector<std::vector<float>>& fields, int64_t row,
+           int64_t rows) {
+    if (values_.empty()) {
+      values_.resize(static_cast<size_t>(size() * numbers_));
+      is_known_.resize(static_cast<size_t>(size()));
     }
-    return size() * numbers * static_cast<int64_t>(sizeof(float));
+    float* next = values_.data() + index * numbers_;
+    int64_t set = 0;
+    for (const std::vector<float>& field : fields) {
+      const int64_t count = static_cast<int64_t>(field.size()) / rows;
+      set += count;
+      MXTRAIN_ASSERT(set <= numbers_);
+      next = std::copy_n(field.begin() + row * count, count, next);
+    }
+    MXTRAIN_ASSERT(set == numbers_);
+    is_known_[static_cast<size_t>(index)] = true;
   }
+  void SetUnreadable(const BadExample& bad) { reasons_[bad.index] = bad.reason; }
+  int64_t Bytes() const { return size() * numbers_ * static_cast<int64_t>(sizeof(float)); }
 
  private:
-  struct Values {
-    std::vector<float> numbers;
-    std::string reason;  // why it cannot be read
-  };
   const std::shared_ptr<const io::Source> examples_;
   std::vector<io::FieldSpec> data_fields_, label_fields_;
-  std::vector<Values> values_;
+  int64_t numbers_ = 0;                     // of one example
+  std::vector<float> values_;               // of all, allocated by the first Set
+  std::vector<bool> is_known_;              // likewise
+  std::map<int64_t, std::string> reasons_;  // why examples cannot be read
 };
 
 // What computes the features of one data set.
@@ -94,27 +101,31 @@ std::set<std::string> NamesOf(const std::vector<DataDesc>& descs) {
   return names;
 }
 
-FeatureCut CutFor(Runtime& runtime, const TrainOptions& options, const DataIter& train) {
+std::map<std::string, TShape> ShapesOf(const DataIter& iter) {
   std::map<std::string, TShape> shapes;
-  for (const DataDesc& desc : ArraysOf(train)) shapes[desc.name] = desc.shape;
-  return CutAtFeatures(runtime.operators(), options.symbol, shapes, NamesOf(train.provide_data()),
-                       NamesOf(train.provide_label()), options.lr_mult);
+  for (const DataDesc& desc : ArraysOf(iter)) shapes[desc.name] = desc.shape;
+  return shapes;
 }
 
-// One example of an array of a batch.
-void Append(const std::vector<float>& batch, int64_t row, int64_t rows, std::vector<float>* to) {
-  const int64_t count = static_cast<int64_t>(batch.size()) / rows;
-  to->insert(to->end(), batch.begin() + row * count, batch.begin() + (row + 1) * count);
+FeatureCut CutFor(Runtime& runtime, const TrainOptions& options, const DataIter& train) {
+  return CutAtFeatures(runtime.operators(), options.symbol, ShapesOf(train),
+                       NamesOf(train.provide_data()), NamesOf(train.provide_label()),
+                       options.lr_mult);
 }
 
 // Examples of a batch among others: from the second one on in the first half, the first one in all
-// other places.
+// other places. Of two, the second one among zeros.
 NDArray AmongOthers(const NDArray& batch) {
   NDArray changed = batch.Copy(batch.ctx());
   const int64_t rows = batch.shape()[0], half = rows / 2;
   changed.Slice(0, half).CopyFrom(batch.Slice(1, half + 1));
-  for (int64_t row = half; row < rows; ++row)
-    changed.Slice(row, row + 1).CopyFrom(batch.Slice(0, 1));
+  for (int64_t row = half; row < rows; ++row) {
+    if (rows == 2) {
+      changed.Slice(row, row + 1).Fill(0);
+    } else {
+      changed.Slice(row, row + 1).CopyFrom(batch.Slice(0, 1));
+    }
+  }
   return changed;
 }
 
@@ -124,11 +135,16 @@ FeatureCache::FeatureCache(Runtime& runtime, const TrainOptions& options, const 
                            const DataIter* val)
     : runtime_(runtime),
       options_(options),
-      cut_((CheckOptions(), CutFor(runtime, options, train))) {
+      cut_((CheckFeatureOptions(options), CutFor(runtime, options, train))) {
   const FeatureOptions& data = *options.features;
-  train_source_ = std::make_shared<FeatureSource>(data.train, cut_, train.provide_label());
-  if (val) val_source_ = std::make_shared<FeatureSource>(data.val, cut_, val->provide_label());
-  CheckSize();
+  train_source_ =
+      std::make_shared<FeatureSource>(data.train, cut_, cut_.shapes, train.provide_label());
+  // Images of validation may have another size.
+  if (val) {
+    val_source_ = std::make_shared<FeatureSource>(
+        data.val, cut_, FeatureShapes(cut_.trunk, ShapesOf(*val)), val->provide_label());
+  }
+  CheckFeatureBytes(cut_, Bytes(), data.limit_bytes);
   train_ = data.over(/*validation=*/false, train_source_);
   if (val) val_ = data.over(/*validation=*/true, val_source_);
   training_ = std::make_unique<Set>(MakeSet(/*validation=*/false));
@@ -139,24 +155,8 @@ FeatureCache::FeatureCache(Runtime& runtime, const TrainOptions& options, const 
 
 FeatureCache::~FeatureCache() = default;
 
-void FeatureCache::CheckOptions() const {
-  const char* what = options_.workers.size() > 1         ? "several workers"
-                     : options_.modes.amp                ? "mixed precision"
-                     : !options_.modes.group2ctx.empty() ? "layers on several devices"
-                                                         : nullptr;
-  if (what) Throw(ErrorKind::kConfig, "features cannot be computed once with {}", what);
-}
-
-void FeatureCache::CheckSize() const {
-  const int64_t bytes = train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
-  const int64_t given = options_.features->limit_bytes;
-  const int64_t limit = given > 0 ? given : AvailableMemory() / 2;
-  if (bytes <= limit) return;
-  Throw(ErrorKind::kMemory,
-        "features: the outputs of '{}' are {} numbers for each example, {} for all of them, and {} "
-        "is {}; freeze later layers too, or allow more memory (data.cache_bytes)",
-        cut_.last, cut_.Numbers(), FormatBytes(bytes),
-        given > 0 ? "the limit" : "half of the free memory", FormatBytes(limit));
+int64_t FeatureCache::Bytes() const {
+  return train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
 }
 
 // Each set is computed as the uncached run would: in training, or in evaluation.
@@ -207,10 +207,7 @@ bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t
     for (const NDArray& output : Run(set, batch)) fields.push_back(output.ToVector());
     for (const NDArray& label : batch.label) fields.push_back(label.ToVector());
     for (int64_t row = 0; row < batch.count; ++row) {
-      std::vector<float> numbers;
-      for (const std::vector<float>& field : fields)
-        Append(field, row, set->examples->batch_size(), &numbers);
-      set->to->Set(batch.index[static_cast<size_t>(row)], std::move(numbers));
+      set->to->Set(batch.index[static_cast<size_t>(row)], fields, row, set->examples->batch_size());
     }
     for (const BadExample& bad : batch.bad) set->to->SetUnreadable(bad);
     if (SteadySeconds() < told + kBetweenLines) continue;
@@ -282,10 +279,9 @@ DataBatch FeatureCache::Rehearse() {
 }
 
 void FeatureCache::Tell(double seconds) const {
-  const int64_t bytes = train_source_->Bytes() + (val_source_ ? val_source_->Bytes() : 0);
   runtime_.log("train").Info(
       "features: {} numbers for each image, {} in memory, computed in {:.1f} s", cut_.Numbers(),
-      FormatBytes(bytes), seconds);
+      FormatBytes(Bytes()), seconds);
 }
 
 }  // namespace mxtrain

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/operator/param_of.h"
 
 namespace mxtrain {
@@ -138,13 +139,15 @@ class Cutter {
     return entries;
   }
 
-  TShape ShapeOfOne(const NodeEntry& entry) const {
-    const TShape& shape =
-        specs_.shapes[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
-    if (!shape.has_rank() || shape.ndim() == 0)
-      Throw(ErrorKind::kConfig, "features: the shape of {} is not known",
-            DescribeNode(NodeOf(entry)));
-    return TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1)));
+  void RequireFloat32(const NodeEntry& entry) const {
+    const DType type =
+        specs_.types[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
+    if (type == DType::kFloat32) return;
+    Throw(
+        ErrorKind::kConfig,
+        "features: the output of {} is {}, and only float32 can be kept; freeze as far as a layer "
+        "of float32",
+        DescribeNode(NodeOf(entry)), NameOf(type));
   }
   const Node& NodeOf(const NodeEntry& entry) const {
     return graph_.nodes[static_cast<size_t>(entry.node)];
@@ -230,6 +233,52 @@ int64_t FeatureCut::Numbers() const {
   return numbers;
 }
 
+void CheckFeatureOptions(const BindOptions& options) {
+  const char* what = options.workers.size() > 1         ? "several workers"
+                     : options.modes.amp                ? "mixed precision"
+                     : !options.modes.group2ctx.empty() ? "layers on several devices"
+                                                        : nullptr;
+  if (what) Throw(ErrorKind::kConfig, "features cannot be computed once with {}", what);
+}
+
+void CheckFeatureBytes(const FeatureCut& cut, int64_t bytes, int64_t limit) {
+  const int64_t most = limit > 0 ? limit : AvailableMemory() / 2;
+  if (bytes <= most) return;
+  Throw(ErrorKind::kMemory,
+        "features: the outputs of '{}' are {} numbers for each example, {} for all of them, and {} "
+        "is {}; freeze later layers too, or allow more memory (data.cache_bytes)",
+        cut.last, cut.Numbers(), FormatBytes(bytes),
+        limit > 0 ? "the limit" : "half of the free memory", FormatBytes(most));
+}
+
+std::vector<TShape> FeatureShapes(const Symbol& trunk,
+                                  const std::map<std::string, TShape>& shapes) {
+  std::map<std::string, TShape> known;
+  int64_t batch = -1;
+  for (const std::string& name : trunk.ListArguments()) {
+    const auto given = shapes.find(name);
+    if (given == shapes.end()) continue;
+    known.insert(*given);
+    batch = given->second[0];
+  }
+  const std::vector<TShape> found = trunk.InferShape(known).outputs;
+  const std::vector<std::string> names = trunk.ListOutputs();
+  std::vector<TShape> features;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const TShape& shape = found[i];
+    if (!shape.has_rank() || shape.ndim() == 0)
+      Throw(ErrorKind::kConfig, "features: the shape of {} is not known", names[i]);
+    if (shape[0] != batch) {
+      Throw(ErrorKind::kConfig,
+            "features: {} has the shape {} for a batch of {}, so it cannot be divided among the "
+            "examples",
+            names[i], shape.ToString(), batch);
+    }
+    features.emplace_back(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1)));
+  }
+  return features;
+}
+
 FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
                          const std::map<std::string, TShape>& shapes,
                          const std::set<std::string>& inputs, const std::set<std::string>& labels,
@@ -245,10 +294,11 @@ FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
     const Node& node = cutter.NodeOf(entry);
     const std::string number = entry.index > 0 ? std::to_string(entry.index) : "";
     cut.names.push_back(node.name + "_features" + number);
-    cut.shapes.push_back(cutter.ShapeOfOne(entry));
+    cutter.RequireFloat32(entry);
     given[entry] = Symbol::Variable(cut.names.back());
   }
   cut.trunk = Rebuilding(operators, graph, {}, SameParameters).Of(entries);
+  cut.shapes = FeatureShapes(cut.trunk, shapes);
   cut.head = Rebuilding(operators, graph, given, SameParameters).Of(graph.heads);
   for (const Node& node : cut.trunk.graph().nodes) {
     if (!node.op) continue;

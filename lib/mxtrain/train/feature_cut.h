@@ -10,6 +10,7 @@
 
 #include "mxtrain/optimizer/optimizer.h"
 #include "mxtrain/symbol/symbol.h"
+#include "mxtrain/train/bind_request.h"
 
 namespace mxtrain {
 
@@ -32,9 +33,21 @@ struct MXTRAIN_API FeatureCut {
   int64_t Numbers() const;  // in the features of one example
 };
 
+// Throws kConfig for options with which features cannot be computed once.
+MXTRAIN_API void CheckFeatureOptions(const BindOptions& options);
+// Throws kMemory if the features and labels of all examples take more than `limit` bytes; 0: more
+// than half of the free memory.
+MXTRAIN_API void CheckFeatureBytes(const FeatureCut& cut, int64_t bytes, int64_t limit);
+
+// Of one example of the trunk's features, for other shapes than it was cut with. `shapes` as for
+// CutAtFeatures. Throws kConfig if their first axis is not the batch.
+MXTRAIN_API std::vector<TShape> FeatureShapes(const Symbol& trunk,
+                                              const std::map<std::string, TShape>& shapes);
+
 // `inputs` and `labels`: the variables that batches provide; the other ones are parameters.
 // `shapes` as for Symbol::InferShape, of a batch. Cuts as late as possible. Throws kConfig if there
-// is nothing to be computed once, with the layer that is in the way.
+// is nothing to be computed once, with the layer that is in the way, and for features that are not
+// float32 or whose first axis is not the batch.
 MXTRAIN_API FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
                                      const std::map<std::string, TShape>& shapes,
                                      const std::set<std::string>& inputs,

@@ -40,6 +40,7 @@ struct FrozenSpec {
   NamedSpec optimizer{"adam", {{"lr", "0.01"}}};
   EarlyStop early_stop;
   std::string folder;
+  int batch = kBatch, side = kSide, val_side = kSide;
 };
 
 // Everything in one training process, on images.
@@ -48,11 +49,13 @@ struct FrozenProcess {
   std::shared_ptr<const io::Source> source;
   std::unique_ptr<DataIter> train, val;
   std::unique_ptr<Trainer> trainer;
+  int batch, side, val_side;
 
-  FrozenProcess(const TempDir& data, const FrozenSpec& spec) {
+  FrozenProcess(const TempDir& data, const FrozenSpec& spec)
+      : batch(spec.batch), side(spec.side), val_side(spec.val_side) {
     source = io::MakeSource("image_folder", {{"path", data.path("images")}});
-    train = Iter(source, "training", true, true);
-    val = Iter(source, "evaluation", false, true);
+    train = Iter(source, "training", true, true, side);
+    val = Iter(source, "evaluation", false, true, val_side);
     TrainOptions options;
     options.symbol = spec.net;
     options.freeze = spec.freeze;
@@ -70,7 +73,9 @@ struct FrozenProcess {
       FeatureOptions& features = options.features.emplace();
       features.train = features.val = source;
       features.limit_bytes = spec.limit_bytes;
-      features.whole = [this](bool) { return Iter(source, "evaluation", false, true); };
+      features.whole = [this](bool validation) {
+        return Iter(source, "evaluation", false, true, validation ? val_side : side);
+      };
       features.over = [this](bool validation, std::shared_ptr<const io::Source> over) {
         return Iter(std::move(over), validation ? "evaluation" : "training", !validation, false);
       };
@@ -79,11 +84,11 @@ struct FrozenProcess {
   }
 
   std::unique_ptr<DataIter> Iter(std::shared_ptr<const io::Source> of, const char* mode,
-                                 bool shuffle, bool images) {
+                                 bool shuffle, bool images, int size = kSide) {
     std::vector<io::TransformSpec> transforms;
-    if (images) transforms = {{"resize", {{"", format("({0}, {0})", kSide)}}}};
+    if (images) transforms = {{"resize", {{"", format("({0}, {0})", size)}}}};
     io::PipelineParam param;
-    param.Init({{"batch_size", std::to_string(kBatch)},
+    param.Init({{"batch_size", std::to_string(batch)},
                 {"mode", mode},
                 {"shuffle", shuffle ? "True" : "False"},
                 {"seed", "5"},
@@ -163,6 +168,54 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("validation images of another size have features of another shape") {
+  const TempDir data;
+  WriteImages(data);
+  // Any size of images fits the head.
+  Symbol net = Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}},
+                     Symbol::Variable("data"));
+  net = Layer("Activation", "act", {{"act_type", "relu"}}, net);
+  net = Layer("Convolution", "last", {{"num_filter", "3"}, {"kernel", "(3, 3)"}}, net);
+  net = Layer("Pooling", "pool",
+              {{"pool_type", "avg"}, {"kernel", "(1, 1)"}, {"global_pool", "True"}}, net);
+  net = Layer("SoftmaxOutput", "softmax", {}, Layer("Flatten", "flat", {}, net));
+  for (const auto& [side, val_side] : {std::pair(7, 9), std::pair(9, 7)}) {
+    CAPTURE(side);
+    FrozenSpec spec;
+    spec.net = net;
+    spec.freeze.patterns = {"conv*"};
+    spec.side = side;
+    spec.val_side = val_side;
+    const FrozenOutcome plain = RunFrozen(data, spec);
+    spec.cached = true;
+    const FrozenOutcome cached = RunFrozen(data, spec);
+    CHECK(cached.last == plain.last);
+    REQUIRE(cached.epochs.size() == 4);
+    for (size_t e = 0; e < 4; ++e) CheckSameEpoch(cached.epochs[e], plain.epochs[e]);
+  }
+}
+
+TEST_CASE("layers before and after the features share a frozen parameter") {
+  const TempDir data;
+  WriteImages(data);
+  const Symbol weight = Symbol::Variable("shared_weight");
+  const auto square = [&](const char* name, const Symbol& input) {
+    return Symbol::Create(TestRegistry(), "FullyConnected", name,
+                          {{"num_hidden", format("{}", 3 * kSide * kSide)}, {"no_bias", "True"}},
+                          std::vector{input, weight});
+  };
+  Symbol net = square("first", Layer("Flatten", "flat", {}, Symbol::Variable("data")));
+  net = square("second", Layer("Dropout", "drop", {{"p", "0.5"}}, net));
+  net = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, net);
+  FrozenSpec spec;
+  spec.net = Layer("SoftmaxOutput", "softmax", {}, net);
+  spec.freeze.patterns = {"shared*"};
+  const FrozenOutcome plain = RunFrozen(data, spec);
+  spec.cached = true;
+  CHECK(RunFrozen(data, spec).last == plain.last);
+  CheckFrozenResumes(data, spec, {7});
+}
+
 TEST_CASE("a run on features is stopped and resumed without a difference") {
   const TempDir data;
   WriteImages(data);
@@ -187,8 +240,8 @@ TEST_CASE("layers that are frozen for some epochs learn afterwards, from zero op
   }
   CHECK(first.at("fc_weight") != second.at("fc_weight"));
   CHECK_FALSE(first.contains("conv_weight/0"));
-  CHECK(second.at("conv_weight/0") == std::vector<float>(second.at("conv_weight/0").size()));
-  CHECK(third.at("conv_weight/0") != second.at("conv_weight/0"));
+  CHECK_FALSE(second.contains("conv_weight/0"));  // saved before they begin to learn
+  CHECK(third.at("conv_weight/0") != std::vector<float>(third.at("conv_weight/0").size()));
   spec.cached = true;
   const TempDir other;
   spec.folder = other.path("checkpoints");
@@ -234,6 +287,50 @@ TEST_CASE("early stopping counts anew where frozen layers begin to learn") {
   CHECK(RunFrozen(data, spec).epochs.size() == 4);
   spec.freeze.epochs = 2;
   CHECK(RunFrozen(data, spec).epochs.size() == 5);
+  spec.freeze.epochs = 6;  // longer than the patience
+  CHECK(RunFrozen(data, spec).epochs.size() == 9);
+}
+
+// How many parameters learn when the run saves, and in the last step.
+class WatchLearning final : public TrainListener {
+ public:
+  explicit WatchLearning(Trainer& trainer) : trainer_(trainer) {}
+  void OnSave(const SaveEvent&) override { learning.push_back(Learning()); }
+  void OnStep(const StepEvent&) override { last = Learning(); }
+  std::vector<size_t> learning;
+  size_t last = 0;
+
+ private:
+  size_t Learning() const { return trainer_.executor().grads().size(); }
+  Trainer& trainer_;
+};
+
+TEST_CASE("an epoch is saved before the layers that were frozen are bound anew") {
+  const TempDir data, folder;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.freeze.epochs = 1;
+  spec.epochs = 2;
+  spec.folder = folder.path("checkpoints");
+  FrozenProcess process(data, spec);
+  WatchLearning listener(*process.trainer);
+  process.trainer->Run(listener);
+  REQUIRE(listener.learning.size() >= 2);
+  CHECK(listener.learning.front() == 2);
+  CHECK(listener.last == 5);
+}
+
+TEST_CASE("a rehearsal tries the layers that are frozen at first too") {
+  const TempDir data;
+  WriteImages(data);
+  for (const bool cached : {false, true}) {
+    FrozenSpec spec;
+    spec.cached = cached;
+    spec.freeze.epochs = 1;
+    FrozenProcess process(data, spec);
+    process.trainer->Rehearse();
+    CHECK(process.trainer->executor().grads().size() == 5);
+  }
 }
 
 TEST_CASE("what cannot be computed once is refused with its reason") {
@@ -269,8 +366,27 @@ TEST_CASE("features that depend on other examples of a batch are noticed") {
   spec.net = Layer("SoftmaxOutput", "softmax", {}, net);
   spec.freeze.patterns = {"conv*"};
   spec.cached = true;
-  CHECK_THROWS_WITH(RunFrozen(data, spec),
-                    doctest::Contains("flat_output depends on the other examples of a batch"));
+  for (const int batch : {kBatch, 2}) {
+    spec.batch = batch;
+    CHECK_THROWS_WITH(RunFrozen(data, spec),
+                      doctest::Contains("flat_output depends on the other examples of a batch"));
+  }
+}
+
+TEST_CASE("features without an axis of examples, or of other types, are refused") {
+  const std::map<std::string, TShape> shapes{{"data", TShape{8, 3, kSide, kSide}}};
+  const LrPatterns frozen{{"conv*", 0}};
+  const auto cut = [&](Symbol net) {
+    net = Layer("SoftmaxOutput", "softmax", {},
+                Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, net));
+    CutAtFeatures(TestRegistry(), net, shapes, {"data"}, {"softmax_label"}, frozen);
+  };
+  const Symbol conv = Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}},
+                            Symbol::Variable("data"));
+  CHECK_THROWS_WITH(cut(Layer("Reshape", "cells", {{"shape", "(-1, 6)"}}, conv)),
+                    doctest::Contains("cells_output has the shape [128, 6] for a batch of 8"));
+  CHECK_THROWS_WITH(cut(Layer("Cast", "half", {{"dtype", "float64"}}, conv)),
+                    doctest::Contains("Cast 'half' is float64, and only float32 can be kept"));
 }
 
 TEST_CASE("the cut is behind the last layer that is the same in every step") {

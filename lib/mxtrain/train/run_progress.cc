@@ -73,14 +73,16 @@ bool RunProgress::EndEpoch(std::optional<double> value, bool higher_is_better) {
   const bool complete = epoch_complete();
   state_.open = false;
   if (!complete) return false;
+  // Patience is for layers that learn: the run does not end before they do.
+  const bool was_frozen = options_.freeze.Unfreezes() && state_.epoch < options_.freeze.epochs;
   ++state_.epoch;
   state_.step_in_epoch = 0;
   state_.examples_in_epoch = 0;
   if (value) {
     schedule_->EndEpoch(*value, higher_is_better);
     const bool exhausted = early_stop_ && early_stop_->Exhausted(*value, higher_is_better);
-    state_.ended_early =
-        (exhausted || ReachesTarget(value, higher_is_better)) && state_.step < total_steps_;
+    state_.ended_early = ((exhausted && !was_frozen) || ReachesTarget(value, higher_is_better)) &&
+                         state_.step < total_steps_;
   }
   return true;
 }

@@ -148,6 +148,12 @@ void Trainer::Impl::Bind(bool with_freeze, std::optional<int64_t> unfrozen_step)
 }
 
 void Trainer::Impl::Unfreeze() {
+  BindUnfrozen();
+  runtime.log("train").Info("epoch {}: the frozen parameters learn from here on",
+                            progress.state().epoch + 1);
+}
+
+void Trainer::Impl::BindUnfrozen() {
   runtime.engine().WaitForAll();
   progress.Unfreeze();
   const Checkpoint now = Snapshot();
@@ -156,8 +162,6 @@ void Trainer::Impl::Unfreeze() {
   updates->RestoreStates(now.optimizer);
   updates->RestoreAverages(now);
   updates->RestoreLossScale(now.state.loss_scale);
-  runtime.log("train").Info("epoch {}: the frozen parameters learn from here on",
-                            now.state.epoch + 1);
 }
 
 void Trainer::Impl::CompareData(const char* what, const std::string& then, const std::string& now,

@@ -76,9 +76,13 @@ void Trainer::Impl::Rehearse() {
     Step(batch);
   } while (batches_of_step > 0);
   runtime.engine().WaitForAll();
-  if (!net->evaluation()) return;
-  bool seen = false;
-  net->evaluation()->Run({}, [&seen] { return std::exchange(seen, true); });
+  if (net->evaluation()) {
+    bool seen = false;
+    net->evaluation()->Run({}, [&seen] { return std::exchange(seen, true); });
+  }
+  if (!frozen || !options.freeze.Unfreezes() || options.freeze.epochs >= options.epochs) return;
+  BindUnfrozen();  // takes more memory
+  Rehearse();
 }
 
 void Trainer::Impl::Step(const DataBatch& batch) {
@@ -279,9 +283,10 @@ void Trainer::Impl::Loop::EndEpoch() {
     e.loss_scale = scale->scale;
     e.steps_skipped = scale->steps_skipped;
   }
-  if (t_.UnfreezesNow()) t_.Unfreeze();
   listener_.OnEpoch(e);
   SaveEpoch(names, complete);
+  // Binding may fail for lack of memory; the epoch is then saved.
+  if (t_.UnfreezesNow()) t_.Unfreeze();
   clock_.Resume(t_.batches->data_wait().seconds());
 }
 

@@ -54,6 +54,8 @@ class BoundNet {
   }
   void Bind(const DataIter& train, DataIter* val);
   void Initialize();
+  // A parameter that layers before and after the features read has an array in both parts.
+  void CopyShared();
   void CopyFirst();
 
   Runtime& runtime_;

@@ -42,8 +42,7 @@ class FeatureCache {
 
  private:
   struct Set;
-  void CheckOptions() const;
-  void CheckSize() const;
+  int64_t Bytes() const;  // of all features and labels
   Set MakeSet(bool validation) const;
   bool FillFrom(Set* set, const std::function<bool()>& stop, int64_t most_batches);
   std::vector<NDArray> Run(Set* set, const DataBatch& batch);

@@ -33,6 +33,7 @@ struct Trainer::Impl {
   void Bind(bool frozen, std::optional<int64_t> unfrozen_step = std::nullopt);
   // Between two epochs: what was frozen learns from here on.
   void Unfreeze();
+  void BindUnfrozen();
   bool UnfreezesNow() const {
     return frozen && options.freeze.Unfreezes() &&
            progress.state().epoch >= options.freeze.epochs && !progress.all_steps_made();
