@@ -56,9 +56,11 @@ class Examiner {
     for (const DType type : case_.types) {
       if (!IsLeftOut(type)) ExamineNumbers(MakeNumbers({type}));
     }
+    more_types_ = true;
     for (const Types& types : MoreTypes()) {
       if (const auto numbers = NumbersIfTaken(types)) ExamineNumbers(*numbers);
     }
+    more_types_ = false;
     for (const DType type : {DType::kUint8, DType::kInt32, DType::kInt64}) {
       if (std::find(case_.types.begin(), case_.types.end(), type) == case_.types.end())
         ExamineIntegers(type);
@@ -91,9 +93,10 @@ class Examiner {
   std::vector<PassTrial> Trials(const Numbers& n, const Plan& plan, const PassTrial& base) const;
   void ExamineKernel(const Numbers& n, const KernelEntry& kernel);
   void ExamineIntegers(DType type);
-  // The last kernel takes everything, unless a graph replaces what no kernel takes.
+  // The last kernel takes everything, unless a graph replaces what no kernel takes, or the case
+  // does not ask for the type.
   bool MustTake(const KernelEntry& kernel) const {
-    return kernel.rank == kRefRank && !IsComposite();
+    return kernel.rank == kRefRank && !IsComposite() && !more_types_;
   }
   void ExamineLowered(const Numbers& n);
   void ExamineOffer(const PassSetup& setup, const Numbers& n, const KernelEntry& kernel,
@@ -112,6 +115,7 @@ class Examiner {
   Backend& backend_;
   const Context ctx_;
   std::shared_ptr<const OperatorProperty> property_;
+  bool more_types_ = false;  // than the case asks for
   CaseReport report_;
   std::string where_;
   // Of random operators: the first result of a kernel and type.

@@ -213,14 +213,17 @@ class NoiseOp : public Operator {
   void Forward(const OpContext& ctx, const std::vector<TBlob>& in_data,
                const std::vector<OpReqType>& req, const std::vector<TBlob>& out_data,
                const std::vector<TBlob>&) override {
-    const std::span<const float> in = FlatTo1D<float>(in_data[0]);
-    if (!ctx.is_train) return Assign(FlatTo1D<float>(out_data[0]), req[0], in);
-    const auto space =
-        ctx.requested[kTempSpace].get_space(in_data[0].shape, get_stream<cpu>(ctx.run_ctx));
-    const std::span<float> noise = FlatTo1D<float>(space);
-    ctx.requested[kRandom].get_random(get_stream<cpu>(ctx.run_ctx)).SampleUniform(noise);
-    Assign(FlatTo1D<float>(out_data[0]), req[0], [in, noise](int64_t i) {
-      return in[static_cast<size_t>(i)] + noise[static_cast<size_t>(i)];
+    MXTRAIN_REAL_TYPE_SWITCH(in_data[0].type, Real, {
+      const std::span<const Real> in = FlatTo1D<Real>(in_data[0]);
+      if (!ctx.is_train) return Assign(FlatTo1D<Real>(out_data[0]), req[0], in);
+      const auto space =
+          ctx.requested[kTempSpace].get_space(in_data[0].shape, get_stream<cpu>(ctx.run_ctx));
+      const std::span<float> noise = FlatTo1D<float>(space);
+      ctx.requested[kRandom].get_random(get_stream<cpu>(ctx.run_ctx)).SampleUniform(noise);
+      Assign(FlatTo1D<Real>(out_data[0]), req[0], [in, noise](int64_t i) {
+        const auto at = static_cast<size_t>(i);
+        return static_cast<Real>(static_cast<float>(in[at]) + noise[at]);
+      });
     });
   }
   void Backward(const OpContext& ctx, const std::vector<TBlob>& out_grad, const std::vector<TBlob>&,
@@ -229,9 +232,12 @@ class NoiseOp : public Operator {
     MXTRAIN_ASSERT(ctx.requested.size() == 1);
     const TBlob factor = ctx.requested[0].get_space({1});
     factor.dptr<float>()[0] = 3;
-    const float* head = out_grad[0].dptr<float>();
-    Assign(FlatTo1D<float>(in_grad[0]), req[0],
-           [=](int64_t i) { return factor.dptr<float>()[0] * head[i]; });
+    MXTRAIN_REAL_TYPE_SWITCH(out_grad[0].type, Real, {
+      const Real* head = out_grad[0].dptr<Real>();
+      Assign(FlatTo1D<Real>(in_grad[0]), req[0], [=](int64_t i) {
+        return static_cast<Real>(factor.dptr<float>()[0] * static_cast<float>(head[i]));
+      });
+    });
   }
 };
 
