@@ -59,7 +59,7 @@ says "train.best.metric: 'mse' is not measured"
 
 # --- parameter name patterns
 expect 3 check points.yaml 'train.freeze=["fullyconected0*"]'
-says "train.freeze: 'fullyconected0*' matches no parameter; did you mean 'fullyconnected0*'?"
+says "train.freeze.layers: 'fullyconected0*' matches no parameter; did you mean 'fullyconnected0*'?"
 expect 3 train points.yaml 'train.lr_mult={"*_bias": lots}'
 says "train.lr_mult: expected a number from 0 to 1000000, got 'lots'"
 expect 3 train points.yaml 'train.freeze=["*"]'
