@@ -73,6 +73,14 @@ def main():
     save("regions", [node("RoiAlign", ["x", "r", "n"], ["a"], output_height=2, output_width=3), node("MaxRoiPool", ["a", "q"], ["b"], pooled_shape=[2, 2]),
                      node("GridSample", ["b", "g"], ["y"], align_corners=1)],
          [array("r", [[0, 0, 3, 3]]), array("n", [0], numpy.int64), array("q", [[0, 0, 0, 2, 1]]), array("g", numpy.zeros((1, 2, 2, 2)))])
+    # Arrays of no elements with axes of any length.
+    save("lengths", [node("Concat", ["l", "l"], ["a"], axis=1), node("Transpose", ["a"], ["b"]), node("Flatten", ["x"], ["c"]),
+                     node("Gemm", ["c", "l"], ["d"]), node("MatMul", ["d", "b"], ["y"])], [array("l", numpy.zeros((2 ** 43, 0)))])
+    save("remainders", [node("Mod", ["a", "b"], ["c"], fmod=1), node("Pow", ["b", "c"], ["d"]), node("Slice", ["x", "d", "c", "b"], ["y"])],
+         [array("a", [-7], numpy.int64), array("b", [3], numpy.int64)])
+    save("same", [node("Conv", ["x", "w"], ["a"], strides=[3, 1], auto_pad="SAME_UPPER"), node("MaxPool", ["a"], ["b"], kernel_shape=[2, 2], auto_pad="SAME_LOWER"),
+                  node("Resize", ["b", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="pytorch_half_pixel")],
+         [array("w", numpy.ones((2, 2, 1, 1))), array("s", [1, 1, 2, 0.25])])
     save("cycle", [node("Relu", ["z"], ["a"]), node("Relu", ["a"], ["z"]), node("Add", ["x", "z"], ["y"])])
 
 

@@ -74,7 +74,18 @@ TEST_CASE("steps of small nets, monitored too") {
     nets.push_back(DropoutNet(runtime->operators()));
     for (const SmallNet& net : nets) {
       CAPTURE(net.name);
-      CHECK(Steps(*runtime, net, kGpu) == Steps(*runtime, net, Context::cpu()));
+      auto gpu = Steps(*runtime, net, kGpu), cpu = Steps(*runtime, net, Context::cpu());
+      // The CPU fuses chains of element-wise operators, a GPU does not.
+      const auto of_gpu = gpu, of_cpu = cpu;
+      const auto erase_others = [](auto* mine, const auto& theirs) {
+        std::erase_if(*mine, [&](const auto& item) {
+          return item.first.starts_with("monitored ") && !theirs.contains(item.first);
+        });
+      };
+      erase_others(&gpu, of_cpu);
+      erase_others(&cpu, of_gpu);
+      CHECK(2 * gpu.size() > of_gpu.size());
+      CHECK(gpu == cpu);
     }
   }
 }

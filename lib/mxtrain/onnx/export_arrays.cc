@@ -55,7 +55,11 @@ void Norm(ExportNode& node) {
 
 void Cumsum(ExportNode& node) {
   if (node.Is("axis", "None")) node.Refuse("without an axis it adds up the whole batch");
-  node.Out("CumSum", {node.in(0), node.Int(node.Axis("axis"))});
+  const std::string& dtype = node.Text("dtype");
+  if (dtype == "uint8") node.Refuse("dtype = uint8 has no equivalent");
+  const bool same = dtype == "None" || dtype == NameOf(node.in_type(0));
+  const std::string data = same ? node.in(0) : node.As(dtype, node.in(0));
+  node.Out("CumSum", {data, node.Int(node.Axis("axis"))});
 }
 
 // --- products ---
@@ -112,15 +116,21 @@ Ramp RampOf(const ExportNode& node) {
     const double whole = node.Get<double>("stop") - start;
     return {start, steps > 0 ? whole / static_cast<double>(steps) : 0, 1};
   }
-  const bool from_zero = node.Is("stop", "None") && !node.Get<bool>("infer_range");
+  const bool like = node.op() == "arange_like";
+  const bool from_zero = !like && node.Is("stop", "None") && !node.Get<bool>("infer_range");
   return {from_zero ? 0 : start, node.Get<double>("step"), node.Get<int64_t>("repeat")};
 }
 
-// The array is part of the model.
-void OutArray(ExportNode& node, const std::vector<float>& numbers) {
+// The array is part of the model. For integers the numbers are truncated.
+void OutArray(ExportNode& node, const std::string& dtype, const std::vector<double>& numbers) {
   const TShape& shape = node.out_shape();
-  const std::string array = node.Floats({shape.begin(), shape.end()}, numbers);
-  node.Is("dtype", "float32") ? node.OutIs(array) : node.OutAs(node.Text("dtype"), array);
+  const std::vector<int64_t> dims(shape.begin(), shape.end());
+  if (dtype == "float32") return node.OutIs(node.Floats(dims, {numbers.begin(), numbers.end()}));
+  std::vector<int64_t> whole;
+  for (const double number : numbers) whole.push_back(node.Truncated(number));
+  const std::string array =
+      node.builder().AddArray(Tensor::Ints(dims, whole), node.name() + "_constant");
+  node.OutAs(dtype, array);
 }
 
 void Numbers(ExportNode& node) {
@@ -128,23 +138,24 @@ void Numbers(ExportNode& node) {
   if (std::ranges::find(shape, TShape::kUnknown) != shape.end())
     node.Refuse("its shape depends on the size of the batch");
   const Ramp ramp = RampOf(node);
-  std::vector<float> numbers(static_cast<size_t>(shape.Size()));
+  std::vector<double> numbers(static_cast<size_t>(shape.Size()));
   for (size_t i = 0; i < numbers.size(); ++i) {
     const int64_t at = static_cast<int64_t>(i) / ramp.repeat;
-    numbers[i] = static_cast<float>(ramp.start + ramp.step * static_cast<double>(at));
+    numbers[i] = ramp.start + ramp.step * static_cast<double>(at);
   }
-  OutArray(node, numbers);
+  const bool like = node.op() == "arange_like";
+  OutArray(node, like ? NameOf(node.in_type(0)) : node.Text("dtype"), numbers);
 }
 
 void Eye(ExportNode& node) {
   const TShape& shape = node.out_shape();
   const auto k = node.Get<int64_t>("k");
-  std::vector<float> numbers;
+  std::vector<double> numbers;
   for (int64_t row = 0; row < shape[0]; ++row) {
     for (int64_t column = 0; column < shape[1]; ++column)
-      numbers.push_back(column == row + k ? 1.0f : 0.0f);
+      numbers.push_back(column == row + k ? 1 : 0);
   }
-  OutArray(node, numbers);
+  OutArray(node, node.Text("dtype"), numbers);
 }
 
 }  // namespace
@@ -167,6 +178,7 @@ std::vector<ExportEntry> ArrayExports() {
       {"_ones", Numbers},
       {"_full", Numbers},
       {"_arange", Numbers},
+      {"arange_like", Numbers},
       {"_linspace", Numbers},
       {"_eye", Eye},
   };

@@ -134,6 +134,14 @@ void Constant(ExportNode& node, float value) {
            {{"value", Tensor::Floats({1}, {value})}});
 }
 
+void FullLike(ExportNode& node) {
+  const std::string& dtype = node.Text("dtype");
+  if (dtype == "None" || dtype == "float32") return Constant(node, node.Number("fill_value"));
+  const int64_t value = node.Truncated(node.Get<double>("fill_value"));
+  node.OutAs(dtype, node.Add("ConstantOfShape", {node.Add("Shape", {node.in(0)})},
+                             {{"value", Tensor::Ints({1}, {value})}}));
+}
+
 void Cast(ExportNode& node) {
   if (node.Is("dtype", NameOf(node.in_type(0)))) return node.OutIs(node.in(0));
   node.OutAs(node.Text("dtype"), node.in(0));
@@ -167,10 +175,21 @@ void SmoothL1(ExportNode& node) {
   node.Out("Where", {is_far, PlusScalar(node, magnitude, -0.5f / square), parabola});
 }
 
-// Halves round away from zero here, to even in ONNX.
+// Halves round away from zero here, to even in ONNX. The fraction of x is exact; x + 0.5 is not.
 void Round(ExportNode& node) {
-  Odd(node,
-      [&node](const std::string& x) { return node.Add("Floor", {PlusScalar(node, x, 0.5f)}); });
+  Odd(node, [&node](const std::string& x) {
+    const std::string down = node.Add("Floor", {x});
+    const std::string goes_up =
+        node.Add("GreaterOrEqual", {node.Add("Sub", {x, down}), node.Scalar(0.5f)});
+    return node.Add("Where", {goes_up, PlusScalar(node, down, 1), down});
+  });
+}
+// Halves round down, computed as the operator does.
+void RoundHalvesDown(ExportNode& node) {
+  const std::string down = node.Add("Floor", {node.in(0)});
+  const std::string goes_up =
+      node.Add("Greater", {node.Add("Sub", {node.in(0), down}), node.Scalar(0.5f)});
+  node.Out("Where", {goes_up, PlusScalar(node, down, 1), down});
 }
 void Truncate(ExportNode& node) {
   Odd(node, [&node](const std::string& x) { return node.Add("Floor", {x}); });
@@ -226,8 +245,7 @@ std::vector<ExportEntry> ElementwiseExports() {
       {"radians", [](ExportNode& node) { Scaled(node, "", 0.01745329252f); }},
       {"round", Round},
       {"round_ste", Round},
-      // Halves round down.
-      {"rint", [](ExportNode& node) { node.Out("Ceil", {PlusScalar(node, node.in(0), -0.5f)}); }},
+      {"rint", RoundHalvesDown},
       {"trunc", Truncate},
       {"fix", Truncate},
       {"cbrt", [](ExportNode& node) { node.OutIs(CubeRoot(node)); }},
@@ -247,7 +265,7 @@ std::vector<ExportEntry> ElementwiseExports() {
        }},
       {"zeros_like", [](ExportNode& node) { Constant(node, 0); }},
       {"ones_like", [](ExportNode& node) { Constant(node, 1); }},
-      {"full_like", [](ExportNode& node) { Constant(node, node.Number("fill_value")); }},
+      {"full_like", FullLike},
   };
   for (const UnaryName& name : UnaryNames()) entries.push_back({name.ours, Unary});
   for (const BinaryName& name : BinaryNames()) {

@@ -6,6 +6,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/onnx/internal/export_node.h"
+#include "mxtrain/operator/window.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -25,28 +26,39 @@ int64_t Product(const std::vector<int64_t>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), int64_t{1}, std::multiplies<>());
 }
 
+// What `pad = same` means for the data of the net, before them and then after them. ONNX's word for
+// it, SAME_UPPER, excludes dilation in onnxruntime and cuts the data where windows leave gaps.
+std::vector<int64_t> SamePads(const ExportNode& node, const std::vector<int64_t>& window) {
+  const std::vector<int64_t> stride = PerAxis(node, "stride");
+  std::vector<int64_t> before, after;
+  for (size_t axis = 0; axis < window.size(); ++axis) {
+    const int64_t size = node.in_shape(0)[2 + static_cast<int>(axis)];
+    if (size == TShape::kUnknown) node.Refuse("the size of its images is unknown");
+    const Padding padding = SamePadding(size, window[axis], stride[axis]);
+    before.push_back(padding.before);
+    after.push_back(padding.after);
+  }
+  return Joined(before, after);
+}
+
 // Before the data, then after them.
 std::vector<int64_t> ConvolutionPads(const ExportNode& node) {
-  if (node.Is("pad", "same")) return {};
+  if (node.Is("pad", "same")) {
+    std::vector<int64_t> window = PerAxis(node, "kernel");
+    const std::vector<int64_t> dilate = PerAxis(node, "dilate");
+    for (size_t axis = 0; axis < window.size(); ++axis)
+      window[axis] = DilatedSize(window[axis], dilate[axis]);
+    return SamePads(node, window);
+  }
   const std::vector<int64_t> pad = PerAxis(node, "pad");
   return pad.size() == PerAxis(node, "kernel").size() ? Joined(pad, pad) : pad;
 }
 
-// The pads, or the rule that gives them.
-void SetPads(const ExportNode& node, const std::vector<int64_t>& pads, Attributes* attributes) {
-  if (node.Is("pad", "same")) {
-    (*attributes)["auto_pad"] = std::string("SAME_UPPER");
-  } else {
-    (*attributes)["pads"] = pads;
-  }
-}
-
 Attributes WindowAttributes(const ExportNode& node) {
-  Attributes attributes{{"kernel_shape", PerAxis(node, "kernel")},
-                        {"strides", PerAxis(node, "stride")},
-                        {"dilations", PerAxis(node, "dilate")}};
-  SetPads(node, ConvolutionPads(node), &attributes);
-  return attributes;
+  return {{"kernel_shape", PerAxis(node, "kernel")},
+          {"strides", PerAxis(node, "stride")},
+          {"dilations", PerAxis(node, "dilate")},
+          {"pads", ConvolutionPads(node)}};
 }
 
 std::vector<std::string> DataAndWeights(const ExportNode& node) {
@@ -180,7 +192,7 @@ void Pooling(ExportNode& node) {
       node.Refuse("a window has no element of the image");
   }
   std::string data = node.in(0);
-  std::vector<int64_t> pads = Joined(pad, end);
+  std::vector<int64_t> pads = same ? SamePads(node, kernel) : Joined(pad, end);
   const bool average = node.Is("pool_type", "avg");
   const bool count_pad =
       average && !node.Is("count_include_pad", "False") && !node.Is("count_include_pad", "false");
@@ -194,8 +206,7 @@ void Pooling(ExportNode& node) {
   } else if (too_wide) {
     node.Refuse("its last windows begin in the padding");
   }
-  Attributes attributes{{"kernel_shape", kernel}, {"strides", stride}};
-  SetPads(node, pads, &attributes);
+  Attributes attributes{{"kernel_shape", kernel}, {"strides", stride}, {"pads", pads}};
   if (node.Is("pool_type", "max")) return node.Out("MaxPool", {data}, attributes);
   if (node.Is("pool_type", "lp")) {
     attributes["p"] = node.Get<int64_t>("p_value");

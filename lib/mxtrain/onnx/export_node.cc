@@ -2,6 +2,7 @@
 #include "mxtrain/onnx/internal/export_node.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "mxtrain/base/error.h"
@@ -60,6 +61,11 @@ const std::string& ExportNode::Text(std::string_view name) const {
   if (found == params_.end())
     Throw(ErrorKind::kBug, "{} has no parameter '{}' for ONNX", op_, name);
   return found->second;
+}
+
+int64_t ExportNode::Truncated(double value) const {
+  if (!(std::abs(value) < 0x1p63)) Refuse("{} is not within the range of integers", value);
+  return static_cast<int64_t>(value);
 }
 
 std::string ExportNode::Add(const std::string& op, const std::vector<std::string>& inputs,
@@ -189,15 +195,23 @@ std::string ExportNode::AsIndices(const std::string& value, int64_t length, bool
   return wrap ? Add("Mod", {whole, Int(length)}) : Add("Clip", {whole, Int(0), Int(length - 1)});
 }
 
-void ExportNode::OutAs(const std::string& dtype, const std::string& value, int output) {
+ElementType ExportNode::TypeOf(const std::string& dtype) const {
   const std::pair<const char*, ElementType> types[] = {{"float32", ElementType::kFloat},
                                                        {"int32", ElementType::kInt32},
                                                        {"int64", ElementType::kInt64},
                                                        {"uint8", ElementType::kUint8}};
   for (const auto& [name, type] : types) {
-    if (dtype == name) return Out("Cast", {value}, {{"to", static_cast<int64_t>(type)}}, output);
+    if (dtype == name) return type;
   }
   Refuse("dtype = {}; expected float32, int32, int64 or uint8", dtype);
+}
+
+std::string ExportNode::As(const std::string& dtype, const std::string& value) {
+  return Add("Cast", {value}, {{"to", static_cast<int64_t>(TypeOf(dtype))}});
+}
+
+void ExportNode::OutAs(const std::string& dtype, const std::string& value, int output) {
+  Out("Cast", {value}, {{"to", static_cast<int64_t>(TypeOf(dtype))}}, output);
 }
 
 void ExportNode::ThrowRefusal(const std::string& reason) const {

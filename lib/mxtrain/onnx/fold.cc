@@ -57,6 +57,7 @@ int64_t Count(const std::vector<int64_t>& dims) {
   return Tensor{ElementType::kInt8, dims, ""}.Size();
 }
 std::vector<int64_t> StridesOf(const std::vector<int64_t>& dims) {
+  Count(dims);  // throws where a stride would overflow
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
   return strides;
@@ -225,12 +226,14 @@ std::optional<Tensor> Concat(const ModelNode& node, const Inputs& in) {
       Require(k == axis || part.dims[k] == dims[k], "arrays of different shapes are joined");
   }
   dims[axis] = length;
-  if (Count(dims) > kMostElements) return std::nullopt;
+  const int64_t size = Count(dims);
+  if (size > kMostElements) return std::nullopt;
   Tensor out{At(in, 0).type, dims, ""};
+  if (size == 0) return out;  // however long the other axes are
   const int64_t outer = Count({dims.begin(), dims.begin() + static_cast<int64_t>(axis)});
   for (int64_t i = 0; i < outer; ++i) {
     for (const Tensor* part : in) {
-      const size_t row = outer > 0 ? part->bytes.size() / static_cast<size_t>(outer) : 0;
+      const size_t row = part->bytes.size() / static_cast<size_t>(outer);
       out.bytes.append(part->bytes, static_cast<size_t>(i) * row, row);
     }
   }
@@ -369,7 +372,7 @@ int64_t WholeBinary(const std::string& op, int64_t a, int64_t b) {
   if (op == "Add") overflow = __builtin_add_overflow(a, b, &result);
   if (op == "Sub") overflow = __builtin_sub_overflow(a, b, &result);
   if (op == "Mul") overflow = __builtin_mul_overflow(a, b, &result);
-  if (op == "Div" || op == "Mod") {
+  if (op == "Div" || op == "Mod" || op == "fmod") {
     Require(b != 0 && !(a == INT64_MIN && b == -1), "a division by zero");
     result = op == "Div" ? a / b : a % b;
     if (op == "Mod" && result != 0 && (result < 0) != (b < 0)) result += b;
@@ -396,17 +399,34 @@ double FloatBinary(const std::string& op, double a, double b) {
   return std::fmod(a, b);
 }
 
+// Powers of integers are integers.
+Tensor WholePowers(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = a.ToDoubles(), y = b.ToDoubles();
+  std::vector<int64_t> powers(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double power = std::pow(x[i], y[i]);
+    Require(std::abs(power) <= 0x1p53, "a number is too large");
+    powers[i] = static_cast<int64_t>(power);
+  }
+  return Tensor::Ints(a.dims, powers);
+}
+
 std::optional<Tensor> Binary(const ModelNode& node, const Inputs& in) {
   if (in.size() != 2) return std::nullopt;
+  const bool fmod = node.op == "Mod" && IntOr(node, "fmod", 0) != 0;
   const std::vector<int64_t> dims = Broadcast(At(in, 0).dims, At(in, 1).dims);
   if (Count(dims) > kMostElements) return std::nullopt;
   const Tensor a = ExpandTo(At(in, 0), dims), b = ExpandTo(At(in, 1), dims);
-  if (IsWhole(a) && IsWhole(b) && node.op != "Pow") {
+  if (IsWhole(a) && node.op == "Pow") return WholePowers(a, b);
+  if (IsWhole(a) && IsWhole(b)) {
     std::vector<int64_t> x = a.ToInts();
     const std::vector<int64_t> y = b.ToInts();
-    for (size_t i = 0; i < x.size(); ++i) x[i] = WholeBinary(node.op, x[i], y[i]);
+    const std::string op = fmod ? "fmod" : node.op;
+    for (size_t i = 0; i < x.size(); ++i) x[i] = WholeBinary(op, x[i], y[i]);
     return Tensor::Ints(dims, x);
   }
+  // Of floats ONNX has the remainder with the sign of the dividend alone.
+  if (node.op == "Mod" && !fmod) return std::nullopt;
   const std::vector<double> x = a.ToDoubles(), y = b.ToDoubles();
   std::vector<float> values(x.size());
   for (size_t i = 0; i < x.size(); ++i)

@@ -60,7 +60,12 @@ Windows WindowsOf(const ImportNode& node, std::vector<int64_t> kernel) {
     for (size_t axis = 0; axis < axes; ++axis) {
       const int64_t in = LengthOf(node, axis);
       const int64_t out = (in + w.stride[axis] - 1) / w.stride[axis];
-      const int64_t whole = std::max<int64_t>(0, (out - 1) * w.stride[axis] + w.Span(axis) - in);
+      const int64_t needed = (out - 1) * w.stride[axis] + w.Span(axis) - in;
+      // One cell that no window needs is at the end whichever way it is counted.
+      if (needed < -1)
+        node.Refuse("auto_pad = {} has no equivalent where windows do not need {} cells of an axis",
+                    automatic, -needed);
+      const int64_t whole = std::max<int64_t>(0, needed);
       const int64_t less = whole / 2, more = whole - less;
       w.begin[axis] = automatic == "SAME_LOWER" ? more : less;
       w.end[axis] = automatic == "SAME_LOWER" ? less : more;
@@ -83,9 +88,16 @@ std::string Padded(ImportNode& node, Windows* w, double value) {
   return padded;
 }
 
-// Of the weight of a convolution, which is an array of the file.
+// An array of the file that has elements: of none, an axis may be of any length.
+const Tensor& WeightOf(const ImportNode& node, int i) {
+  const Tensor& weight = node.array(i);
+  if (weight.Size() == 0) node.Refuse("its weight {} has no elements", ShapeOf(weight).ToString());
+  return weight;
+}
+
+// Of the weight of a convolution.
 std::vector<int64_t> KernelOf(const ImportNode& node) {
-  const Tensor& weight = node.array(1);
+  const Tensor& weight = WeightOf(node, 1);
   if (static_cast<int>(weight.dims.size()) != node.ndim() || node.ndim() < 3)
     node.Refuse("its weight has {} axes and its data have {}", weight.dims.size(), node.ndim());
   return {weight.dims.begin() + 2, weight.dims.end()};
@@ -189,7 +201,7 @@ void Gemm(ImportNode& node) {
     return node.Out("dot", {node.ref(0), node.ref(1)},
                     {{"transpose_a", transposed("transA")}, {"transpose_b", transposed("transB")}});
   }
-  const Tensor& b = node.array(1);
+  const Tensor& b = WeightOf(node, 1);
   const bool transposed = node.Int("transB", 0) != 0;
   if (node.Int("transA", 0) != 0) node.Refuse("transA has no equivalent");
   if (b.dims.size() != 2 || node.ndim() != 2) node.Refuse("its factors are no matrices");
@@ -231,7 +243,7 @@ std::string Merged(ImportNode& node, int i) {
 void MatMul(ImportNode& node) {
   const int ndim = node.ndim(0);
   if (node.is_array(1) && node.array(1).dims.size() == 2 && ndim >= 2 && !node.is_array(0)) {
-    const Tensor& b = node.array(1);
+    const Tensor& b = WeightOf(node, 1);
     node.NameAfter(node.in(1).array);
     return node.Out("FullyConnected", {node.ref(0)},
                     {{"num_hidden", params::Print(b.dims[1])},
@@ -241,7 +253,7 @@ void MatMul(ImportNode& node) {
   }
   if (node.is_array(0) && ndim == 2 && node.ndim(1) > 2) {
     // A matrix times many: the transposed factors the other way round.
-    const Tensor& a = node.array(0);
+    const Tensor& a = WeightOf(node, 0);
     const int last = node.ndim(1) - 1;
     const Kwargs swapped{{"dim1", params::Print(last - 1)}, {"dim2", params::Print(last)}};
     const std::string columns = node.Add("SwapAxis", {node.ref(1)}, swapped);
@@ -522,6 +534,11 @@ void Resize(ImportNode& node) {
   const bool half = place == "half_pixel" || place == "pytorch_half_pixel";
   if (mode != "linear" || !(corners || half) || node.Int("antialias", 0) != 0)
     node.Refuse("mode '{}' with '{}' has no equivalent", mode, place);
+  // Its position is the first one of all, here the middle.
+  for (int axis = 2; axis < 4 && place == "pytorch_half_pixel"; ++axis) {
+    if (size[static_cast<size_t>(axis - 2)] == 1 && in[axis] > 1)
+      node.Refuse("'{}' has no equivalent for an output of one row or column", place);
+  }
   node.Out("BilinearResize2D", {node.ref(0)},
            {{"height", params::Print(size[0])},
             {"width", params::Print(size[1])},

@@ -113,14 +113,16 @@ Tensor Tensor::Ints(std::vector<int64_t> dims, const std::vector<int64_t>& value
 }
 
 int64_t Tensor::Size() const {
-  int64_t size = 1;
+  int64_t size = 1;  // without lengths of 0, which do not excuse the others
+  bool empty = false;
   for (const int64_t dim : dims) {
     if (dim < 0 || dim > TShape::kMaxSize || (dim > 0 && size > TShape::kMaxSize / dim))
       Throw(ErrorKind::kData, "an array of {} elements along an axis is too large or negative",
             dim);
-    size *= dim;
+    if (dim > 0) size *= dim;
+    empty = empty || dim == 0;
   }
-  return size;
+  return empty ? 0 : size;
 }
 
 std::vector<float> Tensor::ToFloats() const {

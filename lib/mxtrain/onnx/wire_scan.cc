@@ -38,9 +38,10 @@ enum Message {
   kAnnotation,
   kLeaf,    // without messages: a dimension, a pair of texts, a version
   kPacked,  // numbers
+  kInts,    // packed numbers that are copied as they are, in eight bytes
 };
 struct Field {
-  uint64_t number;
+  uint32_t number;
   Message message;
 };
 struct MessageInfo {
@@ -66,6 +67,8 @@ const MessageInfo& InfoOf(Message message) {
        {704,
         {{5, kTensor},
          {6, kGraph},
+         {7, kPacked},
+         {8, kInts},
          {10, kTensor},
          {11, kGraph},
          {14, kType},
@@ -74,7 +77,8 @@ const MessageInfo& InfoOf(Message message) {
          {23, kSparseTensor}}}},
       {kTensor,
        {704,
-        {{3, kLeaf},
+        {{1, kInts},
+         {3, kLeaf},
          {4, kPacked},
          {5, kPacked},
          {7, kPacked},
@@ -105,8 +109,9 @@ class Scanner {
     total_ += InfoOf(message).bytes;
     if (depth > kMostDepth) return;
     while (!bytes.empty()) {
-      uint64_t tag = 0, value = 0;
-      if (!Varint(&bytes, &tag)) return;
+      uint32_t tag = 0;
+      uint64_t value = 0;
+      if (!Tag(&bytes, &tag)) return;
       switch (tag & 7) {
         case 0:
           if (!Varint(&bytes, &value)) return;
@@ -134,15 +139,26 @@ class Scanner {
   int64_t total() const { return total_; }
 
  private:
-  void Nested(std::string_view bytes, const MessageInfo& info, uint64_t number, int depth) {
+  void Nested(std::string_view bytes, const MessageInfo& info, uint32_t number, int depth) {
     for (const Field& field : info.fields) {
       if (field.number != number) continue;
-      if (field.message != kPacked) return Scan(bytes, field.message, depth + 1);
-      // A number of one byte becomes one of eight, in an array that grows.
-      total_ += 16 * static_cast<int64_t>(bytes.size());
+      if (field.message != kPacked && field.message != kInts)
+        return Scan(bytes, field.message, depth + 1);
+      // A number of one byte becomes one of eight, in an array that grows; then its copy.
+      total_ += (field.message == kInts ? 24 : 16) * static_cast<int64_t>(bytes.size());
       return;
     }
     total_ += kOfText + static_cast<int64_t>(bytes.size());
+  }
+
+  // As protobuf reads it: of at most five bytes, whose low 32 bits are the tag.
+  static bool Tag(std::string_view* bytes, uint32_t* tag) {
+    constexpr size_t kMostBytes = 5;
+    const size_t before = bytes->size();
+    uint64_t value = 0;
+    if (!Varint(bytes, &value) || before - bytes->size() > kMostBytes) return false;
+    *tag = static_cast<uint32_t>(value);
+    return true;
   }
 
   static bool Varint(std::string_view* bytes, uint64_t* value) {

@@ -8,7 +8,8 @@
 namespace mxtrain {
 
 ChainStep ChainStepOf(const OperatorProperty& op) {
-  if (op.elementwise() != Elementwise::kNo) return ChainStep::kElementwise;
+  if (op.elementwise() != Elementwise::kNo)
+    return op.NumOutputs() == 1 ? ChainStep::kElementwise : ChainStep::kNone;
   const std::string name = op.TypeString();
   const auto has = [&](std::string_view key, std::string_view wanted) {
     const Kwargs params = op.GetParams();
@@ -16,7 +17,8 @@ ChainStep ChainStepOf(const OperatorProperty& op) {
       return param.first == key && param.second == wanted;
     });
   };
-  if (name == "Dropout") return has("axes", "()") ? ChainStep::kDropout : ChainStep::kNone;
+  if (name == "Dropout")
+    return has("axes", "()") && !has("p", "0") ? ChainStep::kDropout : ChainStep::kNone;
   constexpr std::string_view kReductions[] = {"sum", "mean", "max", "min", "norm"};
   const bool reduces =
       std::find(std::begin(kReductions), std::end(kReductions), name) != std::end(kReductions);

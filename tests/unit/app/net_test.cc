@@ -65,6 +65,7 @@ TEST_CASE("padding as a word: TensorFlow's") {
                "net:\n  input: [3, 7, 8]\n  layers:\n"
                "    - Convolution: {num_filter: 4, kernel: 3, stride: 2, pad: same}\n"
                "    - Pooling: {kernel: 2, stride: 3, pad: same}\n"
+               "    - Convolution: {num_filter: 4, kernel: 3, pad: [\"${2 - 1}\", 2]}\n"
                "data: {train: {source: mnist, path: .}}\n");
   config::LoadRequest request;
   request.files = {"net.yaml"};
@@ -73,8 +74,9 @@ TEST_CASE("padding as a word: TensorFlow's") {
   const Outcome o = LoadAndBuild(request, *operators);
   CHECK(o.text == "");
   CHECK(ParamOf(o.net.symbol, "convolution0", "pad") == "same");
+  CHECK(ParamOf(o.net.symbol, "convolution1", "pad") == "(1, 2)");
   const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 5));
-  CHECK(shapes.outputs.at(0) == TShape{5, 4, 2, 2});
+  CHECK(shapes.outputs.at(0) == TShape{5, 4, 2, 4});
 }
 
 TEST_CASE("a scalar output_size has the axes of the window, if there is one") {

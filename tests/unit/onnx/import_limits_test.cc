@@ -34,6 +34,27 @@ TEST_CASE_FIXTURE(Fixture, "an axis without elements is refused") {
   CHECK(Message() == "Concat 'y_node' cannot be imported: its input 'empty' has no elements");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a length of 0 does not excuse the others") {
+  const int64_t huge = int64_t{1} << 43;
+  model.initializers["a"] = model.initializers["b"] = Tensor::Floats({huge, 0}, {});
+  model.nodes = {Node("Concat", {"a", "b"}, "c", {{"axis", int64_t{1}}}),
+                 Node("Add", {"x", "c"}, "y")};
+  CHECK(Message() == "Add 'y_node' cannot be imported: its input 'c' has no elements");
+  for (const int64_t transposed : {0, 1}) {
+    model.nodes = {Node("Gemm", {"x", "a"}, "y", {{"transB", transposed}})};
+    CHECK(Message() ==
+          "Gemm 'y_node' cannot be imported: its weight [8796093022208, 0] has no elements");
+  }
+  model.nodes = {Node("MatMul", {"x", "a"}, "y")};
+  CHECK(Message() ==
+        "MatMul 'y_node' cannot be imported: its weight [8796093022208, 0] has no elements");
+  model.initializers["d"] = Tensor::Floats({0, huge, huge}, {});
+  model.nodes = {Node("Transpose", {"d"}, "t"), Node("Add", {"x", "t"}, "y")};
+  CHECK(Message() ==
+        format("Transpose 't_node': an array of {} elements along an axis is too large or negative",
+               huge));
+}
+
 TEST_CASE_FIXTURE(Fixture, "an output that has no equivalent is refused where something reads it") {
   model.inputs = {Value("x", {-1, 2, 4, 4})};
   const onnx::Attributes window = {{"kernel_shape", std::vector<int64_t>{2, 2}}};
@@ -168,6 +189,25 @@ TEST_CASE_FIXTURE(FoldFixture, "integers are not rounded to float32") {
     model.nodes = {Node(op, {"least"}, "end"), Node("Slice", {"x", "zero", "end", "one"}, "y")};
     CHECK(Message() == format("{} 'end_node': a number is too large", op));
   }
+}
+
+TEST_CASE_FIXTURE(FoldFixture, "the remainder of integers has the sign of the dividend with fmod") {
+  model.initializers["a"] = Tensor::Ints({1}, {-7});
+  model.initializers["b"] = Tensor::Ints({1}, {3});
+  // An end of -1 is before the last of 4.
+  CHECK(LengthOf({Node("Mod", {"a", "b"}, "end", {{"fmod", int64_t{1}}})}) == 3);
+  CHECK(LengthOf({Node("Mod", {"a", "b"}, "end")}) == 2);
+}
+
+TEST_CASE_FIXTURE(FoldFixture, "powers of integers are integers") {
+  model.initializers["seven"] = Tensor::Ints({1}, {7});
+  model.initializers["two"] = Tensor::Ints({1}, {2});
+  CHECK(LengthOf({Node("Pow", {"seven", "one"}, "power"), Node("Div", {"power", "two"}, "end")}) ==
+        3);
+  CHECK(LengthOf({Node("Pow", {"two", "one"}, "end")}) == 2);
+  model.nodes = {Node("Pow", {"seven", "most"}, "end"),
+                 Node("Slice", {"x", "zero", "end", "one"}, "y")};
+  CHECK(Message() == "Pow 'end_node': a number is too large");
 }
 
 TEST_CASE_FIXTURE(FoldFixture, "a range of integers is not rounded to float32") {

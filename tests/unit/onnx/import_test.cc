@@ -139,6 +139,12 @@ TEST_CASE_FIXTURE(Fixture, "resizing is of images, by scales that give whole len
   CHECK(
       message({1, 1, 2, 2}, "linear", {{"keep_aspect_ratio_policy", std::string("not_larger")}}) ==
       refused + "keep_aspect_ratio_policy has no equivalent");
+  const onnx::Attributes pytorch = {
+      {"coordinate_transformation_mode", std::string("pytorch_half_pixel")}};
+  CHECK(message({1, 1, 0.5f, 2}, "linear", pytorch).empty());
+  CHECK(message({1, 1, 0.5f, 0.25f}, "linear", pytorch) ==
+        refused + "'pytorch_half_pixel' has no equivalent for an output of one row or column");
+  CHECK(message({1, 1, 0.25f, 0.5f}, "linear").empty());
   model.initializers["sizes"] = Tensor::Ints({4}, {1, 2, 8, 8});
   model.nodes = {Node("Resize", {"x", "", "", "sizes"}, "y")};
   CHECK(Message().starts_with(refused + "it resizes "));
@@ -238,6 +244,19 @@ TEST_CASE_FIXTURE(Fixture, "a convolution takes asymmetric padding") {
            {{"strides", std::vector<int64_t>{2, 2}}, {"auto_pad", std::string("SAME_UPPER")}})};
   CHECK(Operators() == Ops{"Convolution"});
   CHECK(Import().layers[0].params[3] == std::pair<std::string, std::string>("pad", "(0, 0, 1, 1)"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "padding that would cut the data is refused") {
+  model.initializers["w"] = Zeros({3, 2, 1, 1});
+  for (const std::string automatic : {"SAME_UPPER", "SAME_LOWER"}) {
+    model.nodes = {Node("Conv", {"x", "w"}, "y",
+                        {{"strides", std::vector<int64_t>{3, 3}}, {"auto_pad", automatic}})};
+    model.inputs = {Value("x", {-1, 2, 5, 4})};  // one cell at the end is not needed; or none
+    CHECK(Message().empty());
+    model.inputs = {Value("x", {-1, 2, 5, 6})};
+    CHECK(Message() == "Conv 'y_node' cannot be imported: auto_pad = " + automatic +
+                           " has no equivalent where windows do not need 2 cells of an axis");
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "numbers are numbers, arrays become variables") {
@@ -572,6 +591,9 @@ std::string SmallParts(const std::string& kind, int count) {
              : kind == "nodes of functions"  ? Bytes(7, "")
              : kind == "texts"               ? Bytes(9, "")
              : kind == "numbers"             ? Number(8, 0)
+             : kind == "packed integers"     ? std::string(1, '\1')
+             : kind == "packed floats"       ? std::string("abcd")
+             : kind == "packed lengths"      ? std::string(1, '\1')
              : kind == "unknown numbers"     ? Number(99, 0)
              : kind == "groups"              ? std::string("\x9b\x06\x9c\x06", 4)
                                              : Bytes(99, "");
@@ -583,6 +605,11 @@ std::string SmallParts(const std::string& kind, int count) {
     return ModelOf(Bytes(11, Bytes(2, Bytes(4, Bytes(1, Bytes(1, Bytes(2, parts)))))));
   if (kind == "metadata") return ModelOf(graph) + parts;
   if (kind == "nodes of functions") return ModelOf(graph) + Bytes(25, parts);
+  if (kind == "packed integers")
+    return ModelOf(Bytes(1, Bytes(5, Bytes(1, "a") + Bytes(8, parts) + Number(20, 7))));
+  if (kind == "packed floats")
+    return ModelOf(Bytes(1, Bytes(5, Bytes(1, "a") + Bytes(7, parts) + Number(20, 6))));
+  if (kind == "packed lengths") return ModelOf(Bytes(5, Bytes(8, "w") + Bytes(1, parts)));
   if (kind == "texts" || kind == "numbers") return ModelOf(Bytes(1, Bytes(5, parts)));
   return ModelOf(parts);
 }
@@ -592,8 +619,8 @@ TEST_CASE(
   if (!onnx::HasOnnxFiles()) return;
   for (const std::string kind :
        {"nodes", "attributes", "inputs of a node", "arrays", "inputs of the graph", "external data",
-        "dimensions", "metadata", "nodes of functions", "texts", "numbers", "unknown numbers",
-        "groups", "unknown texts"}) {
+        "dimensions", "metadata", "nodes of functions", "texts", "numbers", "packed integers",
+        "packed floats", "packed lengths", "unknown numbers", "groups", "unknown texts"}) {
     CAPTURE(kind);
     const std::string bytes = SmallParts(kind, 20000);
     const PeakBytes peak;
@@ -601,6 +628,38 @@ TEST_CASE(
     CHECK(peak.value() <= onnx::EstimateParsedBytes(bytes));
     CHECK(peak.value() > 0);
   }
+}
+
+// Protobuf keeps 32 bits of a tag of five bytes and refuses longer ones.
+TEST_CASE("a tag that is longer than it need be hides nothing from the estimate") {
+  const auto tag = [](int field, uint64_t beyond, size_t bytes) {
+    std::string text = Varint(static_cast<uint64_t>(field) << 3 | 2 | beyond);
+    while (text.size() < bytes) {
+      text.back() = static_cast<char>(text.back() | 0x80);
+      text += '\0';
+    }
+    return text;
+  };
+  const auto message = [](const std::string& start, const std::string& value) {
+    return start + Varint(value.size()) + value;
+  };
+  const std::string node = Bytes(1, Bytes(1, "x") + Bytes(2, "y") + Bytes(4, "Relu")),
+                    plain = ModelOf(node + node + node);
+  const int64_t estimate = onnx::EstimateParsedBytes(plain);
+  for (const uint64_t beyond : {uint64_t{0}, uint64_t{1} << 32, uint64_t{7} << 32}) {
+    CAPTURE(beyond);
+    const std::string nested = message(tag(1, beyond, 5), node.substr(2));
+    const std::string graph = message(tag(7, beyond, 5), node + nested + node);
+    const std::string model = Number(1, 8) + graph + Bytes(8, Number(2, 17));
+    CHECK(onnx::EstimateParsedBytes(model) == estimate);
+    if (onnx::HasOnnxFiles()) CHECK(onnx::ParseModel(model, "model").nodes.size() == 3);
+  }
+  const std::string refused = Number(1, 8) + message(tag(7, 0, 6), node);
+  CHECK(onnx::EstimateParsedBytes(refused) <
+        onnx::EstimateParsedBytes(Number(1, 8) + Bytes(7, "")));
+  if (!onnx::HasOnnxFiles()) return;
+  CHECK(MessageOf([&refused] { onnx::ParseModel(refused, "model"); }) ==
+        "model is not an ONNX model, or is truncated");
 }
 
 TEST_CASE("a small file that would take much memory is refused before it is parsed") {

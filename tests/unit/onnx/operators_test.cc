@@ -62,6 +62,19 @@ Input Numbers(const TShape& example, const Values& cycle) {
   return {example, cycle};
 }
 
+// Halves and the numbers next to them; odd numbers to which float32 cannot add a half.
+const Values kNearHalves = {0.49999997, -0.49999997, 0.5, -0.5,       0.50000006, -0.50000006, 1.5,
+                            -1.5,       2.5,         2.5, -2.4999998, -0.1,       0,           -3},
+             kOddNumbers = {8388609, -8388609, 8388607, -8388607, 16777215, 4194304.5, -4194304.5};
+// x and the negative of it, rounded: a difference that is seen beside large numbers too.
+Case BesideRounded(const std::string& op) {
+  return {"ElementWiseSum with " + op,
+          {{{7}, kOddNumbers}},
+          {{"negative", {}, {"x0"}},
+           {op, {}, {"negative"}},
+           {"ElementWiseSum", {{"num_args", "2"}}, {"x0", op}}}};
+}
+
 std::vector<Case> LayerCases() {
   const Kwargs window{{"kernel", "(3, 2)"}, {"stride", "(2, 1)"}, {"pad", "(1, 0)"}};
   const auto with = [](Kwargs params, const Kwargs& more) {
@@ -81,6 +94,18 @@ std::vector<Case> LayerCases() {
           "of sequences"),
       One("Convolution", {{"kernel", "(2, 3, 2)"}, {"pad", "(1, 1, 0)"}, {"num_filter", "3"}},
           {{{2, 4, 5, 3}}}, "of volumes"),
+      One("Convolution", {{"kernel", "(3, 2)"}, {"pad", "same"}, {"num_filter", "3"}}, {kImage},
+          "same"),
+      One("Convolution",
+          {{"kernel", "(3, 3)"},
+           {"dilate", "(2, 3)"},
+           {"stride", "(2, 1)"},
+           {"pad", "same"},
+           {"num_filter", "3"}},
+          {kImage}, "same dilated"),
+      One("Convolution",
+          {{"kernel", "(1, 1)"}, {"stride", "(3, 4)"}, {"pad", "same"}, {"num_filter", "3"}},
+          {{{4, 6, 8}}}, "same with gaps"),
       One("Crop", {{"h_w", "(4, 3)"}, {"center_crop", "True"}}, {kImage}),
       One("Deconvolution",
           {{"kernel", "(3, 2)"},
@@ -100,6 +125,8 @@ std::vector<Case> LayerCases() {
       One("Deconvolution", {{"kernel", "(3,)"}, {"dilate", "(2,)"}, {"num_filter", "3"}},
           {{{4, 9}}}, "of sequences"),
       One("ElementWiseSum", {{"num_args", "3"}}, {kRow, kRow, kRow}),
+      BesideRounded("round"),
+      BesideRounded("rint"),
       One("Embedding", {{"input_dim", "5"}, {"output_dim", "3"}},
           {Numbers({4}, {0, 4, 2, 1, 3, 9, -2})}),
       One("FullyConnected", {{"num_hidden", "3"}}, {kImage}),
@@ -123,6 +150,15 @@ std::vector<Case> LayerCases() {
           {{{2, 4, 5, 3}}}, "of volumes"),
       One("Pooling", {{"kernel", "(1,)"}, {"global_pool", "True"}, {"pool_type", "sum"}},
           {{{4, 9}}}, "of whole sequences"),
+      One("Pooling",
+          {{"kernel", "(3, 2)"}, {"stride", "(2, 2)"}, {"pad", "same"}, {"pool_type", "max"}},
+          {{{4, 5, 7}}}, "same"),
+      One("Pooling",
+          {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}, {"pad", "same"}, {"pool_type", "avg"}},
+          {{{4, 5, 7}}}, "same of means"),
+      One("Pooling",
+          {{"kernel", "(1, 1)"}, {"stride", "(3, 4)"}, {"pad", "same"}, {"pool_type", "max"}},
+          {{{4, 6, 8}}}, "same with gaps"),
       One("RMSNorm", {}, {kImage}),
       One("ROIAlign", {{"pooled_size", "(2, 3)"}, {"spatial_scale", "0.5"}},
           {kImage, Numbers({5}, {0, 1, 2, 9, 8, 2, 4, 0, 11.5, 12, -1, 0, 0, 9, 9})}),
@@ -172,6 +208,7 @@ std::vector<Case> ArrayCases() {
   const Input matrix{{4, 4}}, distinct{{6}, {3, -1, 4, 1.5, -5, 9, 2, 6, 5, 3, 3, 7}};
   const Kwargs attention{{"heads", "2"}};
   return {
+      One("arange_like", {{"axis", "1"}, {"start", "2"}, {"step", "-0.5"}}, {kRow}),
       One("argmax", {{"axis", "1"}}, {kSequence}),
       One("argmin", {{"axis", "-1"}, {"keepdims", "True"}}, {kSequence}),
       One("argmax_channel", {}, {kImage}),
@@ -179,6 +216,11 @@ std::vector<Case> ArrayCases() {
       One("argsort", {{"is_ascend", "False"}, {"dtype", "int32"}}, {distinct}, "descending"),
       One("batch_dot", {{"transpose_b", "True"}}, {kSequence, {{3, 6}}}),
       One("batch_take", {}, {kRow, Numbers({}, {0, 4, 9})}),
+      {"boolean_mask",
+       {kRow, Numbers({5}, {0, 3, -2, 0, 1})},
+       {{"min", {{"axis", "0"}}, {"x0"}},
+        {"max", {{"axis", "0"}}, {"x1"}},
+        {"boolean_mask", {{"size", "4"}}, {"min", "max"}}}},
       One("broadcast_axis", {{"axis", "1"}, {"size", "3"}}, {{{1, 4}}}),
       One("broadcast_like", {}, {{{1, 6}}, kSequence}),
       One("broadcast_to", {{"shape", "(0, 4, 6)"}}, {{{1, 6}}}),
@@ -191,6 +233,8 @@ std::vector<Case> ArrayCases() {
            {"output_size", "(8, 4)"}},
           {{{12, 12}}}),
       One("cumsum", {{"axis", "1"}}, {kSequence}),
+      One("cumsum", {{"axis", "1"}, {"dtype", "int32"}}, {kSequence}, "of integers"),
+      One("cumsum", {{"axis", "1"}, {"dtype", "float32"}}, {kSequence}, "of float32"),
       One("depth_to_space", {{"block_size", "2"}}, {kImage}),
       One("space_to_depth", {{"block_size", "2"}}, {{{4, 6, 4}}}),
       One("diag", {{"axis1", "1"}, {"axis2", "2"}, {"k", "1"}}, {kImage}),
@@ -199,6 +243,7 @@ std::vector<Case> ArrayCases() {
       One("element_mask", {}, {kImage, Numbers({}, {1, 0, 2})}),
       One("expand_dims", {{"axis", "1"}}, {kRow}),
       One("full_like", {{"fill_value", "2.5"}}, {kRow}),
+      One("full_like", {{"fill_value", "2.7"}, {"dtype", "int32"}}, {kRow}, "of integers"),
       {"gather_nd",
        {kImage, Numbers({2}, {0, 1, 2, -1, 0, 1})},
        {{"transpose", {}, {"x1"}}, {"gather_nd", {}, {"x0", "transpose"}}}},
@@ -241,6 +286,9 @@ std::vector<Case> ArrayCases() {
       One("reshape_like", {}, {kSequence, {{3, 8}}}),
       One("reverse", {{"axis", "(0, 2)"}}, {kSequence}),
       One("roll", {{"shift", "2"}, {"axis", "1"}}, {kSequence}),
+      One("rint", {}, {{{7}, kNearHalves}}),
+      One("round", {}, {{{7}, kNearHalves}}),
+      One("round_ste", {}, {{{7}, kNearHalves}}),
       One("scaled_dot_product_attention", {{"is_causal", "True"}}, {kImage, kImage, kImage}),
       One("scaled_dot_product_attention", {{"dropout_p", "0.5"}, {"mask", "boolean"}},
           {kImage, kImage, kImage, Numbers({1, 6, 6}, {1, 1, 0, 1, 0, 1, 1})}, "with dropout"),
@@ -267,6 +315,11 @@ std::vector<Case> ArrayCases() {
       One("topk", {{"k", "0"}, {"ret_typ", "value"}, {"axis", "1"}}, {kSequence}, "all values"),
       One("transpose", {{"axes", "(0, 2, 1)"}}, {kSequence}),
       One("where", {}, {Numbers({5}, {1, 0, 0, 2}), kRow, kRow}),
+      {"where of integers",
+       {Numbers({5}, {1, 0, 0, 2}), kRow},
+       {{"full_like", {{"fill_value", "-2.7"}, {"dtype", "int64"}}, {"x1"}},
+        {"Cast", {{"dtype", "float32"}}, {"full_like"}},
+        {"where", {}, {"x0", "Cast", "x1"}}}},
       One("_zeros", {{"shape", "(2, 3)"}}, {}),
       One("_ones", {{"shape", "(2, 3)"}, {"dtype", "int32"}}, {}),
       One("_full", {{"shape", "(2,)"}, {"value", "1.5"}}, {}),
@@ -302,9 +355,8 @@ bool IsInNets(const std::string& op) {
   return std::ranges::none_of(kNotInNets, [&op](const Refused& r) { return op == r.op; });
 }
 constexpr Refused kNoEquivalent[] = {
-    {"Correlation", "ONNX has no such operator"},
-    {"erfinv", "ONNX has no such function"},
-    {"gamma", "ONNX has no such function"},
+    {"Correlation", "ONNX has no such operator"}, {"digamma", "ONNX has no such function"},
+    {"erfinv", "ONNX has no such function"},      {"gamma", "ONNX has no such function"},
     {"gammaln", "ONNX has no such function"},
 };
 bool HasEquivalent(const std::string& op) {
@@ -451,9 +503,12 @@ constexpr Refused kNotImported[] = {
     {"zeros_like", "does not depend on the input"},
     {"ones_like", "does not depend on the input"},
     {"full_like", "does not depend on the input"},
+    {"full_like of integers", "does not depend on the input"},
     {"shape_array", "does not depend on the input"},
     {"size_array", "does not depend on the input"},
     {"_arange", "does not depend on the input"},
+    {"arange_like", "does not depend on the input"},
+    {"boolean_mask", "it reduces the batch axis"},
     {"_eye", "does not depend on the input"},
     {"_full", "does not depend on the input"},
     {"_linspace", "does not depend on the input"},
@@ -562,6 +617,25 @@ TEST_CASE("every operator is exported to ONNX, or is listed with a reason") {
   CHECK(exported > 200);
 }
 
+TEST_CASE("constant integers are not rounded to float32") {
+  const auto runtime = NewRuntime();
+  const auto constant = [&](const std::string& op, const Kwargs& params) {
+    const Run run = RunOf(*runtime, One(op, params, {}));
+    REQUIRE(run.model.initializers.size() == 1);
+    const std::vector<int64_t> numbers = run.model.initializers.begin()->second.ToInts();
+    const Values ours = GetValues(run.outputs[0]);
+    CHECK(std::ranges::equal(ours, numbers, {}, {},
+                             [](int64_t n) { return static_cast<double>(n); }));
+    return numbers;
+  };
+  const Kwargs at{{"start", "16777217"}, {"stop", "16777219"}, {"dtype", "int64"}};
+  CHECK(constant("_arange", at) == std::vector<int64_t>{16777217, 16777218});
+  const Kwargs steps{{"start", "0"}, {"stop", "30"}, {"step", "0.29"}, {"dtype", "int32"}};
+  CHECK(constant("_arange", steps)[100] == 28);
+  const Kwargs full{{"shape", "(1,)"}, {"value", "16777217"}, {"dtype", "int32"}};
+  CHECK(constant("_full", full) == std::vector<int64_t>{16777217});
+}
+
 TEST_CASE("what has no equivalent is refused by name") {
   const auto runtime = NewRuntime();
   for (const Refused& refused : kNoEquivalent) {
@@ -584,8 +658,14 @@ TEST_CASE("uses of operators that ONNX cannot express are refused with the reaso
         refusal("topk", "without an axis it orders the whole batch"));
   CHECK(message(One("argmax", {}, {kRow})) ==
         refusal("argmax", "without an axis it searches the whole batch"));
+  CHECK(message(One("arange_like", {}, {kRow})) ==
+        refusal("arange_like", "its shape depends on the size of the batch"));
   CHECK(message(One("cumsum", {}, {kRow})) ==
         refusal("cumsum", "without an axis it adds up the whole batch"));
+  CHECK(message(One("cumsum", {{"axis", "1"}, {"dtype", "uint8"}}, {kRow})) ==
+        refusal("cumsum", "dtype = uint8 has no equivalent"));
+  CHECK(message(One("full_like", {{"fill_value", "1e19"}, {"dtype", "int64"}}, {kRow})) ==
+        refusal("full_like", "1e+19 is not within the range of integers"));
   CHECK(message(One("take", {{"mode", "raise"}, {"axis", "1"}}, {kRow, Numbers({}, {0, 1})})) ==
         refusal("take", "mode = raise has no equivalent; use clip or wrap"));
   CHECK(message(One("take", {}, {kRow, Numbers({}, {0, 1})})) ==

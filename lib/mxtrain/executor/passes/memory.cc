@@ -37,8 +37,8 @@ class Planner {
       JoinInPlace(id);
     }
     CollectBuffers();
-    AddScratch();
     FindRuns();
+    AddScratch();
     for (int arena = 0; arena < static_cast<int>(plan_.arenas.size()); ++arena) {
       plan_.arenas[arena].lower_bound = LowerBound(BuffersOf(plan_, arena));
       plan_.lower_bound += plan_.arenas[arena].lower_bound;
@@ -228,7 +228,7 @@ class Planner {
   }
 
   int AddTemporary(int id, int64_t bytes) {
-    if (bytes <= 0) return -1;
+    if (bytes <= 0 || !plan_.runs[id]) return -1;
     plan_.buffers.push_back({bytes, id, LastBeside(id), -1, false, ArenaOf(id)});
     return static_cast<int>(plan_.buffers.size()) - 1;
   }

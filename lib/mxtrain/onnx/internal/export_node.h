@@ -66,6 +66,7 @@ class ExportNode {
   const std::string& Text(std::string_view name) const;  // as MXNet prints it
   float Number(std::string_view name) const { return static_cast<float>(Get<double>(name)); }
   bool Is(std::string_view name, std::string_view value) const { return Text(name) == value; }
+  int64_t Truncated(double value) const;  // throws kConfig for what no integer is
   int Axis(std::string_view name) const { return Axis(Get<int>(name), ndim()); }
   static int Axis(int axis, int ndim) { return axis < 0 ? axis + ndim : axis; }
 
@@ -104,8 +105,9 @@ class ExportNode {
   // Integers within 0 .. length - 1: an index out of range becomes the nearest one in it or, with
   // `wrap`, counts modulo the length.
   std::string AsIndices(const std::string& value, int64_t length, bool wrap = false);
-  // The output is that value in the type `dtype` says. Throws kConfig for types that are not
+  // The value in the type `dtype` says, or the output in it. Throw kConfig for types that are not
   // exported.
+  std::string As(const std::string& dtype, const std::string& value);
   void OutAs(const std::string& dtype, const std::string& value, int output = 0);
 
   ModelBuilder& builder() { return builder_; }
@@ -119,6 +121,7 @@ class ExportNode {
   }
 
  private:
+  ElementType TypeOf(const std::string& dtype) const;
   [[noreturn]] void ThrowRefusal(const std::string& reason) const;
 
   const mxtrain::Node& node_;

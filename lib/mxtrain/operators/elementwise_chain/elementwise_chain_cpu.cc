@@ -384,8 +384,8 @@ class ElementwiseChain final : public Operator {
   std::vector<std::unique_ptr<BlockRunner>> runners_;  // by piece
 };
 
-Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanRequest& request,
-                                   Backend& backend) {
+Expected<Plan, Refusal> PlanOffered(const OperatorProperty& base, const PlanRequest& request,
+                                    Backend& backend) {
   const auto& chain = static_cast<const P&>(base);
   if (!IsFloating(request.out[0].type)) return Refusal{"floating types only"};
   Expected<Form, Refusal> form = FormOf(chain, request);
@@ -437,7 +437,8 @@ Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanReque
   }
   made.space = SpaceOf(made.whole);
 
-  const int threads = std::max(request.threads, 1);
+  const auto threads = static_cast<int>(
+      std::clamp<int64_t>(request.threads, 1, std::max<int64_t>(made.blocks(), 1)));
   plan.forward_workspace = threads * made.ForwardRoom();
   if (request.needs_backward) {
     plan.backward_workspace =
@@ -447,6 +448,17 @@ Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanReque
     return std::make_unique<ElementwiseChain>(made, sums, threads);
   };
   return plan;
+}
+
+// A chain was formed because plain arrays can be planned: a layout that cannot is not taken.
+Expected<Plan, Refusal> PlanBlocks(const OperatorProperty& base, const PlanRequest& request,
+                                   Backend& backend) {
+  Expected<Plan, Refusal> plan = PlanOffered(base, request, backend);
+  if (plan) return plan;
+  PlanRequest plain = request;
+  const std::vector<std::optional<Layout>> layouts(request.in_layout.size());
+  plain.in_layout = layouts;
+  return PlanOffered(base, plain, backend);
 }
 
 }  // namespace
