@@ -128,10 +128,12 @@ std::optional<config::WeightsFamily> FamilyOfRun(const std::string& file, const 
   const std::map<std::string, std::string> vars = VarsIn(model.config);
   for (const auto& [name, usual] :
        VarsIn(config::ToYaml(Build(net, {}, *operators).loaded.resolved))) {
-    const bool of_recipe = name == "classes" || name == "smoothing" || name == "size" ||
-                           name == "val_size" || name == "stochastic_depth";
+    const bool of_recipe =
+        name == "classes" || name == "smoothing" || name == "size" || name == "val_size";
     const auto own = vars.find(name);
-    if (!of_recipe && own != vars.end() && own->second != usual)
+    // A head alone is trained without it.
+    const bool of_head = name == "stochastic_depth" && own != vars.end() && own->second == "0";
+    if (!of_recipe && !of_head && own != vars.end() && own->second != usual)
       family.vars.emplace_back(name, own->second);
   }
   return family;

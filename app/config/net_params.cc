@@ -47,11 +47,6 @@ std::optional<std::string> Text(const Value& value, const FieldInfo& field, int 
     return value.AsInteger() ? std::optional(Repeat(std::to_string(*value.AsInteger()), rank))
                              : std::nullopt;
   }
-  if (field.type == "tuple" && value.is_list()) {
-    FieldInfo numbers = field;  // of words and numbers, numbers
-    numbers.choices.clear();
-    return TextOfField(value, numbers);
-  }
   return TextOfField(value, field);
 }
 
