@@ -385,10 +385,12 @@ void Einsum(ImportNode& node) {
                     right = node.Reshape(Permuted(node, node.ref(1), b, batch + summed + columns),
                                          shape_of({batch, summed, columns}));
   const std::string product = node.Add("batch_dot", {left, right});
+  std::string axes = batch;
+  axes.append(rows).append(columns);
   std::vector<std::string> apart;
-  for (const char c : batch + rows + columns) apart.emplace_back(1, c);
+  for (const char c : axes) apart.emplace_back(1, c);
   const std::string whole = node.Reshape(product, shape_of(apart));
-  node.OutIs(Permuted(node, whole, batch + rows + columns, y));
+  node.OutIs(Permuted(node, whole, axes, y));
 }
 
 // --- pooling ---

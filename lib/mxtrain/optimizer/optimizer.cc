@@ -30,14 +30,16 @@ struct Row {
   std::vector<FieldInfo> (*describe)();
 };
 
-// Parameters of an optimizer whose rule has the constants C.
-template <typename C, double kLr>
-struct OptimizerParam : C, Parameter<OptimizerParam<C, kLr>> {
+// Parameters of an optimizer whose rule has the constants C; its default learning rate in
+// millionths (clang 16 takes no floating template parameters).
+template <typename C, int kLrMillionths>
+struct OptimizerParam : C, Parameter<OptimizerParam<C, kLrMillionths>> {
   static constexpr bool kDividesByRate = requires { C::kDividesByRate; };
   double lr = 0, weight_decay = 0, clip_gradient = 0;
   static void Declare(Fields<OptimizerParam>& f) {
     using P = OptimizerParam;
-    auto rate = f.Add("lr", &P::lr).Default(kLr).Help("learning rate, before the schedule");
+    auto rate =
+        f.Add("lr", &P::lr).Default(kLrMillionths / 1e6).Help("learning rate, before the schedule");
     kDividesByRate ? rate.RangeAbove(0, updates::kMostRate) : rate.Range(0, updates::kMostRate);
     f.Add("weight_decay", &P::weight_decay)
         .Default(0)
@@ -131,10 +133,10 @@ class OptimizerOf final : public Optimizer {
 };
 
 // Constants and default learning rate, name and update.
-template <typename C, double kLr>
+template <typename C, int kLrMillionths>
 constexpr Row RowOf(const char* name, const char* update, Correction correction = Correction::kNone,
                     const char* without_momentum = nullptr) {
-  using P = OptimizerParam<C, kLr>;
+  using P = OptimizerParam<C, kLrMillionths>;
   return {name,
           update,
           without_momentum,
@@ -150,25 +152,25 @@ constexpr Row RowOf(const char* name, const char* update, Correction correction 
 // operators/optimizer_update/optimizer_update.h lists the papers and formulas. Without momentum
 // signum is signsgd, as in MXNet: the weight decays outside of the sign.
 constexpr Row kRows[] = {
-    RowOf<updates::Momentum, 0.01>("sgd", "sgd_mom_update", Correction::kNone, "sgd_update"),
-    RowOf<updates::Momentum, 0.01>("nag", "nag_mom_update", Correction::kNone, "sgd_update"),
-    RowOf<updates::Adam, 0.001>("adam", "adam_update", Correction::kMoments),
-    RowOf<updates::Adam, 0.001>("adamw", "adamw_update", Correction::kMoments),
-    RowOf<RmsProp, 0.001>("rmsprop", "rmsprop_mom_update", Correction::kNone, "rmsprop_update"),
-    RowOf<updates::Adagrad, 0.01>("adagrad", "adagrad_update"),
-    RowOf<updates::Adadelta, 1.0>("adadelta", "adadelta_update"),
-    RowOf<updates::Ftrl, 0.1>("ftrl", "ftrl_update"),
-    RowOf<updates::Lamb, 0.001>("lamb", "lamb_update", Correction::kMoments),
-    RowOf<updates::Lars, 0.1>("lars", "lars_update"),
-    RowOf<updates::NoConstants, 0.01>("signsgd", "signsgd_update"),
-    RowOf<updates::Signum, 0.01>("signum", "signum_update", Correction::kNone, "signsgd_update"),
-    RowOf<updates::Ftml, 0.01>("ftml", "ftml_update", Correction::kStep),
-    RowOf<updates::Nadam, 0.001>("nadam", "nadam_update", Correction::kStep),
-    RowOf<updates::Adamax, 0.002>("adamax", "adamax_update", Correction::kFirstMoment),
-    RowOf<updates::Lion, 1e-4>("lion", "lion_update"),
-    RowOf<updates::Dcasgd, 0.01>("dcasgd", "dcasgd_update"),
-    RowOf<updates::NoConstants, 0.01>("sgld", "sgld_update", Correction::kKey),
-    RowOf<updates::GroupAdagrad, 0.01>("group_adagrad", "group_adagrad_update")};
+    RowOf<updates::Momentum, 10'000>("sgd", "sgd_mom_update", Correction::kNone, "sgd_update"),
+    RowOf<updates::Momentum, 10'000>("nag", "nag_mom_update", Correction::kNone, "sgd_update"),
+    RowOf<updates::Adam, 1'000>("adam", "adam_update", Correction::kMoments),
+    RowOf<updates::Adam, 1'000>("adamw", "adamw_update", Correction::kMoments),
+    RowOf<RmsProp, 1'000>("rmsprop", "rmsprop_mom_update", Correction::kNone, "rmsprop_update"),
+    RowOf<updates::Adagrad, 10'000>("adagrad", "adagrad_update"),
+    RowOf<updates::Adadelta, 1'000'000>("adadelta", "adadelta_update"),
+    RowOf<updates::Ftrl, 100'000>("ftrl", "ftrl_update"),
+    RowOf<updates::Lamb, 1'000>("lamb", "lamb_update", Correction::kMoments),
+    RowOf<updates::Lars, 100'000>("lars", "lars_update"),
+    RowOf<updates::NoConstants, 10'000>("signsgd", "signsgd_update"),
+    RowOf<updates::Signum, 10'000>("signum", "signum_update", Correction::kNone, "signsgd_update"),
+    RowOf<updates::Ftml, 10'000>("ftml", "ftml_update", Correction::kStep),
+    RowOf<updates::Nadam, 1'000>("nadam", "nadam_update", Correction::kStep),
+    RowOf<updates::Adamax, 2'000>("adamax", "adamax_update", Correction::kFirstMoment),
+    RowOf<updates::Lion, 100>("lion", "lion_update"),
+    RowOf<updates::Dcasgd, 10'000>("dcasgd", "dcasgd_update"),
+    RowOf<updates::NoConstants, 10'000>("sgld", "sgld_update", Correction::kKey),
+    RowOf<updates::GroupAdagrad, 10'000>("group_adagrad", "group_adagrad_update")};
 
 const Row& Find(std::string_view name) {
   for (const Row& row : kRows) {

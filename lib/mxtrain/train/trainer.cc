@@ -157,7 +157,7 @@ void Trainer::Impl::BindUnfrozen() {
   runtime.engine().WaitForAll();
   progress.Unfreeze();
   const Checkpoint now = Snapshot();
-  Bind(/*with_freeze=*/false, now.state.unfrozen_step);
+  Bind(/*frozen=*/false, now.state.unfrozen_step);
   net->Restore(now);
   updates->RestoreStates(now.optimizer);
   updates->RestoreAverages(now);
@@ -184,7 +184,7 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   CheckClasses(checkpoint.model.class_names, options.model.class_names);
   const bool was_frozen = state.unfrozen_step == 0;
   if (options.freeze.Unfreezes() && state.epoch >= options.freeze.epochs)
-    Bind(/*with_freeze=*/false, was_frozen ? state.step : state.unfrozen_step);
+    Bind(/*frozen=*/false, was_frozen ? state.step : state.unfrozen_step);
   net->Restore(checkpoint);
   resources.Restore({state.seed, state.random_calls});
   updates->RestoreStates(checkpoint.optimizer);

@@ -544,7 +544,7 @@ struct AnyNet {
         Index from = to;
         from[1] = to[1] / (filters / groups) * (data[1] / groups) + tap[1];
         for (int i = 0; i < kernel.ndim(); ++i) {
-          const auto axis = static_cast<size_t>(2 + i);
+          const size_t axis = 2 + static_cast<size_t>(i);
           from[axis] = to[axis] * stride[i] + tap[axis] * dilate[i] - pad[i];
         }
         const int64_t at = OffsetOf(data, from);
