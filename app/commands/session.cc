@@ -177,7 +177,7 @@ TrainOptions Session::MakeTrainOptions() const {
 
 void Session::CacheFeatures(TrainOptions* options) {
   if (config().data.cache != "features") return;
-  Features();  // reports at its place what stands in the way
+  Features();  // reports at its place what forbids them
   FeatureOptions features;
   features.train = sets_.opened(false);
   features.val = sets_.opened(true);

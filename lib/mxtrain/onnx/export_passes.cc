@@ -36,7 +36,7 @@ std::optional<Affine> AffineOf(const Model& model, const ModelNode& norm) {
   for (size_t i = 1; i < 5; ++i) {
     const auto found = model.initializers.find(norm.inputs[i]);
     if (found == model.initializers.end()) return std::nullopt;
-    arrays.push_back(found->second.ToDoubles());
+    arrays.push_back(found->second.Doubles());
   }
   const double eps = std::get<float>(norm.attributes.at("epsilon"));
   Affine affine;
@@ -65,7 +65,7 @@ bool Scale(Model* model, ModelNode* node, const Affine& affine) {
   weight = Tensor::Floats(weight.dims, values);
   std::vector<double> old(rows, 0.0);
   if (arrays.size() > 1) {
-    old = model->initializers[arrays[1]].ToDoubles();
+    old = model->initializers[arrays[1]].Doubles();
   } else {
     arrays.push_back(arrays[0] + "_folded_bias");
     node->inputs.push_back(arrays[1]);

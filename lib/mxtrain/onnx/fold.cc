@@ -146,7 +146,7 @@ std::optional<Tensor> Cast(const ModelNode& node, const Inputs& in) {
     return Tensor::Ints(from.dims, values);
   }
   std::vector<int64_t> values;
-  for (const double value : from.ToDoubles()) {
+  for (const double value : from.Doubles()) {
     Require(to == ElementType::kBool || std::abs(value) < 0x1p63,
             "a number is too large for an integer");
     values.push_back(to == ElementType::kBool ? value != 0 : static_cast<int64_t>(value));
@@ -401,7 +401,7 @@ double FloatBinary(const std::string& op, double a, double b) {
 
 // Powers of integers are integers.
 Tensor WholePowers(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = a.ToDoubles(), y = b.ToDoubles();
+  const std::vector<double> x = a.Doubles(), y = b.Doubles();
   std::vector<int64_t> powers(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     const double power = std::pow(x[i], y[i]);
@@ -427,7 +427,7 @@ std::optional<Tensor> Binary(const ModelNode& node, const Inputs& in) {
   }
   // Of floats ONNX has the remainder with the sign of the dividend alone.
   if (node.op == "Mod" && !fmod) return std::nullopt;
-  const std::vector<double> x = a.ToDoubles(), y = b.ToDoubles();
+  const std::vector<double> x = a.Doubles(), y = b.Doubles();
   std::vector<float> values(x.size());
   for (size_t i = 0; i < x.size(); ++i)
     values[i] = static_cast<float>(FloatBinary(node.op, x[i], y[i]));
@@ -528,8 +528,8 @@ std::optional<Tensor> ScatterNd(const ModelNode& node, const Inputs& in) {
 
 std::optional<Tensor> Range(const ModelNode&, const Inputs& in) {
   for (size_t i = 0; i < 3; ++i) Require(At(in, i).Size() == 1, "a bound is not one number");
-  const double start = in[0]->ToDoubles()[0], limit = in[1]->ToDoubles()[0],
-               delta = in[2]->ToDoubles()[0];
+  const double start = in[0]->Doubles()[0], limit = in[1]->Doubles()[0],
+               delta = in[2]->Doubles()[0];
   Require(delta != 0, "a range has a step of 0");
   if (IsWhole(*in[0]) && IsWhole(*in[1]) && IsWhole(*in[2]))
     return WholeRange(in[0]->ToInts()[0], in[1]->ToInts()[0], in[2]->ToInts()[0]);

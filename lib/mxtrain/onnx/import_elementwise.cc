@@ -114,7 +114,7 @@ PairLayer PairOf(ImportNode& node, const BinaryName& name) {
         name.onnx == std::string_view("Equal") || name.kind == BinaryName::kLogical;
     const char* op = number == 1 || symmetric ? name.scalar : name.reversed;
     if (op)
-      return {op, {node.ref(1 - number)}, {{"scalar", Number(node.array(number).ToDoubles()[0])}}};
+      return {op, {node.ref(1 - number)}, {{"scalar", Number(node.array(number).Doubles()[0])}}};
   }
   const int ndim = RankOfAll(node);
   const std::string a = node.OfRank(0, ndim), b = node.OfRank(1, ndim);

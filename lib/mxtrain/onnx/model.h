@@ -48,7 +48,7 @@ struct MXTRAIN_API Tensor {
   int64_t Size() const;  // number of elements; throws kData for more than TShape::kMaxSize
   // Converted. Throw kData for types that are no numbers; ToInts for numbers that are not whole.
   std::vector<float> ToFloats() const;
-  std::vector<double> ToDoubles() const;
+  std::vector<double> Doubles() const;
   std::vector<int64_t> ToInts() const;
 };
 

@@ -129,7 +129,7 @@ std::vector<float> Tensor::ToFloats() const {
   return Numbers<float>(*this);
 }
 
-std::vector<double> Tensor::ToDoubles() const {
+std::vector<double> Tensor::Doubles() const {
   return Numbers<double>(*this);
 }
 

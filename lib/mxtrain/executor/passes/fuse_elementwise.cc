@@ -54,7 +54,7 @@ class ElementwiseFuser {
     if (request.needs_backward()) FindKept();
   }
 
-  // Of the operators that could be fused with `id` behind them, the first are left out until the
+  // Of the operators that could be fused with `id` behind them, the first are skipped until the
   // rest can.
   ExecGraph Run() {
     for (int id = static_cast<int>(graph_.nodes.size()); id-- > 0;) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // boolean_mask: the rows of the data (indices of axis 0) where index is not 0, in their order. How
 // many there are depends on numbers, and shapes are known before those; so `size` says how many
-// rows the result has. Where fewer are chosen its last rows are 0; further ones are left out. The
+// rows the result has. Where fewer are chosen its last rows are 0; further ones are dropped. The
 // index has no gradient.
 #include "mxtrain/operator/composite.h"
 
