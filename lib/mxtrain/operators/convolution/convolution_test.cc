@@ -7,7 +7,6 @@
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "mxtrain/device/cpu/onednn/version.h"
-#include "tests/support/indices.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
