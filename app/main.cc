@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "app/commands/command.h"
+#include "app/commands/distributed_run.h"
 #include "app/commands/nets.h"
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
@@ -242,12 +243,13 @@ int Main(int argc, char** argv) {
   DownloadFlags downloads;
   downloads.Declare(line.common());
 
+  commands::DistributedRun distributed;
   std::vector<std::unique_ptr<commands::Command>> all;
   // As they are listed: from a folder of images to a model in use, the choices before and between,
   // runs and what they may leave, and the reference.
   all.push_back(commands::MakeInit());
   all.push_back(commands::MakeCheck());
-  all.push_back(commands::MakeTrain(command_line));
+  all.push_back(commands::MakeTrain(command_line, distributed));
   all.push_back(commands::MakeEval());
   all.push_back(commands::MakeInfer());
   all.push_back(commands::MakeExport());
@@ -272,6 +274,8 @@ int Main(int argc, char** argv) {
   const int named = line.Parse(argc, argv, &exit_code);
   if (named >= 0 && all[static_cast<size_t>(named)]->Computes()) BoundBarrierSpin(argv);
   report::ConsoleOptions console_options = ToConsoleOptions(flags);
+  if (named >= 0 && all[static_cast<size_t>(named)]->RunsInRanks())
+    distributed.Find(&flags, &console_options);
   try {
     AddLogOptions(flags, &console_options);
     downloads.Apply();
@@ -283,9 +287,9 @@ int Main(int argc, char** argv) {
   try {
     if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, console);
     report::FlushResults();
-    return exit_code;
+    return distributed.End(exit_code);
   } catch (...) {
-    return ReportError(flags, console, std::current_exception());
+    return distributed.End(ReportError(flags, console, std::current_exception()));
   }
 }
 

@@ -12,6 +12,7 @@ packages=(
   libjpeg-dev libturbojpeg0-dev libpng-dev libstb-dev libopencv-core-dev libopencv-imgproc-dev
   zlib1g-dev libdeflate-dev libxxhash-dev fonts-dejavu-core
   libcurl4-openssl-dev libmd-dev
+  openmpi-bin libopenmpi-dev libmpich-dev mpich
 )
 
 # clang-tidy-16 knows, unlike Debian 12's default version, that lambdas may capture structured bindings; later systems have later ones.

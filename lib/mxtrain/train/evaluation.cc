@@ -273,7 +273,8 @@ void Evaluation::TakeIn(const Flight& flight, const OnBatch& on_batch) {
 }
 
 // While the results of a batch are added, the next one is computed.
-NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>& stop) {
+NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>& stop,
+                            const std::function<NamedValues(EpochScores*)>& values) {
   scores_.Reset();
   iter_.Reset(0);
   const InputOrder order(*executor_, iter_);
@@ -286,7 +287,7 @@ NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>
   }
   if (before) TakeIn(*before, on_batch);
   for (Flight& flight : flights_) flight.batch = DataBatch();
-  return scores_.Values();
+  return values ? values(&scores_) : scores_.Values();
 }
 
 }  // namespace mxtrain

@@ -118,8 +118,10 @@ class MXTRAIN_API Evaluation {
   // being computed. The arrays are valid until it returns.
   using OnBatch = std::function<void(const DataBatch& batch, const std::vector<NDArray>& outputs)>;
   // One pass over the data: "loss" (if the net has one and labels are given), then the metrics.
-  // `stop`: checked between batches.
-  NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {});
+  // `stop`: checked between batches. `values`: instead of the scores' own, for a rank that has seen
+  // a part of the data.
+  NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {},
+                  const std::function<NamedValues(EpochScores*)>& values = {});
   Executor& executor() { return *executor_; }
   // Labels missing from the data that no output depends on (VariablesRead), and the parameters of
   // layers that only compute a label: filled with zeros unless shared, and need no values.
