@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "tests/support/training_run.h"
@@ -127,6 +129,75 @@ TEST_CASE("parameters of layers that only compute a label are kept in the traini
   NDArray(training->arg("teacher_bias")).Fill(2);
   Evaluation evaluation(*process.runtime, net, *process.val, {}, training.get(), Context::cpu());
   CHECK(training->arg("teacher_bias").ToVector() == std::vector<float>(3, 2.0f));
+}
+
+// As on machines that evaluate a part of the examples each.
+TEST_CASE("merged scores of parts are those of one evaluation, counts to the last bit") {
+  const auto layer = [](const char* op, const std::string& name, const Symbol& input) {
+    return Symbol::Create(TestRegistry(), op, name, {}, std::vector{input});
+  };
+  const Symbol data = Symbol::Variable("data");
+  const Symbol net =
+      Symbol::Group(std::vector{layer("SoftmaxOutput", "softmax", data),
+                                layer("MakeLoss", "size", layer("square", "squares", data))});
+  const std::vector<MetricSpec> metrics = {
+      {"accuracy", {}, "", ""}, {"f1", {}, "", ""}, {"cross_entropy", {}, "", ""}};
+  const auto scores = [&] { return EpochScores(net, metrics, {}); };
+  constexpr int kRows = 5, kClasses = 3, kBatches = 6;
+  const auto add = [&](EpochScores* to, int batch, int64_t count, bool with_label) {
+    std::vector<float> values, labels;
+    for (double v : ValuesFor(format("batch {}", batch), kRows * kClasses))
+      values.push_back(static_cast<float>(1 / (1 + std::exp(-v))));
+    for (int i = 0; i < kRows; ++i) labels.push_back(static_cast<float>((batch + i) % kClasses));
+    const TBlob output{values.data(), {kRows, kClasses}, DType::kFloat32, {}, {}},
+        label{labels.data(), {kRows}, DType::kFloat32, {}, {}};
+    std::map<std::string, TBlob> by_name;
+    if (with_label) by_name["softmax_label"] = label;
+    to->Add({output, output}, by_name, count);
+  };
+  EpochScores whole = scores();
+  std::vector<EpochScores> parts;
+  for (int part = 0; part < 3; ++part) parts.push_back(scores());  // the last one stays empty
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const int64_t count = batch + 1 < kBatches ? kRows : 2;
+    add(&whole, batch, count, true);
+    add(&parts[static_cast<size_t>(batch % 2)], batch, count, true);
+  }
+  EpochScores merged = scores();
+  for (const EpochScores& part : parts) merged.Merge(part.SaveState());
+  const NamedValues found = merged.Values(), expected = whole.Values();
+  REQUIRE(found.size() == 6);
+  for (size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(found[i].first);
+    CHECK(found[i].first == expected[i].first);
+    const bool counts = found[i].first == "accuracy" || found[i].first == "f1";
+    CHECK(std::abs(found[i].second - expected[i].second) <=
+          (counts ? 0 : 1e-12 * std::abs(expected[i].second)));
+  }
+
+  EpochScores restored = scores();
+  add(&restored, 0, kRows, true);  // forgotten
+  restored.RestoreState(merged.SaveState());
+  CHECK(restored.SaveState() == merged.SaveState());
+  CHECK(restored.Values() == found);
+
+  // A part without labels: its losses are unknown, and so are those of all.
+  const EpochScores none(net, {}, {});
+  EpochScores unlabelled(net, {}, {}), all(net, {}, {});
+  add(&unlabelled, 0, kRows, false);
+  all.Merge(none.SaveState());
+  CHECK(all.Values().size() == 3);
+  all.Merge(unlabelled.SaveState());
+  all.Merge(none.SaveState());
+  CHECK(all.Values().empty());
+  all.RestoreState(none.SaveState());
+  CHECK(all.Values().size() == 3);
+
+  for (const std::string& text : {std::string(), std::string("known"), std::string("maybe\n\n"),
+                                  none.SaveState(), merged.SaveState() + "f1\n"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(restored.Merge(text), Error);
+  }
 }
 
 TEST_CASE("batches are processed one by one, in order, while the next one is computed") {
