@@ -200,6 +200,61 @@ TEST_CASE("merged scores of parts are those of one evaluation, counts to the las
   }
 }
 
+// Up to 40 parts of 44 examples: some have none.
+TEST_CASE("parts of the data are evaluated to the values of the whole") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  Process process(data, spec);
+  const std::shared_ptr<const io::Source> source =
+      io::MakeSource("csv", {{"path", data.path("table.csv")},
+                             {"label_columns", "class"},
+                             {"data_shape", format("(1, {}, {})", kSide, kSide)}});
+  const std::vector<MetricSpec> metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
+  Executor* const shared = &process.trainer->executor();
+  const NamedValues expected =
+      Evaluation(*process.runtime, spec.symbol, *process.val, metrics, shared, Context::cpu())
+          .Run();
+  for (const int parts : {1, 2, 3, 7, 40}) {
+    CAPTURE(parts);
+    EpochScores merged(spec.symbol, metrics, {});
+    int64_t batches = -1;
+    for (int part = 0; part < parts; ++part) {
+      io::PipelineParam param;
+      param.Init({{"batch_size", "3"},
+                  {"mode", "evaluation"},
+                  {"workers", "1"},
+                  {"label_name", "softmax_label"},
+                  {"part_index", std::to_string(part)},
+                  {"num_parts", std::to_string(parts)}},
+                 "test");
+      const auto iter = io::NewPipeline(*process.runtime, source, {}, param);
+      CHECK((batches == -1 || batches == iter->batches_per_epoch()));
+      batches = iter->batches_per_epoch();
+      EpochScores scores(spec.symbol, metrics, {});
+      int64_t seen = 0;
+      Evaluation(*process.runtime, spec.symbol, *iter, metrics, shared, Context::cpu())
+          .Run([&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
+            ++seen;
+            scores.Add({outputs[0].data()}, {{"softmax_label", batch.label[0].data()}},
+                       batch.count);
+          });
+      CHECK(seen == batches);
+      merged.Merge(scores.SaveState());
+    }
+    const NamedValues found = merged.Values();
+    REQUIRE(found.size() == expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      CAPTURE(found[i].first);
+      CHECK(found[i].first == expected[i].first);
+      if (found[i].first == "accuracy") CHECK(found[i].second == expected[i].second);
+      // The outputs of batches of another size differ by rounding.
+      CHECK(found[i].second == doctest::Approx(expected[i].second).epsilon(1e-6));
+    }
+  }
+}
+
 TEST_CASE("batches are processed one by one, in order, while the next one is computed") {
   const TempDir data;
   WriteTable(data);
