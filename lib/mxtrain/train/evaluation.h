@@ -45,9 +45,12 @@ class MXTRAIN_API MetricSet {
   bool HigherIsBetter(const std::string& name) const;
   std::vector<std::string> Names() const;
   std::vector<std::string> SaveState() const;
-  void RestoreState(const std::vector<std::string>& states);
+  void RestoreState(const std::vector<std::string>& states);  // throws kData
+  // Adds the examples of another set of these metrics, from its saved states. Throws kData.
+  void Merge(const std::vector<std::string>& states);
 
  private:
+  void CheckStates(const std::vector<std::string>& states) const;
   void NameItems(const std::vector<std::string>& outputs);
   struct Item {
     std::unique_ptr<Metric> metric;
@@ -74,6 +77,13 @@ class MXTRAIN_API EpochScores {
   void Reset();
   // "loss", and the loss of each head if there are several, as far as known; then the metrics.
   NamedValues Values() const;
+
+  // The state as lines of text: whether the losses are known, their sums, and those of each metric.
+  // Merge adds the batches of other scores of this net and these metrics. Both throw kData, after
+  // which the scores must be Reset.
+  std::string SaveState() const;
+  void RestoreState(const std::string& text);
+  void Merge(const std::string& state);
 
   const LossReport& loss() const { return loss_; }
   LossReport& loss() { return loss_; }
