@@ -46,7 +46,7 @@ TEST_CASE("collectives give every rank the same values") {
 }
 
 TEST_CASE("collectives begin in the order of their places, whatever the order of their starts") {
-  constexpr int kCollectives = 200;
+  static constexpr int kCollectives = 200;
   RunRanks(3, [](const std::shared_ptr<ProcessGroup>& group) {
     std::vector<int64_t> places;
     for (int i = 0; i < kCollectives; ++i) places.push_back(group->Reserve());
