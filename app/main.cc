@@ -141,11 +141,14 @@ void AddLogOptions(const CommonFlags& flags, report::ConsoleOptions* options) {
   options->log_bytes = log_size->bytes;
 }
 
+// `first`: of the processes that read this configuration; the others do not repeat what is wrong
+// with it.
 int ReportError(const CommonFlags& flags, report::Console& console,
-                const std::exception_ptr& pointer) {
+                const std::exception_ptr& pointer, bool first = true) {
   try {
     std::rethrow_exception(pointer);
   } catch (const config::DiagnosticError& e) {
+    if (!first) return static_cast<int>(e.kind());
     std::cerr << e.what();
     if (flags.json)
       std::cout << report::JsonText({{"error", "configuration"},
@@ -157,6 +160,8 @@ int ReportError(const CommonFlags& flags, report::Console& console,
     console.Message(LogLevel::kInfo, e.what());
     return 128 + commands::StopSignal();
   } catch (const Error& e) {
+    if (!first && (e.kind() == ErrorKind::kUsage || e.kind() == ErrorKind::kConfig))
+      return static_cast<int>(e.kind());
     console.Message(LogLevel::kError, report::Printable(e.what()));  // one line
     if (flags.json)
       std::cout << report::JsonText({{"error", e.what()}, {"code", static_cast<int>(e.kind())}})
@@ -207,12 +212,12 @@ void Terminate() {
   kDefaultTerminate();
 }
 
-std::atomic<bool> main_returned{false};
+std::atomic<bool> leaving{false};
 
-// Before that, only a library can have called exit(): OpenMP's runtime does, with the code of a
-// bug, after saying that it gets no thread or no memory.
+// Before the program leaves, only a library can have called exit(): OpenMP's runtime does, with the
+// code of a bug, after saying that it gets no thread or no memory. (MPI_Abort may, with ours.)
 void OnExit() {
-  if (main_returned) return;
+  if (leaving) return;
   ExitForMemory(
       "error: a library ended the program, as OpenMP does without threads or memory; raise the "
       "limit (ulimit -u, ulimit -v, or that of the container), or use fewer threads (--threads, "
@@ -287,10 +292,11 @@ int Main(int argc, char** argv) {
   try {
     if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, console);
     report::FlushResults();
-    return distributed.End(exit_code);
   } catch (...) {
-    return distributed.End(ReportError(flags, console, std::current_exception()));
+    exit_code = ReportError(flags, console, std::current_exception(), distributed.first());
   }
+  leaving = true;
+  return distributed.End(exit_code);
 }
 
 }  // namespace
@@ -300,6 +306,6 @@ int main(int argc, char** argv) {
   std::atexit(OnExit);
   LoadUnwinder();
   const int code = Main(argc, argv);
-  main_returned = true;
+  leaving = true;
   return code;
 }

@@ -52,8 +52,8 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
 
 int DistributedRun::End(int exit_code) {
   if (!group_) return exit_code;
-  const bool failed = exit_code != 0 && exit_code < 128 &&
-                      exit_code != static_cast<int>(ErrorKind::kCheckFailed);
+  const bool failed =
+      exit_code != 0 && exit_code < 128 && exit_code != static_cast<int>(ErrorKind::kCheckFailed);
   if (failed) group_->Abort(exit_code);
   if (!failed) group_->Close();
   group_.reset();

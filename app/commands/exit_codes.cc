@@ -89,7 +89,8 @@ constexpr ExitCode kExitCodes[] = {
      "a machine that failed or was switched off\n"
      "a process killed by hand, or by the system for lack of memory\n"
      "a network that does not deliver within train.kvstore.timeout",
-     "The message names the rank, if it is known. Nothing was saved since the last checkpoint, which "
+     "The message names the rank, if it is known. Nothing was saved since the last checkpoint, "
+     "which "
      "is intact: start the job again with --resume, on the hosts that are left; the number of "
      "processes may differ."},
     {129, "hung up", "SIGHUP ended the command", "a closed terminal, a lost connection",

@@ -37,8 +37,8 @@ class Session {
   // to `resumed_batch`, that of the resumed run, if it is not 0.
   void BuildNet(int64_t resumed_batch = 0);
 
-  // Before the iterators and options: this process trains on its part of the data, in a group. Null:
-  // it is alone.
+  // Before the iterators and options: this process trains on its part of the data, in a group.
+  // Null: it is alone.
   void JoinRanks(std::shared_ptr<ProcessGroup> group);
 
   // The training or validation records, opened once; null if the configuration names none.

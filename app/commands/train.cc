@@ -501,9 +501,8 @@ class Train final : public Command {
               "starts it again",
               run);
       }
-      console.Message(
-          LogLevel::kWarning,
-          format("{} was stopped before its first save; starting it again", run));
+      console.Message(LogLevel::kWarning,
+                      format("{} was stopped before its first save; starting it again", run));
       TakePretrained(session, trainer, console);
       if (distributed_.first()) RemoveAbandonedFiles(checkpoints);
       return;
@@ -516,8 +515,8 @@ class Train final : public Command {
     const bool unfinished = extend_ && or_begin_ && !state.all_steps_made();
     if (unfinished) {
       console.Message(LogLevel::kInfo,
-                      format("{} has made {} of {} steps; continuing it before it is extended",
-                             run, state.step, state.total_steps));
+                      format("{} has made {} of {} steps; continuing it before it is extended", run,
+                             state.step, state.total_steps));
     }
     trainer->Resume(checkpoint, extend_ && !unfinished);
     // If `last` is damaged, a temporary file may be the only checkpoint: keep it until the next

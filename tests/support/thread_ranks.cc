@@ -85,14 +85,12 @@ void Carry(const std::vector<Collective>& parts) {
     case Kind::kAllReduce:
       return AllReduce(parts);
     case Kind::kBroadcast:
-      for (size_t r = 1; r < parts.size(); ++r)
-        std::memcpy(parts[r].data, parts[0].data, bytes);
+      for (size_t r = 1; r < parts.size(); ++r) std::memcpy(parts[r].data, parts[0].data, bytes);
       return;
     case Kind::kAllGather:
       for (size_t from = 0; from < parts.size(); ++from) {
         for (size_t to = 0; to < parts.size(); ++to) {
-          if (to != from)
-            std::memcpy(at(parts[to].data, from), at(parts[from].data, from), bytes);
+          if (to != from) std::memcpy(at(parts[to].data, from), at(parts[from].data, from), bytes);
         }
       }
   }

@@ -104,10 +104,7 @@ void ProcessGroup::Barrier() {
 
 std::vector<std::string> ProcessGroup::GatherText(const std::string& own) {
   auto most = static_cast<int64_t>(own.size());
-  Run({.data = &most,
-       .n = 1,
-       .type = DType::kInt64,
-       .reduction = Collective::Reduction::kMax});
+  Run({.data = &most, .n = 1, .type = DType::kInt64, .reduction = Collective::Reduction::kMax});
   // Each part: the length, then the text, padded.
   const auto part = static_cast<size_t>(most) + sizeof(int64_t);
   std::vector<char> parts(part * static_cast<size_t>(size_));
@@ -198,15 +195,17 @@ std::exception_ptr ProcessGroup::Overdue(const std::map<int64_t, Flight>& flight
   const double waited = static_cast<double>(now - oldest) / kNanoseconds;
   std::string why;
   if (waited > options_.timeout_seconds) {
-    why = format("rank {} waited {:.0f} s for the other ranks (train.kvstore.timeout): one of them "
-                 "ended or does not answer",
-                 rank_, waited);
+    why = format(
+        "rank {} waited {:.0f} s for the other ranks (train.kvstore.timeout): one of them "
+        "ended or does not answer",
+        rank_, waited);
   } else if (stop_seen_ns_ > 0 &&
              static_cast<double>(now - std::max(stop_seen_ns_, oldest)) / kNanoseconds >
                  options_.stop_seconds) {
-    why = format("rank {} was asked to end and waited {:.0f} s for the other ranks, which do not "
-                 "answer: nothing is saved",
-                 rank_, options_.stop_seconds);
+    why = format(
+        "rank {} was asked to end and waited {:.0f} s for the other ranks, which do not "
+        "answer: nothing is saved",
+        rank_, options_.stop_seconds);
   }
   return why.empty() ? nullptr : std::make_exception_ptr(Error(kRankLost, why));
 }

@@ -26,10 +26,8 @@ TEST_CASE("collectives give every rank the same values") {
       group->Run({.data = sum.data(), .n = 1000});
       CHECK(sum == std::vector<float>(1000, static_cast<float>(size * (size + 1) / 2)));
       int64_t most = rank;
-      group->Run({.data = &most,
-                  .n = 1,
-                  .type = DType::kInt64,
-                  .reduction = Collective::Reduction::kMax});
+      group->Run(
+          {.data = &most, .n = 1, .type = DType::kInt64, .reduction = Collective::Reduction::kMax});
       CHECK(most == size - 1);
       double first = rank + 0.5;
       group->Run({.kind = Kind::kBroadcast, .data = &first, .n = 1, .type = DType::kFloat64});
@@ -58,7 +56,8 @@ TEST_CASE("collectives begin in the order of their places, whatever the order of
     std::iota(values.begin(), values.end(), 0.0f);
     std::atomic<int> done{0};
     for (int i : order) {
-      group->Start(places[static_cast<size_t>(i)], {.data = &values[static_cast<size_t>(i)], .n = 1},
+      group->Start(places[static_cast<size_t>(i)],
+                   {.data = &values[static_cast<size_t>(i)], .n = 1},
                    [&done](std::exception_ptr error) {
                      CHECK(!error);
                      ++done;
@@ -103,8 +102,7 @@ TEST_CASE("a process that is asked to end waits only briefly for ranks that do n
   ThreadRanks ranks(2);
   ranks.Lose(1);
   std::atomic<int> stop{0};
-  ProcessGroup group(ranks.Opener(0),
-                     {.timeout_seconds = 600, .stop = &stop, .stop_seconds = 0.1});
+  ProcessGroup group(ranks.Opener(0), {.timeout_seconds = 600, .stop = &stop, .stop_seconds = 0.1});
   std::thread signal([&stop] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     stop = 1;
@@ -130,11 +128,10 @@ TEST_CASE("what is reserved and never started does not keep a failed rank waitin
 }
 
 TEST_CASE("an error of the transport's start is thrown by the constructor") {
-  CHECK_THROWS_WITH(ProcessGroup([]() -> std::unique_ptr<Transport> {
-                      Throw(ErrorKind::kDevice, "no MPI here");
-                    },
-                                 {}),
-                    "no MPI here");
+  CHECK_THROWS_WITH(
+      ProcessGroup([]() -> std::unique_ptr<Transport> { Throw(ErrorKind::kDevice, "no MPI here"); },
+                   {}),
+      "no MPI here");
 }
 
 TEST_CASE("a link in front of a transport takes its time and changes no value") {

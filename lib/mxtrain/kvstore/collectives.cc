@@ -19,10 +19,8 @@ void RequireHost(const NDArray& array) {
 
 // Whole arrays, padding included.
 Collective OverAll(Collective::Kind kind, const TBlob& blob, const TensorSpec& spec) {
-  return {.kind = kind,
-          .data = blob.data,
-          .n = spec.Bytes() / SizeOf(spec.type),
-          .type = spec.type};
+  return {
+      .kind = kind, .data = blob.data, .n = spec.Bytes() / SizeOf(spec.type), .type = spec.type};
 }
 
 ProcessGroup::Done Finish(engine::Callback done) {

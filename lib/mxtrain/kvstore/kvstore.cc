@@ -19,9 +19,8 @@ std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type
   if (type == "device") return NewKVStoreDevice(runtime, workers, new_communicator);
   if (type == "dist_sync") {
     if (!group) Throw(ErrorKind::kBug, "KVStore 'dist_sync' without a group of processes");
-    const bool on_gpu = std::any_of(workers.begin(), workers.end(), [](Context worker) {
-      return worker.type == DeviceType::kGPU;
-    });
+    const bool on_gpu = std::any_of(workers.begin(), workers.end(),
+                                    [](Context worker) { return worker.type == DeviceType::kGPU; });
     if (on_gpu)
       Throw(ErrorKind::kConfig, "KVStore 'dist_sync' does not support GPUs yet; use --device cpu");
     return NewKVStoreDist(runtime, std::move(group));

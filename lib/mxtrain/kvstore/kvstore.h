@@ -6,9 +6,9 @@
 //
 // `local` keeps one array per value on the first worker's device, where gradients are also summed.
 // `device` is for one worker per GPU: every GPU keeps an array per value and updates it from an
-// all-reduced sum. `dist_sync` is for several processes, each with workers of its own: every process
-// keeps the arrays and updates them from a sum over all processes. With `share` the store keeps the
-// arrays passed to Init, so an update writes the executor's weights without a copy.
+// all-reduced sum. `dist_sync` is for several processes, each with workers of its own: every
+// process keeps the arrays and updates them from a sum over all processes. With `share` the store
+// keeps the arrays passed to Init, so an update writes the executor's weights without a copy.
 #include <functional>
 #include <map>
 #include <memory>

@@ -98,10 +98,10 @@ void CheckClasses(const std::vector<std::string>& before, const std::vector<std:
 
 GradientScale ScaleOf(const TrainOptions& options) {
   GradientScale scale;
-  scale.factor = RescaleGrad(options.symbol, options.model.batch_size,
-                             static_cast<int>(options.workers.size()) * RanksOf(options),
-                             &scale.reason) /
-                 static_cast<double>(options.grad_accum);
+  scale.factor =
+      RescaleGrad(options.symbol, options.model.batch_size,
+                  static_cast<int>(options.workers.size()) * RanksOf(options), &scale.reason) /
+      static_cast<double>(options.grad_accum);
   if (options.grad_accum > 1)
     scale.reason += format(", summed over {} batches", options.grad_accum);
   return scale;

@@ -151,8 +151,8 @@ class MXTRAIN_API DivergedError : public Error {
 class MXTRAIN_API Trainer {
  public:
   // `val` may be null. The batch size is the iterators', times the ranks; they and the runtime must
-  // outlive the trainer. Binds and initializes, so errors of shapes and names are thrown here: kConfig, or
-  // kData for fewer examples than one step takes.
+  // outlive the trainer. Binds and initializes, so errors of shapes and names are thrown here:
+  // kConfig, or kData for fewer examples than one step takes.
   Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val);
   ~Trainer();
 

@@ -50,8 +50,7 @@ MPI_Datatype TypeOf(DType type) {
 void AddBfloat16(void* from, void* into, int* n, MPI_Datatype* /*type*/) {
   const auto* a = static_cast<const bfloat16*>(from);
   auto* b = static_cast<bfloat16*>(into);
-  for (int i = 0; i < *n; ++i)
-    b[i] = bfloat16(static_cast<float>(a[i]) + static_cast<float>(b[i]));
+  for (int i = 0; i < *n; ++i) b[i] = bfloat16(static_cast<float>(a[i]) + static_cast<float>(b[i]));
 }
 
 class MpiTransport final : public Transport {
@@ -143,9 +142,9 @@ class MpiTransport final : public Transport {
       case Collective::Kind::kBroadcast:
         return Check(MPI_Ibcast(data, n, type, 0, world_, request), "MPI_Ibcast");
       case Collective::Kind::kAllGather:
-        return Check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, n, type, world_,
-                                    request),
-                     "MPI_Iallgather");
+        return Check(
+            MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, n, type, world_, request),
+            "MPI_Iallgather");
     }
   }
 
