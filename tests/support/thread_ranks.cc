@@ -12,7 +12,7 @@
 #include "mxtrain/base/clock.h"
 #include "mxtrain/base/dtype.h"
 
-namespace mxtrain::testing {
+namespace mxtrain::test {
 
 // The k-th collective that each rank begins is one meeting of all.
 struct ThreadRanks::State {
@@ -241,4 +241,4 @@ std::unique_ptr<Transport> Delayed(std::unique_ptr<Transport> transport, const L
   return std::make_unique<DelayedTransport>(std::move(transport), link);
 }
 
-}  // namespace mxtrain::testing
+}  // namespace mxtrain::test

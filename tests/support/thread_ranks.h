@@ -8,7 +8,7 @@
 
 #include "mxtrain/device/process_group.h"
 
-namespace mxtrain::testing {
+namespace mxtrain::test {
 
 // What all ranks share.
 class ThreadRanks {
@@ -41,4 +41,4 @@ struct Link {
 };
 std::unique_ptr<Transport> Delayed(std::unique_ptr<Transport> transport, const Link& link);
 
-}  // namespace mxtrain::testing
+}  // namespace mxtrain::test

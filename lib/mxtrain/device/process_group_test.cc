@@ -14,8 +14,8 @@ namespace mxtrain {
 namespace {
 
 using Kind = Collective::Kind;
-using testing::RunRanks;
-using testing::ThreadRanks;
+using test::RunRanks;
+using test::ThreadRanks;
 
 TEST_CASE("collectives give every rank the same values") {
   for (int size : {1, 2, 5}) {
@@ -141,7 +141,7 @@ TEST_CASE("a link in front of a transport takes its time and changes no value") 
     threads.emplace_back([&ranks, r] {
       ProcessGroup group(
           [open = ranks.Opener(r)] {
-            return testing::Delayed(open(), {.latency_seconds = 0.01, .bytes_per_second = 4e5});
+            return test::Delayed(open(), {.latency_seconds = 0.01, .bytes_per_second = 4e5});
           },
           {});
       const auto begin = std::chrono::steady_clock::now();

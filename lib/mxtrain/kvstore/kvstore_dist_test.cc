@@ -11,7 +11,7 @@
 namespace mxtrain {
 namespace {
 
-using testing::RunRanks;
+using test::RunRanks;
 using Values = std::vector<float>;
 
 Values Random(int64_t n, unsigned seed) {
@@ -91,7 +91,7 @@ TEST_CASE("dist_sync sums the workers of each rank first") {
 }
 
 TEST_CASE("a rank that fails ends the sums of the others with an error") {
-  testing::ThreadRanks ranks(2);
+  test::ThreadRanks ranks(2);
   ranks.Lose(1);
   const auto group = std::make_shared<ProcessGroup>(ranks.Opener(0),
                                                     ProcessGroup::Options{.timeout_seconds = 0.2});
