@@ -26,6 +26,8 @@ class DataIters {
     ranks_ = ranks;
   }
 
+  int64_t BatchOfRank() const { return GlobalBatch() / ranks_; }
+
   // Each throws what the source and the pipeline throw, with the place in the configuration, and
   // DiagnosticError if the data does not fit the net.
   std::unique_ptr<DataIter> Training();
@@ -53,9 +55,7 @@ class DataIters {
   std::unique_ptr<DataIter> Make(bool validation, Pass pass);
   Kwargs ParamsOf(const io::Source& source, const config::SourceConfig& c, Pass pass) const;
   void AddMixing(Kwargs* pipeline) const;
-  // Examples of one step, and of one rank in it.
-  int64_t GlobalBatch() const;
-  int64_t BatchOfRank() const { return GlobalBatch() / ranks_; }
+  int64_t GlobalBatch() const;  // of all ranks
   void CheckBatch(const io::Source& source, const config::SourceConfig& c) const;
   void Measure(bool validation);
   std::vector<io::TransformSpec> ChainOf(bool validation) const;

@@ -41,6 +41,8 @@ class Session {
   // Null: it is alone.
   void JoinRanks(std::shared_ptr<ProcessGroup> group);
 
+  int64_t BatchOfRank() const { return iters_.BatchOfRank(); }
+
   // The training or validation records, opened once; null if the configuration names none.
   std::shared_ptr<const io::Source> OpenSource(bool validation) { return sets_.Open(validation); }
   // Builds the net. The records of the validation data, or of the training data if there is none.

@@ -345,6 +345,12 @@ class Train final : public Command {
     console.Message(LogLevel::kInfo,
                     format("device {}, {}, seed {}, batch {}", session.DeviceNames(), threads,
                            session.config().seed, session.config().data.batch_size));
+    if (const std::shared_ptr<ProcessGroup>& group = distributed_.group()) {
+      console.Message(LogLevel::kInfo,
+                      format("{} processes over {}, each with {} examples of a step's {}",
+                             group->size(), group->transport(), session.BatchOfRank(),
+                             session.BatchOfRank() * group->size()));
+    }
     if (!session.class_names().empty())
       console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
     TellRates(session, console);
