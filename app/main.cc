@@ -248,7 +248,7 @@ int Main(int argc, char** argv) {
   DownloadFlags downloads;
   downloads.Declare(line.common());
 
-  commands::DistributedRun distributed;
+  commands::DistributedRun distributed(&leaving);
   std::vector<std::unique_ptr<commands::Command>> all;
   // As they are listed: from a folder of images to a model in use, the choices before and between,
   // runs and what they may leave, and the reference.
@@ -286,7 +286,7 @@ int Main(int argc, char** argv) {
     downloads.Apply();
   } catch (...) {
     report::Console console(console_options);
-    return ReportError(flags, console, std::current_exception());
+    return ReportError(flags, console, std::current_exception(), distributed.first());
   }
   report::Console console(console_options);
   try {
@@ -296,7 +296,11 @@ int Main(int argc, char** argv) {
     exit_code = ReportError(flags, console, std::current_exception(), distributed.first());
   }
   leaving = true;
-  return distributed.End(exit_code);
+  try {
+    return distributed.End(exit_code);
+  } catch (...) {
+    return ReportError(flags, console, std::current_exception());
+  }
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void DistributedRun::Find(CommonFlags* flags, report::ConsoleOptions* console) {
 
 void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
   const bool wanted = kvstore.type == "dist_sync";
-  if (!launch_) return;
+  if (!launch_ || kvstore.type.empty()) return;  // empty: invalid, which is reported with the rest
   if (!wanted) {
     Throw(ErrorKind::kUsage,
           "{} started {} processes, but kvstore '{}' is for one: they would all train the same "
@@ -43,11 +43,28 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
   ProcessGroup::Options options;
   options.timeout_seconds = static_cast<double>(kvstore.timeout.seconds);
   options.stop = &StopFlag();
+  *leaving_ = true;
   group_ = std::make_shared<ProcessGroup>([mpi = launch_->mpi] { return OpenMpi(mpi); }, options);
+  *leaving_ = false;
   if (group_->size() == launch_->size) return;
   Throw(ErrorKind::kDevice,
         "{} started {} processes, but {} sees {}: it is another MPI than the launcher's",
         launch_->launcher, launch_->size, group_->transport(), group_->size());
+}
+
+void DistributedRun::RequireEqual(
+    const std::vector<std::pair<std::string, std::string>>& values) const {
+  if (!group_) return;
+  for (const auto& [what, value] : values) {
+    const std::vector<std::string> all = group_->GatherText(value);
+    for (size_t r = 1; r < all.size(); ++r) {
+      if (all[r] == all[0]) continue;
+      Throw(ErrorKind::kConfig,
+            "rank {} has another {} than rank 0; all processes need the same, and a file system "
+            "that they share",
+            r, what);
+    }
+  }
 }
 
 int DistributedRun::End(int exit_code) {

@@ -15,6 +15,9 @@ namespace mxtrain::commands {
 
 class DistributedRun {
  public:
+  // `leaving`: set while MPI is initialized, which may end the program.
+  explicit DistributedRun(std::atomic<bool>* leaving) : leaving_(leaving) {}
+
   // Of a command that runs in ranks: looks for a launcher. A process other than the first prints
   // only its errors, and no results.
   void Find(CommonFlags* flags, report::ConsoleOptions* console);
@@ -24,6 +27,9 @@ class DistributedRun {
   // net independently of each other.
   void Join(const config::KVStoreConfig& kvstore);
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }  // null: one process
+  // Throws kConfig, on every rank, if a rank's value differs from the first one's, naming it.
+  // Values by what they are: "configuration".
+  void RequireEqual(const std::vector<std::pair<std::string, std::string>>& values) const;
   bool first() const { return !launch_ || launch_->rank == 0; }
 
   // The last call: leaves the group, or ends all processes if this one failed. Returns the exit
@@ -31,6 +37,7 @@ class DistributedRun {
   int End(int exit_code);
 
  private:
+  std::atomic<bool>* const leaving_;
   std::optional<Launch> launch_;  // of several processes
   std::shared_ptr<ProcessGroup> group_;
 };

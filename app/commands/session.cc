@@ -163,6 +163,10 @@ std::string Session::DeviceNames() const {
 void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
   group_ = std::move(group);
   if (!group_) return;
+  if (config().data.batch_size == 0) {
+    Throw(ErrorKind::kConfig, "{}: data.batch_size: auto is for one process; give a number",
+          diagnostics_.sources().Where(loaded_.PlaceOf("data.batch_size")));
+  }
   if (config().data.cache == "features") {
     Throw(ErrorKind::kConfig, "{}: data.cache: features is for one process",
           diagnostics_.sources().Where(loaded_.PlaceOf("data.cache")));

@@ -59,6 +59,23 @@ void RefuseCheckpoint(const std::string& config) {
         config, run.empty() ? "RUN" : report::QuoteShell(run));
 }
 
+// An error that passes it ends what was pushed for other processes, before the trainer waits for
+// it.
+class LeaveRanks {
+ public:
+  explicit LeaveRanks(ProcessGroup* group) : group_(group), before_(std::uncaught_exceptions()) {}
+  ~LeaveRanks() {
+    if (group_ && std::uncaught_exceptions() > before_)
+      group_->Fail("this process ended with an error");
+  }
+  LeaveRanks(const LeaveRanks&) = delete;
+  LeaveRanks& operator=(const LeaveRanks&) = delete;
+
+ private:
+  ProcessGroup* const group_;
+  const int before_;
+};
+
 class Train final : public Command {
  public:
   Train(std::string command_line, DistributedRun& distributed)
@@ -155,6 +172,10 @@ class Train final : public Command {
     TrainOptions options = session.MakeTrainOptions();
     session.CacheFeatures(&options);
     options.model.kernel_choices = before.kernel_choices;
+    distributed_.RequireEqual({{"program", VersionText()},
+                               {"configuration", options.model.config},
+                               {"training data", options.model.train_data},
+                               {"validation data", options.model.val_data}});
     options.measure_kernels = options.measure_kernels && !dry_run_;
     if (flags.deterministic)
       console.Message(LogLevel::kDebug, "all kernels of this build are bit-reproducible");
@@ -167,6 +188,7 @@ class Train final : public Command {
     // Do what may fail before creating the run folder: `--resume` and `runs/latest` must not find
     // an empty one.
     Trainer trainer(session.runtime(), options, *train, val.get());
+    const LeaveRanks leave(distributed_.group().get());
     CheckMinMetric(trainer);
     if (session.config().train.amp != "off") {
       console.Message(LogLevel::kInfo, format("mixed precision: convolutions and matrix products "
@@ -187,6 +209,7 @@ class Train final : public Command {
                                session.class_names());
       });
     }
+    RequireEqualState(&trainer);
     const bool was_finished = trainer.finished();
     RunListeners listeners(folder, val.get(), console);
     const TrainResult result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
@@ -225,9 +248,23 @@ class Train final : public Command {
     trainer->SaveTo(run + "/checkpoints");
     console.LogTo(format("{}/mxtrain.rank{}.log", run, group.rank()));
     if (resume_) Resume(session, run, trainer, console);
+    RequireEqualState(trainer);
     TrainListener silent;
     const TrainResult result = trainer->Run(silent, &StopFlag());
     return result.end == RunEnd::kStopped ? 128 + SignalOfStop() : 0;
+  }
+
+  // Each process has loaded the state that the run begins with.
+  void RequireEqualState(Trainer* trainer) const {
+    if (!distributed_.group()) return;
+    std::string weights;
+    for (const auto& [name, array] : trainer->executor().args()) {
+      if (!trainer->executor().grads().contains(name)) continue;
+      const std::vector<float> values = array.ToVector();
+      weights.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    }
+    distributed_.RequireEqual({{"number of steps", std::to_string(trainer->total_steps())},
+                               {"state of the weights", format("{:016x}", Checksum(weights))}});
   }
 
   // The signal may have reached another process alone.
@@ -346,10 +383,10 @@ class Train final : public Command {
                     format("device {}, {}, seed {}, batch {}", session.DeviceNames(), threads,
                            session.config().seed, session.config().data.batch_size));
     if (const std::shared_ptr<ProcessGroup>& group = distributed_.group()) {
-      console.Message(LogLevel::kInfo,
-                      format("{} processes over {}, each with {} examples of a step's {}",
-                             group->size(), group->transport(), session.BatchOfRank(),
-                             session.BatchOfRank() * group->size()));
+      console.Message(
+          LogLevel::kInfo,
+          format("{} processes over {}, each with {} examples of a step's {}", group->size(),
+                 group->transport(), session.BatchOfRank(), session.BatchOfRank() * group->size()));
     }
     if (!session.class_names().empty())
       console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));

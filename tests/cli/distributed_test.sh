@@ -12,7 +12,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRO
 flags=()
 [ "$mpi" = openmpi ] && flags=(--oversubscribe --bind-to none)
 
-# ranks CODE N ARGUMENT...: as expect, with N processes; TERM after half a minute.
+# ranks CODE N ARGUMENT...: as expect, with N processes.
 ranks() {
   local wanted=$1 n=$2
   shift 2
@@ -86,10 +86,10 @@ holds "every process has a log" test -s shown/mxtrain.rank1.log
 
 # A rank that is asked to stop stops all after the step, with one save; --resume continues, also with another number of processes.
 stopped() {
-  "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out stopped -q --kvstore dist_sync train.epochs=2000 --threads 1 >stdout 2>stderr </dev/null &
+  "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/stopped" -q --kvstore dist_sync train.epochs=2000 --threads 1 >stdout 2>stderr </dev/null &
   local launcher=$! i
   for i in $(seq 200); do grep -qs '"event":"epoch"' stopped/events.jsonl && break; sleep 0.1; done
-  pkill -TERM -n -f -- "train net.yaml --out stopped" # the newest process: one rank alone
+  pkill -TERM -n -f -- "train net.yaml --out $work/stopped" # the newest process: one rank alone
   wait $launcher
   local code=$?
   checks=$((checks + 1))
@@ -98,10 +98,48 @@ stopped() {
 stopped
 holds "the stop is saved" test -f stopped/checkpoints/last
 epochs=$(grep -c '"event":"epoch"' stopped/events.jsonl)
-ranks 0 4 train stopped/config.yaml --resume --out stopped -q --kvstore dist_sync train.epochs=$((epochs + 3))
+ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore dist_sync train.epochs=$((epochs + 3))
 holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
 
+# USR1 to one rank saves, and the run goes on, also if a rank then sleeps for longer than a stop may take.
+"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/saved" -q --kvstore dist_sync train.epochs=3000 train.save.every=3000 --threads 1 >stdout 2>stderr </dev/null &
+launcher=$!
+for i in $(seq 200); do grep -qs '"event":"epoch"' saved/events.jsonl && break; sleep 0.1; done
+one=$(pgrep -n -f -- "--out $work/saved")
+saves_before=$(grep -c '"event":"save"' saved/events.jsonl)
+kill -USR1 "$one"
+for i in $(seq 100); do [ "$(grep -c '"event":"save"' saved/events.jsonl)" -gt "$saves_before" ] && break; sleep 0.1; done
+holds "USR1 saves once" test "$(grep -c '"event":"save"' saved/events.jsonl)" = $((saves_before + 1))
+kill -STOP "$one"
+sleep 2
+kill -CONT "$one"
+wait $launcher
+checks=$((checks + 1))
+[ $? -eq 0 ] || fail "a run that was asked to save ends with an error"
+
+# A stop waits for a slow save.
+MXTRAIN_SAVE_DELAY_MS=3000 "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/slow" -q --kvstore dist_sync train.epochs=20000 train.save.every=20000 --threads 1 >stdout 2>stderr </dev/null &
+launcher=$!
+for i in $(seq 200); do grep -qs '"event":"epoch"' slow/events.jsonl && break; sleep 0.1; done
+pkill -TERM -n -f -- "--out $work/slow"
+wait $launcher
+code=$?
+checks=$((checks + 1))
+[ $code -eq 143 ] || fail "a stop with a slow save: exit code $code, expected 143"
+expect 0 eval slow
+
+# Processes that do not read the same.
+sed 's/lr: 0.05/lr: 0.06/' net.yaml >other.yaml
+timeout 60 "$mpirun" "${flags[@]}" -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train other.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr </dev/null
+code=$?
+last="two configurations"
+checks=$((checks + 1))
+[ $code -eq 3 ] || fail "two configurations: exit code $code, expected 3"
+says "rank 1 has another configuration than rank 0"
+
 # Refusals.
+ranks 3 2 train net.yaml --out refused -q --kvstore dist_sync data.batch_size=auto
+says "data.batch_size: auto is for one process"
 ranks 2 2 train net.yaml --out refused -q
 says "give --kvstore dist_sync"
 ranks 3 3 train net.yaml --out refused -q --kvstore dist_sync
@@ -112,7 +150,6 @@ expect 3 train net.yaml --out refused -q --kvstore dist_async
 says "dist_async"
 
 # An error of one process ends all, with its code.
-mkdir unwritable
 ranks 8 2 train net.yaml --out /proc/none -q --kvstore dist_sync
 
 # A rank killed at a random moment: all end within ten seconds; the run resumes to the bits of an undisturbed one.
@@ -123,17 +160,17 @@ for k in $(seq "$kills"); do
   while [ ! -f killed/result.json ] && [ $((tries += 1)) -lt 6 ]; do
     resume=()
     [ -f killed/config.yaml ] && resume=(--resume)
-    "$mpirun" "${flags[@]}" -n 2 "$program" train norm.yaml "${resume[@]}" --out killed -q --kvstore dist_sync train.epochs=40 \
+    "$mpirun" "${flags[@]}" -n 2 "$program" train norm.yaml "${resume[@]}" --out "$work/killed" -q --kvstore dist_sync train.epochs=40 \
       train.save.every=20steps --threads 1 >stdout 2>stderr </dev/null &
     launcher=$!
     if [ $tries -le 2 ]; then
       for i in $(seq 100); do [ -f killed/checkpoints/last ] && break; sleep 0.05; done
       sleep "0.$((RANDOM % 10))"
-      pkill -KILL -n -f -- "--out killed -q"
+      pkill -KILL -n -f -- "--out $work/killed"
       begin=$SECONDS
       timeout 20 tail --pid=$launcher -f /dev/null || { fail "a launcher whose rank was killed goes on"; kill -9 $launcher; }
       [ $((SECONDS - begin)) -le 10 ] || fail "a killed rank ends all after $((SECONDS - begin)) s"
-      holds "no process is left" test -z "$(pgrep -f -- '--out killed -q')"
+      holds "no process is left" test -z "$(pgrep -f -- "--out $work/killed")"
     fi
     wait $launcher 2>/dev/null
   done
@@ -141,10 +178,10 @@ for k in $(seq "$kills"); do
 done
 
 # Without the launcher's help: a rank that does not answer is noticed by the others, within train.kvstore.timeout.
-"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out silent -q --kvstore dist_sync train.epochs=20000 train.kvstore.timeout=2s --threads 1 >stdout 2>stderr </dev/null &
+"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/silent" -q --kvstore dist_sync train.epochs=20000 train.kvstore.timeout=2s --threads 1 >stdout 2>stderr </dev/null &
 launcher=$!
 for i in $(seq 200); do grep -qs '"event":"epoch"' silent/events.jsonl && break; sleep 0.1; done
-silent=$(pgrep -n -f -- "train net.yaml --out silent")
+silent=$(pgrep -n -f -- "train net.yaml --out $work/silent")
 kill -STOP "$silent"
 wait $launcher
 code=$?

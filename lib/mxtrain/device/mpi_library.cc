@@ -16,8 +16,8 @@ std::optional<int> Number(const char* name) {
   const char* text = std::getenv(name);
   if (!text || *text == '\0') return std::nullopt;
   char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  if (*end != '\0' || value < 0 || value > 1 << 24) return std::nullopt;
+  const long value = std::strtol(text, &end, 10);  // "4" of "4(x2)", as Slurm counts tasks by node
+  if (end == text || value < 0 || value > 1 << 24) return std::nullopt;
   return static_cast<int>(value);
 }
 

@@ -231,12 +231,15 @@ void ProcessGroup::Serve(Transport& transport) {
   try {
     while (TakeStarted(&ready)) {
       const int64_t now = SteadyNanoseconds();
-      if (options_.stop && *options_.stop != 0 && stop_seen_ns_ == 0) stop_seen_ns_ = now;
+      const bool stop = options_.stop && *options_.stop == 1;
+      if (!stop || stop_seen_ns_ == 0) stop_seen_ns_ = stop ? now : 0;
       if (flights.empty()) busy_since = now;
       if (!ready.empty()) pause = kShortestPause;
-      for (auto& [place, started] : ready) {
-        const int64_t bytes = BytesOf(started.collective, size_);
+      // All of them are known before the first begins: if one fails, all do.
+      for (auto& [place, started] : ready)
         flights.emplace(place, Flight{std::move(started.done), now});
+      for (const auto& [place, started] : ready) {
+        const int64_t bytes = BytesOf(started.collective, size_);
         transport.Begin(started.collective, place);
         MutexLock lock(mutex_);
         ++stats_.collectives;

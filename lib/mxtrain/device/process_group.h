@@ -31,8 +31,8 @@ namespace mxtrain {
 // Another process of the run ended or does not answer; also the program's exit code.
 inline constexpr ErrorKind kRankLost{10};
 
-// The memory stays valid until the collective is done. Elements are float32, float64, bfloat16
-// (summed in float32, rounded at each addition), int32, int64 or 8-bit.
+// The memory stays valid until the collective is done. Elements are float32, float64, int32 or
+// int64; bfloat16 (summed in float32, rounded at each addition; no maximum) or 8-bit (not reduced).
 struct Collective {
   enum class Kind : uint8_t {
     kAllReduce,  // replaces data by the sum or maximum over the ranks: the same bits on all ranks
@@ -70,9 +70,10 @@ class MXTRAIN_API ProcessGroup {
   struct Options {
     // How long a collective may take, with its wait for other ranks.
     double timeout_seconds = 600;
-    // If set and non-zero (a signal asks the process to end): collectives get only so much longer.
+    // While it is 1 (a signal asks the process to end), collectives get only so much longer: enough
+    // for rank 0 to finish a save.
     const std::atomic<int>* stop = nullptr;
-    double stop_seconds = 5;
+    double stop_seconds = 60;
   };
   using Done = UniqueFunction<void(std::exception_ptr)>;
 
@@ -103,7 +104,8 @@ class MXTRAIN_API ProcessGroup {
 
   // Nothing more will be started: what is reserved or in flight fails with this text, and so does
   // everything later. For a rank that ends by an error of its own, whose pushed work would
-  // otherwise wait for other ranks.
+  // otherwise wait for other ranks. The transport may still touch the memory of what was in flight
+  // if it is called again, which only Abort does.
   void Fail(const std::string& text);
   bool failed() const;
 
@@ -152,7 +154,8 @@ class MXTRAIN_API ProcessGroup {
   int64_t next_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // the place that the lane begins next
   std::map<int64_t, Started> started_ MXTRAIN_GUARDED_BY(mutex_);
   Stats stats_ MXTRAIN_GUARDED_BY(mutex_);
-  int64_t stop_seen_ns_ = 0;  // the lane's: when it first saw options_.stop
+  int64_t stop_seen_ns_ =
+      0;  // the lane's: since when options_.stop asks for the end; 0: it does not
   std::thread lane_;
 };
 

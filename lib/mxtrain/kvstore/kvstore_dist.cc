@@ -19,7 +19,7 @@ namespace mxtrain {
 namespace {
 
 // Large enough that latency does not matter, small enough that the first layers' gradients, which
-// nothing hides, are few (docs/scaling.md).
+// nothing hides, are few.
 constexpr int64_t kBucketBytes = int64_t{4} << 20;
 constexpr int64_t kAlignment = 64;
 

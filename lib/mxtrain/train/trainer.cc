@@ -127,7 +127,12 @@ Trainer::Impl::Impl(Runtime& on, TrainOptions given, DataIter& training, DataIte
       best(BestMetrics(options, scores.metrics()), scores.metrics()),
       progress(runtime, options, train),
       rescale_grad(ScaleOf(options)) {
-  Bind(!options.freeze.patterns.empty());
+  try {
+    Bind(!options.freeze.patterns.empty());
+  } catch (...) {
+    ranks.Fail(std::current_exception());
+    throw;
+  }
 }
 
 void Trainer::Impl::Bind(bool with_freeze, std::optional<int64_t> unfrozen_step) {

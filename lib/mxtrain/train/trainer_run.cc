@@ -71,6 +71,9 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
     if (!batches->diverged()) throw;
     result.steps = batches->diverged()->step();  // later ones may have been started
     throw DivergedError(*batches->diverged());
+  } catch (...) {
+    ranks.Fail(std::current_exception());
+    throw;
   }
 }
 
@@ -178,6 +181,7 @@ void Trainer::Impl::Loop::TrainEpoch() {
     t_.Step(batch);
     if (clock_.AddBatch(batch.count * t_.ranks.size())) PauseClock();
     if (t_.batches_of_step > 0) continue;
+    if (t_.ranks.several()) t_.batches->WaitForOlder();  // an error of it: its wishes never arrive
     agreed_ |= t_.ranks.AgreeLater(OwnWishes());
     if (ReportIsDue()) ReportStep();
     SaveWhereDue();
@@ -260,6 +264,7 @@ void Trainer::Impl::Loop::SaveWhereDue() {
   agreed_ |= t_.ranks.Agree(OwnWishes());
   agreed_.save = false;  // wished again meanwhile: for the same save
   t_.Save({}, listener_);
+  reported_ = t_.scores.loss().sums();  // several ranks merge them
   clock_.last_save = RunClock::Time::now();
   clock_.Resume(t_.batches->data_wait().seconds());
 }
@@ -320,6 +325,7 @@ void Trainer::Impl::Loop::SaveEpoch(std::vector<std::string> names, bool complet
   if (complete && (by_epoch || last)) names.push_back(format("epoch-{:04}", state().epoch));
   if (names.empty() && !last) return;
   t_.Save(names, listener_);
+  agreed_.save = false;
   clock_.last_save = RunClock::Time::now();
 }
 

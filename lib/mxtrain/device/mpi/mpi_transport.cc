@@ -63,9 +63,11 @@ class MpiTransport final : public Transport {
     Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     if (provided < MPI_THREAD_FUNNELED)
       Throw(ErrorKind::kDevice, "this MPI cannot be used from a thread (MPI_THREAD_FUNNELED)");
-    // A communicator of our own: errors are returned, and messages of others do not interfere.
+    // A communicator of our own, so that messages of others do not interfere. Calls on requests of
+    // several communicators report their errors to the predefined ones.
     Check(MPI_Comm_dup(MPI_COMM_WORLD, &world_), "MPI_Comm_dup");
-    Check(MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    for (MPI_Comm comm : {world_, MPI_COMM_WORLD, MPI_COMM_SELF})
+      Check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     Check(MPI_Comm_rank(world_, &rank_), "MPI_Comm_rank");
     Check(MPI_Comm_size(world_, &size_), "MPI_Comm_size");
     Check(MPI_Op_create(AddBfloat16, /*commute=*/1, &add_bfloat16_), "MPI_Op_create");
@@ -149,7 +151,10 @@ class MpiTransport final : public Transport {
   }
 
   MPI_Op OpOf(const Collective& c) const {
-    if (c.reduction == Collective::Reduction::kMax) return MPI_MAX;
+    const bool max = c.reduction == Collective::Reduction::kMax;
+    if (c.type == DType::kUint8 || (max && c.type == DType::kBfloat16))
+      Throw(ErrorKind::kBug, "no {} of {} over ranks", max ? "maximum" : "sum", NameOf(c.type));
+    if (max) return MPI_MAX;
     return c.type == DType::kBfloat16 ? add_bfloat16_ : MPI_SUM;
   }
 
