@@ -180,6 +180,27 @@ TEST_CASE("an Operator is not called forward and backward at once") {
   CHECK_FALSE(inside_forward);
 }
 
+// The next step of the small executor would point the arrays of the one in flight at its own.
+TEST_CASE("an arena grows when the steps in flight on it are over") {
+  const Hooks hooks{[] { std::this_thread::sleep_for(kMoment); }};
+  const ProbedRuntime with(hooks);
+  const Symbol x = Symbol::Variable("x");
+  const Symbol slow = with.Layer("Probe", "slow", {x});
+  const auto small =
+      Executor::SimpleBind(*with.runtime, with.Layer("elemwise_add", "sum", {slow, x}),
+                           RequestFor({"x"}, GradReq::kNull));
+  const std::vector<NDArray> one = with.Inputs(*small);
+  std::vector<NDArray> two = {one[0].Copy(Context::cpu())};
+  two[0].Fill(2);
+  small->Forward(one);
+  const NDArray first = small->outputs()[0].Copy(Context::cpu());
+  const auto large = small->Reshape({{"x", TShape{1000}}});
+  REQUIRE(large->arena_bytes() > small->arena_bytes());
+  small->Forward(two);
+  CHECK(GetValues(first) == std::vector<double>(4, 2));
+  CHECK(GetValues(small->outputs()[0]) == std::vector<double>(4, 4));
+}
+
 TEST_CASE("gradients that are added to one array are added one after the other") {
   std::atomic<int> inside = 0, most = 0;
   const Hooks hooks{[] {},
