@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An operator that changes an auxiliary state in Forward, which none of ours does, and uses
+// An operator that changes an auxiliary state in Forward, which no layer of ours does, and uses
 // everything else that an operator can be given.
 #include "tests/support/small_nets.h"
 
