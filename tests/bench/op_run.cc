@@ -118,7 +118,7 @@ class KernelRun final : public OpRun {
         plain_aux(s_.aux.size(), std::optional(Layout()));
     out_req_.assign(s_.out.size(), OpReqType::kWriteTo);
     if (backward) {
-      for (const bool computed : ComputedGradients(*s_.property))
+      for (const bool computed : ComputedGradients(s_))
         grad_req_.push_back(computed ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
     PlanRequest request;
@@ -250,7 +250,7 @@ class NetRun final : public OpRun {
     const std::vector<std::string> names = signature.property->ListArguments();
     std::vector<Symbol> variables;
     executor::BindRequest request;
-    const std::vector<bool> computed = ComputedGradients(*signature.property);
+    const std::vector<bool> computed = ComputedGradients(signature);
     int64_t gradient_bytes = 0;
     for (size_t i = 0; i < names.size(); ++i) {
       const TensorSpec& spec = signature.in[i];
@@ -327,12 +327,15 @@ OpSignature Infer(const OpCase& c, const OperatorRegistry& registry) {
   return s;
 }
 
-std::vector<bool> ComputedGradients(const OperatorProperty& property) {
+std::vector<bool> ComputedGradients(const OpSignature& signature) {
+  const OperatorProperty& property = *signature.property;
   std::vector<bool> computed(property.ListArguments().size());
   for (size_t i = 0; i < computed.size(); ++i)
     computed[i] = property.HasGradient(static_cast<int>(i));
-  for (const InplacePair& pair : property.BackwardIdentityOption())
-    computed[static_cast<size_t>(pair.to)] = false;
+  for (const InplacePair& pair : property.BackwardIdentityOption()) {
+    const size_t from = static_cast<size_t>(pair.from), to = static_cast<size_t>(pair.to);
+    if (signature.out[from].Bytes() == signature.in[to].Bytes()) computed[to] = false;
+  }
   return computed;
 }
 

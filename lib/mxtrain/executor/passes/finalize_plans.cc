@@ -68,7 +68,10 @@ class PlanFinalizer {
     const ExecNode& node = old_.nodes[gradient.node];
     if (node.kind != Node::Kind::kBackward) return false;
     for (const InplacePair& pair : node.op->BackwardIdentityOption()) {
-      if (pair.to == gradient.index) return true;
+      const NodeEntry head = node.inputs[pair.from];
+      if (pair.to == gradient.index && head &&
+          old_.spec(head).Bytes() == old_.spec(gradient).Bytes())
+        return true;
     }
     return false;
   }
