@@ -139,6 +139,7 @@ std::string Points(ImportNode& node, const std::string& indices) {
 
 // The indices [batch..., points..., axes] with those of the batch's own elements in front.
 std::string BatchedIndices(ImportNode& node, int batch_dims) {
+  if (batch_dims == 0) return node.ref(1);
   const int ndim = node.ndim(1);
   if (batch_dims < 0 || batch_dims >= std::min(ndim, node.ndim()))
     Throw(ErrorKind::kData, "{}: batch_dims {} is out of range", node.Describe(), batch_dims);
@@ -147,7 +148,6 @@ std::string BatchedIndices(ImportNode& node, int batch_dims) {
         node.shape(0, 1)[axis] != node.shape(1, 1)[axis])
       node.Refuse("its data and indices differ along the axis {}", axis);
   }
-  if (batch_dims == 0) return node.ref(1);
   const std::string indices = node.ref(1), last = params::Print(ndim - 1);
   const std::string one =
       node.Add("slice_axis", {indices}, {{"axis", last}, {"begin", "0"}, {"end", "1"}});
@@ -222,7 +222,10 @@ void ScatterElements(ImportNode& node) {
   if (node.DependsOnBatch(0, axis)) node.Refuse("it writes examples of the batch");
   if (ndim == TShape::kMaxDims) node.Refuse("its data have {} axes", ndim);
   if (node.is_one_number(1)) node.Refuse("it writes into one column");
+  constexpr int64_t kMostElements = int64_t{1} << 31;
   const int64_t length = node.shape(0)[axis];
+  if (length == 0 || node.shape(1).Size() > kMostElements / length)
+    node.Refuse("its indices {} into columns of {} are too many", node.shape(1).ToString(), length);
   const std::string to = params::Print(last);
   const std::string hot = node.Add("one_hot", {NotNegative(node, AtEnd(node, 1, axis), length)},
                                    {{"depth", params::Print(length)}});

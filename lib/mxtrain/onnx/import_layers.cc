@@ -451,7 +451,7 @@ void PoolBy(ImportNode& node, const std::string& type, Kwargs more) {
   Windows w = WindowsOf(node, node.Ints("kernel_shape"));
   const std::vector<int64_t> out = OutputOf(node, w);
   if (std::ranges::any_of(w.dilation, [](int64_t d) { return d != 1; })) {
-    if (type != "max") node.Refuse("a dilated mean has no equivalent");
+    if (type != "max") node.Refuse("dilated windows have an equivalent for a maximum alone");
     return DilatedMax(node, std::move(w), out);
   }
   // "full" adds what is needed at the far edge, which does not count; ONNX's padding at the end

@@ -427,7 +427,9 @@ TEST_CASE_FIXTURE(Fixture, "the windows of a maximum may have gaps") {
       {{"kernel_shape", std::vector<int64_t>{2, 1}}, {"dilations", std::vector<int64_t>{2, 1}}})};
   CHECK(Outputs(*this, {1, 2, 9, 9, 3, 1, 4, 5, 9, 9, 0, 6}) == std::vector<double>{3, 2, 4, 6});
   model.nodes[0].op = "AveragePool";
-  CHECK(Message() == "AveragePool 'y_node' cannot be imported: a dilated mean has no equivalent");
+  CHECK(Message() ==
+        "AveragePool 'y_node' cannot be imported: dilated windows have an equivalent for a maximum "
+        "alone");
 }
 
 TEST_CASE_FIXTURE(Fixture, "ScatterND writes into an array, computed or while the file is read") {
