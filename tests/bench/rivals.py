@@ -10,8 +10,8 @@ own environment. --mxnet names one that has MXNet 1.9.1 (numpy==1.23.5 mxnet==1.
 
 A contender is a process that runs for one measurement; a round measures each once, so other load affects all alike.
 Writes a table of images/s (median of the rounds, quartiles), the ratios to PyTorch as installed (eager mode, default allocator) and at its best
-(the fastest of eager, channels_last and compile, each with the default allocator and with one tuned to keep its memory), and peak memory of
-the same runs. A contender that fails is skipped, with its last line on stderr.
+(the fastest of eager, channels_last and compile, each with the default allocator and with one tuned to keep its memory, and in inference
+onnxruntime), and peak memory of the same runs. A contender that fails is skipped, with its last line on stderr.
 """
 import argparse
 import json
