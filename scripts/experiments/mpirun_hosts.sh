@@ -71,7 +71,8 @@ while [[ $stopped = no ]]; do
   fi
   before=$(newest)
   echo "$n processes on $(cut -d' ' -f1 <<<"$now" | paste -sd' ')" >&2
-  "$mpirun" "${where[@]}" "${flags[@]}" -n "$n" "$mxtrain" train "$config" --out "$run" --resume --or-begin --kvstore dist_sync "$@" &
+  # In a session of its own: Ctrl-C reaches this script alone, which passes it on once.
+  setsid "$mpirun" "${where[@]}" "${flags[@]}" -n "$n" "$mxtrain" train "$config" --out "$run" --resume --or-begin --kvstore dist_sync "$@" &
   job=$!
   wait "$job"
   code=$?
@@ -80,16 +81,17 @@ while [[ $stopped = no ]]; do
     code=$?
   done
   job=
+  [[ $code -eq 0 ]] && exit 0
+  [[ $stopped = yes ]] && exit 143 # Open MPI says 1
   # 10: a rank noticed that another was lost; 137 (Open MPI) or 9 (MPICH, without a result): one was killed. Whatever the code is, a host that is
   # gone is a reason.
   again=no
   case $code in
-    0) ;;
     10 | 137) again=yes ;;
     9) [[ $openmpi = yes || -e $run/result.json ]] || again=yes ;;
     *) [[ $(left 2>/dev/null) = "$now" ]] || again=yes ;;
   esac
-  [[ $again = yes && $stopped = no ]] || exit "$code"
+  [[ $again = yes ]] || exit "$code"
   lost=$((lost + 1))
   [[ $(newest) = "$before" ]] || lost=1
   if ((lost == 3)); then

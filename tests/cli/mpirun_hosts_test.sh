@@ -13,7 +13,7 @@ experiments=$source_dir/scripts/experiments
 write_points
 sed -i 's/epochs: 2/epochs: 30000/' points.yaml
 
-# A host that is down refuses connections. The ranks of both run below this mpirun: two processes that think they are on one machine.
+# A host that is down refuses connections. mpirun notes the hosts that it was given, and starts all processes here.
 mkdir bin down
 cat >bin/ssh <<END
 #!/usr/bin/env bash
@@ -31,40 +31,73 @@ exec $mpirun $([ "$mpi" = openmpi ] && echo --oversubscribe) "\$@" --threads 1
 END
 chmod +x bin/*
 export PATH=$work/bin:$PATH
-printf '# two hosts\nnodea\nnodeb 2\n' >hosts
+printf '# comment\nnodea 3\nnodeb\n' >hosts
 
-# Starts the script, waits for a checkpoint, and runs a command.
-after_a_save() {
-  rm -rf run calls down/*
-  "$experiments/mpirun_hosts.sh" hosts points.yaml run -q train.save.every=50steps >stdout 2>stderr &
-  script=$!
-  wait_for run/checkpoints/last
-  "$@"
-  wait "$script"
-  code=$?
+# times N TEXT FILE: waits until so many lines of a file have the text.
+times() {
+  for _ in $(seq 300); do
+    [ "$(grep -sc -- "$2" "$3")" -ge "$1" ] && return
+    sleep 0.1
+  done
+  fail "$3 has not $1 lines with $2"
 }
 
-lose_host() {
-  touch down/nodeb
-  pkill -KILL -n -f -- '--out run --resume'
-  for _ in $(seq 300); do [ "$(grep -c '^mpirun' calls)" = 2 ] && break; sleep 0.1; done
-  step=$(grep -c '"event":"save"' run/events.jsonl)
-  for _ in $(seq 300); do [ "$(grep -c '"event":"save"' run/events.jsonl)" -gt "$step" ] && break; sleep 0.1; done
-  kill -TERM $script
-}
-after_a_save lose_host
-last="a host that is lost"
+# --- a host is lost, then the script is stopped: a batch of 4 can be divided among 4 processes, and among 2 of the 3 that are left
+"$experiments/mpirun_hosts.sh" hosts points.yaml run -q train.save.every=50steps >stdout 2>stderr &
+script=$!
+times 1 '"event":"save"' run/events.jsonl
+touch down/nodeb
+pkill -KILL -n -f -- "points.yaml --out run --resume"
+times 2 '"event":"start"' run/events.jsonl
+saves=$(grep -c '"event":"save"' run/events.jsonl)
+times $((saves + 1)) '"event":"save"' run/events.jsonl
+kill -TERM $script
+wait $script
+code=$?
+last="mpirun_hosts.sh"
+checks=$((checks + 1))
+[ $code -eq 143 ] || fail "the script is stopped: exit code $code, expected 143"
+says "4 processes on nodea nodeb"
 says "nodeb does not answer"
-says "1 processes on nodea"
-holds "it starts twice" [ "$(grep -c '^mpirun' calls)" -eq 2 ]
-holds "the second time with one process" grep -q -- '-n 1 ' <(tail -2 calls)
-holds "the run continues" [ "$(grep -c '"event":"start"' run/events.jsonl)" -eq 2 ]
-holds "TERM to the script ends it, after a save" grep -q '"end": "stopped"' run/result.json
-holds "its code is that of a stop" [ "$code" -eq 143 ]
-sed -n 2,3p calls >list
-if [ "$mpi" = openmpi ]; then
-  holds "the list is Open MPI's" cmp -s list <(printf 'nodea slots=1\nnodeb slots=2\n')
-else
-  holds "the list is MPICH's" cmp -s list <(printf 'nodea:1\nnodeb:2\n')
-fi
+says "2 processes on nodea"
+if [ "$mpi" = openmpi ]; then list='nodea slots=3\nnodeb slots=1\n'; else list='nodea:3\nnodeb:1\n'; fi
+holds "the list of hosts is the MPI's" cmp -s <(grep ^node calls | head -2) <(printf "$list")
+holds "the second start is on the host that is left" [ "$(grep ^node calls | tail -n +3)" = "$(printf "$list" | head -1)" ]
+holds "the run continues where it was" grep -q '"first_step":[1-9]' <(grep '"event":"start"' run/events.jsonl | tail -1)
+holds "the stop is saved" grep -q '"end": "stopped"' run/result.json
+
+# --- ends that are no loss
+"$experiments/mpirun_hosts.sh" hosts points.yaml done -q train.epochs=1 >stdout 2>stderr
+holds "no host but nodea: 3 processes are refused" [ $? -eq 3 ]
+rm down/nodeb
+"$experiments/mpirun_hosts.sh" hosts points.yaml done -q train.epochs=1 >stdout 2>stderr
+holds "a run that is complete ends the script" [ $? -eq 0 ]
+touch down/nodea down/nodeb
+"$experiments/mpirun_hosts.sh" hosts points.yaml done -q >stdout 2>stderr
+holds "no host is left" [ $? -eq 10 ]
+says "no host answers"
+
+# --- Slurm: the batch script queues itself again after a stop and a loss, and only then
+cat >bin/srun <<END
+#!/usr/bin/env bash
+echo "srun \$*" >>$work/calls
+exit \$(cat $work/code)
+END
+cat >bin/scontrol <<END
+#!/usr/bin/env bash
+echo "scontrol \$*" >>$work/calls
+END
+chmod +x bin/*
+export SLURM_JOB_ID=7 SLURM_CPUS_ON_NODE=8 SLURM_NTASKS_PER_NODE=2
+for code in 0 3 10 137 143; do
+  rm calls
+  echo $code >code
+  "$experiments/slurm.sh" points.yaml run train.epochs=9
+  ended=$?
+  case $code in
+    10 | 137 | 143) holds "code $code queues the job again" [ "$(tail -1 calls)" = "scontrol requeue 7" ] ;;
+    *) holds "code $code ends the job" [ "$ended $(wc -l <calls)" = "$code 1" ] ;;
+  esac
+done
+holds "srun gets what train needs" grep -qxF "srun --mpi=pmix --cpus-per-task=4 --kill-on-bad-exit=1 $program train points.yaml --out run --resume --or-begin --kvstore dist_sync train.epochs=9" calls
 finish
