@@ -15,10 +15,10 @@ read -ra flags <<<"${MPIRUN_FLAGS:-}"
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 
-openmpi=no
-[[ $("$mpirun" --version 2>&1) == *"Open MPI"* ]] && openmpi=yes
-# Open MPI kills a rank one second after TERM; a save may take longer.
-export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-60}
+openmpi=yes
+[[ $("$mpirun" --version 2>&1) == *HYDRA* ]] && openmpi=no # MPICH's mpirun
+# Open MPI asks the ranks to stop (TERM) after a second and kills them after another; a save may take longer. After a loss it waits as long.
+export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-10}
 
 answers() { ssh -o BatchMode=yes -o ConnectTimeout=5 "$1" true </dev/null 2>/dev/null; }
 

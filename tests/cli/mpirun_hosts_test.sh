@@ -9,6 +9,7 @@ mpirun=$(command -v "mpirun.$mpi" || { [ "$mpi" = openmpi ] && command -v orteru
 [ -f "$(dirname "$program")/../lib/libmxtrain_$mpi.so" ] || { echo "built without $mpi"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRORS=1
 export MXTRAIN=$program
+export OMPI_MCA_odls_base_sigkill_timeout=2
 experiments=$source_dir/scripts/experiments
 write_points
 sed -i 's/epochs: 2/epochs: 30000/' points.yaml
@@ -36,7 +37,7 @@ printf '# comment\nnodea 3\nnodeb\n' >hosts
 # times N TEXT FILE: waits until so many lines of a file have the text.
 times() {
   for _ in $(seq 300); do
-    [ "$(grep -sc -- "$2" "$3")" -ge "$1" ] && return
+    [ "0$(grep -sc -- "$2" "$3")" -ge "$1" ] && return
     sleep 0.1
   done
   fail "$3 has not $1 lines with $2"
