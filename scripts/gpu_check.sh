@@ -288,15 +288,17 @@ median() {
     awk '{ value[NR] = $1 } END { printf "%.1f", (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 }'
 }
 
-# Our result and its limits: fractions of the rates of a large matrix product and a large copy.
+# Our result and its limits: fractions of the rates of a large matrix product and a large copy. Fails if the host pushes too slowly, or if
+# no captured graph was launched.
 describe_ours() {
   awk -v rate="$(median "${rates["ours $1"]}")" -v bytes="$(number storage_peak_bytes <<<"$2")" \
     -v products="$(number share_of_matrix_product <<<"$2")" -v flops="$(number matrix_product_flops <<<"$2")" \
     -v traffic="$(number share_of_copy <<<"$2")" -v copy="$(number copy_bytes_per_second <<<"$2")" \
-    -v host="$(number host_seconds_per_step <<<"$2")" -v most_host="$most_host_us" 'BEGIN {
-      printf "%.1f images/s, %.0f MiB; arithmetic %.0f %% of %.1f TFLOP/s, traffic %.0f %% of %.0f GB/s, host %.0f us a step (wanted %d)", rate,
-             bytes / 1048576, 100 * products, flops / 1e12, 100 * traffic, copy / 1e9, 1e6 * host, most_host
-      exit !(1e6 * host <= most_host) }'
+    -v host="$(number host_seconds_per_step <<<"$2")" -v most_host="$most_host_us" -v replays="$(number replays_per_step <<<"$2")" 'BEGIN {
+      printf "%.1f images/s, %.0f MiB; arithmetic %.0f %% of %.1f TFLOP/s, traffic %.0f %% of %.0f GB/s, host %.0f us a step (wanted %d), " \
+             "%.2f graphs a step (wanted 1)", rate, bytes / 1048576, 100 * products, flops / 1e12, 100 * traffic, copy / 1e9, 1e6 * host,
+             most_host, replays
+      exit !(1e6 * host <= most_host && replays >= 0.99) }'
 }
 
 # Comparison with the rival: fails if a ratio misses its target.

@@ -21,6 +21,7 @@
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/executor/captures.h"
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/train/net_inputs.h"
 
@@ -76,7 +77,9 @@ class Bench final : public Command {
     arguments.Examples(
         "  mxtrain bench configs/mnist/lenet.yaml\n  mxtrain bench config.yaml --synthetic --json\n"
         "      # host time: what pushing the work of a training step to the engine takes, without "
-        "waiting");
+        "waiting\n"
+        "      # captured, on a GPU: how many graphs are launched per step in place of single "
+        "kernels");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -85,6 +88,7 @@ class Bench final : public Command {
     session.BuildNet();
     infer_ ? MeasureInference(session) : MeasureTraining(session);
     const int64_t batch = session.config().data.batch_size;
+    const bool on_gpu = session.ctx().type == DeviceType::kGPU;
     const double made = Quantile(synthetic_rates_, 0.5), matrix = Quantile(matrix_flops_, 0.5);
     const double real = real_rates_.empty() ? 0 : Quantile(real_rates_, 0.5),
                  data = real > 0 ? Quantile(data_rates_, 0.5) : 0;
@@ -110,6 +114,7 @@ class Bench final : public Command {
                ? Json::array({Quantile(synthetic_rates_, 0.25), Quantile(synthetic_rates_, 0.75)})
                : Json()},
           {"host_seconds_per_step", infer_ ? Json() : Json(Quantile(host_seconds_, 0.5))},
+          {"replays_per_step", on_gpu ? Json(Quantile(replays_, 0.5)) : Json()},
           {"real_images_per_second", real > 0 ? Json(real) : Json()},
           {"data_images_per_second", real > 0 ? Json(data) : Json()},
           {"share_of_data_and_net_in_turn", real > 0 ? Json(real / in_turn) : Json()},
@@ -131,6 +136,9 @@ class Bench final : public Command {
     if (!infer_)
       std::cout << format("  host time:      {:.0f} us per step, to push its work\n",
                           1e6 * Quantile(host_seconds_, 0.5));
+    if (on_gpu)
+      std::cout << format("  captured:       {:.2f} graphs launched per step\n",
+                          Quantile(replays_, 0.5));
     if (real > 0) {
       std::cout << format(
           "  data alone:     {} images/s\n  real data:      {} images/s ({:.2f} of synthetic, "
@@ -251,11 +259,15 @@ class Bench final : public Command {
       runtime.engine().WaitForAll();
       return batch * Rate(runtime, seconds_, step_seconds, step);
     };
+    const executor::Captures& captures = executor::CapturesOf(runtime);
     for (int r = 0; r < rounds_; ++r) {
       int64_t count = 0;
+      const int64_t replays_before = captures.replays;
       const double host_before = host_seconds ? host_seconds() : 0;
       synthetic_rates_.push_back(
           batch * Rate(runtime, seconds_, step_seconds, [&] { ++count, synthetic(); }));
+      replays_.push_back(static_cast<double>(captures.replays - replays_before) /
+                         static_cast<double>(count));
       if (host_seconds)
         host_seconds_.push_back((host_seconds() - host_before) / static_cast<double>(count));
       if (real) {
@@ -389,7 +401,7 @@ class Bench final : public Command {
   int rounds_ = 5, operators_ = 15;
   bool synthetic_ = false, infer_ = false;
   std::vector<double> synthetic_rates_, real_rates_, data_rates_;  // images/s of each round
-  std::vector<double> host_seconds_;                               // per step, likewise
+  std::vector<double> host_seconds_, replays_;                     // per step, likewise
   std::vector<double> matrix_flops_, copy_bytes_;                  // per second, likewise
   // By the end of the first round: bytes of the process, and of the device's arrays (parameters,
   // gradients, states, arena, workspaces).

@@ -74,7 +74,8 @@ case $1 in
   bench)
     [[ "$*" != *amp=fp16* ]] || { echo "net.yaml:3:4: error: fp16 is refused here"; exit 3; }
     echo '{"batch":64,"images_per_second":150.0,"storage_peak_bytes":104857600,"share_of_matrix_product":0.5,"matrix_product_flops":6e13,' \
-      '"share_of_copy":0.25,"copy_bytes_per_second":4e12,"real_images_per_second":null,"host_seconds_per_step":'"$(cat "$here/host_seconds")}"
+      '"share_of_copy":0.25,"copy_bytes_per_second":4e12,"real_images_per_second":null,"host_seconds_per_step":'"$(cat "$here/host_seconds")," \
+      "\"replays_per_step\":$(cat "$here/replays")}"
     exit ;;
 esac
 while [[ $# -gt 0 ]]; do
@@ -99,6 +100,7 @@ END
 echo "gpu:0   NVIDIA H1" >package/bin/devices
 echo 7 >package/bin/wrong_step
 echo 5e-05 >package/bin/host_seconds
+echo 1 >package/bin/replays
 tests_say test_gpu_operators 'TEST CASE:  a case that speaks
   a.cc:1: MESSAGE: all is well
 TEST CASE:  softmax, a large axis
@@ -144,7 +146,7 @@ esac
 END
 GPU_CHECK_ROUNDS=1 gpu_check 1 bench
 tells '^ok +[0-9]+  torch +2.11.0'
-tells '^FAIL +[0-9]+  ResNet-50 bf16 +batch 256: 150.0 images/s, 100 MiB; arithmetic 50 % of 60.0 TFLOP/s, traffic 25 % of 4000 GB/s, host 50 us a step \(wanted 100\); torch 100'
+tells '^FAIL +[0-9]+  ResNet-50 bf16 +batch 256: 150.0 images/s, 100 MiB; arithmetic 50 % of 60.0 TFLOP/s, traffic 25 % of 4000 GB/s, host 50 us a step \(wanted 100\), 1.00 graphs a step \(wanted 1\); torch 100'
 tells '^FAIL +[0-9]+  ResNet-50 bf16 .*; torch 100.0 images/s, 100 MiB: speed 1.50 of it \(wanted 1.0\), memory 1.00 \(wanted 0.8\)$'
 tells '^FAIL +[0-9]+  LeNet float32 .*speed 2.97 of it \(wanted 3.0\), memory 0.50'
 tells '^FAIL +[0-9]+  ResNet-50 fp16 +batch 256: exit code 3: net.yaml:3:4: error: fp16 is refused here; torch: 300 images/s'
@@ -158,7 +160,11 @@ tells '^skip +[0-9]+  torch +python3 has none that sees this GPU: ModuleNotFound
 tells '^skip +[0-9]+  LeNet float32 .*150.0 images/s.*no torch to compare with$'
 echo 0.000125 >package/bin/host_seconds
 GPU_CHECK_ROUNDS=1 gpu_check 1 bench
-tells '^FAIL +[0-9]+  LeNet float32 .*host 125 us a step \(wanted 100\); no torch to compare with$'
+tells '^FAIL +[0-9]+  LeNet float32 .*host 125 us a step \(wanted 100\), 1.00 graphs a step \(wanted 1\); no torch to compare with$'
+echo 5e-05 >package/bin/host_seconds
+echo 0.50 >package/bin/replays
+GPU_CHECK_ROUNDS=1 gpu_check 1 bench
+tells '^FAIL +[0-9]+  LeNet float32 .*, 0.50 graphs a step \(wanted 1\); no torch to compare with$'
 
 # Under compute-sanitizer.
 make package/libexec/mxtrain/test_gpu_operators <<<'[[ $1 != --count ]] || echo "[doctest] unskipped test cases passing the current filters: 25"'

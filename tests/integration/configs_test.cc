@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "app/config/load.h"
 #include "app/config/net.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/configs.h"
+#include "tests/support/fake_gpu.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/plan_reader.h"
 #include "tests/support/small_nets.h"
@@ -154,6 +158,40 @@ TEST_CASE("every configuration binds; all but the slowest run a step") {
     CheckPlan(*eval);
     // Evaluation needs no more than training but for what its own kernels need while they run.
     CHECK(eval->arena_bytes() <= train->arena_bytes() + LargestWorkspace(eval->memory_plan()));
+  }
+}
+
+// Nodes of the training step of a configuration on a GPU whose kernels rank as CUDA's: by operator,
+// forward alone.
+std::map<std::string, int> OperatorsOnGpu(const std::string& name, std::optional<DType> amp) {
+  const auto runtime = NewChannelsLastRuntime();
+  const config::Net net = Load(SourceDir() / "configs" / "imagenet" / (name + ".yaml"));
+  executor::BindRequest request = RequestFor(net);
+  request.ctx = Context::gpu();
+  request.amp = amp;
+  std::map<std::string, int> count;
+  for (const auto& node : executor::RunPasses(net.symbol.graph(), request, *runtime).nodes) {
+    if (node.kind == Node::Kind::kForward) ++count[node.op->TypeString()];
+  }
+  return count;
+}
+
+// The batch norms without an activation are those of the shortcuts.
+TEST_CASE("on a GPU batch norms take the additions and activations behind them") {
+  for (const std::optional<DType> amp : {std::optional<DType>(), std::optional(DType::kBfloat16)}) {
+    std::map<std::string, int> resnet50 = OperatorsOnGpu("resnet50", amp),
+                               mobilenet = OperatorsOnGpu("mobilenet_v2", amp),
+                               vgg16 = OperatorsOnGpu("vgg16", amp);
+    CHECK(resnet50["_BatchNormActivation"] == 49);
+    CHECK(resnet50["BatchNorm"] == 4);
+    CHECK(resnet50["Activation"] + resnet50["elemwise_add"] + resnet50["ElementWiseSum"] == 0);
+    // Sums behind the ten blocks that keep their shape are fused too.
+    CHECK(mobilenet["_BatchNormActivation"] == 35 + 10);
+    CHECK(mobilenet["BatchNorm"] == 7);
+    CHECK(mobilenet["clip"] == 0);
+    // cuDNN does not fuse in training, and its kernel is better than a fused `ref`.
+    CHECK(vgg16["Convolution"] == 13);
+    CHECK(vgg16["Activation"] == 15);
   }
 }
 

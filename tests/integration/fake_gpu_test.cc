@@ -9,8 +9,10 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/executor/captures.h"
 #include "mxtrain/operator/arithmetic.h"
 #include "mxtrain/operator/imperative.h"
+#include "mxtrain/operator/plans.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
 #include "tests/support/training_run.h"
@@ -134,9 +136,22 @@ TEST_CASE(
   }
 }
 
+std::shared_ptr<mxtrain::Log> LogOfWarnings(std::vector<std::string>* warnings) {
+  auto log = std::make_shared<mxtrain::Log>();
+  log->AddSink([warnings](const LogMessage& message) {
+    if (message.level == LogLevel::kWarning) warnings->emplace_back(message.text);
+  });
+  return log;
+}
+
 TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as one graph") {
-  const auto replays_of = [](const SmallNet& net, bool capture_passes, bool refuses) {
-    const auto runtime = NewFakeGpuRuntime();
+  std::vector<std::string> warnings;
+  const std::shared_ptr<mxtrain::Log> log = LogOfWarnings(&warnings);
+  const auto replays_of = [&](const SmallNet& net, bool capture_passes, bool refuses) {
+    warnings.clear();
+    RuntimeOptions options;
+    options.log = log;
+    const auto runtime = NewFakeGpuRuntimeWithout({}, options);
     executor::BindRequest request = RequestFor(net, net.losses);
     request.ctx = kGpu;
     request.capture_passes = capture_passes;
@@ -148,6 +163,11 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
                                 std::to_string(step)));
     runtime->engine().WaitForAll();
     FakeStream::RefuseCaptures(false);
+    const executor::Captures& counts = executor::CapturesOf(*runtime);
+    CHECK(counts.replays == FakeStream::replays() - before);
+    CHECK(counts.failures == refuses);
+    CHECK(counts.replays + counts.uncaptured == (capture_passes ? 6 : 0));
+    CHECK(warnings.size() == (refuses ? 1 : 0));
     return FakeStream::replays() - before;
   };
   const auto runtime = NewFakeGpuRuntime();
@@ -157,7 +177,57 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
   CHECK(replays_of(net, true, false) == 4);
   CHECK(replays_of(net, false, false) == 0);
   CHECK(replays_of(net, true, true) == 0);
+  CHECK(warnings[0].find("kernels of a step on gpu(0) could not be captured as one graph: the "
+                         "device made no graph of them; they are launched one by one") !=
+        std::string::npos);
   CHECK(replays_of(dropout, true, false) == 4);
+}
+
+// Fails in its second call, as a kernel would that allocates while a stream captures.
+class FailsOnce final : public Operator {
+ public:
+  explicit FailsOnce(std::shared_ptr<int> calls) : calls_(std::move(calls)) {}
+  void Forward(const ForwardArgs&) override {
+    if (++*calls_ == 2) Throw(ErrorKind::kDevice, "cudaMalloc failed: not while capturing");
+  }
+  void Backward(const BackwardArgs&) override {}
+
+ private:
+  const std::shared_ptr<int> calls_;
+};
+
+TEST_CASE("a pass that cannot be captured runs without, and the log says why, once") {
+  const auto calls = std::make_shared<int>(0);
+  std::vector<std::string> warnings;
+  RuntimeOptions options;
+  options.log = LogOfWarnings(&warnings);
+  const auto runtime =
+      NewFakeGpuRuntimeWithout({"Activation"}, options, [&](OperatorRegistry* registry) {
+        registry->AddKernel({"Activation", DeviceType::kGPU, "fails", kRefRank,
+                             [calls](const OperatorProperty& property, const PlanRequest& request,
+                                     Backend&) -> Expected<Plan, Refusal> {
+                               Plan plan = PlainPlan(property, request);
+                               plan.make = [calls] { return std::make_unique<FailsOnce>(calls); };
+                               return plan;
+                             }});
+      });
+  const Symbol fc = Symbol::Create(runtime->operators(), "FullyConnected", "fc",
+                                   {{"num_hidden", "3"}}, std::vector{Symbol::Variable("data")});
+  const Symbol act = Symbol::Create(runtime->operators(), "Activation", "act",
+                                    {{"act_type", "relu"}}, std::vector{fc});
+  executor::BindRequest request;
+  request.shapes = {{"data", {2, 4}}};
+  request.inputs = {"data"};
+  request.ctx = kGpu;
+  const auto executor = Executor::SimpleBind(*runtime, act, request);
+  const std::vector<NDArray> inputs{NDArray(*runtime, {2, 4}, DType::kFloat32, kGpu)};
+  for (int run = 0; run < 4; ++run) executor->Forward(inputs);
+  runtime->engine().WaitForAll();
+  CHECK(*calls == 5);  // the second run captures, then issues
+  CHECK(executor::CapturesOf(*runtime).uncaptured == 4);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("act: cudaMalloc failed: not while capturing; they are launched") !=
+        std::string::npos);
 }
 
 // Three operators that draw, in evaluation too.

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/log.h"
 
 namespace mxtrain::executor {
 namespace {
@@ -13,8 +14,14 @@ constexpr size_t kMaxEntries = 4;  // inputs alternate between two sets of array
 
 }  // namespace
 
-CapturedKernels::CapturedKernels(KernelSet& kernels, std::vector<int> ids)
-    : kernels_(kernels), ids_(std::move(ids)) {
+Captures& CapturesOf(Runtime& runtime) {
+  const std::shared_ptr<void> counts =
+      runtime.Extension("captures", [] { return std::make_shared<Captures>(); });
+  return *static_cast<Captures*>(counts.get());
+}
+
+CapturedKernels::CapturedKernels(Runtime& runtime, KernelSet& kernels, std::vector<int> ids)
+    : runtime_(runtime), counts_(CapturesOf(runtime)), kernels_(kernels), ids_(std::move(ids)) {
   std::copy_if(ids_.begin(), ids_.end(), std::back_inserter(drawing_),
                [&](int k) { return kernels_.Draws(k); });
   captures_ = std::all_of(ids_.begin(), ids_.end(), [&](int k) { return kernels_.Repeats(k); });
@@ -22,11 +29,14 @@ CapturedKernels::CapturedKernels(KernelSet& kernels, std::vector<int> ids)
 
 void CapturedKernels::Run(RunContext ctx) {
   kernels_.PrepareDraws(drawing_, ctx);  // outside the capture, which would keep this run's state
-  if (!captures_ || kernels_.monitored()) return RunEach(ctx);
-  Entry* entry = Find();
-  if (!entry) return RunEach(ctx);  // libraries initialize lazily in the first run
-  if (!entry->graph) entry->graph = Capture(ctx);
-  if (!entry->graph) return RunEach(ctx);
+  // Libraries initialize lazily in the first run.
+  Entry* const entry = captures_ && !kernels_.monitored() ? Find() : nullptr;
+  if (entry && !entry->graph) entry->graph = Capture(ctx);
+  if (!entry || !entry->graph) {
+    ++counts_.uncaptured;
+    return RunEach(ctx);
+  }
+  ++counts_.replays;
   ctx.stream->Replay(*entry->graph);
 }
 
@@ -56,18 +66,37 @@ void CapturedKernels::RunEach(RunContext ctx) {
 // If capturing fails, the kernels run uncaptured and throw their own errors, if any.
 std::unique_ptr<CapturedGraph> CapturedKernels::Capture(RunContext ctx) {
   std::unique_ptr<CapturedGraph> graph;
-  if (ctx.stream->BeginCapture()) {
-    bool whole = true;
+  std::string why;
+  try {
+    captures_ = ctx.stream->BeginCapture();
+    if (!captures_) return nullptr;
     try {
       RunEach(ctx);
-    } catch (const Error&) {
-      whole = false;
+    } catch (const Error& error) {
+      why = error.what();
     }
     graph = ctx.stream->EndCapture();
-    if (!whole) graph.reset();
+    if (!graph && why.empty()) why = "the device made no graph of them";
+  } catch (const Error& error) {
+    if (why.empty()) why = error.what();
   }
-  captures_ = graph != nullptr;
-  return graph;
+  if (why.empty()) return graph;
+  captures_ = false;
+  Refused(ctx, why);
+  return nullptr;
+}
+
+void CapturedKernels::Refused(RunContext ctx, const std::string& why) {
+  const Logger log = runtime_.log("executor");
+  const std::string text = format(
+      "{} kernels of a step on {} could not be captured as one graph: {}; they are launched one by "
+      "one, which costs the host more time",
+      ids_.size(), ctx.ctx.ToString(), why);
+  if (counts_.failures++ == 0) {
+    log.Warning("{}", text);
+  } else {
+    log.Debug("{}", text);
+  }
 }
 
 }  // namespace mxtrain::executor

@@ -131,9 +131,8 @@ engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
   if (node.precomputed) op.fn = [this, k](RunContext ctx) { RunPrecomputed(k, ctx); };
   if (piece.captured) {
     op.name = "step";
-    op.fn = [kernels = std::make_unique<CapturedKernels>(kernels_, piece.kernels)](RunContext ctx) {
-      kernels->Run(ctx);
-    };
+    op.fn = [kernels = std::make_unique<CapturedKernels>(runtime_, kernels_, piece.kernels)](
+                RunContext ctx) { kernels->Run(ctx); };
   }
   return op;
 }

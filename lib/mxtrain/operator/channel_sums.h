@@ -104,10 +104,13 @@ int64_t BytesOfChannelSums(const ChannelView& view) {
   return (detail::SlicesOf(view).count + 1) * view.channels * static_cast<int64_t>(sizeof(V));
 }
 // The sum of term(place, of), of type V, over the elements of every channel, where of =
-// term.Of(channel). The result [channels] is at the start of `scratch`; the function returns that
-// address.
+// term.Of(channel). The result [channels] is at the start of `workspace`, an array of bytes; the
+// function returns its address.
 template <typename V, typename Device, typename F>
-const V* SumChannels(const Device& device, const ChannelView& given, const F& term, V* scratch) {
+const V* SumChannels(const Device& device, const ChannelView& given, const F& term,
+                     const TBlob& workspace) {
+  MXTRAIN_ASSERT(BytesOfChannelSums<V>(given) <= workspace.Size());
+  V* const scratch = workspace.dptr<V>();
   const ChannelView view = given.size() > 0 ? given : ChannelView(0, given.channels, 1);
   const Slices slices = detail::SlicesOf(view);
   const detail::ChannelPart<V, F> part{view, slices, term, scratch + view.channels};

@@ -81,8 +81,12 @@ TEST_CASE("sums over channels") {
       sums[static_cast<size_t>(view.ChannelOf(at))] +=
           static_cast<double>(at * 10 + view.ChannelOf(at));
     }
-    const double* found = SumChannels(OnCpu{}, view, PlaceOnce{}, scratch.data());
+    TBlob workspace{
+        scratch.data(), TShape{BytesOfChannelSums<double>(view)}, DType::kUint8, {}, {}};
+    const double* found = SumChannels<double>(OnCpu{}, view, PlaceOnce{}, workspace);
     for (size_t c = 0; c < sums.size(); ++c) CHECK(found[c] == sums[c]);
+    --workspace.shape[0];
+    CHECK_THROWS(SumChannels<double>(OnCpu{}, view, PlaceOnce{}, workspace));
   }
 }
 

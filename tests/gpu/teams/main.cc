@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "library_convolution.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain {
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {
   using namespace mxtrain;
   const std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
   RegisterTeamKernels(*registry);
+  test::AddLibraryConvolution(*registry);
   test::HostAsGpu backend;
   test::TestOn(Context::gpu(0), registry, &backend);
   return doctest::Context(argc, argv).run();

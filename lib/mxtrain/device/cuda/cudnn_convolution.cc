@@ -409,21 +409,21 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
   return made;
 }
 
-void CudnnConvolution::Forward(CudaStream& stream, const void* data, const void* weight, void* out,
+void CudnnConvolution::Forward(RunContext ctx, const void* data, const void* weight, void* out,
                                bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(ForwardCalls::Run(stream.cudnn(), layouts_, forward_, Factors(type_, add),
-                                       {data, weight, out}, workspace));
+  MXTRAIN_CHECK_CUDA(ForwardCalls::Run(StreamOf(ctx).cudnn(), layouts_, forward_,
+                                       Factors(type_, add), {data, weight, out}, workspace));
 }
 
-void CudnnConvolution::DataGradient(CudaStream& stream, const void* head, const void* weight,
-                                    void* out, bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(DataGradientCalls::Run(stream.cudnn(), layouts_, data_, Factors(type_, add),
-                                            {head, weight, out}, workspace));
+void CudnnConvolution::DataGradient(RunContext ctx, const void* head, const void* weight, void* out,
+                                    bool add, void* workspace) const {
+  MXTRAIN_CHECK_CUDA(DataGradientCalls::Run(StreamOf(ctx).cudnn(), layouts_, data_,
+                                            Factors(type_, add), {head, weight, out}, workspace));
 }
 
-void CudnnConvolution::WeightGradient(CudaStream& stream, const void* head, const void* data,
-                                      void* out, bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(WeightGradientCalls::Run(stream.cudnn(), layouts_, weight_,
+void CudnnConvolution::WeightGradient(RunContext ctx, const void* head, const void* data, void* out,
+                                      bool add, void* workspace) const {
+  MXTRAIN_CHECK_CUDA(WeightGradientCalls::Run(StreamOf(ctx).cudnn(), layouts_, weight_,
                                               Factors(type_, add), {head, data, out}, workspace));
 }
 

@@ -4,31 +4,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "mxtrain/device/cuda/convolution_options.h"
 #include "mxtrain/device/cuda/cudnn_descriptors.h"
 #include "mxtrain/device/cuda/stream.h"
 #include "mxtrain/device/kernel_choices.h"
 
 namespace mxtrain::cuda {
-
-// Numbers of a 2-D cross-correlation; arrays of two are (h, w).
-struct ConvolutionShape {
-  int64_t batch, in_channels, out_channels, groups;
-  int64_t in[2], out[2], kernel[2], stride[2], dilate[2], pad[2];
-};
-
-// kPlain: float32 sums of products, in any order. kWinograd: also Winograd's method. kTf32: also
-// float32 factors rounded to 10 bits of fraction.
-enum class ConvolutionMath { kTf32, kWinograd, kPlain };
-
-struct ConvolutionOptions {
-  DType type = DType::kFloat32;
-  ConvolutionMath math = ConvolutionMath::kPlain;
-  // Only algorithms whose results repeat bit for bit, and no measuring, whose outcome may vary.
-  bool deterministic = false;
-  bool channels_last = false;  // data, weight and output
-  // The parts that will be called.
-  bool forward = true, data_gradient = false, weight_gradient = false;
-};
 
 // The arrays as cuDNN descriptors.
 struct ConvolutionLayouts {
@@ -38,6 +19,9 @@ struct ConvolutionLayouts {
 
 class CudnnConvolution {
  public:
+  static constexpr const char* kName = "cuDNN";
+  static constexpr int64_t kAlignment = 256;  // bytes, of every workspace
+
   // Null if cuDNN does not support the options. Algorithms come from the backend's kernel choices
   // (ChoicesOf). Missing ones are measured on arrays that the backend lends; if measuring is not
   // allowed or memory is short, cuDNN's own model of the device decides. Throws kDevice. Safe from
@@ -54,11 +38,11 @@ class CudnnConvolution {
 
   // Arrays [N, C, H, W]; weight [O, C / groups, kh, kw]; all plain, or all channels last. The
   // result is assigned or accumulated.
-  void Forward(CudaStream& stream, const void* data, const void* weight, void* out, bool add,
+  void Forward(RunContext ctx, const void* data, const void* weight, void* out, bool add,
                void* workspace) const;
-  void DataGradient(CudaStream& stream, const void* head, const void* weight, void* out, bool add,
+  void DataGradient(RunContext ctx, const void* head, const void* weight, void* out, bool add,
                     void* workspace) const;
-  void WeightGradient(CudaStream& stream, const void* head, const void* data, void* out, bool add,
+  void WeightGradient(RunContext ctx, const void* head, const void* data, void* out, bool add,
                       void* workspace) const;
 
  private:

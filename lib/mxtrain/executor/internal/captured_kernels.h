@@ -5,16 +5,18 @@
 // hundreds. Random numbers change all the same: kernels read the random state from device memory,
 // which is written before each launch.
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "mxtrain/executor/captures.h"
 #include "mxtrain/executor/kernels.h"
 
 namespace mxtrain::executor {
 
 class MXTRAIN_API CapturedKernels {
  public:
-  // `ids`: kernels of `kernels`, which must outlive the object, in a legal order.
-  CapturedKernels(KernelSet& kernels, std::vector<int> ids);
+  // `ids`: kernels of `kernels`, in a legal order. Both references must outlive the object.
+  CapturedKernels(Runtime& runtime, KernelSet& kernels, std::vector<int> ids);
 
   // On the thread that issues to the stream. Errors carry the kernel's name.
   void Run(RunContext ctx);
@@ -30,11 +32,14 @@ class MXTRAIN_API CapturedKernels {
   Entry* Find();
   void RunEach(RunContext ctx);
   std::unique_ptr<CapturedGraph> Capture(RunContext ctx);
+  void Refused(RunContext ctx, const std::string& why);
 
+  Runtime& runtime_;
+  Captures& counts_;
   KernelSet& kernels_;
   const std::vector<int> ids_;
   std::vector<int> drawing_;    // those that draw random numbers
-  bool captures_;               // until the device rejects a capture
+  bool captures_;               // until a capture fails
   std::vector<Entry> entries_;  // most recently used first
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuse: replaces chains of operators by one where a pattern matches and a kernel better than `ref`
-// accepts the result. Longer chains have priority.
+// Fuse: replaces chains of operators by one where a pattern matches and a good kernel accepts the
+// result: on the CPU one that is better than `ref`, on a GPU also one that ranks as `ref` if the
+// operators of the chain have no better ones. Longer chains have priority.
 #include <algorithm>
 #include <map>
 
@@ -100,7 +101,16 @@ class Fuser {
     }
   }
 
-  // Whether a kernel before `ref` accepts the fused operator.
+  // `ref` is slow on the CPU. On a GPU the kernel of that rank is, for most operators, the only
+  // one.
+  bool HasBetterThanRef(const ExecNode& node) const {
+    const auto kernels = runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type);
+    return node.ctx.type == DeviceType::kCPU ||
+           std::any_of(kernels.begin(), kernels.end(),
+                       [](const KernelEntry* entry) { return entry->rank < kRefRank; });
+  }
+
+  // Whether a kernel that is worth the fusion accepts the fused operator.
   bool HasGoodKernel(const ExecNode& node, const std::vector<int>& ids) {
     const std::vector<std::optional<Layout>> layouts(node.num_args);
     std::vector<OpReqType> grad_req;
@@ -108,9 +118,11 @@ class Fuser {
     for (int id : ids)
       any |= std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
     if (any && request_.needs_backward()) grad_req.assign(node.num_args, OpReqType::kWriteTo);
+    const bool only_better = std::any_of(
+        ids.begin(), ids.end(), [&](int id) { return HasBetterThanRef(graph_.nodes[id]); });
     for (const KernelEntry* entry :
          runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
-      if (entry->rank >= kRefRank) break;
+      if (entry->rank >= kRefRank && only_better) break;
       if (PlanNode(rewriter_.graph(), node, request_, runtime_, layouts, grad_req,
                    entry->name.c_str()))
         return true;

@@ -344,7 +344,7 @@ class BatchNorm final : public Operator {
     MakeLine<T> line{};
     line.distances = distances;
     if (OfBatch(args.ctx) && view.size() > 0)
-      line.sums = SumChannels(device, view, distances, args.ctx.workspace.dptr<Sums>());
+      line.sums = SumChannels<Sums>(device, view, distances, args.ctx.workspace);
     line.gamma = settings_.fix_gamma ? nullptr : args.in_data[P::kGamma].dptr<A>();
     line.beta = args.in_data[P::kBeta].dptr<A>();
     line.moving_mean = args.aux_states[P::kMovingMean].dptr<A>();
@@ -388,8 +388,8 @@ class BatchNorm final : public Operator {
     slope.size = view.size();
     slope.mean = args.ctx.saved[kSavedMean].dptr<A>();
     slope.variance = args.ctx.saved[kSavedVariance].dptr<A>();
-    slope.sums = SumChannels(device, view, GradientTerms<T>{heads, slope.mean},
-                             args.ctx.workspace.dptr<Sums>());
+    slope.sums =
+        SumChannels<Sums>(device, view, GradientTerms<T>{heads, slope.mean}, args.ctx.workspace);
     slope.gamma = settings_.fix_gamma ? nullptr : args.in_data[P::kGamma].dptr<A>();
     slope.lines = heads.lines;
     slope.eps = A(settings_.eps);

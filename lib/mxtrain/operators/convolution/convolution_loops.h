@@ -215,7 +215,7 @@ class ConvolutionReference final : public Operator {
       }
       if (!settings_.no_bias) {
         weighted::SumToBias<T>(device, args.out_grad[0], ChannelView(args.out_grad[0].shape, 1),
-                               args.in_grad[P::kBias], args.req[P::kBias], args.ctx.workspace.data);
+                               args.in_grad[P::kBias], args.req[P::kBias], args.ctx.workspace);
       }
     });
   }
@@ -224,10 +224,12 @@ class ConvolutionReference final : public Operator {
   ConvolutionSettings settings_;
 };
 
-// Scratch bytes for the gradient of the bias.
-inline int64_t BiasWorkspace(const ConvolutionSettings& settings, const PlanRequest& request) {
+// Scratch bytes for the gradient of the bias, from a head gradient in this layout.
+inline int64_t BiasWorkspace(const ConvolutionSettings& settings, const PlanRequest& request,
+                             Layout head = {}) {
   if (!request.needs_backward || settings.no_bias) return 0;
-  return weighted::BytesOfBiasSums(request.in[P::kData].type, ChannelView(request.out[0].shape, 1));
+  return weighted::BytesOfBiasSums(request.in[P::kData].type,
+                                   ChannelView(request.out[0].shape, 1, head));
 }
 
 template <typename Device>

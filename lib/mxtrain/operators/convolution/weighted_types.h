@@ -59,18 +59,17 @@ struct ElementOf {
 };
 template <typename T, typename Device>
 void SumToBias(const Device& device, const TBlob& head, const ChannelView& view,
-               const TBlob& bias_grad, OpReqType req, void* scratch) {
+               const TBlob& bias_grad, OpReqType req, const TBlob& workspace) {
   using A = AccumulatorOf<T>;
   if (req == OpReqType::kNullOp) return;
-  const A* sums =
-      SumChannels(device, view, HeadOfPlace<T>{head.dptr<T>()}, static_cast<A*>(scratch));
+  const A* sums = SumChannels<A>(device, view, HeadOfPlace<T>{head.dptr<T>()}, workspace);
   if (bias_grad.type == DTypeOf<T>::value) {
     MapOn<T>(device, bias_grad, req, ElementOf<A>{sums});
   } else {
     MapOn<float>(device, bias_grad, req, ElementOf<A>{sums});
   }
 }
-// Size in bytes of its scratch space.
+// Size in bytes of its workspace, for the same view.
 inline int64_t BytesOfBiasSums(DType type, const ChannelView& view) {
   return type == DType::kFloat64 ? BytesOfChannelSums<double>(view)
                                  : BytesOfChannelSums<float>(view);

@@ -58,7 +58,7 @@ class DeconvolutionReference final : public Operator {
       }
       if (bias_) {
         weighted::SumToBias<T>(device, args.out_grad[0], ChannelView(args.out_grad[0].shape, 1),
-                               args.in_grad[P::kBias], args.req[P::kBias], args.ctx.workspace.data);
+                               args.in_grad[P::kBias], args.req[P::kBias], args.ctx.workspace);
       }
     });
   }

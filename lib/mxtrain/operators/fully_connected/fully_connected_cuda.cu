@@ -59,7 +59,7 @@ class FullyConnectedCublas final : public Operator {
     SwitchFloating(args.out_grad[0].type, "FullyConnected", [&](auto tag) {
       weighted::SumToBias<typename decltype(tag)::type>(device, args.out_grad[0], HeadView(),
                                                         args.in_grad[P::kBias], args.req[P::kBias],
-                                                        args.ctx.workspace.data);
+                                                        args.ctx.workspace);
     });
   }
 

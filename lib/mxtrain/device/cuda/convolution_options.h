@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a library needs to know of a 2-D convolution. Includes nothing of CUDA.
+#include <cstdint>
+
+#include "mxtrain/base/dtype.h"
+
+namespace mxtrain::cuda {
+
+// Numbers of a 2-D cross-correlation; arrays of two are (h, w).
+struct ConvolutionShape {
+  int64_t batch, in_channels, out_channels, groups;
+  int64_t in[2], out[2], kernel[2], stride[2], dilate[2], pad[2];
+};
+
+// kPlain: float32 sums of products, in any order. kWinograd: also Winograd's method. kTf32: also
+// float32 factors rounded to 10 bits of fraction.
+enum class ConvolutionMath { kTf32, kWinograd, kPlain };
+
+struct ConvolutionOptions {
+  DType type = DType::kFloat32;
+  ConvolutionMath math = ConvolutionMath::kPlain;
+  // Only algorithms whose results repeat bit for bit, and no measuring, whose outcome may vary.
+  bool deterministic = false;
+  bool channels_last = false;  // data, weight and output
+  // The parts that will be called.
+  bool forward = true, data_gradient = false, weight_gradient = false;
+};
+
+}  // namespace mxtrain::cuda

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Convolution on a GPU by a library such as cuDNN: everything around the library's calls. Addends
+// (bias, sum) are written to the output first; the products are then accumulated.
+//
+// Device is OnGpu. Library is cuda::CudnnConvolution, or, for tests on a host, a class with the
+// same functions.
+#include <algorithm>
+#include <memory>
+
+#include "mxtrain/base/math.h"
+#include "mxtrain/device/cuda/convolution_options.h"
+#include "mxtrain/operator/elementwise.h"
+#include "mxtrain/operators/convolution/convolution_loops.h"
+
+namespace mxtrain::convolution {
+
+template <typename T>
+struct BiasAndSum {
+  weighted::BiasOfChannel<T> bias;
+  const T* sum;
+  MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
+    return bias(i) + (sum ? AccumulatorOf<T>(sum[i]) : AccumulatorOf<T>(0));
+  }
+};
+
+// NaN stays NaN.
+template <typename C>
+struct Bounded {
+  C low, high;
+  MXTRAIN_HD C operator()(C x) const { return x < low ? low : x > high ? high : x; }
+};
+
+template <typename Device, typename Library>
+class ConvolutionByLibrary final : public Operator {
+ public:
+  ConvolutionByLibrary(const ConvolutionSettings& settings, std::shared_ptr<const Library> library)
+      : settings_(settings), library_(std::move(library)) {}
+
+  void Forward(const ForwardArgs& args) override {
+    if (args.req[0] == OpReqType::kNullOp) return;
+    const Device device{args.ctx.run_ctx};
+    const bool prepared = !settings_.no_bias || settings_.with_sum;
+    if (prepared) Prepare(device, args.in_data, args.req[0], args.out_data[0]);
+    library_->Forward(args.ctx.run_ctx, args.in_data[P::kData].data, args.in_data[P::kWeight].data,
+                      args.out_data[0].data, prepared || args.req[0] == OpReqType::kAddTo,
+                      Aligned(args.ctx.workspace));
+    if (settings_.act != Epilogue::kNone) Activate(device, args.out_data[0]);
+  }
+
+  void Backward(const BackwardArgs& args) override {
+    const RunContext ctx = args.ctx.run_ctx;
+    const TBlob& head = args.out_grad[0];
+    if (args.req[P::kData] != OpReqType::kNullOp) {
+      library_->DataGradient(ctx, head.data, args.in_data[P::kWeight].data,
+                             args.in_grad[P::kData].data, args.req[P::kData] == OpReqType::kAddTo,
+                             Aligned(args.ctx.workspace));
+    }
+    if (args.req[P::kWeight] != OpReqType::kNullOp) {
+      library_->WeightGradient(
+          ctx, head.data, args.in_data[P::kData].data, args.in_grad[P::kWeight].data,
+          args.req[P::kWeight] == OpReqType::kAddTo, Aligned(args.ctx.workspace));
+    }
+    if (settings_.no_bias) return;
+    SwitchFloating(head.type, "Convolution", [&](auto tag) {
+      weighted::SumToBias<typename decltype(tag)::type>(
+          Device{ctx}, head, ChannelView(head.shape, 1, head.layout), args.in_grad[P::kBias],
+          args.req[P::kBias], args.ctx.workspace);
+    });
+  }
+
+ private:
+  static void* Aligned(const TBlob& workspace) {
+    const auto address = reinterpret_cast<uintptr_t>(workspace.data);
+    return reinterpret_cast<void*>(RoundUp(address, Library::kAlignment));
+  }
+
+  void Prepare(const Device& device, std::span<const TBlob> in, OpReqType req,
+               const TBlob& out) const {
+    SwitchFloating(out.type, "Convolution", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const TBlob bias = settings_.no_bias ? TBlob() : in[P::kBias];
+      const T* sum = settings_.with_sum ? in.back().dptr<T>() : nullptr;
+      MapOn<T>(device, out, req, BiasAndSum<T>{{bias, ChannelView(out.shape, 1, out.layout)}, sum});
+    });
+  }
+  void Activate(const Device& device, const TBlob& out) const {
+    SwitchFloating(out.type, "Convolution", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      using C = ComputeOf<T>;
+      MapElements<T>(device, out, OpReqType::kWriteInplace,
+                     Bounded<C>{C(settings_.low()), C(settings_.high())}, out);
+    });
+  }
+
+  ConvolutionSettings settings_;
+  std::shared_ptr<const Library> library_;
+};
+
+// Of images, or of sequences as images with one column.
+inline cuda::ConvolutionShape LibraryShapeOf(const ConvolutionGeometry& g) {
+  cuda::ConvolutionShape shape{g.batch, g.in_channels, g.out_channels, g.groups, {}, {}, {}, {}, {},
+                               {}};
+  for (int i = 0; i < 2; ++i) {
+    shape.in[i] = g.in[i];
+    shape.out[i] = g.out[i];
+    shape.kernel[i] = g.kernel[i];
+    shape.stride[i] = g.stride[i];
+    shape.dilate[i] = g.dilate[i];
+    shape.pad[i] = g.pad[i];
+  }
+  return shape;
+}
+
+inline cuda::ConvolutionMath LibraryMathOf(const PlanRequest& request) {
+  return request.math == Math::kExact  ? cuda::ConvolutionMath::kPlain
+         : request.math == Math::kTf32 ? cuda::ConvolutionMath::kTf32
+                                       : cuda::ConvolutionMath::kWinograd;
+}
+
+// Matrix units expect channels last; other layouts would be converted before and after.
+inline Layout BestLayout(const PlanRequest& request, cuda::ConvolutionMath math, Backend& backend) {
+  const DType type = request.in[P::kData].type;
+  const bool matrix_units = SizeOf(type) < SizeOf(DType::kFloat32) ||
+                            (type == DType::kFloat32 && math == cuda::ConvolutionMath::kTf32);
+  return matrix_units ? backend.Intern(NewChannelsLast(request.out[0].shape.ndim())) : Layout();
+}
+
+template <typename Device, typename Library>
+Expected<Plan, Refusal> PlanByLibrary(const OperatorProperty& base, const PlanRequest& request,
+                                      Backend& backend) {
+  const ConvolutionSettings settings =
+      static_cast<const ConvolutionProperty&>(base).SettingsFor(request.in[P::kData].shape);
+  if (!IsFloating(request.in[P::kData].type))
+    return Refusal{format("no function for {}", NameOf(request.in[P::kData].type))};
+  if (settings.axes() > 2) return Refusal{"one or two spatial axes only"};
+  if (!settings.even_pad()) return Refusal{"equal padding on both sides only"};
+  if (const std::string why = WhyNotEpilogue(settings, request); !why.empty()) return Refusal{why};
+  const auto wanted = [&](int argument) {
+    return request.needs_backward &&
+           request.grad_req[static_cast<size_t>(argument)] != OpReqType::kNullOp;
+  };
+  cuda::ConvolutionOptions options;
+  options.type = request.in[P::kData].type;
+  options.math = LibraryMathOf(request);
+  options.deterministic = request.deterministic;
+  options.data_gradient = wanted(P::kData);
+  options.weight_gradient = wanted(P::kWeight);
+  const cuda::ConvolutionShape shape = LibraryShapeOf(
+      ConvolutionGeometry(settings, request.in[P::kData].shape, request.out[0].shape));
+  Layout layout = BestLayout(request, options.math, backend);
+  options.channels_last = !layout.plain();
+  std::shared_ptr<const Library> library = Library::Make(backend, request.ctx.id, shape, options);
+  if (!library && options.channels_last) {
+    layout = Layout();
+    options.channels_last = false;
+    library = Library::Make(backend, request.ctx.id, shape, options);
+  }
+  if (!library) return Refusal{format("{} has no algorithm for this convolution", Library::kName)};
+  Plan plan = PlainPlan(base, request);
+  LieAs(layout, base, request, &plan);
+  plan.forward_workspace = library->forward_workspace() + Library::kAlignment;
+  if (request.needs_backward)
+    plan.backward_workspace = std::max(library->backward_workspace() + Library::kAlignment,
+                                       BiasWorkspace(settings, request, layout));
+  plan.deterministic = library->deterministic();
+  plan.make = [settings, library] {
+    return std::make_unique<ConvolutionByLibrary<Device, Library>>(settings, library);
+  };
+  return plan;
+}
+
+// The rank is better than that of the reference loops.
+template <typename Device, typename Library>
+void AddLibraryKernels(const char* name, OperatorRegistry& registry) {
+  constexpr int kLibraryRank = 100;
+  for (const char* op : P::kOperators)
+    registry.AddKernel({op, Device::kType, name, kLibraryRank, PlanByLibrary<Device, Library>});
+}
+
+}  // namespace mxtrain::convolution
