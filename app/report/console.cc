@@ -77,10 +77,10 @@ Console::Console(const ConsoleOptions& options)
               : terminal                          ? Progress::kBar
                                                   : Progress::kLines;
   if (quiet_) progress_ = Progress::kNone;
-  log_->AddSink([this](const LogMessage& message) { Show(message); },
-                !follower_.empty() ? LogLevel::kError
-                : quiet_           ? LogLevel::kWarning
-                                   : LogLevel::kDebug);
+  log_->AddSink([this](const LogMessage& message) { Show(message); }, !follower_.empty()
+                                                                          ? LogLevel::kError
+                                                                      : quiet_ ? LogLevel::kWarning
+                                                                               : LogLevel::kDebug);
 }
 
 Console::~Console() {

@@ -20,8 +20,8 @@ enum class Progress { kAuto, kBar, kLines, kNone };
 struct ConsoleOptions {
   // Auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR counts as always.
   Choice color = Choice::kAuto;
-  Progress progress = Progress::kAuto;             // auto: a bar on a terminal, lines elsewhere
-  bool quiet = false;                              // on stderr warnings and errors only
+  Progress progress = Progress::kAuto;  // auto: a bar on a terminal, lines elsewhere
+  bool quiet = false;                   // on stderr warnings and errors only
   // Of a process of a distributed run other than the first: on stderr only errors, after this text.
   std::string follower;
   LogLevels levels;                                // of stderr and the log file
