@@ -102,7 +102,7 @@ ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore 
 holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
 
 # USR1 to one rank saves, and the run goes on, also if a rank then sleeps for longer than a stop may take.
-"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/saved" -q --kvstore dist_sync train.epochs=3000 train.save.every=3000 --threads 1 >stdout 2>stderr </dev/null &
+"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/saved" -q --kvstore dist_sync train.epochs=600 train.save.every=600 --threads 1 >stdout 2>stderr </dev/null &
 launcher=$!
 for i in $(seq 200); do grep -qs '"event":"epoch"' saved/events.jsonl && break; sleep 0.1; done
 one=$(pgrep -n -f -- "--out $work/saved")
