@@ -20,7 +20,7 @@ namespace mxtrain::test {
 namespace {
 
 constexpr int kDevices = 2;
-constexpr int kCudnnRank = 100;  // convolution_by_library.cuh; the other kernels of a GPU rank last
+constexpr int kCudnnRank = 100;  // convolution_by_library.h; the other kernels of a GPU rank last
 // An address outside the process: reading it faults.
 constexpr uintptr_t kFar = uintptr_t{1} << 62;
 

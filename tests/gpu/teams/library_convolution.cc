@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "mxtrain/operators/convolution/convolution_by_library.cuh"
+#include "mxtrain/operators/convolution/convolution_by_library.h"
 #include "tests/support/team_device.h"
 
 namespace mxtrain::test {

@@ -3,7 +3,7 @@
 #include "mxtrain/device/cuda/cudnn_convolution.h"
 #include "mxtrain/operator/elementwise.cuh"
 #include "mxtrain/operator/rows.cuh"
-#include "mxtrain/operators/convolution/convolution_by_library.cuh"
+#include "mxtrain/operators/convolution/convolution_by_library.h"
 
 MXTRAIN_OPERATOR(convolution_cudnn_cuda, registry) {
   using namespace mxtrain;
