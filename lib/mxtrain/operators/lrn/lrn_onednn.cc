@@ -41,7 +41,7 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
     return Refusal{"kAddTo of the output is not supported"};
   if (request.needs_backward) return Refusal{"its backward pass is slower than that of 'simd'"};
   const onednn::LocalResponse record{
-      {request.in[0].shape, Layout()}, param.nsize, param.alpha, param.beta, param.knorm, false};
+      {request.in[0].shape, Layout()}, param.nsize, param.alpha, param.beta, param.knorm};
   const onednn::Result forward = LocalResponseForward(backend, record);
   if (!forward) return forward.error();
 
