@@ -12,6 +12,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRO
 flags=()
 [ "$mpi" = openmpi ] && flags=(--oversubscribe --bind-to none)
 
+# Some containers let no launcher start processes.
+timeout 60 "$mpirun" "${flags[@]}" -n 2 true </dev/null >/dev/null 2>&1 || { echo "mpirun of $mpi starts no processes here"; exit 77; }
+
 # ranks CODE N ARGUMENT...: as expect, with N processes.
 ranks() {
   local wanted=$1 n=$2
