@@ -45,7 +45,6 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
   options.stop = &StopFlag();
   *leaving_ = true;
   group_ = std::make_shared<ProcessGroup>([mpi = launch_->mpi] { return OpenMpi(mpi); }, options);
-  *leaving_ = false;
   if (group_->size() == launch_->size) return;
   Throw(ErrorKind::kDevice,
         "{} started {} processes, but {} sees {}: it is another MPI than the launcher's",

@@ -15,7 +15,7 @@ namespace mxtrain::commands {
 
 class DistributedRun {
  public:
-  // `leaving`: set while MPI is initialized, which may end the program.
+  // `leaving`: set once MPI is opened, which may end the program, as when its launcher is gone.
   explicit DistributedRun(std::atomic<bool>* leaving) : leaving_(leaving) {}
 
   // Of a command that runs in ranks: looks for a launcher. A process other than the first prints

@@ -81,8 +81,12 @@ while [[ $stopped = no ]]; do
     code=$?
   done
   job=
+  # After a stop mpirun's code may be anything: Open MPI says 1, MPICH sometimes 0.
+  if [[ $stopped = yes ]]; then
+    grep -qs '"end": "complete"' "$run/result.json" && exit 0
+    exit 143
+  fi
   [[ $code -eq 0 ]] && exit 0
-  [[ $stopped = yes ]] && exit 143 # Open MPI says 1
   # 10: a rank noticed that another was lost; 137 (Open MPI) or 9 (MPICH, without a result): one was killed. Whatever the code is, a host that is
   # gone is a reason.
   again=no
