@@ -141,15 +141,16 @@ void AddLogOptions(const CommonFlags& flags, report::ConsoleOptions* options) {
   options->log_bytes = log_size->bytes;
 }
 
-// `first`: of the processes that read this configuration; the others do not repeat what is wrong
-// with it.
+// `first`: of the processes of a distributed run. The others say one line of what is wrong with the
+// configuration: it may be wrong for them alone.
 int ReportError(const CommonFlags& flags, report::Console& console,
                 const std::exception_ptr& pointer, bool first = true) {
   try {
     std::rethrow_exception(pointer);
   } catch (const config::DiagnosticError& e) {
-    if (!first) return static_cast<int>(e.kind());
-    std::cerr << e.what();
+    const std::string text = e.what();
+    if (!first) console.Message(LogLevel::kError, text.substr(0, text.find('\n')));
+    if (first) std::cerr << text;
     if (flags.json)
       std::cout << report::JsonText({{"error", "configuration"},
                                      {"code", 3},
@@ -160,8 +161,6 @@ int ReportError(const CommonFlags& flags, report::Console& console,
     console.Message(LogLevel::kInfo, e.what());
     return 128 + commands::StopSignal();
   } catch (const Error& e) {
-    if (!first && (e.kind() == ErrorKind::kUsage || e.kind() == ErrorKind::kConfig))
-      return static_cast<int>(e.kind());
     console.Message(LogLevel::kError, report::Printable(e.what()));  // one line
     if (flags.json)
       std::cout << report::JsonText({{"error", e.what()}, {"code", static_cast<int>(e.kind())}})

@@ -65,10 +65,11 @@ for n in 2 4; do
   ranks 0 $n train net.yaml --out many$n -q --kvstore dist_sync
   holds "$n processes have the losses of one" close one many$n
 done
+# Counts are the same to the last digit.
+accuracies() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i ~ /accuracy/) column[++n] = i; next } { for (k = 1; k <= n; ++k) print $column[k] }' "$1/metrics.csv"; }
+holds "there are accuracies of training and validation" test "$(accuracies one | wc -l)" = 6
+for n in 2 4; do holds "the accuracies of $n processes are those of one" test "$(accuracies one)" = "$(accuracies many$n)"; done
 expect 0 eval many2
-cp stdout many_eval
-# Evaluation counts are the same to the last digit.
-holds "the accuracy is that of one process" test "$(grep -o '"accuracy":[0-9.]*' many2/events.jsonl | tail -1)" = "$(grep -o '"accuracy":[0-9.]*' many4/events.jsonl | tail -1)"
 
 # Batch norm per process and Dropout: the bits of as many workers of one process.
 expect 0 train norm.yaml --out workers2 -q --threads 1 train.kvstore.workers=2
@@ -139,6 +140,11 @@ last="two configurations"
 checks=$((checks + 1))
 [ $code -eq 3 ] || fail "two configurations: exit code $code, expected 3"
 says "rank 1 has another configuration than rank 0"
+
+# What one process alone cannot read is said by it.
+timeout 60 "$mpirun" "${flags[@]}" -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train nowhere.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr </dev/null
+last="a configuration that one process lacks"
+says "rank 1: there is no configuration nowhere.yaml"
 
 # Refusals.
 ranks 3 2 train net.yaml --out refused -q --kvstore dist_sync data.batch_size=auto
