@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include "app/commands/command.h"
@@ -161,6 +162,7 @@ int ReportError(const CommonFlags& flags, report::Console& console,
     console.Message(LogLevel::kInfo, e.what());
     return 128 + commands::StopSignal();
   } catch (const Error& e) {
+    if (!first && dynamic_cast<const commands::SharedError*>(&e)) return static_cast<int>(e.kind());
     console.Message(LogLevel::kError, report::Printable(e.what()));  // one line
     if (flags.json)
       std::cout << report::JsonText({{"error", e.what()}, {"code", static_cast<int>(e.kind())}})
@@ -280,25 +282,22 @@ int Main(int argc, char** argv) {
   report::ConsoleOptions console_options = ToConsoleOptions(flags);
   if (named >= 0 && all[static_cast<size_t>(named)]->RunsInRanks())
     distributed.Find(&flags, &console_options);
+  std::optional<report::Console> console;
   try {
     AddLogOptions(flags, &console_options);
     downloads.Apply();
-  } catch (...) {
-    report::Console console(console_options);
-    return ReportError(flags, console, std::current_exception(), distributed.first());
-  }
-  report::Console console(console_options);
-  try {
-    if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, console);
+    console.emplace(console_options);
+    if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, *console);
     report::FlushResults();
   } catch (...) {
-    exit_code = ReportError(flags, console, std::current_exception(), distributed.first());
+    if (!console) console.emplace(console_options);
+    exit_code = ReportError(flags, *console, std::current_exception(), distributed.first());
   }
   leaving = true;
   try {
     return distributed.End(exit_code);
   } catch (...) {
-    return ReportError(flags, console, std::current_exception());
+    return ReportError(flags, *console, std::current_exception());
   }
 }
 

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <iostream>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/cpu_count.h"
@@ -42,13 +44,40 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
   }
   ProcessGroup::Options options;
   options.timeout_seconds = static_cast<double>(kvstore.timeout.seconds);
-  options.stop = &StopFlag();
+  Open(options);
+  const std::vector<std::string> codes = group_->GatherText("0");
+  for (size_t r = 0; r < codes.size(); ++r) {
+    if (codes[r] == "0") continue;
+    group_->Close();
+    group_.reset();
+    throw SharedError(ErrorKind{std::stoi(codes[r])},
+                      format("rank {} ended before the run began, with exit code {}", r, codes[r]));
+  }
+}
+
+void DistributedRun::Open(ProcessGroup::Options options) {
   *leaving_ = true;
+  mpi_ = Mpi::kOpening;
+  options.stop = &StopFlag();
   group_ = std::make_shared<ProcessGroup>([mpi = launch_->mpi] { return OpenMpi(mpi); }, options);
+  mpi_ = Mpi::kOpened;
   if (group_->size() == launch_->size) return;
   Throw(ErrorKind::kDevice,
         "{} started {} processes, but {} sees {}: it is another MPI than the launcher's",
         launch_->launcher, launch_->size, group_->transport(), group_->size());
+}
+
+// What Join gathers. Also where all processes fail alike, and none waits.
+void DistributedRun::TellFailure(int exit_code) noexcept {
+  try {
+    ProcessGroup::Options options;
+    options.timeout_seconds = 60;
+    Open(options);
+    group_->GatherText(std::to_string(exit_code));
+    group_->Close();
+  } catch (const std::exception&) {  // the failure has been reported
+  }
+  group_.reset();
 }
 
 void DistributedRun::RequireEqual(
@@ -58,15 +87,22 @@ void DistributedRun::RequireEqual(
     const std::vector<std::string> all = group_->GatherText(value);
     for (size_t r = 1; r < all.size(); ++r) {
       if (all[r] == all[0]) continue;
-      Throw(ErrorKind::kConfig,
-            "rank {} has another {} than rank 0; all processes need the same, and a file system "
-            "that they share",
-            r, what);
+      throw SharedError(
+          ErrorKind::kConfig,
+          format("rank {} has another {} than rank 0; all processes need the same, and a file "
+                 "system that they share",
+                 r, what));
     }
   }
 }
 
 int DistributedRun::End(int exit_code) {
+  if (launch_ && mpi_ == Mpi::kNone && exit_code != 0) TellFailure(exit_code);
+  if (mpi_ == Mpi::kOpening) {
+    // The group's lane may still be in MPI.
+    std::cout.flush();
+    std::_Exit(exit_code);
+  }
   if (!group_) return exit_code;
   const bool failed =
       exit_code != 0 && exit_code < 128 && exit_code != static_cast<int>(ErrorKind::kCheckFailed);

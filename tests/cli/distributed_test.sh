@@ -12,8 +12,11 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRO
 flags=()
 [ "$mpi" = openmpi ] && flags=(--oversubscribe --bind-to none)
 
+# launch ARGUMENT...: mpirun, ended after three minutes: a launcher may hang where its processes do not.
+launch() { timeout -k 5 180 "$mpirun" "${flags[@]}" "$@" </dev/null; }
+
 # Some containers let no launcher start processes.
-timeout 60 "$mpirun" "${flags[@]}" -n 2 true </dev/null >/dev/null 2>&1 || { echo "mpirun of $mpi starts no processes here"; exit 77; }
+launch -n 2 true >/dev/null 2>&1 || { echo "mpirun of $mpi starts no processes here"; exit 77; }
 
 # ranks CODE N ARGUMENT...: as expect, with N processes.
 ranks() {
@@ -21,7 +24,7 @@ ranks() {
   shift 2
   checks=$((checks + 1))
   last="mpirun -n $n mxtrain $*"
-  timeout 120 "$mpirun" "${flags[@]}" -n "$n" "$program" "$@" --threads 1 >stdout 2>stderr </dev/null
+  launch -n "$n" "$program" "$@" --threads 1 >stdout 2>stderr
   local code=$?
   [ $code -eq "$wanted" ] || fail "$last: exit code $code, expected $wanted"
 }
@@ -90,7 +93,7 @@ holds "every process has a log" test -s shown/mxtrain.rank1.log
 
 # A rank that is asked to stop stops all after the step, with one save; --resume continues, also with another number of processes.
 stopped() {
-  "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/stopped" -q --kvstore dist_sync train.epochs=2000 --threads 1 >stdout 2>stderr </dev/null &
+  launch -n 2 "$program" train net.yaml --out "$work/stopped" -q --kvstore dist_sync train.epochs=2000 --threads 1 >stdout 2>stderr &
   local launcher=$! i
   for i in $(seq 200); do grep -qs '"event":"epoch"' stopped/events.jsonl && break; sleep 0.1; done
   pkill -TERM -n -f -- "train net.yaml --out $work/stopped" # the newest process: one rank alone
@@ -106,7 +109,7 @@ ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore 
 holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
 
 # USR1 to one rank saves, and the run goes on, also if a rank then sleeps for longer than a stop may take.
-"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/saved" -q --kvstore dist_sync train.epochs=600 train.save.every=600 --threads 1 >stdout 2>stderr </dev/null &
+launch -n 2 "$program" train net.yaml --out "$work/saved" -q --kvstore dist_sync train.epochs=600 train.save.every=600 --threads 1 >stdout 2>stderr &
 launcher=$!
 for i in $(seq 200); do grep -qs '"event":"epoch"' saved/events.jsonl && break; sleep 0.1; done
 one=$(pgrep -n -f -- "--out $work/saved")
@@ -122,7 +125,7 @@ checks=$((checks + 1))
 [ $? -eq 0 ] || fail "a run that was asked to save ends with an error"
 
 # A stop waits for a slow save.
-MXTRAIN_SAVE_DELAY_MS=3000 "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/slow" -q --kvstore dist_sync train.epochs=20000 train.save.every=20000 --threads 1 >stdout 2>stderr </dev/null &
+MXTRAIN_SAVE_DELAY_MS=3000 launch -n 2 "$program" train net.yaml --out "$work/slow" -q --kvstore dist_sync train.epochs=20000 train.save.every=20000 --threads 1 >stdout 2>stderr &
 launcher=$!
 for i in $(seq 200); do grep -qs '"event":"epoch"' slow/events.jsonl && break; sleep 0.1; done
 pkill -TERM -n -f -- "--out $work/slow"
@@ -134,18 +137,26 @@ expect 0 eval slow
 
 # Processes that do not read the same.
 sed 's/lr: 0.05/lr: 0.06/' net.yaml >other.yaml
-timeout 60 "$mpirun" "${flags[@]}" -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train other.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr </dev/null
+launch -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train other.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr
 code=$?
 last="two configurations"
 checks=$((checks + 1))
 [ $code -eq 3 ] || fail "two configurations: exit code $code, expected 3"
 says "rank 1 has another configuration than rank 0"
 
-# What one process alone cannot read is said by it.
-timeout 60 "$mpirun" "${flags[@]}" -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train nowhere.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr </dev/null
-last="a configuration that one process lacks"
-says "rank 1: there is no configuration nowhere.yaml"
-
+# What one process alone cannot read is said by it, also if the others already wait for it in MPI.
+for order in "0.0 nowhere" "1.0 nowhere" "0.0 net" "1.0 net"; do
+  set -- $order
+  first=net second=nowhere
+  [ "$2" = nowhere ] || first=nowhere second=net
+  launch -n 1 "$program" train $first.yaml --out differs -q --kvstore dist_sync : \
+    -n 1 bash -c "sleep $1; exec '$program' train $second.yaml --out differs -q --kvstore dist_sync" >stdout 2>stderr
+  code=$?
+  last="a configuration that one process lacks ($order)"
+  checks=$((checks + 1))
+  [ $code -eq 3 ] || fail "$last: exit code $code, expected 3"
+  says "there is no configuration nowhere.yaml"
+done
 # Refusals.
 ranks 3 2 train net.yaml --out refused -q --kvstore dist_sync data.batch_size=auto
 says "data.batch_size: auto is for one process"
@@ -169,8 +180,8 @@ for k in $(seq "$kills"); do
   while [ ! -f killed/result.json ] && [ $((tries += 1)) -lt 6 ]; do
     resume=()
     [ -f killed/config.yaml ] && resume=(--resume)
-    "$mpirun" "${flags[@]}" -n 2 "$program" train norm.yaml "${resume[@]}" --out "$work/killed" -q --kvstore dist_sync train.epochs=40 \
-      train.save.every=20steps --threads 1 >stdout 2>stderr </dev/null &
+    launch -n 2 "$program" train norm.yaml "${resume[@]}" --out "$work/killed" -q --kvstore dist_sync train.epochs=40 \
+      train.save.every=20steps --threads 1 >stdout 2>stderr &
     launcher=$!
     if [ $tries -le 2 ]; then
       for i in $(seq 100); do [ -f killed/checkpoints/last ] && break; sleep 0.05; done
@@ -187,7 +198,7 @@ for k in $(seq "$kills"); do
 done
 
 # Without the launcher's help: a rank that does not answer is noticed by the others, within train.kvstore.timeout.
-"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/silent" -q --kvstore dist_sync train.epochs=20000 train.kvstore.timeout=2s --threads 1 >stdout 2>stderr </dev/null &
+launch -n 2 "$program" train net.yaml --out "$work/silent" -q --kvstore dist_sync train.epochs=20000 train.kvstore.timeout=2s --threads 1 >stdout 2>stderr &
 launcher=$!
 for i in $(seq 200); do grep -qs '"event":"epoch"' silent/events.jsonl && break; sleep 0.1; done
 silent=$(pgrep -n -f -- "train net.yaml --out $work/silent")

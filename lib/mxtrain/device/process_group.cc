@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <utility>
 
 #include "mxtrain/base/clock.h"
@@ -22,20 +23,78 @@ int64_t BytesOf(const Collective& collective, int ranks) {
   return collective.n * SizeOf(collective.type) * parts;
 }
 
+// How long a rank waits for the others.
+class Patience {
+ public:
+  explicit Patience(const ProcessGroup::Options& options) : options_(options) {}
+
+  // Why `who` has waited too long, or "".
+  std::string Exceeded(int64_t since_ns, const std::string& who) {
+    const int64_t now = SteadyNanoseconds();
+    const bool stop = options_.stop && *options_.stop == 1;
+    if (!stop || stop_seen_ns_ == 0) stop_seen_ns_ = stop ? now : 0;
+    const auto seconds = [now](int64_t since) {
+      return static_cast<double>(now - since) / kNanoseconds;
+    };
+    if (seconds(since_ns) > options_.timeout_seconds) {
+      return format(
+          "{} waited {:.0f} s for the other ranks (train.kvstore.timeout): one of them ended or "
+          "does not answer",
+          who, seconds(since_ns));
+    }
+    if (stop && seconds(std::max(stop_seen_ns_, since_ns)) > options_.stop_seconds) {
+      return format(
+          "{} was asked to end and waited {:.0f} s for the other ranks, which do not answer: "
+          "nothing is saved",
+          who, options_.stop_seconds);
+    }
+    return "";
+  }
+
+ private:
+  const ProcessGroup::Options& options_;
+  int64_t stop_seen_ns_ = 0;  // since when options_.stop asks for the end; 0: it does not
+};
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(std::function<std::unique_ptr<Transport>()> open, const Options& options)
     : options_(options) {
-  lane_ = StartThread([this, open = std::move(open)] { Work(open); });
-  std::exception_ptr error;
-  {
-    MutexLock lock(mutex_);
-    while (!open_ && !error_) changed_.Wait(lock);
-    error = error_;
+  // What the lane touches if it is left behind in `open`.
+  struct Opening {
+    std::promise<void> done;
+    std::atomic_flag decided;  // by whoever sets it first: the lane serves the group, or is left
+  };
+  const auto opening = std::make_shared<Opening>();
+  std::future<void> opened = opening->done.get_future();
+  lane_ = StartThread([this, opening, open = std::move(open)] {
+    std::unique_ptr<Transport> transport;
+    try {
+      transport = open();
+      if (opening->decided.test_and_set()) return;
+      rank_ = transport->rank();
+      size_ = transport->size();
+      transport_name_ = transport->Describe();
+    } catch (...) {
+      return opening->done.set_exception(std::current_exception());
+    }
+    opening->done.set_value();
+    Serve(*transport);
+  });
+  Patience patience(options_);
+  const int64_t begin = SteadyNanoseconds();
+  while (opened.wait_for(kLongestPause) == std::future_status::timeout) {
+    const std::string why = patience.Exceeded(begin, "this process");
+    if (why.empty() || opening->decided.test_and_set()) continue;
+    lane_.detach();
+    Throw(kRankLost, "{}", why);
   }
-  if (!error) return;
-  lane_.join();
-  std::rethrow_exception(error);
+  try {
+    opened.get();
+  } catch (...) {
+    lane_.join();
+    throw;
+  }
 }
 
 ProcessGroup::~ProcessGroup() {
@@ -43,6 +102,8 @@ ProcessGroup::~ProcessGroup() {
 }
 
 void ProcessGroup::Close() {
+  // What ends the transport on all ranks has no deadline of its own.
+  if (!failed()) Barrier();
   Leave(End::kClose, 0);
   MutexLock lock(mutex_);
   if (error_) std::rethrow_exception(error_);
@@ -157,27 +218,6 @@ ProcessGroup::Stats ProcessGroup::stats() const {
   return stats_;
 }
 
-void ProcessGroup::Work(const std::function<std::unique_ptr<Transport>()>& open) {
-  std::unique_ptr<Transport> transport;
-  try {
-    transport = open();
-    rank_ = transport->rank();
-    size_ = transport->size();
-    transport_name_ = transport->Describe();
-  } catch (...) {
-    MutexLock lock(mutex_);
-    error_ = std::current_exception();
-    changed_.NotifyAll();
-    return;
-  }
-  {
-    MutexLock lock(mutex_);
-    open_ = true;
-  }
-  changed_.NotifyAll();
-  Serve(*transport);
-}
-
 // The collectives that can begin, in the order of their places. False: the lane ends.
 bool ProcessGroup::TakeStarted(std::vector<std::pair<int64_t, Started>>* ready) {
   MutexLock lock(mutex_);
@@ -186,28 +226,6 @@ bool ProcessGroup::TakeStarted(std::vector<std::pair<int64_t, Started>>* ready) 
        first = started_.erase(first), ++next_)
     ready->emplace_back(first->first, std::move(first->second));
   return true;
-}
-
-// The error of a collective that takes too long, or null.
-std::exception_ptr ProcessGroup::Overdue(const std::map<int64_t, Flight>& flights) const {
-  if (flights.empty()) return nullptr;
-  const int64_t now = SteadyNanoseconds(), oldest = flights.begin()->second.begin_ns;
-  const double waited = static_cast<double>(now - oldest) / kNanoseconds;
-  std::string why;
-  if (waited > options_.timeout_seconds) {
-    why = format(
-        "rank {} waited {:.0f} s for the other ranks (train.kvstore.timeout): one of them "
-        "ended or does not answer",
-        rank_, waited);
-  } else if (stop_seen_ns_ > 0 &&
-             static_cast<double>(now - std::max(stop_seen_ns_, oldest)) / kNanoseconds >
-                 options_.stop_seconds) {
-    why = format(
-        "rank {} was asked to end and waited {:.0f} s for the other ranks, which do not "
-        "answer: nothing is saved",
-        rank_, options_.stop_seconds);
-  }
-  return why.empty() ? nullptr : std::make_exception_ptr(Error(kRankLost, why));
 }
 
 void ProcessGroup::FailAll(const std::exception_ptr& error, std::map<int64_t, Flight>* flights) {
@@ -228,11 +246,11 @@ void ProcessGroup::Serve(Transport& transport) {
   std::vector<int64_t> completed;
   std::chrono::microseconds pause = kShortestPause;
   int64_t busy_since = 0;
+  Patience patience(options_);
+  const std::string who = format("rank {}", rank_);
   try {
     while (TakeStarted(&ready)) {
       const int64_t now = SteadyNanoseconds();
-      const bool stop = options_.stop && *options_.stop == 1;
-      if (!stop || stop_seen_ns_ == 0) stop_seen_ns_ = stop ? now : 0;
       if (flights.empty()) busy_since = now;
       if (!ready.empty()) pause = kShortestPause;
       // All of them are known before the first begins: if one fails, all do.
@@ -269,7 +287,8 @@ void ProcessGroup::Serve(Transport& transport) {
       const bool progressed = !completed.empty();
       completed.clear();
       if (progressed) continue;
-      if (const std::exception_ptr late = Overdue(flights)) std::rethrow_exception(late);
+      const std::string why = patience.Exceeded(flights.begin()->second.begin_ns, who);
+      if (!why.empty()) Throw(kRankLost, "{}", why);
       std::this_thread::sleep_for(pause);
       pause = std::min(pause * 2, kLongestPause);
     }

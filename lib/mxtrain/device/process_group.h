@@ -77,7 +77,9 @@ class MXTRAIN_API ProcessGroup {
   };
   using Done = UniqueFunction<void(std::exception_ptr)>;
 
-  // Calls `open` on the lane. Throws its errors.
+  // Calls `open` on the lane. Throws its errors, and kRankLost if it takes longer than the timeout:
+  // MPI waits there for all processes, and for good if one never comes. The lane then stays in
+  // `open`, and the process should end without destructors (std::_Exit).
   ProcessGroup(std::function<std::unique_ptr<Transport>()> open, const Options& options);
   // Neither closed nor aborted: ends the lane without telling other ranks.
   ~ProcessGroup();
@@ -109,7 +111,7 @@ class MXTRAIN_API ProcessGroup {
   void Fail(const std::string& text);
   bool failed() const;
 
-  // With nothing in flight. Waits for the other ranks.
+  // With nothing in flight. Waits for the other ranks, no longer than the timeout.
   void Close();
   // Ends all ranks; may not return.
   void Abort(int exit_code);
@@ -132,11 +134,9 @@ class MXTRAIN_API ProcessGroup {
   };
   enum class End : uint8_t { kNone, kClose, kAbort, kLeave };
 
-  void Work(const std::function<std::unique_ptr<Transport>()>& open);
   void Serve(Transport& transport);
   bool TakeStarted(std::vector<std::pair<int64_t, Started>>* ready);
   void FailAll(const std::exception_ptr& error, std::map<int64_t, Flight>* flights);
-  std::exception_ptr Overdue(const std::map<int64_t, Flight>& flights) const;
   void Leave(End end, int exit_code);
 
   const Options options_;
@@ -146,7 +146,6 @@ class MXTRAIN_API ProcessGroup {
 
   mutable Mutex mutex_;
   ConditionVariable changed_;
-  bool open_ MXTRAIN_GUARDED_BY(mutex_) = false;
   std::exception_ptr error_ MXTRAIN_GUARDED_BY(mutex_);  // the first failure
   End end_ MXTRAIN_GUARDED_BY(mutex_) = End::kNone;
   int exit_code_ MXTRAIN_GUARDED_BY(mutex_) = 0;
@@ -154,8 +153,6 @@ class MXTRAIN_API ProcessGroup {
   int64_t next_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // the place that the lane begins next
   std::map<int64_t, Started> started_ MXTRAIN_GUARDED_BY(mutex_);
   Stats stats_ MXTRAIN_GUARDED_BY(mutex_);
-  int64_t stop_seen_ns_ =
-      0;  // the lane's: since when options_.stop asks for the end; 0: it does not
   std::thread lane_;
 };
 
