@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "app/commands/exit_codes.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 
@@ -45,14 +46,29 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
   ProcessGroup::Options options;
   options.timeout_seconds = static_cast<double>(kvstore.timeout.seconds);
   Open(options);
-  const std::vector<std::string> codes = group_->GatherText("0");
-  for (size_t r = 0; r < codes.size(); ++r) {
-    if (codes[r] == "0") continue;
-    group_->Close();
-    group_.reset();
-    throw SharedError(ErrorKind{std::stoi(codes[r])},
-                      format("rank {} ended before the run began, with exit code {}", r, codes[r]));
+  Together([] {});  // not so for ranks that failed before they got here
+}
+
+void DistributedRun::Together(const std::function<void()>& work) {
+  if (!group_) return work();
+  std::exception_ptr error;
+  std::string failure;
+  try {
+    work();
+  } catch (...) {
+    error = std::current_exception();
+    failure = format("{} {}", ExitCodeOf(error), WhatOf(error));
   }
+  const std::vector<std::string> failures = group_->GatherText(failure);
+  const auto failed = std::find_if(failures.begin(), failures.end(),
+                                   [](const std::string& text) { return !text.empty(); });
+  if (failed == failures.end()) return;
+  group_->Close();
+  group_.reset();
+  if (error && (first() || failure != failures[0])) std::rethrow_exception(error);
+  const int code = std::stoi(*failed);
+  throw SharedError(ErrorKind{code}, format("rank {} ended with exit code {} before the run began",
+                                            failed - failures.begin(), code));
 }
 
 void DistributedRun::Open(ProcessGroup::Options options) {
@@ -67,13 +83,13 @@ void DistributedRun::Open(ProcessGroup::Options options) {
         launch_->launcher, launch_->size, group_->transport(), group_->size());
 }
 
-// What Join gathers. Also where all processes fail alike, and none waits.
+// Joins for as long as it takes to fail together. Also where all fail alike, and none waits.
 void DistributedRun::TellFailure(int exit_code) noexcept {
   try {
     ProcessGroup::Options options;
     options.timeout_seconds = 60;
     Open(options);
-    group_->GatherText(std::to_string(exit_code));
+    group_->GatherText(format("{} before it joined", exit_code));
     group_->Close();
   } catch (const std::exception&) {  // the failure has been reported
   }

@@ -2,6 +2,7 @@
 #pragma once
 // This process as one of a distributed run: what the launcher says of it, the group of processes
 // once it has joined them, and how it leaves them.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,9 @@ class DistributedRun {
   // Throws SharedError (kConfig) if a rank's value differs from the first one's, naming it.
   // Values by what they are: "configuration".
   void RequireEqual(const std::vector<std::pair<std::string, std::string>>& values) const;
+  // Work of each rank between two collectives that may fail. If it fails on any, all leave the
+  // group, and those on which it did not throw SharedError.
+  void Together(const std::function<void()>& work);
   bool first() const { return !launch_ || launch_->rank == 0; }
 
   // The last call: leaves the group, or ends all processes if this one failed; one that failed

@@ -164,6 +164,7 @@ ranks 2 2 train net.yaml --out refused -q
 says "give --kvstore dist_sync"
 ranks 3 3 train net.yaml --out refused -q --kvstore dist_sync
 says "a batch of 16 cannot be divided among 3 workers"
+holds "one process says it, and none is aborted" test "$(grep -c 'cannot be divided\|MPI_A' stderr)" = 1
 holds "nothing was written" test ! -e refused
 expect 0 train net.yaml --out alone -q --kvstore dist_sync train.epochs=1 --threads 1
 expect 3 train net.yaml --out refused -q --kvstore dist_async
@@ -210,5 +211,6 @@ checks=$((checks + 1))
 [ $code -eq 10 ] || fail "a rank that does not answer: exit code $code, expected 10"
 last="a rank that does not answer"
 says "train.kvstore.timeout"
+holds "the rank is named" grep -Eq 'rank [01] ended or does not answer' stderr
 
 finish

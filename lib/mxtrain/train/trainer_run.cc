@@ -34,13 +34,15 @@ class Trainer::Impl::Loop {
   void ReportStep();
   void WarnOfTimeLimit(double seconds, double steps_per_second);
   void SaveWhereDue();
+  void NameSlowRank(const EpochEvent& e);
   void EndEpoch();
   void SaveEpoch(std::vector<std::string> names, bool complete);
 
   Impl& t_;
   TrainListener& listener_;
   std::atomic<int>* const stop_;
-  Wishes agreed_;  // by several ranks, so far
+  Wishes agreed_;             // by several ranks, so far
+  std::set<int> named_slow_;  // ranks
   RunClock clock_;
   LossReport::Sums reported_;  // sums at the last reported step or the start of the epoch
 };
@@ -277,6 +279,13 @@ std::vector<std::pair<double, double>> Trainer::Impl::Loop::RatesOfEpoch() const
   return rates;
 }
 
+void Trainer::Impl::Loop::NameSlowRank(const EpochEvent& e) {
+  const SlowRank slow = FindSlowRank(e.waiting, e.seconds);
+  if (!t_.ranks.first() || slow.rank < 0 || !named_slow_.insert(slow.rank).second) return;
+  listener_.OnWarning(format("rank {} is slow: the others wait for it during {:.0f} % of the time",
+                             slow.rank, 100 * slow.share));
+}
+
 void Trainer::Impl::Loop::EndEpoch() {
   t_.updates->ReportLossScale(state().step, listener_);
   Evaluation* const evaluation = t_.net->evaluation();
@@ -288,6 +297,8 @@ void Trainer::Impl::Loop::EndEpoch() {
   e.seconds = clock_.epoch.seconds;
   e.images_per_second = clock_.epoch.ImagesPerSecond();
   clock_.epoch = {};
+  e.waiting = t_.ranks.WaitingSeconds();
+  NameSlowRank(e);
   e.train = t_.ranks.Merge(&t_.scores);
   if (evaluation) {
     const WeightAverage::InUse averages(t_.updates->average());
