@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <thread>
 
 #include "app/commands/exit_codes.h"
 #include "mxtrain/base/error.h"
@@ -13,6 +15,8 @@
 
 namespace mxtrain::commands {
 namespace {
+
+constexpr std::chrono::seconds kTimeForReport{10};
 
 // Compute threads of a process beside others on its machine. A launcher that binds processes to
 // cores has shared them out already.
@@ -120,10 +124,14 @@ int DistributedRun::End(int exit_code) {
     std::_Exit(exit_code);
   }
   if (!group_) return exit_code;
-  const bool failed =
-      exit_code != 0 && exit_code < 128 && exit_code != static_cast<int>(ErrorKind::kCheckFailed);
-  if (failed) group_->Abort(exit_code);
-  if (!failed) group_->Close();
+  if (exit_code == 0 || agreed_to_end_) {
+    group_->Close();
+  } else {
+    // The weights of all ranks have diverged; the first has a report to write.
+    if (exit_code == static_cast<int>(ErrorKind::kDiverged) && !first())
+      std::this_thread::sleep_for(kTimeForReport);
+    group_->Abort(exit_code);
+  }
   group_.reset();
   return exit_code;
 }

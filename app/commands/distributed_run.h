@@ -42,7 +42,9 @@ class DistributedRun {
   void Together(const std::function<void()>& work);
   bool first() const { return !launch_ || launch_->rank == 0; }
 
-  // The last call: leaves the group, or ends all processes if this one failed; one that failed
+  // All ranks have agreed on the end of the run, whatever their exit codes.
+  void AgreedToEnd() { agreed_to_end_ = true; }
+  // The last call: leaves the group, or ends all processes if this one ends alone; one that failed
   // before it joined tells those that wait for it. Returns the exit code.
   int End(int exit_code);
 
@@ -54,6 +56,7 @@ class DistributedRun {
   std::optional<Launch> launch_;  // of several processes
   enum class Mpi : uint8_t { kNone, kOpening, kOpened } mpi_ = Mpi::kNone;
   std::shared_ptr<ProcessGroup> group_;
+  bool agreed_to_end_ = false;
 };
 
 }  // namespace mxtrain::commands

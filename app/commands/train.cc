@@ -218,6 +218,7 @@ class Train final : public Command {
     const bool was_finished = trainer.finished();
     RunListeners listeners(folder, val.get(), console);
     const TrainResult result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
+    distributed_.AgreedToEnd();
     // Before the reports are written.
     const int64_t peak_memory = report::PeakMemoryBytes();
     const Json summary = SummaryOf(folder, result, peak_memory);
@@ -259,6 +260,7 @@ class Train final : public Command {
     RequireEqualState(trainer);
     TrainListener silent;
     const TrainResult result = trainer->Run(silent, &StopFlag());
+    distributed_.AgreedToEnd();
     return result.end == RunEnd::kStopped ? 128 + SignalOfStop() : 0;
   }
 

@@ -170,6 +170,12 @@ expect 0 train net.yaml --out alone -q --kvstore dist_sync train.epochs=1 --thre
 expect 3 train net.yaml --out refused -q --kvstore dist_async
 says "dist_async"
 
+# Ranks diverge together, and the first writes its results.
+ranks 7 2 train net.yaml --out diverged -q --kvstore dist_sync train.optimizer.lr=1e30
+says "the loss of 'softmax' is not finite at step"
+holds "the results say so" grep -q '"end": "diverged"' diverged/result.json
+holds "no other error is told" test "$(grep -c 'no wait has reported' stderr)" = 0
+
 # An error of one process ends all, with its code.
 ranks 8 2 train net.yaml --out /proc/none -q --kvstore dist_sync
 

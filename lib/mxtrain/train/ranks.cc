@@ -66,11 +66,14 @@ void Ranks::Share(const std::map<std::string, NDArray>& arrays) const {
   for (const auto& [name, array] : arrays) Broadcast(group_, array);
 }
 
-std::vector<double> Ranks::WaitingSeconds() {
+void Ranks::StartWaiting() {
+  if (group_) waited_before_ = group_->stats().seconds;
+}
+
+std::vector<double> Ranks::WaitingSeconds() const {
   if (!several()) return {};
-  const double waited = group_->stats().seconds;
   std::vector<double> all(static_cast<size_t>(size()));
-  all[static_cast<size_t>(group_->rank())] = waited - std::exchange(waited_before_, waited);
+  all[static_cast<size_t>(group_->rank())] = group_->stats().seconds - waited_before_;
   group_->Run(
       {.kind = Collective::Kind::kAllGather, .data = all.data(), .n = 1, .type = DType::kFloat64});
   return all;

@@ -183,7 +183,7 @@ TEST_CASE("a slow rank is named once") {
   RunRanks(3, [&](const std::shared_ptr<ProcessGroup>& group) {
     struct Listener final : TrainListener {
       void OnStep(const StepEvent&) override {
-        if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(250));
       }
       void OnEpoch(const EpochEvent& e) override { waiting = e.waiting; }
       void OnWarning(const std::string& text) override { warnings.push_back(text); }

@@ -8,6 +8,11 @@
 #include "mxtrain/train/internal/trainer_impl.h"
 
 namespace mxtrain {
+namespace {
+
+constexpr double kLeastWait = 1;  // seconds of an epoch, for a slow rank to be named
+
+}  // namespace
 
 // `listener` and `stop` as in Trainer::Run.
 class Trainer::Impl::Loop {
@@ -60,6 +65,16 @@ void Trainer::Impl::Save(const std::vector<std::string>& names, TrainListener& l
   listener.OnSave({folder.File("last"), state.epoch, state.step, RunClock::SecondsSince(begin)});
 }
 
+// What was pushed no longer waits for other ranks, and ends by the same error.
+void Trainer::Impl::EndAlone(const std::exception_ptr& error) {
+  if (!ranks.several()) return;
+  ranks.Fail(error);
+  try {
+    runtime.engine().WaitForAll();
+  } catch (const std::exception&) {  // as `error` says
+  }
+}
+
 TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) {
   result = {};
   Loop loop(*this, listener, stop);
@@ -67,14 +82,14 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
     loop.Summarize(loop.Run());
     return result;
   } catch (const Error& e) {
-    ranks.Fail(std::current_exception());
+    EndAlone(std::current_exception());
     if (e.kind() != ErrorKind::kDiverged) throw;
     loop.Summarize(RunEnd::kDiverged);
     if (!batches->diverged()) throw;
     result.steps = batches->diverged()->step();  // later ones may have been started
     throw DivergedError(*batches->diverged());
   } catch (...) {
-    ranks.Fail(std::current_exception());
+    EndAlone(std::current_exception());
     throw;
   }
 }
@@ -176,6 +191,7 @@ bool Trainer::Impl::Loop::StepFollows() const {
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::Impl::Loop::TrainEpoch() {
   DataIter& data = t_.TrainData();
+  t_.ranks.StartWaiting();
   data.Reset(state().epoch, state().step_in_epoch * t_.options.grad_accum);
   reported_ = t_.scores.loss().sums();
   DataBatch batch;
@@ -281,7 +297,9 @@ std::vector<std::pair<double, double>> Trainer::Impl::Loop::RatesOfEpoch() const
 
 void Trainer::Impl::Loop::NameSlowRank(const EpochEvent& e) {
   const SlowRank slow = FindSlowRank(e.waiting, e.seconds);
-  if (!t_.ranks.first() || slow.rank < 0 || !named_slow_.insert(slow.rank).second) return;
+  if (!t_.ranks.first() || slow.rank < 0 || slow.share * e.seconds < kLeastWait ||
+      !named_slow_.insert(slow.rank).second)
+    return;
   listener_.OnWarning(format("rank {} is slow: the others wait for it during {:.0f} % of the time",
                              slow.rank, 100 * slow.share));
 }

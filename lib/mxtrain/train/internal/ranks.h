@@ -49,9 +49,10 @@ class Ranks {
   // Replaces arrays by rank 0's.
   void Share(const std::map<std::string, NDArray>& arrays) const;
 
-  // For how long each rank had begun collectives that others had not, since the last call: the
+  // For how long each rank had begun collectives that others had not, since StartWaiting: the
   // slowest rank waits least. Waits for all ranks; empty for one process.
-  std::vector<double> WaitingSeconds();
+  void StartWaiting();
+  std::vector<double> WaitingSeconds() const;
 
   // This rank ends because of an error: what was pushed no longer waits for other ranks.
   void Fail(const std::exception_ptr& error) const;
