@@ -179,6 +179,16 @@ int ReportError(const CommonFlags& flags, report::Console& console,
   return code;
 }
 
+// Of a command that knows nothing of the processes beside it.
+void WarnOfCopies(report::Console& console) {
+  const std::optional<Launch> launch = FindLaunch();
+  if (!launch || launch->size == 1 || launch->rank > 0) return;
+  console.Message(LogLevel::kWarning,
+                  format("{} started {} processes, and each does all of this: only `train` divides "
+                         "its work",
+                         launch->launcher, launch->size));
+}
+
 // By default, threads of an OpenMP team busy-wait for the others for milliseconds. If other work
 // shares the cores, the awaited thread often cannot run because a waiting one occupies its core: a
 // step of small layers becomes 30 times slower (lib/docs/decisions/0014-barriers-sleep.md). The
@@ -277,16 +287,17 @@ int Main(int argc, char** argv) {
 
   int exit_code = 0;
   const int named = line.Parse(argc, argv, &exit_code);
-  if (named >= 0 && all[static_cast<size_t>(named)]->Computes()) BoundBarrierSpin(argv);
+  commands::Command* const command = named >= 0 ? all[static_cast<size_t>(named)].get() : nullptr;
+  if (command && command->Computes()) BoundBarrierSpin(argv);
   report::ConsoleOptions console_options = ToConsoleOptions(flags);
-  if (named >= 0 && all[static_cast<size_t>(named)]->RunsInRanks())
-    distributed.Find(&flags, &console_options);
+  if (command && command->RunsInRanks()) distributed.Find(&flags, &console_options);
   std::optional<report::Console> console;
   try {
     AddLogOptions(flags, &console_options);
     downloads.Apply();
     console.emplace(console_options);
-    if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, *console);
+    if (command && command->Computes() && !command->RunsInRanks()) WarnOfCopies(*console);
+    if (command) exit_code = command->Run(flags, *console);
     report::FlushResults();
   } catch (...) {
     if (!console) console.emplace(console_options);

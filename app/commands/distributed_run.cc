@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/distributed_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -18,21 +16,13 @@ namespace {
 
 constexpr std::chrono::seconds kTimeForReport{10};
 
-// Compute threads of a process beside others on its machine. A launcher that binds processes to
-// cores has shared them out already.
-int ThreadsOfRank(int local_size) {
-  const int cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1, std::min(UsableCpuCount(), cpus / local_size));
-}
-
 }  // namespace
 
 void DistributedRun::Find(CommonFlags* flags, report::ConsoleOptions* console) {
   launch_ = FindLaunch();
   if (launch_ && launch_->size == 1) launch_.reset();
   if (!launch_) return;
-  if (flags->threads == 0 && launch_->local_size > 1)
-    flags->threads = ThreadsOfRank(launch_->local_size);
+  ShareCpus(launch_->local_size, launch_->bound);
   if (first()) return;
   flags->json = false;
   console->follower = format("rank {}: ", launch_->rank);

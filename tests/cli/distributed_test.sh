@@ -73,6 +73,8 @@ accuracies() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i ~ /accuracy/)
 holds "there are accuracies of training and validation" test "$(accuracies one | wc -l)" = 6
 for n in 2 4; do holds "the accuracies of $n processes are those of one" test "$(accuracies one)" = "$(accuracies many$n)"; done
 expect 0 eval many2
+ranks 0 2 eval many2
+says "each does all of this"
 
 # Batch norm per process and Dropout: the bits of as many workers of one process.
 expect 0 train norm.yaml --out workers2 -q --threads 1 train.kvstore.workers=2
