@@ -181,7 +181,8 @@ holds "no other error is told" test "$(grep -c 'no wait has reported' stderr)" =
 # An error of one process ends all, with its code.
 ranks 8 2 train net.yaml --out /proc/none -q --kvstore dist_sync
 
-# A rank killed at a random moment: all end within ten seconds; the run resumes to the bits of an undisturbed one.
+# A rank killed at a random moment: all end within ten seconds; the run resumes to the bits of an undisturbed one. Open MPI's mpirun may miss
+# the loss of a process that connects to it at that moment ("PMIX ERROR"); the others then end by their timeout.
 ranks 0 2 train norm.yaml --out whole -q --kvstore dist_sync train.epochs=40 train.save.every=20steps
 for k in $(seq "$kills"); do
   rm -rf killed
@@ -190,15 +191,17 @@ for k in $(seq "$kills"); do
     resume=()
     [ -f killed/config.yaml ] && resume=(--resume)
     launch -n 2 "$program" train norm.yaml "${resume[@]}" --out "$work/killed" -q --kvstore dist_sync train.epochs=40 \
-      train.save.every=20steps --threads 1 >stdout 2>stderr &
+      train.save.every=20steps train.kvstore.timeout=20s --threads 1 >stdout 2>stderr &
     launcher=$!
     if [ $tries -le 2 ]; then
       for i in $(seq 100); do [ -f killed/checkpoints/last ] && break; sleep 0.05; done
       sleep "0.$((RANDOM % 10))"
       pkill -KILL -n -f -- "--out $work/killed"
       begin=$SECONDS
-      timeout 20 tail --pid=$launcher -f /dev/null || { fail "a launcher whose rank was killed goes on"; kill -9 $launcher; }
-      [ $((SECONDS - begin)) -le 10 ] || fail "a killed rank ends all after $((SECONDS - begin)) s"
+      timeout 60 tail --pid=$launcher -f /dev/null || { fail "a launcher whose rank was killed goes on"; kill -9 $launcher; }
+      most=10
+      grep -q 'PMIX ERROR' stderr && most=35
+      [ $((SECONDS - begin)) -le $most ] || fail "a killed rank ends all after $((SECONDS - begin)) s"
       holds "no process is left" test -z "$(pgrep -f -- "--out $work/killed")"
     fi
     wait $launcher 2>/dev/null
