@@ -14,9 +14,16 @@ namespace mxtrain {
 namespace {
 
 constexpr double kNanoseconds = 1e9;
-// Between two polls. A poll costs about a microsecond and a switch of threads, which computation
-// loses; transports move large data in several rounds, each of which waits for a poll.
-constexpr std::chrono::microseconds kShortestPause{10}, kLongestPause{500};
+// Between two polls, in proportion to the wait so far. A poll costs some microseconds of
+// computation, and what has arrived waits for the next one; transports move large data in several
+// rounds, each of which waits for a poll.
+constexpr int64_t kShortestPause = 10'000, kLongestPause = 500'000;  // nanoseconds
+constexpr int64_t kPausesOfWait = 16;
+
+void PauseAfter(int64_t waited_ns) {
+  std::this_thread::sleep_for(std::chrono::nanoseconds(
+      std::clamp(waited_ns / kPausesOfWait, kShortestPause, kLongestPause)));
+}
 
 int64_t BytesOf(const Collective& collective, int ranks) {
   const int64_t parts = collective.kind == Collective::Kind::kAllGather ? ranks : 1;
@@ -104,7 +111,7 @@ ProcessGroup::ProcessGroup(std::function<std::unique_ptr<Transport>()> open, con
   });
   Patience patience(options_);
   const int64_t begin = SteadyNanoseconds();
-  while (opened.wait_for(kLongestPause) == std::future_status::timeout) {
+  while (opened.wait_for(std::chrono::nanoseconds(kLongestPause)) == std::future_status::timeout) {
     if (patience.Used(begin) < 1 || opening->decided.test_and_set()) continue;
     lane_.detach();
     Throw(kRankLost, "{}: one of them ended or does not answer", patience.Text("this process"));
@@ -264,15 +271,15 @@ void ProcessGroup::Serve(Transport& transport) {
   std::map<int64_t, Flight> flights;
   std::vector<std::pair<int64_t, Started>> ready;
   std::vector<int64_t> completed;
-  std::chrono::microseconds pause = kShortestPause;
-  int64_t busy_since = 0;
+  int64_t busy_since = 0, progress = 0;  // times
+  RunPromptly();
   Patience patience(options_);
   int64_t told = -1;
   try {
     while (TakeStarted(&ready)) {
       const int64_t now = SteadyNanoseconds();
       if (flights.empty()) busy_since = now;
-      if (!ready.empty()) pause = kShortestPause;
+      if (!ready.empty()) progress = now;
       // All of them are known before the first begins: if one fails, all do.
       for (auto& [place, started] : ready)
         flights.emplace(place, Flight{std::move(started.done), now});
@@ -298,7 +305,6 @@ void ProcessGroup::Serve(Transport& transport) {
         MXTRAIN_ASSERT(flight != flights.end());
         flight->second.done(nullptr);
         flights.erase(flight);
-        pause = kShortestPause;
       }
       if (!completed.empty()) {
         const int64_t then = std::exchange(busy_since, SteadyNanoseconds());
@@ -307,7 +313,10 @@ void ProcessGroup::Serve(Transport& transport) {
       }
       const bool progressed = !completed.empty();
       completed.clear();
-      if (progressed) continue;
+      if (progressed) {
+        progress = busy_since;
+        continue;
+      }
       const auto& [oldest, flight] = *flights.begin();
       const double used = patience.Used(flight.begin_ns);
       if (used >= 1) {
@@ -316,8 +325,7 @@ void ProcessGroup::Serve(Transport& transport) {
       }
       // Those that wait as well have told so by then.
       if (used > 0.5 && told != oldest) transport.Tell(told = oldest);
-      std::this_thread::sleep_for(pause);
-      pause = std::min(pause * 2, kLongestPause);
+      PauseAfter(now - progress);
     }
   } catch (...) {
     FailAll(std::current_exception(), &flights);

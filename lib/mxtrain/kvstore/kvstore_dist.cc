@@ -5,8 +5,7 @@
 // Gradients travel in buckets, from the highest key to the lowest: a caller that numbers its keys
 // in the order of the net has the last layers' gradients first. While a bucket travels, earlier
 // layers' gradients are computed, and the weights of the buckets before it are updated. Small
-// gradients are copied into the bucket's buffer, where the updates read their sums; one that fills
-// a bucket alone travels in its own array.
+// gradients are copied into the bucket's buffer, where the updates read their sums.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -19,8 +18,10 @@ namespace mxtrain {
 namespace {
 
 // Large enough that latency does not matter, small enough that the first layers' gradients, which
-// nothing hides, are few.
-constexpr int64_t kBucketBytes = int64_t{4} << 20;
+// nothing hides, are few. Larger gradients travel in their own arrays, and as soon as they are
+// there.
+constexpr int64_t kBucketBytes = int64_t{1} << 20;
+constexpr int64_t kAloneBytes = kBucketBytes / 2;
 constexpr int64_t kAlignment = 64;
 
 class KVStoreDist final : public ProcessStore {
@@ -87,14 +88,18 @@ class KVStoreDist final : public ProcessStore {
   };
 
   void PlanBuckets() {
+    size_t shared = SIZE_MAX;  // the bucket that is filled
     for (auto key = specs_.rbegin(); key != specs_.rend(); ++key) {
       const TensorSpec& spec = key->second;
       const int64_t bytes = CeilDivide(spec.Bytes(), kAlignment) * kAlignment;
-      const bool fits = !buckets_.empty() && buckets_.back().type == spec.type &&
-                        buckets_.back().bytes + bytes <= kBucketBytes;
+      const bool alone = bytes >= kAloneBytes;
+      const bool fits = !alone && shared < buckets_.size() && buckets_[shared].type == spec.type &&
+                        buckets_[shared].bytes + bytes <= kBucketBytes;
+      const size_t at = fits ? shared : buckets_.size();
       if (!fits) buckets_.emplace_back().type = spec.type;
-      Bucket& bucket = buckets_.back();
-      places_[key->first] = {buckets_.size() - 1, bucket.bytes, {}};
+      if (!alone) shared = at;
+      Bucket& bucket = buckets_[at];
+      places_[key->first] = {at, bucket.bytes, {}};
       ++bucket.keys;
       bucket.bytes += bytes;
     }
@@ -114,7 +119,7 @@ class KVStoreDist final : public ProcessStore {
   const std::shared_ptr<ProcessGroup> group_;
   WorkerSums worker_sums_;
   std::map<int, TensorSpec> specs_;
-  std::vector<Bucket> buckets_;  // in the order in which they travel; planned by the first sum
+  std::vector<Bucket> buckets_;  // planned by the first sum; they travel as they are complete
   std::map<int, Place> places_;
 };
 
