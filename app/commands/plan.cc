@@ -17,6 +17,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/executor/kernels.h"
 #include "mxtrain/executor/memory_plan.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/operator/host_kernel.h"
@@ -105,6 +106,10 @@ class Plan final : public Command {
       if (time) all["time"] = ToJson(*time);
       if (cut) all["features"] = ToJson(session, *cut);
       all["learning_rates"] = RatesToJson(session);
+      if (session.config().train.kvstore.sync_batch_norm) {
+        const executor::ExchangedSums sums = executor::SumsOfStep(trained);
+        all["batch_norm_sums"] = {{"per_step", sums.arrays}, {"bytes_per_step", sums.bytes}};
+      }
       if (fits)
         all["fit"] = {{"memory_bytes", fit.memory},
                       {"batch_size", fit.batch},
@@ -116,6 +121,7 @@ class Plan final : public Command {
       PrintDisk(disk);
       if (cut) PrintFeatures(session, *cut);
       PrintRates(session);
+      if (session.config().train.kvstore.sync_batch_norm) PrintSums(executor::SumsOfStep(trained));
       if (time) PrintTime(*time);
       if (fits) PrintFit(fit);
       if (kernels_) PrintKernels(session, train);
@@ -273,6 +279,12 @@ class Plan final : public Command {
     const std::vector<std::string> lines = RateLines(session);
     if (!lines.empty()) std::cout << "learning rates, as multiples of the schedule's:\n";
     for (const std::string& line : lines) std::cout << "  " << line << "\n";
+  }
+
+  static void PrintSums(const executor::ExchangedSums& sums) {
+    std::cout << format(
+        "batch norm over all workers and processes: {} per step, {} from each process\n",
+        Counted(sums.arrays, "sum"), FormatBytes(sums.bytes));
   }
 
   static Json ToJson(const TimeForecast& time) {

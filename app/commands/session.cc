@@ -178,6 +178,7 @@ TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   if (config().train.kvstore.type == "dist_sync") o.kvstore = group_ ? "dist_sync" : "local";
   o.group = group_;
+  if (group_ && group_->size() > 1) o.sync_batch_norm = config().train.kvstore.sync_batch_norm;
   if (group_ && config().train.kvstore.scale_lr) {
     const double lr = Optimizer::Create(o.optimizer.name, o.optimizer.params)->base_lr();
     std::erase_if(o.optimizer.params, [](const auto& param) { return param.first == "lr"; });

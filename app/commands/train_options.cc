@@ -105,6 +105,7 @@ BindOptions BindOptionsOf(const config::TrainConfig& train, const config::Net& n
   o.workers = WorkersOf(train, devices);
   o.modes = ModesOf(train.math, train.amp, deterministic);
   o.grad_accum = train.grad_accum;
+  o.sync_batch_norm = train.kvstore.sync_batch_norm && o.workers.size() > 1;
   o.lr_mult = LrPatternsOf(train, net);
   o.memory_budget = {train.memory_budget.bytes, train.memory_budget.percent / 100};
   return o;

@@ -147,6 +147,7 @@ struct KVStoreConfig {
   int workers = 0;    // logical workers that share one batch
   std::string batch;  // of dist_sync: whether data.batch_size is "global" or "per_rank"
   bool scale_lr = false;
+  bool sync_batch_norm = false;
   Duration timeout;
 };
 

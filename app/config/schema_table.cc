@@ -552,6 +552,12 @@ Section<KVStoreConfig> KVStoreSection() {
   s.Add("scale_lr", &KVStoreConfig::scale_lr)
       .Default(false)
       .Help("dist_sync: multiply the learning rate by the number of processes");
+  s.Add("sync_batch_norm", &KVStoreConfig::sync_batch_norm)
+      .Default(false)
+      .Help(
+          "batch norm takes its statistics over the whole batch, of all workers and processes; "
+          "false: each of its own part")
+      .Also({"sync_bn"});
   s.Add("timeout", &KVStoreConfig::timeout)
       .Default({600})
       .Help("dist_sync: how long a process waits for the others before it ends with exit code 10");

@@ -86,6 +86,20 @@ holds "2 processes give the bits of 2 workers" "$helper" compare workers2/checkp
 ranks 0 2 train norm.yaml --out again2 -q --kvstore dist_sync
 holds "the bits are the same in every run" "$helper" compare again2/checkpoints/last norm2/checkpoints/last
 
+# Batch norm over all processes: the losses of one process; and the bits of 2 workers.
+sed -e '0,/    - Activation/s//    - BatchNorm: {fix_gamma: false}\n    - Activation/' net.yaml >sync.yaml
+expect 0 train sync.yaml --out sync1 -q --threads 1
+expect 0 train sync.yaml --out sync_workers -q --threads 1 train.kvstore.sync_batch_norm=true train.kvstore.workers=2
+holds "2 workers with synchronised batch norm have the losses of one" close sync1 sync_workers
+for n in 2 4; do
+  ranks 0 $n train sync.yaml --out sync$n -q --kvstore dist_sync train.kvstore.sync_batch_norm=true
+  holds "$n processes with synchronised batch norm have the losses of one" close sync1 sync$n
+done
+holds "2 processes with synchronised batch norm give the bits of 2 workers" "$helper" compare sync_workers/checkpoints/last sync2/checkpoints/last
+ranks 0 2 train sync.yaml --out apart2 -q --kvstore dist_sync
+checks=$((checks + 1))
+close sync1 apart2 >/dev/null && fail "without it, 2 processes have other losses"
+
 # The batch of each process, and the learning rate that goes with it.
 expect 0 train net.yaml --out big -q --threads 1 data.batch_size=32 train.optimizer.lr=0.1
 ranks 0 2 train net.yaml --out per_rank -q --kvstore dist_sync train.kvstore.batch=per_rank train.kvstore.scale_lr=true
