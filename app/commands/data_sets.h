@@ -30,6 +30,10 @@ class DataSets {
   // its first label of words. Nothing if the training set, which must exist, names none.
   std::optional<int64_t> CountClasses();
 
+  // A run that is resumed keeps the way that its validation data were drawn in. `pipeline`: of its
+  // checkpoint. Before Open.
+  void KeepDraw(const std::string& pipeline);
+
   // Whether validation data is a part of the training set.
   bool HoldsOut() const;
   // Where the records come from, and as what io::MakeSource opens them.
@@ -49,7 +53,8 @@ class DataSets {
   const SessionView session_;
   std::shared_ptr<const io::Source> training_, validation_;
   std::vector<std::string> class_names_;
-  Kwargs table_params_;  // for sources of tables: format and statistics of the training set
+  std::string draw_ = "file";  // of held-out data, as HoldoutParam names it
+  Kwargs table_params_;        // for sources of tables: format and statistics of the training set
 };
 
 }  // namespace mxtrain::commands

@@ -166,6 +166,7 @@ class Train final : public Command {
                           resume_from_.empty() ? "the run" : resume_from_);
     }
     if (resume_ && !extend_ && !before.config.empty()) CountEpochs(&session);
+    session.KeepDraw(before.pipeline);
     session.BuildNet(before.batch_size);
     auto train = session.TrainIter();
     auto val = session.ValIter();
