@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/commands/session_view.h"
+#include "mxtrain/io/example_files.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::commands {
@@ -39,6 +40,8 @@ class DataSets {
   // Where the records come from, and as what io::MakeSource opens them.
   const config::SourceConfig& ConfigOf(bool validation) const;
   Kwargs ParamsOf(bool validation) const;
+  // The folder that their files lie in.
+  std::string RootOf(bool validation) const { return io::RootOf(ParamsOf(validation)); }
 
  private:
   const config::Config& config() const { return session_.config(); }

@@ -48,6 +48,9 @@ class Session {
 
   // The training or validation records, opened once; null if the configuration names none.
   std::shared_ptr<const io::Source> OpenSource(bool validation) { return sets_.Open(validation); }
+  // Whether validation data is a part of the training set; the folder of a set's files.
+  bool HoldsOut() const { return sets_.HoldsOut(); }
+  std::string RootOf(bool validation) const { return sets_.RootOf(validation); }
   // Builds the net. The records of the validation data, or of the training data if there is none.
   std::shared_ptr<const io::Source> EvaluationSource();
   std::unique_ptr<DataIter> TrainIter() { return iters_.Training(); }
