@@ -140,6 +140,7 @@ struct ClipConfig {
 // Initial weights from a file; no file: only from the initializer.
 struct WeightsConfig {
   std::string file, map;
+  bool partial = false;  // they may be of another net, as far as arrays have its names
 };
 
 struct KVStoreConfig {

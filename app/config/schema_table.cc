@@ -199,9 +199,9 @@ Section<DataConfig> DataSection() {
   s.Add("exact_decode", &C::exact_decode)
       .Default(false)
       .Help(
-          "decode JPEG at full size and accuracy; otherwise decoding is faster, pixels may differ "
-          "slightly, and cropped-away "
-          "parts are not decoded");
+          "decode JPEG at full size and accuracy, as other programs do, so that an exported model "
+          "gets the same pixels from them; otherwise decoding large files is faster, pixels differ "
+          "slightly, and cropped-away parts are not decoded");
   s.Add("cache", &C::cache)
       .Default("none")
       .Choices({"none", "ram", "features"})
@@ -246,7 +246,11 @@ Section<EarlyStopConfig> EarlyStopSection() {
   s.Add("patience", &EarlyStopConfig::patience)
       .Default(0)
       .Range(0)
-      .Help("stop after this many epochs without improvement of the `best` metric; 0: never")
+      .Help(
+          "stop after this many epochs without improvement of the `best` metric; an epoch that "
+          "equals "
+          "the best one with a lower loss improves it; 0: never; short: early_stop: 5, on the "
+          "command line train.early_stop=5")
       .Also({"early_stopping_patience", "stop_after"});
   s.Add("target", &EarlyStopConfig::target)
       .Default({})
@@ -405,6 +409,12 @@ Section<WeightsConfig> WeightsSection() {
           "YAML list of [pattern, replacement]: regular expressions that turn names in the file "
           "into names of the net")
       .Also({"names", "name_map"});
+  s.Add("partial", &WeightsConfig::partial)
+      .Default(false)
+      .Help(
+          "take what fits also from weights of another net; otherwise a file that lacks more than "
+          "a tenth of the arrays before the last layers is an error")
+      .Also({"ignore_mismatched_sizes", "allow_missing"});
   return s;
 }
 

@@ -60,7 +60,9 @@ Json HeaderOf(const Checkpoint& c) {
   const TrainState& s = c.state;
   Json best = Json::array();
   for (const BestValue& b : s.best) {
-    if (b.value) best.push_back({{"value", *b.value}, {"metric", b.metric}, {"epoch", b.epoch}});
+    if (!b.value) continue;
+    best.push_back({{"value", *b.value}, {"metric", b.metric}, {"epoch", b.epoch}});
+    if (b.loss) best.back()["loss"] = *b.loss;
   }
   return {{"format", 1},
           {"model",
@@ -153,9 +155,11 @@ TrainState StateFromJson(const FileJson& j) {
   if (const FileJson scale = j.value("loss_scale", FileJson()); !scale.is_null())
     s.loss_scale = LossScaleFromJson(scale);
   const FileJson& best = j.at("best");
-  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best)
+  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best) {
     s.best.push_back(
         {b.at("metric"), b.at("value").get<double>(), CountFromJson(b, "epoch", kMostEpochs)});
+    if (b.contains("loss")) s.best.back().loss = b.at("loss").get<double>();  // not in older files
+  }
   return s;
 }
 

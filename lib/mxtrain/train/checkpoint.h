@@ -40,11 +40,13 @@ struct ModelInfo {
   KernelChoices::Table kernel_choices;  // measured for the run
 };
 
-// The best value of a metric so far, and the epoch (from 1) that had it.
+// The best value of a metric so far, and the epoch (from 1) that had it: of epochs with the same
+// value the one of the lowest loss.
 struct BestValue {
   std::string metric;
   std::optional<double> value;
   int64_t epoch = 0;
+  std::optional<double> loss = std::nullopt;  // of that epoch; nothing: unknown
 };
 
 // The position of a run. Steps and epochs count completed ones.

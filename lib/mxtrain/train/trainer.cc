@@ -177,13 +177,16 @@ void Trainer::Impl::BindUnfrozen() {
   updates->RestoreLossScale(now.state.loss_scale);
 }
 
-void Trainer::Impl::CompareData(const char* what, const std::string& then, const std::string& now,
+void Trainer::Impl::CompareData(bool validates, const std::string& then, const std::string& now,
                                 bool extend) const {
   if (then.empty() || now.empty() || then == now) return;
   const std::string text =
-      format("the {} data differ from those of the checkpoint: {} then, {} now", what, then, now);
+      format("the {} data differ from those of the checkpoint: {} then, {} now",
+             validates ? "validation" : "training", then, now);
   const Logger log = runtime.log("train");
-  extend ? log.Info("{}", text) : log.Warning("{}", text);
+  // A run is extended on data that grew; metrics of other examples do not compare with earlier
+  // ones.
+  extend && !validates ? log.Info("{}", text) : log.Warning("{}", text);
 }
 
 void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
@@ -201,8 +204,8 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   net->Restore(checkpoint);
   resources.Restore({state.seed, state.random_calls});
   updates->RestoreStates(checkpoint.optimizer);
-  CompareData("training", checkpoint.model.train_data, options.model.train_data, extend);
-  CompareData("validation", checkpoint.model.val_data, options.model.val_data, extend);
+  CompareData(/*validates=*/false, checkpoint.model.train_data, options.model.train_data, extend);
+  CompareData(/*validates=*/true, checkpoint.model.val_data, options.model.val_data, extend);
   if (state.threads != progress.state().threads) {
     runtime.log("train").Warning(
         "the checkpoint was made with {}{}, this run has {}: results may differ in the last bits",

@@ -43,7 +43,8 @@ struct SavePolicy {
 };
 
 // Early stopping on the first of best_metrics: after `patience` epochs that did not improve the
-// best value by more than min_delta (zero: never), or after an epoch that reached `target`.
+// best value by more than min_delta, nor equalled it with a lower loss (zero: never), or after an
+// epoch that reached `target`.
 struct EarlyStop {
   int64_t patience = 0;
   double min_delta = 0;

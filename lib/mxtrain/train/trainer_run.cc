@@ -330,8 +330,8 @@ void Trainer::Impl::Loop::EndEpoch() {
   const NamedValues& values = evaluation ? e.val : e.train;
   t_.result.last = values;
 
-  const bool complete =
-      t_.progress.EndEpoch(FindValue(values, t_.best.first().metric), t_.best.HigherIsBetter());
+  const bool complete = t_.progress.EndEpoch(FindValue(values, t_.best.first().metric),
+                                             t_.best.HigherIsBetter(), FindValue(values, "loss"));
   if (complete) t_.scores.Reset();
   const std::vector<std::string> names = t_.best.Update(e.epoch, values);
   e.best = !names.empty() && names[0] == "best";

@@ -52,7 +52,7 @@ struct Trainer::Impl {
   void Save(const std::vector<std::string>& names, TrainListener& listener);
   // Warns of data other than those of the checkpoint, unless the run is extended, which is often
   // done because of new data.
-  void CompareData(const char* what, const std::string& then, const std::string& now,
+  void CompareData(bool validates, const std::string& then, const std::string& now,
                    bool extend) const;
   double LearningRate(int64_t position) const {
     return updates->base_lr() * progress.schedule().Factor(position);
