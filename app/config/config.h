@@ -142,11 +142,20 @@ struct WeightsConfig {
   std::string file, map;
 };
 
+struct CompressionConfig {
+  std::string type;  // "none" or "2bit"
+  double threshold = 0;
+};
+
 struct KVStoreConfig {
   std::string type;
   int workers = 0;    // logical workers that share one batch
   std::string batch;  // of dist_sync: whether data.batch_size is "global" or "per_rank"
   bool scale_lr = false;
+  // Of dist_sync.
+  std::string wire;  // type of gradients between processes: "float32" or "bfloat16"
+  CompressionConfig compression;
+  bool shard_states = false;
   Duration timeout;
 };
 

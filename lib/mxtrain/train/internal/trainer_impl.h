@@ -47,7 +47,7 @@ struct Trainer::Impl {
   void Rehearse();
 
   RunStart Describe() const;
-  Checkpoint Snapshot() const;
+  Checkpoint Snapshot(ParameterUpdates::OfRanks of_ranks) const;
   void Save(const std::vector<std::string>& names, TrainListener& listener);
   // Warns of data other than those of the checkpoint, unless the run is extended, which is often
   // done because of new data.
