@@ -158,20 +158,25 @@ class Train final : public Command {
     if (!kvstore_.empty()) config_.overrides.push_back("train.kvstore.type=" + kvstore_);
     Session session(config_, flags, console);
     distributed_.Join(session.config().train.kvstore);
-    session.JoinRanks(distributed_.group());
+    distributed_.Together([&] { session.JoinRanks(distributed_.group()); });
     AgreeOnRun(NameOfRun(session), console);
-    const ModelInfo before = ResumedModel(session);
-    if (!before.config.empty()) {
-      RequirePluginsNamed(PluginsOf(before.config), session.config().plugins,
-                          resume_from_.empty() ? "the run" : resume_from_);
-    }
-    if (resume_ && !extend_ && !before.config.empty()) CountEpochs(&session);
-    session.BuildNet(before.batch_size);
-    auto train = session.TrainIter();
-    auto val = session.ValIter();
-    TrainOptions options = session.MakeTrainOptions();
-    session.CacheFeatures(&options);
-    options.model.kernel_choices = before.kernel_choices;
+    ModelInfo before;
+    std::unique_ptr<DataIter> train, val;
+    TrainOptions options;
+    distributed_.Together([&] {
+      before = ResumedModel(session);
+      if (!before.config.empty()) {
+        RequirePluginsNamed(PluginsOf(before.config), session.config().plugins,
+                            resume_from_.empty() ? "the run" : resume_from_);
+      }
+      if (resume_ && !extend_ && !before.config.empty()) CountEpochs(&session);
+      session.BuildNet(before.batch_size);
+      train = session.TrainIter();
+      val = session.ValIter();
+      options = session.MakeTrainOptions();
+      session.CacheFeatures(&options);
+      options.model.kernel_choices = before.kernel_choices;
+    });
     distributed_.RequireEqual({{"program", VersionText()},
                                {"configuration", options.model.config},
                                {"training data", options.model.train_data},
@@ -213,6 +218,7 @@ class Train final : public Command {
     const bool was_finished = trainer.finished();
     RunListeners listeners(folder, val.get(), console);
     const TrainResult result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
+    distributed_.AgreedToEnd();
     // Before the reports are written.
     const int64_t peak_memory = report::PeakMemoryBytes();
     const Json summary = SummaryOf(folder, result, peak_memory);
@@ -227,12 +233,15 @@ class Train final : public Command {
 
   // What depends on the folder of runs is decided by the first process.
   void AgreeOnRun(const std::string& name, report::Console& console) {
-    if (distributed_.first() && or_begin_ && !HasRun(name)) {
-      console.Message(LogLevel::kInfo, "there is no such run yet; starting a new one");
-      resume_ = extend_ = false;
-    }
+    distributed_.Together([&] {
+      if (!distributed_.first()) return;
+      if (or_begin_ && !HasRun(name)) {
+        console.Message(LogLevel::kInfo, "there is no such run yet; starting a new one");
+        resume_ = extend_ = false;
+      }
+      if (distributed_.group() && resume_) out_ = ResumedFolder(name).path();
+    });
     if (!distributed_.group()) return;
-    if (distributed_.first() && resume_) out_ = ResumedFolder(name).path();
     const Json agreed = Json::parse(distributed_.group()->BroadcastText(
         report::JsonText({{"resume", resume_}, {"extend", extend_}, {"out", out_}})));
     resume_ = agreed.at("resume");
@@ -251,6 +260,7 @@ class Train final : public Command {
     RequireEqualState(trainer);
     TrainListener silent;
     const TrainResult result = trainer->Run(silent, &StopFlag());
+    distributed_.AgreedToEnd();
     return result.end == RunEnd::kStopped ? 128 + SignalOfStop() : 0;
   }
 

@@ -73,6 +73,8 @@ accuracies() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i ~ /accuracy/)
 holds "there are accuracies of training and validation" test "$(accuracies one | wc -l)" = 6
 for n in 2 4; do holds "the accuracies of $n processes are those of one" test "$(accuracies one)" = "$(accuracies many$n)"; done
 expect 0 eval many2
+ranks 0 2 eval many2
+says "each does all of this"
 
 # Batch norm per process and Dropout: the bits of as many workers of one process.
 expect 0 train norm.yaml --out workers2 -q --threads 1 train.kvstore.workers=2
@@ -195,15 +197,23 @@ ranks 2 2 train net.yaml --out refused -q
 says "give --kvstore dist_sync"
 ranks 3 3 train net.yaml --out refused -q --kvstore dist_sync
 says "a batch of 16 cannot be divided among 3 workers"
+holds "one process says it, and none is aborted" test "$(grep -c 'cannot be divided\|MPI_A' stderr)" = 1
 holds "nothing was written" test ! -e refused
 expect 0 train net.yaml --out alone -q --kvstore dist_sync train.epochs=1 --threads 1
 expect 3 train net.yaml --out refused -q --kvstore dist_async
 says "dist_async"
 
+# Ranks diverge together, and the first writes its results.
+ranks 7 2 train net.yaml --out diverged -q --kvstore dist_sync train.optimizer.lr=1e30
+says "the loss of 'softmax' is not finite at step"
+holds "the results say so" grep -q '"end": "diverged"' diverged/result.json
+holds "no other error is told" test "$(grep -c 'no wait has reported' stderr)" = 0
+
 # An error of one process ends all, with its code.
 ranks 8 2 train net.yaml --out /proc/none -q --kvstore dist_sync
 
-# A rank killed at a random moment: all end within ten seconds; the run resumes to the bits of an undisturbed one.
+# A rank killed at a random moment: all end within ten seconds; the run resumes to the bits of an undisturbed one. Open MPI's mpirun may miss
+# the loss of a process that connects to it at that moment ("PMIX ERROR"); the others then end by their timeout.
 ranks 0 2 train norm.yaml --out whole -q --kvstore dist_sync train.epochs=40 train.save.every=20steps
 for k in $(seq "$kills"); do
   rm -rf killed
@@ -212,15 +222,17 @@ for k in $(seq "$kills"); do
     resume=()
     [ -f killed/config.yaml ] && resume=(--resume)
     launch -n 2 "$program" train norm.yaml "${resume[@]}" --out "$work/killed" -q --kvstore dist_sync train.epochs=40 \
-      train.save.every=20steps --threads 1 >stdout 2>stderr &
+      train.save.every=20steps train.kvstore.timeout=20s --threads 1 >stdout 2>stderr &
     launcher=$!
     if [ $tries -le 2 ]; then
       for i in $(seq 100); do [ -f killed/checkpoints/last ] && break; sleep 0.05; done
       sleep "0.$((RANDOM % 10))"
       pkill -KILL -n -f -- "--out $work/killed"
       begin=$SECONDS
-      timeout 20 tail --pid=$launcher -f /dev/null || { fail "a launcher whose rank was killed goes on"; kill -9 $launcher; }
-      [ $((SECONDS - begin)) -le 10 ] || fail "a killed rank ends all after $((SECONDS - begin)) s"
+      timeout 60 tail --pid=$launcher -f /dev/null || { fail "a launcher whose rank was killed goes on"; kill -9 $launcher; }
+      most=10
+      grep -q 'PMIX ERROR' stderr && most=35
+      [ $((SECONDS - begin)) -le $most ] || fail "a killed rank ends all after $((SECONDS - begin)) s"
       holds "no process is left" test -z "$(pgrep -f -- "--out $work/killed")"
     fi
     wait $launcher 2>/dev/null
@@ -241,5 +253,6 @@ checks=$((checks + 1))
 [ $code -eq 10 ] || fail "a rank that does not answer: exit code $code, expected 10"
 last="a rank that does not answer"
 says "train.kvstore.timeout"
+holds "the rank is named" grep -Eq 'rank [01] ended or does not answer' stderr
 
 finish

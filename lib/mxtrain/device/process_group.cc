@@ -28,33 +28,54 @@ class Patience {
  public:
   explicit Patience(const ProcessGroup::Options& options) : options_(options) {}
 
-  // Why `who` has waited too long, or "".
-  std::string Exceeded(int64_t since_ns, const std::string& who) {
+  // The share of it that a wait since then has used up.
+  double Used(int64_t since_ns) {
     const int64_t now = SteadyNanoseconds();
-    const bool stop = options_.stop && *options_.stop == 1;
-    if (!stop || stop_seen_ns_ == 0) stop_seen_ns_ = stop ? now : 0;
     const auto seconds = [now](int64_t since) {
       return static_cast<double>(now - since) / kNanoseconds;
     };
-    if (seconds(since_ns) > options_.timeout_seconds) {
-      return format(
-          "{} waited {:.0f} s for the other ranks (train.kvstore.timeout): one of them ended or "
-          "does not answer",
-          who, seconds(since_ns));
-    }
-    if (stop && seconds(std::max(stop_seen_ns_, since_ns)) > options_.stop_seconds) {
-      return format(
-          "{} was asked to end and waited {:.0f} s for the other ranks, which do not answer: "
-          "nothing is saved",
-          who, options_.stop_seconds);
-    }
-    return "";
+    const bool stop = options_.stop && *options_.stop == 1;
+    if (!stop || stop_seen_ns_ == 0) stop_seen_ns_ = stop ? now : 0;
+    waited_ = seconds(since_ns);
+    const double used = waited_ / options_.timeout_seconds;
+    if (!stop) return used;
+    const double stopping = seconds(std::max(stop_seen_ns_, since_ns)) / options_.stop_seconds;
+    return std::max(used, stopping);
+  }
+
+  // Once all of it is used up.
+  std::string Text(const std::string& who) const {
+    return waited_ >= options_.timeout_seconds
+               ? format("{} waited {:.0f} s for the other ranks (train.kvstore.timeout)", who,
+                        waited_)
+               : format(
+                     "{} was asked to end, waited {:.0f} s for the other ranks and saves nothing",
+                     who, options_.stop_seconds);
   }
 
  private:
   const ProcessGroup::Options& options_;
+  double waited_ = 0;
   int64_t stop_seen_ns_ = 0;  // since when options_.stop asks for the end; 0: it does not
 };
+
+// Who has not told that it waits for this collective too.
+std::string Missing(const std::vector<int64_t>& heard, int64_t id, int own_rank) {
+  constexpr size_t kMostNamed = 8;
+  std::vector<std::string> names;
+  for (int r = 0; r < static_cast<int>(heard.size()); ++r) {
+    if (r != own_rank && heard[static_cast<size_t>(r)] < id) names.push_back(std::to_string(r));
+  }
+  if (names.empty()) return "they wait too, so messages are lost between them";
+  if (names.size() == 1) return format("rank {} ended or does not answer", names[0]);
+  const size_t more = names.size() - std::min(names.size(), kMostNamed);
+  names.resize(names.size() - more);
+  std::string list = names[0];
+  for (size_t i = 1; i < names.size(); ++i)
+    list += (i + 1 < names.size() || more > 0 ? ", " : " and ") + names[i];
+  if (more > 0) list += format(" and {} more", more);
+  return format("ranks {} ended or do not answer", list);
+}
 
 }  // namespace
 
@@ -84,10 +105,9 @@ ProcessGroup::ProcessGroup(std::function<std::unique_ptr<Transport>()> open, con
   Patience patience(options_);
   const int64_t begin = SteadyNanoseconds();
   while (opened.wait_for(kLongestPause) == std::future_status::timeout) {
-    const std::string why = patience.Exceeded(begin, "this process");
-    if (why.empty() || opening->decided.test_and_set()) continue;
+    if (patience.Used(begin) < 1 || opening->decided.test_and_set()) continue;
     lane_.detach();
-    Throw(kRankLost, "{}", why);
+    Throw(kRankLost, "{}: one of them ended or does not answer", patience.Text("this process"));
   }
   try {
     opened.get();
@@ -247,7 +267,7 @@ void ProcessGroup::Serve(Transport& transport) {
   std::chrono::microseconds pause = kShortestPause;
   int64_t busy_since = 0;
   Patience patience(options_);
-  const std::string who = format("rank {}", rank_);
+  int64_t told = -1;
   try {
     while (TakeStarted(&ready)) {
       const int64_t now = SteadyNanoseconds();
@@ -280,15 +300,22 @@ void ProcessGroup::Serve(Transport& transport) {
         flights.erase(flight);
         pause = kShortestPause;
       }
-      if (!completed.empty() && flights.empty()) {
+      if (!completed.empty()) {
+        const int64_t then = std::exchange(busy_since, SteadyNanoseconds());
         MutexLock lock(mutex_);
-        stats_.seconds += static_cast<double>(SteadyNanoseconds() - busy_since) / kNanoseconds;
+        stats_.seconds += static_cast<double>(busy_since - then) / kNanoseconds;
       }
       const bool progressed = !completed.empty();
       completed.clear();
       if (progressed) continue;
-      const std::string why = patience.Exceeded(flights.begin()->second.begin_ns, who);
-      if (!why.empty()) Throw(kRankLost, "{}", why);
+      const auto& [oldest, flight] = *flights.begin();
+      const double used = patience.Used(flight.begin_ns);
+      if (used >= 1) {
+        Throw(kRankLost, "{}: {}", patience.Text(format("rank {}", rank_)),
+              Missing(transport.Heard(), oldest, rank_));
+      }
+      // Those that wait as well have told so by then.
+      if (used > 0.5 && told != oldest) transport.Tell(told = oldest);
       std::this_thread::sleep_for(pause);
       pause = std::min(pause * 2, kLongestPause);
     }

@@ -60,6 +60,10 @@ class Transport {
   virtual void Begin(const Collective& collective, int64_t id) = 0;
   // Makes progress, without waiting; appends the ids of what has completed since the last call.
   virtual void Poll(std::vector<int64_t>* completed) = 0;
+  // For a rank that has waited for long. Tell: all others learn which collective it waits for,
+  // without waiting for them. Heard: what each rank told last, by rank; -1: nothing.
+  virtual void Tell(int64_t id) = 0;
+  virtual std::vector<int64_t> Heard() = 0;
   // Either of them is the last call. Close: all ranks call it, with nothing in flight. Abort: ends
   // all ranks, this one too, if it can.
   virtual void Close() = 0;
@@ -117,10 +121,10 @@ class MXTRAIN_API ProcessGroup {
   // Ends all ranks; may not return.
   void Abort(int exit_code);
 
-  // Time that collectives took from their start on this rank, with the wait for others, summed.
   struct Stats {
     int64_t collectives = 0, bytes = 0;
-    double seconds = 0;  // with at least one in flight
+    double seconds =
+        0;  // with at least one in flight, begun by this rank and perhaps not by others
   };
   Stats stats() const;
 

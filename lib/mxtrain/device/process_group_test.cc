@@ -99,6 +99,23 @@ TEST_CASE("a rank that does not answer is an error after the timeout, and every 
   CHECK(ranks.aborted_with() == 10);
 }
 
+TEST_CASE("ranks that wait name those that do not") {
+  ThreadRanks ranks(5);
+  std::vector<Outcome> outcomes(5);
+  std::vector<std::thread> threads;
+  for (int r : {0, 2, 4}) {
+    threads.emplace_back([&, r] {
+      ProcessGroup group(ranks.Opener(r), {.timeout_seconds = 0.5});
+      outcomes[static_cast<size_t>(r)] = OutcomeOf([&] { group.Barrier(); });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t r : {0, 2, 4}) {
+    CHECK(outcomes[r].kind == 10);
+    CHECK(outcomes[r].text.find("ranks 1 and 3 ended or do not answer") != std::string::npos);
+  }
+}
+
 TEST_CASE("a process that the others never join is an error after the timeout") {
   ThreadRanks ranks(1);
   std::promise<void> come;

@@ -2,9 +2,12 @@
 // Distributed training between ranks that are threads, each with a process of its own.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include "mxtrain/train/internal/best_epochs.h"
+#include "mxtrain/train/internal/ranks.h"
 #include "tests/support/thread_ranks.h"
 #include "tests/support/training_run.h"
 
@@ -272,6 +275,52 @@ TEST_CASE("sharded states are kept once") {
   CHECK(bytes[1] > 0);
   CHECK(bytes[2] > 0);
   CHECK(bytes[1] + bytes[2] == bytes[0]);
+}
+
+TEST_CASE("a slow rank is named once") {
+  const TempDir data;
+  WriteTable(data);
+  std::vector<std::string> warnings;
+  std::vector<double> waiting;
+  RunRanks(3, [&](const std::shared_ptr<ProcessGroup>& group) {
+    struct Listener final : TrainListener {
+      void OnStep(const StepEvent&) override {
+        if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      }
+      void OnEpoch(const EpochEvent& e) override { waiting = e.waiting; }
+      void OnWarning(const std::string& text) override { warnings.push_back(text); }
+      bool slow = false;
+      std::vector<double> waiting;
+      std::vector<std::string> warnings;
+    } listener;
+    listener.slow = group->rank() == 1;
+    const TempDir folder;
+    RunSpec spec;
+    spec.symbol = NoisyNet();
+    spec.group = group;
+    spec.folder = folder.path("checkpoints");
+    Process process(data, spec);
+    process.trainer->Run(listener);
+    if (!group->first()) {
+      CHECK(listener.warnings.empty());
+      return;
+    }
+    warnings = listener.warnings;
+    waiting = listener.waiting;
+  });
+  REQUIRE(waiting.size() == 3);
+  CHECK(waiting[0] > waiting[1]);
+  CHECK(waiting[2] > waiting[1]);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].starts_with("rank 1 is slow: the others wait for it during "));
+}
+
+TEST_CASE("the slow rank is the one that waits least, if the others wait for it for long") {
+  CHECK(FindSlowRank({}, 1).rank == -1);
+  CHECK(FindSlowRank({0.5}, 1).rank == -1);
+  CHECK(FindSlowRank({5.0, 4.5, 5.2}, 10).rank == -1);  // all wait: for the network
+  CHECK(FindSlowRank({5.0, 0.5, 5.2, 0.4}, 10).rank == 3);
+  CHECK(FindSlowRank({0.1, 3.1, 2.1}, 10).share == doctest::Approx(0.3));
 }
 
 TEST_CASE("a rank that ends by an error does not wait for the others, which notice it") {
