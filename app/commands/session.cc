@@ -113,6 +113,7 @@ void Session::BuildNet(int64_t resumed_batch) {
   CheckInputOrder(view());
   CheckNetShapes(view());
   CheckPatterns(view());
+  CheckKVStore(view());
   ChooseMetrics(view(), &loaded_);
   CheckLabelSets(view());
   WarnOfUntrained(view());

@@ -143,12 +143,21 @@ struct WeightsConfig {
   bool partial = false;  // they may be of another net, as far as arrays have its names
 };
 
+struct CompressionConfig {
+  std::string type;  // "none" or "2bit"
+  double threshold = 0;
+};
+
 struct KVStoreConfig {
   std::string type;
   int workers = 0;    // logical workers that share one batch
   std::string batch;  // of dist_sync: whether data.batch_size is "global" or "per_rank"
   bool scale_lr = false;
   bool sync_batch_norm = false;
+  // Of dist_sync.
+  std::string wire;  // type of gradients between processes: "float32" or "bfloat16"
+  CompressionConfig compression;
+  bool shard_states = false;
   Duration timeout;
 };
 

@@ -540,6 +540,23 @@ Section<ClipConfig> ClipSection() {
   return s;
 }
 
+Section<CompressionConfig> CompressionSection() {
+  using C = CompressionConfig;
+  Section<C> s;
+  s.Add("type", &C::type)
+      .Default("none")
+      .Choices({"none", "2bit"})
+      .Help(
+          "2bit: of each gradient only the threshold with its sign, or 0, is sent; the rest is "
+          "added to the next step's");
+  s.Add("threshold", &C::threshold)
+      .Default(0.5)
+      .Range(1e-30, 1e30)
+      .OnlyFor("type", {"2bit"})
+      .Help("of gradients summed over the examples of a process");
+  return s;
+}
+
 Section<KVStoreConfig> KVStoreSection() {
   Section<KVStoreConfig> s;
   s.Add("type", &KVStoreConfig::type)
@@ -568,6 +585,21 @@ Section<KVStoreConfig> KVStoreSection() {
           "batch norm takes its statistics over the whole batch, of all workers and processes; "
           "false: each of its own part")
       .Also({"sync_bn"});
+  s.Add("wire", &KVStoreConfig::wire)
+      .Default("float32")
+      .Choices({"float32", "bfloat16"})
+      .Help(
+          "dist_sync: how gradients travel between processes; bfloat16: half as many bytes, with 8 "
+          "bits of precision");
+  s.Below("compression", &KVStoreConfig::compression, CompressionSection(),
+          "dist_sync: MXNet's gradient compression", false, "type",
+          {"gradient_compression", "compression_params"});
+  s.Add("shard_states", &KVStoreConfig::shard_states)
+      .Default(false)
+      .Help(
+          "dist_sync: each process keeps the optimizer's states of a part of the parameters, and "
+          "updates these")
+      .Also({"zero", "zero_stage", "sharded_optimizer"});
   s.Add("timeout", &KVStoreConfig::timeout)
       .Default({600})
       .Help("dist_sync: how long a process waits for the others before it ends with exit code 10");

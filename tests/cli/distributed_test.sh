@@ -58,11 +58,11 @@ END
 # The same with batch norm and Dropout, whose results depend on how a batch is divided.
 sed -e 's/    - Flatten/    - BatchNorm\n    - Flatten\n    - Dropout: {p: 0.3}/' net.yaml >norm.yaml
 
-# close A B: the losses and metrics of two runs' epochs agree within 1e-4 of their size.
+# close A B [BOUND]: the losses and metrics of two runs' epochs agree within BOUND (default 1e-4) of their size.
 close() {
-  paste -d, <(cut -d, -f2- "$1/metrics.csv") <(cut -d, -f2- "$2/metrics.csv") | awk -F, '
+  paste -d, <(cut -d, -f2- "$1/metrics.csv") <(cut -d, -f2- "$2/metrics.csv") | awk -F, -v bound="${3:-1e-4}" '
     NR == 1 { n = NF / 2; for (i = 1; i <= n; ++i) if ($i ~ /loss|accuracy|entropy/) column[i] = $i; next }
-    { for (i in column) { d = $i - $(i + n); if (d < 0) d = -d; seen++; if (d > 1e-4 * ($i > 1 ? $i : 1)) { print column[i], $i, $(i + n); bad = 1 } } }
+    { for (i in column) { d = $i - $(i + n); if (d < 0) d = -d; seen++; if (d > bound * ($i > 1 ? $i : 1)) { print column[i], $i, $(i + n); bad = 1 } } }
     END { exit bad || seen < 6 }'
 }
 
@@ -104,6 +104,27 @@ close sync1 apart2 >/dev/null && fail "without it, 2 processes have other losses
 expect 0 train net.yaml --out big -q --threads 1 data.batch_size=32 train.optimizer.lr=0.1
 ranks 0 2 train net.yaml --out per_rank -q --kvstore dist_sync train.kvstore.batch=per_rank train.kvstore.scale_lr=true
 holds "batch: per_rank is a larger batch" close big per_rank
+
+# Gradients in bfloat16, sharded states, compressed gradients.
+ranks 0 2 train net.yaml --out rounded -q --kvstore dist_sync train.kvstore.wire=bfloat16
+holds "gradients in bfloat16 give nearly the losses of float32" close one rounded 0.02
+checks=$((checks + 1))
+"$helper" compare many2/checkpoints/last rounded/checkpoints/last >/dev/null && fail "gradients in bfloat16 have the bits of float32"
+for n in 2 4; do
+  ranks 0 $n train net.yaml --out sharded$n -q --kvstore dist_sync train.kvstore.shard_states=true train.optimizer.name=adam train.optimizer.lr=0.01
+  ranks 0 $n train net.yaml --out whole$n -q --kvstore dist_sync train.optimizer.name=adam train.optimizer.lr=0.01
+  holds "sharded states of $n processes give the bits of whole ones" "$helper" compare whole$n/checkpoints/last sharded$n/checkpoints/last
+done
+ranks 0 4 train sharded2/config.yaml --resume --out "$work/sharded2" -q --kvstore dist_sync train.epochs=4
+expect 0 train sharded2/config.yaml --resume --out "$work/sharded2" -q --threads 1 train.epochs=5
+compressed=(--kvstore dist_sync 'train.kvstore.compression={type: 2bit, threshold: 0.5}')
+ranks 0 2 train net.yaml --out packed -q "${compressed[@]}" train.epochs=6
+holds "a run with compressed gradients learns" awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i ~ /val.*accuracy/) c = i } END { exit !(c && $c > 0.5) }' packed/metrics.csv
+ranks 0 2 train net.yaml --out halves -q "${compressed[@]}" train.epochs=6 train.max_steps=40
+ranks 0 2 train halves/config.yaml --resume --out "$work/halves" -q "${compressed[@]}" train.epochs=6 train.max_steps=0
+holds "it resumes to the bits of an undisturbed one" "$helper" compare packed/checkpoints/last halves/checkpoints/last
+ranks 0 4 train packed/config.yaml --resume --out "$work/packed" -q "${compressed[@]}" train.epochs=7
+says "they restart at zero"
 
 # One console, one log per process.
 ranks 0 2 train net.yaml --out shown --kvstore dist_sync
@@ -179,6 +200,16 @@ done
 # Refusals.
 ranks 3 2 train net.yaml --out refused -q --kvstore dist_sync data.batch_size=auto
 says "data.batch_size: auto is for one process"
+for option in wire=bfloat16 compression=2bit shard_states=true; do
+  expect 3 train net.yaml --out refused -q train.kvstore.$option
+  says "train.kvstore.${option%=*} is for gradients between processes, and train.kvstore.type is auto"
+done
+expect 3 train net.yaml --out refused -q --kvstore dist_sync train.kvstore.compression=2bit train.kvstore.wire=bfloat16
+says "train.kvstore.compression does not go with train.kvstore.wire"
+expect 3 train net.yaml --out refused -q --kvstore dist_sync train.kvstore.compression=2bit train.amp=fp16
+says "train.kvstore.compression does not go with train.amp"
+expect 3 train net.yaml --out refused -q --kvstore dist_sync 'train.kvstore.compression={type: 2bit, threshold: 0}'
+says "train.kvstore.compression.threshold"
 ranks 2 2 train net.yaml --out refused -q
 says "give --kvstore dist_sync"
 ranks 3 3 train net.yaml --out refused -q --kvstore dist_sync

@@ -73,7 +73,8 @@ void AllReduce(const std::vector<Collective>& parts) {
 void RequireEqual(const std::vector<Collective>& parts) {
   for (const Collective& part : parts) {
     MXTRAIN_ASSERT(part.kind == parts[0].kind && part.n == parts[0].n &&
-                   part.type == parts[0].type && part.reduction == parts[0].reduction);
+                   part.type == parts[0].type && part.reduction == parts[0].reduction &&
+                   part.root == parts[0].root);
   }
 }
 
@@ -86,9 +87,13 @@ void Carry(const std::vector<Collective>& parts) {
   switch (parts[0].kind) {
     case Kind::kAllReduce:
       return AllReduce(parts);
-    case Kind::kBroadcast:
-      for (size_t r = 1; r < parts.size(); ++r) std::memcpy(parts[r].data, parts[0].data, bytes);
+    case Kind::kBroadcast: {
+      const void* const from = parts[static_cast<size_t>(parts[0].root)].data;
+      for (const Collective& part : parts) {
+        if (part.data != from) std::memcpy(part.data, from, bytes);
+      }
       return;
+    }
     case Kind::kAllGather:
       for (size_t from = 0; from < parts.size(); ++from) {
         for (size_t to = 0; to < parts.size(); ++to) {

@@ -36,7 +36,7 @@ inline constexpr ErrorKind kRankLost{10};
 struct Collective {
   enum class Kind : uint8_t {
     kAllReduce,  // replaces data by the sum or maximum over the ranks: the same bits on all ranks
-    kBroadcast,  // copies rank 0's data to all
+    kBroadcast,  // copies one rank's data to all
     kAllGather,  // data: one part per rank, each of n elements; each rank provides its own
   };
   enum class Reduction : uint8_t { kSum, kMax };
@@ -45,6 +45,7 @@ struct Collective {
   int64_t n = 0;
   DType type = DType::kFloat32;
   Reduction reduction = Reduction::kSum;
+  int root = 0;  // of a broadcast
 };
 
 // How collectives travel. All calls come from one thread. Ranks begin the same collectives in the

@@ -113,15 +113,30 @@ void PreparedPartSum::Push() {
   arrays_[0].runtime().engine().Push(sum_, 0);
 }
 
-void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array) {
+void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array, int root, int priority) {
+  RequireHost(array);
+  const engine::VarHandle var = array.var();
+  array.runtime().engine().PushAsync(
+      [group, array, root, place = group->Reserve()](RunContext, engine::Callback done) {
+        Collective broadcast = OverAll(Collective::Kind::kBroadcast, array.data(), array.spec());
+        broadcast.root = root;
+        group->Start(place, broadcast, Finish(std::move(done)));
+      },
+      {}, {&var, 1},
+      {.property = engine::FnProperty::kComm, .priority = priority, .name = "broadcast"});
+}
+
+void AllGather(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority) {
   RequireHost(array);
   const engine::VarHandle var = array.var();
   array.runtime().engine().PushAsync(
       [group, array, place = group->Reserve()](RunContext, engine::Callback done) {
-        group->Start(place, OverAll(Collective::Kind::kBroadcast, array.data(), array.spec()),
-                     Finish(std::move(done)));
+        Collective gather = OverAll(Collective::Kind::kAllGather, array.data(), array.spec());
+        gather.n /= group->size();
+        group->Start(place, gather, Finish(std::move(done)));
       },
-      {}, {&var, 1}, {.property = engine::FnProperty::kComm, .name = "broadcast"});
+      {}, {&var, 1},
+      {.property = engine::FnProperty::kComm, .priority = priority, .name = "all_gather"});
 }
 
 }  // namespace mxtrain

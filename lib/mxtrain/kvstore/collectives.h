@@ -49,7 +49,10 @@ class MXTRAIN_API PreparedPartSum {
   engine::OprHandle sum_ = nullptr;
 };
 
-// Replaces the array by rank 0's; every rank has the same shape, type and layout.
-MXTRAIN_API void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array);
+// Replaces the array by one rank's; every rank has the same shape, type and layout.
+MXTRAIN_API void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array, int root = 0,
+                           int priority = 0);
+// `array` has equal parts, one per rank in their order; each rank provides its own.
+MXTRAIN_API void AllGather(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority);
 
 }  // namespace mxtrain

@@ -84,6 +84,8 @@ struct Checkpoint {
   std::map<std::string, NDArray> args, auxs, optimizer;  // loaded: plain, on the CPU
   // Of arguments and auxiliary states, by name; used by LoadModel.
   std::map<std::string, NDArray> averages;
+  // What the compression of gradients between ranks has not sent yet, by "RANK/NAME".
+  std::map<std::string, NDArray> residuals;
 };
 
 // Waits for one array after another; GPU arrays are copied to the host piece by piece. Throws

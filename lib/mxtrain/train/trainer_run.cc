@@ -59,9 +59,10 @@ void Trainer::Impl::Save(const std::vector<std::string>& names, TrainListener& l
   ranks.Merge(&scores);
   const TrainState& state = progress.state();
   saved_step = state.step;
+  ParameterUpdates::OfRanks of_ranks = updates->Gather(/*keep=*/ranks.first());
   if (!ranks.first()) return;
   const CheckpointFolder folder(options.checkpoint_folder);
-  folder.Save(Snapshot(), names, options.save.keep);
+  folder.Save(Snapshot(std::move(of_ranks)), names, options.save.keep);
   listener.OnSave({folder.File("last"), state.epoch, state.step, RunClock::SecondsSince(begin)});
 }
 

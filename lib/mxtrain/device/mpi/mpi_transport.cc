@@ -168,7 +168,7 @@ class MpiTransport final : public Transport {
         return Check(MPI_Iallreduce(MPI_IN_PLACE, data, n, type, OpOf(c), world_, request),
                      "MPI_Iallreduce");
       case Collective::Kind::kBroadcast:
-        return Check(MPI_Ibcast(data, n, type, 0, world_, request), "MPI_Ibcast");
+        return Check(MPI_Ibcast(data, n, type, c.root, world_, request), "MPI_Ibcast");
       case Collective::Kind::kAllGather:
         return Check(
             MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, n, type, world_, request),

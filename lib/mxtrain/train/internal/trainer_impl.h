@@ -48,7 +48,7 @@ struct Trainer::Impl {
   void EndAlone(const std::exception_ptr& error);
 
   RunStart Describe() const;
-  Checkpoint Snapshot() const;
+  Checkpoint Snapshot(ParameterUpdates::OfRanks of_ranks) const;
   void Save(const std::vector<std::string>& names, TrainListener& listener);
   // Warns of data other than those of the checkpoint, unless the run is extended, which is often
   // done because of new data.
