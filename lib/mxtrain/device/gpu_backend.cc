@@ -8,11 +8,12 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/gpu_library.h"
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/device/memory_lender.h"
 
 namespace mxtrain {
 namespace {
 
-class GpuBackend final : public ChoosingBackend {
+class GpuBackend final : public ChoosingBackend, public Borrower {
  public:
   int DeviceCount() const override { return Find() ? Find()->DeviceCount() : 0; }
   std::string WhyAbsent() const override { return Find() ? Find()->WhyAbsent() : why_absent_; }
@@ -60,6 +61,7 @@ class GpuBackend final : public ChoosingBackend {
               "{} is not a CUDA backend of mxtrain: symbol mxtrain_new_cuda_backend is missing",
               library.path);
       backend_.reset(make());
+      if (auto* borrower = dynamic_cast<Borrower*>(backend_.get())) borrower->BorrowFrom(lender());
     });
     return backend_.get();
   }
