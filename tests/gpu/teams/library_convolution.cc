@@ -12,9 +12,6 @@
 namespace mxtrain::test {
 namespace {
 
-using cuda::ConvolutionOptions;
-using cuda::ConvolutionShape;
-
 // An array [outer, channels, h, w], plain or channels last.
 struct Images {
   int64_t channels, h, w;

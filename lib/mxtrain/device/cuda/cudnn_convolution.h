@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "mxtrain/device/cuda/convolution_options.h"
+#include "mxtrain/device/convolution_options.h"
 #include "mxtrain/device/cuda/cudnn_descriptors.h"
 #include "mxtrain/device/cuda/stream.h"
 #include "mxtrain/device/kernel_choices.h"

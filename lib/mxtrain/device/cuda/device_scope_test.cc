@@ -71,7 +71,7 @@ TEST_CASE("the device of a thread is restored where it has a context") {
     CHECK(current == 1);
   });
   OnNewThread([] {
-    const DeviceScope(3);
+    { const DeviceScope scope(3); }
     CHECK(current == 0);  // by now it has one
   });
   CHECK(contexts == std::set{0, 1, 3});

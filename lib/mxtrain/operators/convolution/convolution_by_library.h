@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "mxtrain/base/math.h"
-#include "mxtrain/device/cuda/convolution_options.h"
+#include "mxtrain/device/convolution_options.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/convolution/convolution_loops.h"
 
@@ -98,9 +98,8 @@ class ConvolutionByLibrary final : public Operator {
 };
 
 // Of images, or of sequences as images with one column.
-inline cuda::ConvolutionShape LibraryShapeOf(const ConvolutionGeometry& g) {
-  cuda::ConvolutionShape shape{g.batch, g.in_channels, g.out_channels, g.groups, {}, {}, {}, {}, {},
-                               {}};
+inline ConvolutionShape LibraryShapeOf(const ConvolutionGeometry& g) {
+  ConvolutionShape shape{g.batch, g.in_channels, g.out_channels, g.groups, {}, {}, {}, {}, {}, {}};
   for (int i = 0; i < 2; ++i) {
     shape.in[i] = g.in[i];
     shape.out[i] = g.out[i];
@@ -112,17 +111,17 @@ inline cuda::ConvolutionShape LibraryShapeOf(const ConvolutionGeometry& g) {
   return shape;
 }
 
-inline cuda::ConvolutionMath LibraryMathOf(const PlanRequest& request) {
-  return request.math == Math::kExact  ? cuda::ConvolutionMath::kPlain
-         : request.math == Math::kTf32 ? cuda::ConvolutionMath::kTf32
-                                       : cuda::ConvolutionMath::kWinograd;
+inline ConvolutionMath LibraryMathOf(const PlanRequest& request) {
+  return request.math == Math::kExact  ? ConvolutionMath::kPlain
+         : request.math == Math::kTf32 ? ConvolutionMath::kTf32
+                                       : ConvolutionMath::kWinograd;
 }
 
 // Matrix units expect channels last; other layouts would be converted before and after.
-inline Layout BestLayout(const PlanRequest& request, cuda::ConvolutionMath math, Backend& backend) {
+inline Layout BestLayout(const PlanRequest& request, ConvolutionMath math, Backend& backend) {
   const DType type = request.in[P::kData].type;
   const bool matrix_units = SizeOf(type) < SizeOf(DType::kFloat32) ||
-                            (type == DType::kFloat32 && math == cuda::ConvolutionMath::kTf32);
+                            (type == DType::kFloat32 && math == ConvolutionMath::kTf32);
   return matrix_units ? backend.Intern(NewChannelsLast(request.out[0].shape.ndim())) : Layout();
 }
 
@@ -140,13 +139,13 @@ Expected<Plan, Refusal> PlanByLibrary(const OperatorProperty& base, const PlanRe
     return request.needs_backward &&
            request.grad_req[static_cast<size_t>(argument)] != OpReqType::kNullOp;
   };
-  cuda::ConvolutionOptions options;
+  ConvolutionOptions options;
   options.type = request.in[P::kData].type;
   options.math = LibraryMathOf(request);
   options.deterministic = request.deterministic;
   options.data_gradient = wanted(P::kData);
   options.weight_gradient = wanted(P::kWeight);
-  const cuda::ConvolutionShape shape = LibraryShapeOf(
+  const ConvolutionShape shape = LibraryShapeOf(
       ConvolutionGeometry(settings, request.in[P::kData].shape, request.out[0].shape));
   Layout layout = BestLayout(request, options.math, backend);
   options.channels_last = !layout.plain();

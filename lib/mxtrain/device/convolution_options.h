@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a library needs to know of a 2-D convolution. Includes nothing of CUDA.
+// What a library such as cuDNN is told of a 2-D convolution.
 #include <cstdint>
 
 #include "mxtrain/base/dtype.h"
 
-namespace mxtrain::cuda {
+namespace mxtrain {
 
 // Numbers of a 2-D cross-correlation; arrays of two are (h, w).
 struct ConvolutionShape {
@@ -27,4 +27,4 @@ struct ConvolutionOptions {
   bool forward = true, data_gradient = false, weight_gradient = false;
 };
 
-}  // namespace mxtrain::cuda
+}  // namespace mxtrain
