@@ -9,6 +9,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/device/memory_lender.h"
 #include "mxtrain/executor/captures.h"
 #include "mxtrain/operator/arithmetic.h"
 #include "mxtrain/operator/imperative.h"
@@ -41,6 +42,24 @@ TEST_CASE("arrays move between host, pinned memory and two GPUs") {
     filled.Fill(0);
     CHECK(filled.ToVector() == std::vector<float>(6));
   }
+}
+
+TEST_CASE("a backend borrows from the storage, which gives up cached blocks for it") {
+  constexpr int64_t kMemory = 1 << 20;
+  const auto runtime = NewSmallGpuRuntime(kMemory);
+  { NDArray array(*runtime, {kMemory * 3 / 4}, DType::kUint8, kGpu); }
+  runtime->engine().WaitForAll();
+  CHECK(runtime->storage().GetStats(kGpu).cached >= kMemory * 3 / 4);
+  const std::shared_ptr<const MemoryLender> lender = LenderOf(runtime->backend(kGpu));
+  {
+    const Loan loan(lender, kGpu, kMemory / 2, "workspace");
+    CHECK(loan.get());
+    CHECK(runtime->storage().GetStats(kGpu).cached == 0);
+    CHECK(runtime->storage().GetStats(kGpu).in_use >= kMemory / 2);
+    CHECK_THROWS_WITH_AS(Loan(lender, kGpu, kMemory * 3 / 4, "cuBLAS's workspace"),
+                         doctest::Contains("('cuBLAS's workspace')"), Error);
+  }
+  CHECK(runtime->storage().GetStats(kGpu).in_use == 0);
 }
 
 std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNet& net,

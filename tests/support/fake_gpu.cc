@@ -13,6 +13,7 @@
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/device/memory_lender.h"
 #include "mxtrain/operator/plans.h"
 #include "tests/support/fake_stream.h"
 
@@ -38,11 +39,15 @@ std::vector<TBlob> ToHost(std::span<const TBlob> blobs) {
   return translated;
 }
 
-class FakeGpu final : public ChoosingBackend {
+class FakeGpu final : public ChoosingBackend, public Borrower {
  public:
   explicit FakeGpu(int64_t memory) : memory_(memory) {}
   int DeviceCount() const override { return kDevices; }
   std::string WhyAbsent() const override { return ""; }
+  DeviceInfo Describe(int id) const override {
+    const std::lock_guard lock(mutex_);
+    return {"a fake GPU", memory_, memory_ - used_.at(static_cast<size_t>(id)), "9.0"};
+  }
   std::string WhyNotFastIn(DType, Context) const override { return ""; }
   void* Allocate(Context ctx, int64_t bytes) override {
     const bool on_gpu = ctx.type == DeviceType::kGPU;
@@ -109,7 +114,7 @@ class FakeGpu final : public ChoosingBackend {
   const int64_t memory_;
   const std::unique_ptr<Backend> cpu_ = NewCpuBackend(1);
   std::atomic<uint32_t> streams_{0};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::array<int64_t, kDevices> used_{};  // guarded by mutex_, as sizes_
   std::map<void*, int64_t> sizes_;
 };
