@@ -37,6 +37,13 @@ struct alignas(sizeof(T) * kWidth) ChannelPack {
   }
   MXTRAIN_HD void Put(T* to) const { *reinterpret_cast<ChannelPack*>(to) = *this; }
 };
+// f(0), ..., f(kCount - 1), written out: an array that is indexed in a loop which is not would be
+// in memory, not in registers.
+template <int kCount, typename F>
+MXTRAIN_HD inline void ForPack(const F& f) {
+  if constexpr (kCount > 1) ForPack<kCount - 1>(f);
+  f(kCount - 1);
+}
 // Channels of T that a GPU thread processes together, if they are contiguous.
 template <typename T>
 inline constexpr int kPackOf = 16 / sizeof(T);
@@ -135,20 +142,20 @@ struct ChannelPackPart {
                   slice = task / packs, step = view.channels;
     V sums[kWidth] = {};
     decltype(term.Of(first)) of[kWidth];
-    for (int k = 0; k < kWidth; ++k) of[k] = term.Of(first + k);
+    ForPack<kWidth>([&](int k) { of[k] = term.Of(first + k); });
     int64_t at = slices.Begin(slice) * step + first;
     const int64_t end = slices.Begin(slice + 1) * step;
     for (; at + (kAhead - 1) * step < end; at += kAhead * step) {
       typename F::Pack elements[kAhead];
-      for (int a = 0; a < kAhead; ++a) elements[a] = term.ReadPack(at + a * step);
-      for (int a = 0; a < kAhead; ++a) Add(elements[a], of, sums);
+      ForPack<kAhead>([&](int a) { elements[a] = term.ReadPack(at + a * step); });
+      ForPack<kAhead>([&](int a) { Add(elements[a], of, sums); });
     }
     for (; at < end; at += step) Add(term.ReadPack(at), of, sums);
-    for (int k = 0; k < kWidth; ++k) parts[(first + k) * slices.count + slice] = sums[k];
+    ForPack<kWidth>([&](int k) { parts[(first + k) * slices.count + slice] = sums[k]; });
   }
   template <typename Of>
   MXTRAIN_HD void Add(const typename F::Pack& elements, const Of* of, V* sums) const {
-    for (int k = 0; k < F::kPack; ++k) sums[k] = sums[k] + term.Term(elements, k, of[k]);
+    ForPack<F::kPack>([&](int k) { sums[k] = sums[k] + term.Term(elements, k, of[k]); });
   }
 };
 

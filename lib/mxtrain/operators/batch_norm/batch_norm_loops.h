@@ -174,12 +174,12 @@ struct Normalise {
     ChannelPack<T, kPack> out{};
     ChannelPack<uint8_t, kPack> passes;
     if (req == OpReqType::kAddTo) out = ChannelPack<T, kPack>::At(y + at);
-    for (int k = 0; k < kPack; ++k) {
+    ForPack<kPack>([&](int k) {
       A value = of[k](A(pack.x.v[k]));
       if (sum) value += A(pack.sum.v[k]);
       passes.v[k] = activation.Passes(value);
       Assign(req, out.v, k, activation(value));
-    }
+    });
     if (mask) passes.Put(mask + at);
     if (req != OpReqType::kNullOp) out.Put(y + at);
   }
@@ -319,13 +319,13 @@ struct Differentiate {
     Elements data{}, sum{};
     if (data_req == OpReqType::kAddTo) data = Elements::At(data_grad + at);
     if (sum_req == OpReqType::kAddTo) sum = Elements::At(sum_grad + at);
-    for (int k = 0; k < kPack; ++k) {
+    ForPack<kPack>([&](int k) {
       const Element e = heads.ElementOf(pack, k);
       const Slope<A>& s = of[k];
       const A g = heads.Gradient(e, s), normal = (A(e.x) - s.mean) * s.inverse;
       Assign(data_req, data.v, k, s.scale * (g - s.mean_gradient - normal * s.mean_along));
       Assign(sum_req, sum.v, k, g);
-    }
+    });
     if (data_req != OpReqType::kNullOp) data.Put(data_grad + at);
     if (sum_req != OpReqType::kNullOp) sum.Put(sum_grad + at);
   }
@@ -381,13 +381,13 @@ struct ColumnPackPiece {
                   first = task / packs * kRows;
     const int64_t last = first + kRows < view.outer ? first + kRows : view.outer;
     decltype(f.Of(channel)) of[F::kPack];
-    for (int k = 0; k < F::kPack; ++k) of[k] = f.Of(channel + k);
+    ForPack<F::kPack>([&](int k) { of[k] = f.Of(channel + k); });
     const int64_t step = view.channels, end = last * step + channel;
     int64_t at = first * step + channel;
     for (; at + (kAhead - 1) * step < end; at += kAhead * step) {
       typename F::Pack elements[kAhead];
-      for (int a = 0; a < kAhead; ++a) elements[a] = f.ReadPack(at + a * step);
-      for (int a = 0; a < kAhead; ++a) f.WritePack(at + a * step, of, elements[a]);
+      ForPack<kAhead>([&](int a) { elements[a] = f.ReadPack(at + a * step); });
+      ForPack<kAhead>([&](int a) { f.WritePack(at + a * step, of, elements[a]); });
     }
     for (; at < end; at += step) f.WritePack(at, of, f.ReadPack(at));
   }
