@@ -7,6 +7,9 @@
 //
 // Bytes: every array that a kernel reads or writes, once for each pass that it makes over the
 // array. A kernel's time is that of its bytes or of its operations, whichever is longer.
+#define DOCTEST_CONFIG_IMPLEMENT  // what is used of tests/support needs it
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -16,6 +19,8 @@
 #include "app/config/load.h"
 #include "app/config/net.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/executor/memory_plan.h"
+#include "mxtrain/executor/passes.h"
 #include "tests/support/build_paths.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/operator_case.h"
