@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "app/commands/command.h"
+#include "app/commands/distributed_run.h"
 #include "app/commands/nets.h"
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
@@ -140,12 +141,16 @@ void AddLogOptions(const CommonFlags& flags, report::ConsoleOptions* options) {
   options->log_bytes = log_size->bytes;
 }
 
+// `first`: of the processes of a distributed run. The others say one line of what is wrong with the
+// configuration: it may be wrong for them alone.
 int ReportError(const CommonFlags& flags, report::Console& console,
-                const std::exception_ptr& pointer) {
+                const std::exception_ptr& pointer, bool first = true) {
   try {
     std::rethrow_exception(pointer);
   } catch (const config::DiagnosticError& e) {
-    std::cerr << e.what();
+    const std::string text = e.what();
+    if (!first) console.Message(LogLevel::kError, text.substr(0, text.find('\n')));
+    if (first) std::cerr << text;
     if (flags.json)
       std::cout << report::JsonText({{"error", "configuration"},
                                      {"code", 3},
@@ -206,12 +211,12 @@ void Terminate() {
   kDefaultTerminate();
 }
 
-std::atomic<bool> main_returned{false};
+std::atomic<bool> leaving{false};
 
-// Before that, only a library can have called exit(): OpenMP's runtime does, with the code of a
-// bug, after saying that it gets no thread or no memory.
+// Before the program leaves, only a library can have called exit(): OpenMP's runtime does, with the
+// code of a bug, after saying that it gets no thread or no memory. (MPI_Abort may, with ours.)
 void OnExit() {
-  if (main_returned) return;
+  if (leaving) return;
   ExitForMemory(
       "error: a library ended the program, as OpenMP does without threads or memory; raise the "
       "limit (ulimit -u, ulimit -v, or that of the container), or use fewer threads (--threads, "
@@ -242,12 +247,13 @@ int Main(int argc, char** argv) {
   DownloadFlags downloads;
   downloads.Declare(line.common());
 
+  commands::DistributedRun distributed(&leaving);
   std::vector<std::unique_ptr<commands::Command>> all;
   // As they are listed: from a folder of images to a model in use, the choices before and between,
   // runs and what they may leave, and the reference.
   all.push_back(commands::MakeInit());
   all.push_back(commands::MakeCheck());
-  all.push_back(commands::MakeTrain(command_line));
+  all.push_back(commands::MakeTrain(command_line, distributed));
   all.push_back(commands::MakeEval());
   all.push_back(commands::MakeInfer());
   all.push_back(commands::MakeExport());
@@ -272,18 +278,25 @@ int Main(int argc, char** argv) {
   const int named = line.Parse(argc, argv, &exit_code);
   if (named >= 0 && all[static_cast<size_t>(named)]->Computes()) BoundBarrierSpin(argv);
   report::ConsoleOptions console_options = ToConsoleOptions(flags);
+  if (named >= 0 && all[static_cast<size_t>(named)]->RunsInRanks())
+    distributed.Find(&flags, &console_options);
   try {
     AddLogOptions(flags, &console_options);
     downloads.Apply();
   } catch (...) {
     report::Console console(console_options);
-    return ReportError(flags, console, std::current_exception());
+    return ReportError(flags, console, std::current_exception(), distributed.first());
   }
   report::Console console(console_options);
   try {
     if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, console);
     report::FlushResults();
-    return exit_code;
+  } catch (...) {
+    exit_code = ReportError(flags, console, std::current_exception(), distributed.first());
+  }
+  leaving = true;
+  try {
+    return distributed.End(exit_code);
   } catch (...) {
     return ReportError(flags, console, std::current_exception());
   }
@@ -296,6 +309,6 @@ int main(int argc, char** argv) {
   std::atexit(OnExit);
   LoadUnwinder();
   const int code = Main(argc, argv);
-  main_returned = true;
+  leaving = true;
   return code;
 }

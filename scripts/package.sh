@@ -61,6 +61,10 @@ programs=("$tree/bin/mxtrain")
 mkdir -p "$tree/bin" "$lib" "$tree/share" "$tree/licenses"
 cp "$work/all/bin/mxtrain" "$tree/bin/"
 cp -a "$libdir"/libmxtrain*.so.* "$lib/"
+# Those that speak to MPI, which stays the machine's own: without it they are never opened.
+for mpi in openmpi mpich; do
+  if [[ -e $libdir/libmxtrain_$mpi.so ]]; then cp "$libdir/libmxtrain_$mpi.so" "$lib/"; fi
+done
 cp -r "$work/all/share/"{mxtrain,man,bash-completion,zsh,fish} "$tree/share/"
 cp LICENSE "$tree/licenses/mxtrain"
 cp README.md "$tree/"

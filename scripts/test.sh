@@ -42,7 +42,7 @@ if [[ $full -eq 1 ]]; then
   build asan doctests
   sanitized asan -L 'unit|integration'
   # Only modules with their own threads. One thread per OpenMP team, since the runtime is not instrumented and its barriers look like races.
-  threaded=(base engine ndarray executor kvstore io train)
+  threaded=(base device engine ndarray executor kvstore io train)
   build tsan "${threaded[@]/#/test_}"
   # Without oneDNN, and with slow memory accesses, five random nets take as long as twenty in other builds.
   MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-5}" OMP_THREAD_LIMIT=1 sanitized tsan -R "^test_($(IFS='|'; echo "${threaded[*]}"))(_mnist|_clothing)?\$"

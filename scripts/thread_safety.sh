@@ -12,6 +12,7 @@ if ! command -v clang++ >/dev/null; then
 fi
 
 flags=(-std=c++20 -fsyntax-only -Ilib -I. -isystem /usr/include/opencv4 -isystem /usr/local/cuda/include
+  -isystem "/usr/lib/$(uname -m)-linux-gnu/openmpi/include" -DOMPI_SKIP_MPICXX
   -Wno-everything -Werror -Wthread-safety -Wthread-safety-beta)
 if clang++ "${flags[@]}" -x c++ - 2>/dev/null <<<'#include "mxtrain/base/mutex.h"
 mxtrain::Mutex mutex;
@@ -32,6 +33,10 @@ fi
 if ! clang++ "${flags[@]}" -x c++ -include cudnn.h /dev/null 2>/dev/null; then
   echo "thread_safety.sh: lib/mxtrain/device/cuda is skipped: CUDA's and cuDNN's headers not found"
   mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -v '^lib/mxtrain/device/cuda/')
+fi
+if ! clang++ "${flags[@]}" -x c++ -include mpi.h /dev/null 2>/dev/null; then
+  echo "thread_safety.sh: lib/mxtrain/device/mpi is skipped: Open MPI's headers not found"
+  mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -v '^lib/mxtrain/device/mpi/')
 fi
 echo "thread_safety.sh: ${#files[@]} files"
 printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" clang++ "${flags[@]}" || exit 1

@@ -243,8 +243,6 @@ class Bench final : public Command {
     const auto batch = static_cast<double>(session.config().data.batch_size);
     const auto& [synthetic, next, real, host_seconds] = steps;
     const double step_seconds = SecondsOf(runtime, synthetic);
-    std::optional<MatrixProduct> product;
-    std::optional<LargeCopy> copy;
     // The limits are those of all threads, which only one worker gives to one operation.
     std::unique_ptr<Runtime> one_worker;
     if (runtime.options().cpu_workers > 1) {
@@ -253,6 +251,8 @@ class Bench final : public Command {
       one_worker = std::make_unique<Runtime>(options, BuiltinOperators());
     }
     Runtime& whole = one_worker ? *one_worker : runtime;
+    std::optional<MatrixProduct> product;
+    std::optional<LargeCopy> copy;
     // Discards what was prefetched before.
     const auto rate_of_data = [&](const std::function<void()>& step) {
       for (int i = 0; i <= session.config().data.prefetch; ++i) step();

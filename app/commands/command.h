@@ -33,6 +33,8 @@ class Command {
   virtual void Declare(CommandLine& line) = 0;
   // Whether it computes on arrays; other commands skip the setup of compute threads.
   virtual bool Computes() const { return true; }
+  // Whether the processes that a launcher (mpirun, srun) started may share the work.
+  virtual bool RunsInRanks() const { return false; }
   // Returns the exit code; throws Error.
   virtual int Run(const CommonFlags& flags, report::Console& console) = 0;
 };
@@ -46,7 +48,9 @@ struct ConfigArguments {
   void Declare(Arguments& arguments, bool required = true);
 };
 
-std::unique_ptr<Command> MakeTrain(std::string command_line);
+class DistributedRun;  // distributed_run.h
+// `distributed` must outlive the command.
+std::unique_ptr<Command> MakeTrain(std::string command_line, DistributedRun& distributed);
 std::unique_ptr<Command> MakeEval();
 std::unique_ptr<Command> MakeInfer();
 std::unique_ptr<Command> MakeCheck();

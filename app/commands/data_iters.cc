@@ -105,12 +105,16 @@ Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig&
   const config::DataConfig& data = config().data;
   const config::Net& net = session_.net;
   const bool whole = pass == Pass::kWhole, in_order = whole || pass == Pass::kOnce;
-  Kwargs kwargs{{"batch_size", params::Print(data.batch_size)},
+  Kwargs kwargs{{"batch_size", params::Print(in_order ? data.batch_size : BatchOfRank())},
                 {"mode", pass == Pass::kTraining ? "training" : "evaluation"},
                 {"shuffle", params::Print(c.shuffle && !in_order)},
                 {"seed", std::to_string(config().seed)},
                 {"max_bad", params::Print(data.max_bad)}};
   const int workers = data.workers == 0 && whole ? std::min(UsableCpuCount(), 256) : data.workers;
+  if (!in_order) {
+    kwargs.emplace_back("part_index", params::Print(rank_));
+    kwargs.emplace_back("num_parts", params::Print(ranks_));
+  }
   if (workers > 0) kwargs.emplace_back("workers", params::Print(workers));
   if (data.prefetch > 0) kwargs.emplace_back("prefetch", params::Print(data.prefetch));
   // An image source has one data and one label field; the net's names are given to them.
@@ -158,13 +162,19 @@ void DataIters::AddMixing(Kwargs* pipeline) const {
   add("cutmix", train.cutmix);
 }
 
+int64_t DataIters::GlobalBatch() const {
+  const int64_t batch = config().data.batch_size;
+  return config().train.kvstore.batch == "per_rank" ? batch * ranks_ : batch;
+}
+
 // Training uses only full batches.
 void DataIters::CheckBatch(const io::Source& source, const config::SourceConfig& c) const {
-  const int64_t batch = config().data.batch_size, workers = config().train.kvstore.workers;
+  const int64_t batch = GlobalBatch(), workers = config().train.kvstore.workers * ranks_;
   if (batch % workers != 0) {
     session_.diagnostics.Error(
-        session_.loaded.PlaceOf("train.kvstore.workers"),
-        format("a batch of {} cannot be divided among {} workers", batch, workers),
+        session_.loaded.PlaceOf(ranks_ > 1 ? "train.kvstore.type" : "train.kvstore.workers"),
+        format("a batch of {} cannot be divided among {} workers{}", batch, workers,
+               ranks_ > 1 ? format(" ({} processes)", ranks_) : ""),
         format("data.batch_size: {} can", (batch / workers + 1) * workers));
     session_.diagnostics.ThrowIfErrors();
   }
@@ -172,7 +182,8 @@ void DataIters::CheckBatch(const io::Source& source, const config::SourceConfig&
   const config::Place place = session_.loaded.PlaceOf("data.batch_size");
   session_.diagnostics.Error(
       place ? place : c.place,
-      format("data.batch_size = {} exceeds the number of examples, {}", batch, source.size()),
+      format("{} = {} exceeds the number of examples, {}",
+             ranks_ > 1 ? "the batch of all processes" : "data.batch_size", batch, source.size()),
       "use a smaller batch");
   session_.diagnostics.ThrowIfErrors();
 }

@@ -20,6 +20,14 @@ class DataIters {
   DataIters(const SessionView& session, Runtime& runtime, Context ctx, DataSets& sets)
       : session_(session), runtime_(runtime), ctx_(ctx), sets_(sets) {}
 
+  // Of the data of a distributed run: the part of one rank, in all iterators but Whole and Once.
+  void TakePart(int rank, int ranks) {
+    rank_ = rank;
+    ranks_ = ranks;
+  }
+
+  int64_t BatchOfRank() const { return GlobalBatch() / ranks_; }
+
   // Each throws what the source and the pipeline throw, with the place in the configuration, and
   // DiagnosticError if the data does not fit the net.
   std::unique_ptr<DataIter> Training();
@@ -47,6 +55,7 @@ class DataIters {
   std::unique_ptr<DataIter> Make(bool validation, Pass pass);
   Kwargs ParamsOf(const io::Source& source, const config::SourceConfig& c, Pass pass) const;
   void AddMixing(Kwargs* pipeline) const;
+  int64_t GlobalBatch() const;  // of all ranks
   void CheckBatch(const io::Source& source, const config::SourceConfig& c) const;
   void Measure(bool validation);
   std::vector<io::TransformSpec> ChainOf(bool validation) const;
@@ -55,6 +64,7 @@ class DataIters {
   Runtime& runtime_;
   const Context ctx_;
   DataSets& sets_;
+  int rank_ = 0, ranks_ = 1;
   std::optional<io::PixelStatistics> statistics_;  // of the training set, once they are wanted
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/process_group.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -84,6 +85,14 @@ constexpr ExitCode kExitCodes[] = {
      "the best metric of a run did not reach --min-metric\n"
      "`mxtrain lr-find` found no rate at which the loss decreases",
      "Nothing is broken. The findings are on stderr, and with --json on stdout."},
+    {CodeOf(kRankLost), "rank lost", "another process of a distributed run was lost",
+     "a machine that failed or was switched off\n"
+     "a process killed by hand, or by the system for lack of memory\n"
+     "a network that does not deliver within train.kvstore.timeout",
+     "The message names the rank, if it is known. Nothing was saved since the last checkpoint, "
+     "which "
+     "is intact: start the job again with --resume, on the hosts that are left; the number of "
+     "processes may differ."},
     {129, "hung up", "SIGHUP ended the command", "a closed terminal, a lost connection",
      "Training has saved, and --resume continues with bit-identical results. `nohup mxtrain train "
      "...` keeps running without its terminal."},

@@ -178,9 +178,31 @@ std::string Session::DeviceNames() const {
   return format("{}", join(names, ", "));
 }
 
+void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
+  group_ = std::move(group);
+  if (!group_) return;
+  if (config().data.batch_size == 0) {
+    Throw(ErrorKind::kConfig, "{}: data.batch_size: auto is for one process; give a number",
+          diagnostics_.sources().Where(loaded_.PlaceOf("data.batch_size")));
+  }
+  if (config().data.cache == "features") {
+    Throw(ErrorKind::kConfig, "{}: data.cache: features is for one process",
+          diagnostics_.sources().Where(loaded_.PlaceOf("data.cache")));
+  }
+  iters_.TakePart(group_->rank(), group_->size());
+}
+
 TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   CompleteModes(&o.modes);
+  if (config().train.kvstore.type == "dist_sync") o.kvstore = group_ ? "dist_sync" : "local";
+  o.group = group_;
+  if (group_ && config().train.kvstore.scale_lr) {
+    const double lr = Optimizer::Create(o.optimizer.name, o.optimizer.params)->base_lr();
+    std::erase_if(o.optimizer.params, [](const auto& param) { return param.first == "lr"; });
+    o.optimizer.params.emplace_back("lr", params::Print(lr * group_->size()));
+  }
+  o.modes.group2ctx = places_;
   o.model.class_names = class_names();
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
   o.model.pipeline =

@@ -37,6 +37,12 @@ class Session {
   // to `resumed_batch`, that of the resumed run, if it is not 0.
   void BuildNet(int64_t resumed_batch = 0);
 
+  // Before the iterators and options: this process trains on its part of the data, in a group.
+  // Null: it is alone.
+  void JoinRanks(std::shared_ptr<ProcessGroup> group);
+
+  int64_t BatchOfRank() const { return iters_.BatchOfRank(); }
+
   // The training or validation records, opened once; null if the configuration names none.
   std::shared_ptr<const io::Source> OpenSource(bool validation) { return sets_.Open(validation); }
   // Builds the net. The records of the validation data, or of the training data if there is none.
@@ -98,6 +104,7 @@ class Session {
   config::LoadedConfig loaded_;
   config::Net net_;
   const std::unique_ptr<Runtime> runtime_;
+  std::shared_ptr<ProcessGroup> group_;
   DataSets sets_;
   DataIters iters_;
 };

@@ -13,6 +13,7 @@
 
 #include "app/commands/cpu_share.h"
 #include "app/commands/device_flag.h"
+#include "app/commands/distributed_run.h"
 #include "app/commands/label_trial.h"
 #include "app/commands/learning_rates.h"
 #include "app/commands/plugin_trust.h"
@@ -58,9 +59,29 @@ void RefuseCheckpoint(const std::string& config) {
         config, run.empty() ? "RUN" : report::QuoteShell(run));
 }
 
+// An error that passes it ends what was pushed for other processes, before the trainer waits for
+// it.
+class LeaveRanks {
+ public:
+  explicit LeaveRanks(ProcessGroup* group) : group_(group), before_(std::uncaught_exceptions()) {}
+  ~LeaveRanks() {
+    if (group_ && std::uncaught_exceptions() > before_)
+      group_->Fail("this process ended with an error");
+  }
+  LeaveRanks(const LeaveRanks&) = delete;
+  LeaveRanks& operator=(const LeaveRanks&) = delete;
+
+ private:
+  ProcessGroup* const group_;
+  const int before_;
+};
+
 class Train final : public Command {
  public:
-  explicit Train(std::string command_line) : command_line_(std::move(command_line)) {}
+  Train(std::string command_line, DistributedRun& distributed)
+      : command_line_(std::move(command_line)), distributed_(distributed) {}
+
+  bool RunsInRanks() const override { return true; }
 
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("train", "train a net");
@@ -85,6 +106,11 @@ class Train final : public Command {
         .Takes("NAME");
     arguments.Flag("--overwrite", &overwrite_, "replace the run in --out");
     arguments
+        .Option("--kvstore", &kvstore_,
+                "short for train.kvstore.type=TYPE; dist_sync: the processes of mpirun or srun "
+                "train together")
+        .Takes("TYPE");
+    arguments
         .Option("--profile", &profile_,
                 "write a trace of the run, for ui.perfetto.dev or chrome://tracing")
         .Takes("FILE");
@@ -98,7 +124,8 @@ class Train final : public Command {
         "--name longer\n"
         "  mxtrain train runs/longer-0001 --resume\n  mxtrain train config.yaml --extend "
         "train.epochs=5\n"
-        "  mxtrain train config.yaml train.time_limit=2h train.early_stop.target=0.95");
+        "  mxtrain train config.yaml train.time_limit=2h train.early_stop.target=0.95\n"
+        "  mpirun -n 4 mxtrain train config.yaml --kvstore dist_sync");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
@@ -112,7 +139,8 @@ class Train final : public Command {
       return 128 + StopSignal();
     } catch (const DivergedError& e) {
       console.ShowBar("");
-      Explain(flags, e, console);
+      // A step of several processes cannot be repeated by one.
+      if (folder_ && !distributed_.group()) Explain(flags, e, console);
       throw;
     } catch (const Error& e) {
       const bool can_continue = folder_ && report::IsRunFolder(folder_->path());
@@ -127,11 +155,11 @@ class Train final : public Command {
     if (extend_ && resume_from_.empty()) resume_ = true;
     if (resume_ && out_.empty() && name_.empty()) out_ = RunOf(config_.file);
     CatchSignals();
+    if (!kvstore_.empty()) config_.overrides.push_back("train.kvstore.type=" + kvstore_);
     Session session(config_, flags, console);
-    if (or_begin_ && !HasRun(NameOfRun(session))) {
-      console.Message(LogLevel::kInfo, "there is no such run yet; starting a new one");
-      resume_ = extend_ = false;
-    }
+    distributed_.Join(session.config().train.kvstore);
+    session.JoinRanks(distributed_.group());
+    AgreeOnRun(NameOfRun(session), console);
     const ModelInfo before = ResumedModel(session);
     if (!before.config.empty()) {
       RequirePluginsNamed(PluginsOf(before.config), session.config().plugins,
@@ -144,6 +172,10 @@ class Train final : public Command {
     TrainOptions options = session.MakeTrainOptions();
     session.CacheFeatures(&options);
     options.model.kernel_choices = before.kernel_choices;
+    distributed_.RequireEqual({{"program", VersionText()},
+                               {"configuration", options.model.config},
+                               {"training data", options.model.train_data},
+                               {"validation data", options.model.val_data}});
     options.measure_kernels = options.measure_kernels && !dry_run_;
     if (flags.deterministic)
       console.Message(LogLevel::kDebug, "all kernels of this build are bit-reproducible");
@@ -156,6 +188,7 @@ class Train final : public Command {
     // Do what may fail before creating the run folder: `--resume` and `runs/latest` must not find
     // an empty one.
     Trainer trainer(session.runtime(), options, *train, val.get());
+    const LeaveRanks leave(distributed_.group().get());
     CheckMinMetric(trainer);
     if (session.config().train.amp != "off") {
       console.Message(LogLevel::kInfo, format("mixed precision: convolutions and matrix products "
@@ -163,9 +196,11 @@ class Train final : public Command {
                                               session.config().train.amp));
     }
     Begin(session, &trainer, console);
+    if (!distributed_.first()) return Follow(session, &trainer, console);
     // Fail before the run if it cannot be written.
     if (!profile_.empty()) WriteFileAtomically(profile_, "");
     const report::RunFolder folder = OpenFolder(session);
+    if (distributed_.group()) distributed_.group()->BroadcastText(folder.path());
     Enter(session, folder, &trainer, console);
     if (!resume_) {
       report::TryToShow(console, "the first batch", [&] {
@@ -174,6 +209,7 @@ class Train final : public Command {
                                session.class_names());
       });
     }
+    RequireEqualState(&trainer);
     const bool was_finished = trainer.finished();
     RunListeners listeners(folder, val.get(), console);
     const TrainResult result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
@@ -188,6 +224,51 @@ class Train final : public Command {
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
     return Report(session, folder, *train, result, peak_memory, console);
   }
+
+  // What depends on the folder of runs is decided by the first process.
+  void AgreeOnRun(const std::string& name, report::Console& console) {
+    if (distributed_.first() && or_begin_ && !HasRun(name)) {
+      console.Message(LogLevel::kInfo, "there is no such run yet; starting a new one");
+      resume_ = extend_ = false;
+    }
+    if (!distributed_.group()) return;
+    if (distributed_.first() && resume_) out_ = ResumedFolder(name).path();
+    const Json agreed = Json::parse(distributed_.group()->BroadcastText(
+        report::JsonText({{"resume", resume_}, {"extend", extend_}, {"out", out_}})));
+    resume_ = agreed.at("resume");
+    extend_ = agreed.at("extend");
+    out_ = agreed.at("out");
+  }
+
+  // A process of a distributed run other than the first, which alone writes the run folder, but for
+  // their logs.
+  int Follow(Session& session, Trainer* trainer, report::Console& console) {
+    const ProcessGroup& group = *distributed_.group();
+    const std::string run = distributed_.group()->BroadcastText("");
+    trainer->SaveTo(run + "/checkpoints");
+    console.LogTo(format("{}/mxtrain.rank{}.log", run, group.rank()));
+    if (resume_) Resume(session, run, trainer, console);
+    RequireEqualState(trainer);
+    TrainListener silent;
+    const TrainResult result = trainer->Run(silent, &StopFlag());
+    return result.end == RunEnd::kStopped ? 128 + SignalOfStop() : 0;
+  }
+
+  // Each process has loaded the state that the run begins with.
+  void RequireEqualState(Trainer* trainer) const {
+    if (!distributed_.group()) return;
+    std::string weights;
+    for (const auto& [name, array] : trainer->executor().args()) {
+      if (!trainer->executor().grads().contains(name)) continue;
+      const std::vector<float> values = array.ToVector();
+      weights.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    }
+    distributed_.RequireEqual({{"number of steps", std::to_string(trainer->total_steps())},
+                               {"state of the weights", format("{:016x}", Checksum(weights))}});
+  }
+
+  // The signal may have reached another process alone.
+  static int SignalOfStop() { return StopSignal() ? StopSignal() : SIGTERM; }
 
   // The initial values of a new run: those of a checkpoint or of train.weights. A run that is
   // resumed in its own folder takes them later.
@@ -212,7 +293,7 @@ class Train final : public Command {
     const bool has_begun = std::filesystem::exists(folder.File("config.yaml"));
     if (has_begun) console.LogTo(folder.File("mxtrain.log"));
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
-    if (resume_) Resume(session, folder, trainer, console);
+    if (resume_) Resume(session, folder.path(), trainer, console);
     if (trainer->finished() && has_begun) {
       console.Message(LogLevel::kInfo,
                       format("the run is complete after {} steps; use --extend to train longer",
@@ -301,6 +382,12 @@ class Train final : public Command {
     console.Message(LogLevel::kInfo,
                     format("device {}, {}, seed {}, batch {}", session.DeviceNames(), threads,
                            session.config().seed, session.config().data.batch_size));
+    if (const std::shared_ptr<ProcessGroup>& group = distributed_.group()) {
+      console.Message(
+          LogLevel::kInfo,
+          format("{} processes over {}, each with {} examples of a step's {}", group->size(),
+                 group->transport(), session.BatchOfRank(), session.BatchOfRank() * group->size()));
+    }
     if (!session.class_names().empty())
       console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));
     TellRates(session, console);
@@ -354,8 +441,13 @@ class Train final : public Command {
   ModelInfo ResumedModel(const Session& session) const {
     if (!resume_from_.empty()) return PeekModel(resume_from_);
     if (!resume_) return {};
-    const report::RunFolder folder = ResumedFolder(NameOfRun(session));
-    return NothingSaved(folder) ? ModelInfo() : CheckpointFolder(folder.checkpoints()).PeekLast();
+    const std::string checkpoints = ResumedCheckpoints(NameOfRun(session));
+    return NothingSaved(checkpoints) ? ModelInfo() : CheckpointFolder(checkpoints).PeekLast();
+  }
+
+  // Only the first process locks the folder.
+  std::string ResumedCheckpoints(const std::string& name) const {
+    return distributed_.first() ? ResumedFolder(name).checkpoints() : out_ + "/checkpoints";
   }
 
   // `--resume train.epochs=N` on the command line means N epochs of the run in all, also if it was
@@ -363,7 +455,7 @@ class Train final : public Command {
   void CountEpochs(Session* session) {
     const config::Place place = session->loaded().PlaceOf("train.epochs");
     if (session->diagnostics().sources().Where(place) != "command line") return;
-    const CheckpointFolder checkpoints(ResumedFolder(NameOfRun(*session)).checkpoints());
+    const CheckpointFolder checkpoints(ResumedCheckpoints(NameOfRun(*session)));
     epochs_before_ = checkpoints.PeekLastState().first_epoch;
     if (epochs_before_ > 0) session->CountEpochsFrom(epochs_before_);
   }
@@ -433,46 +525,46 @@ class Train final : public Command {
   }
 
   // Whether there is no checkpoint, intact or damaged; incomplete files do not count.
-  static bool NothingSaved(const report::RunFolder& folder) {
-    if (!std::filesystem::is_directory(folder.checkpoints())) return true;
-    const std::filesystem::directory_iterator files(folder.checkpoints());
+  static bool NothingSaved(const std::string& checkpoints) {
+    if (!std::filesystem::is_directory(checkpoints)) return true;
+    const std::filesystem::directory_iterator files(checkpoints);
     return std::all_of(begin(files), end(files), [](const auto& entry) {
       return entry.path().string().find(".tmp-") != std::string::npos;
     });
   }
 
-  void Resume(Session& session, const report::RunFolder& folder, Trainer* trainer,
+  void Resume(Session& session, const std::string& run, Trainer* trainer,
               report::Console& console) {
+    const std::string checkpoints = run + "/checkpoints";
     std::vector<std::string> warnings;
-    if (NothingSaved(folder)) {
+    if (NothingSaved(checkpoints)) {
       if (extend_ && !or_begin_) {
         Throw(ErrorKind::kUsage,
               "{} was stopped before its first save, so there is nothing to extend; --resume "
               "starts it again",
-              folder.path());
+              run);
       }
-      console.Message(
-          LogLevel::kWarning,
-          format("{} was stopped before its first save; starting it again", folder.path()));
+      console.Message(LogLevel::kWarning,
+                      format("{} was stopped before its first save; starting it again", run));
       TakePretrained(session, trainer, console);
-      RemoveAbandonedFiles(folder.checkpoints());
+      if (distributed_.first()) RemoveAbandonedFiles(checkpoints);
       return;
     }
     const Checkpoint checkpoint =
-        CheckpointFolder(folder.checkpoints()).LoadLast(session.runtime(), &warnings);
+        CheckpointFolder(checkpoints).LoadLast(session.runtime(), &warnings);
     for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
     TellDifferences(session, checkpoint.model.config, console);
     const TrainState& state = checkpoint.state;
     const bool unfinished = extend_ && or_begin_ && !state.all_steps_made();
     if (unfinished) {
       console.Message(LogLevel::kInfo,
-                      format("{} has made {} of {} steps; continuing it before it is extended",
-                             folder.path(), state.step, state.total_steps));
+                      format("{} has made {} of {} steps; continuing it before it is extended", run,
+                             state.step, state.total_steps));
     }
     trainer->Resume(checkpoint, extend_ && !unfinished);
     // If `last` is damaged, a temporary file may be the only checkpoint: keep it until the next
     // save.
-    if (warnings.empty()) RemoveAbandonedFiles(folder.checkpoints());
+    if (warnings.empty() && distributed_.first()) RemoveAbandonedFiles(checkpoints);
   }
 
   int Report(const Session& session, const report::RunFolder& folder, const DataIter& train,
@@ -480,7 +572,7 @@ class Train final : public Command {
     TellUnread(train, /*validation=*/false, console);
     ReportRun(session.config(), folder, r, peak_memory, given_share_, console);
     console.RepeatWarnings();
-    if (r.end == RunEnd::kStopped) return 128 + StopSignal();
+    if (r.end == RunEnd::kStopped) return 128 + SignalOfStop();
     const BestValue& first = r.best[0];
     const auto reached = [&](double wanted) {
       return first.value && (r.higher_is_better ? *first.value >= wanted : *first.value <= wanted);
@@ -496,9 +588,10 @@ class Train final : public Command {
   }
 
   const std::string command_line_;
+  DistributedRun& distributed_;
   ConfigArguments config_;
   bool resume_ = false, extend_ = false, or_begin_ = false, dry_run_ = false, overwrite_ = false;
-  std::string resume_from_, out_, name_, profile_;
+  std::string resume_from_, out_, name_, kvstore_, profile_;
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it exists
   int64_t epochs_before_ = 0;  // those before the run was extended, if train.epochs counts them too
@@ -509,8 +602,8 @@ class Train final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeTrain(std::string command_line) {
-  return std::make_unique<Train>(std::move(command_line));
+std::unique_ptr<Command> MakeTrain(std::string command_line, DistributedRun& distributed) {
+  return std::make_unique<Train>(std::move(command_line), distributed);
 }
 
 }  // namespace mxtrain::commands

@@ -144,7 +144,10 @@ struct WeightsConfig {
 
 struct KVStoreConfig {
   std::string type;
-  int workers = 0;  // logical workers that share one batch
+  int workers = 0;    // logical workers that share one batch
+  std::string batch;  // of dist_sync: whether data.batch_size is "global" or "per_rank"
+  bool scale_lr = false;
+  Duration timeout;
 };
 
 struct FreezeConfig {

@@ -150,7 +150,7 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   CheckOptimizer(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;
   auto not_zero = [&](const std::string& key, std::optional<double> bound) {
-    if (bound == 0)
+    if (bound.value_or(1) == 0)
       diagnostics->Error(place_of(key), format("{} = 0 removes the whole gradient", key),
                          "remove the key to disable clipping");
   };

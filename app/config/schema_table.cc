@@ -534,16 +534,27 @@ Section<KVStoreConfig> KVStoreSection() {
   Section<KVStoreConfig> s;
   s.Add("type", &KVStoreConfig::type)
       .Default("auto")
-      .Choices({"auto", "local", "device"})
+      .Choices({"auto", "local", "device", "dist_sync"})
       .Help(
           "where gradients are summed: local: on the first device; device: between GPUs with NCCL; "
-          "auto: device if there are several GPUs")
+          "dist_sync: between the processes that mpirun or srun started; auto: device if there are "
+          "several GPUs")
       .Also({"strategy"});
   s.Add("workers", &KVStoreConfig::workers)
       .Default(1)
       .Range(1, 1024)
       .Help("logical workers that share a batch on one device")
       .Also({"num_workers"});
+  s.Add("batch", &KVStoreConfig::batch)
+      .Default("global")
+      .Choices({"global", "per_rank"})
+      .Help("dist_sync: whether data.batch_size is that of a step, or of each process in it");
+  s.Add("scale_lr", &KVStoreConfig::scale_lr)
+      .Default(false)
+      .Help("dist_sync: multiply the learning rate by the number of processes");
+  s.Add("timeout", &KVStoreConfig::timeout)
+      .Default({600})
+      .Help("dist_sync: how long a process waits for the others before it ends with exit code 10");
   return s;
 }
 

@@ -65,7 +65,8 @@ constexpr size_t kEarlyMessages = 4096;
 }  // namespace
 
 Console::Console(const ConsoleOptions& options)
-    : quiet_(options.quiet),
+    : quiet_(options.quiet || !options.follower.empty()),
+      follower_(options.follower),
       log_bytes_(options.log_bytes),
       log_(std::make_shared<Log>(LogOptions{options.levels, MessageText, kEarlyMessages})),
       program_(log_->For("program")) {
@@ -76,8 +77,10 @@ Console::Console(const ConsoleOptions& options)
               : terminal                          ? Progress::kBar
                                                   : Progress::kLines;
   if (quiet_) progress_ = Progress::kNone;
-  log_->AddSink([this](const LogMessage& message) { Show(message); },
-                quiet_ ? LogLevel::kWarning : LogLevel::kDebug);
+  log_->AddSink([this](const LogMessage& message) { Show(message); }, !follower_.empty()
+                                                                          ? LogLevel::kError
+                                                                      : quiet_ ? LogLevel::kWarning
+                                                                               : LogLevel::kDebug);
 }
 
 Console::~Console() {
@@ -104,7 +107,7 @@ void Console::Show(const LogMessage& message) {
       warnings_.emplace_back(text);
   }
   const bool paint = color_ && *kColors[k];
-  const std::string from = level == LogLevel::kDebug ? format("{}: ", module) : "";
+  const std::string from = level == LogLevel::kDebug ? format("{}: ", module) : follower_;
   Write(
       format("{}{}{}{}{}", paint ? kColors[k] : "", kWords[k], paint ? "\x1b[0m" : "", from, text));
 }

@@ -20,8 +20,10 @@ enum class Progress { kAuto, kBar, kLines, kNone };
 struct ConsoleOptions {
   // Auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR counts as always.
   Choice color = Choice::kAuto;
-  Progress progress = Progress::kAuto;             // auto: a bar on a terminal, lines elsewhere
-  bool quiet = false;                              // on stderr warnings and errors only
+  Progress progress = Progress::kAuto;  // auto: a bar on a terminal, lines elsewhere
+  bool quiet = false;                   // on stderr warnings and errors only
+  // Of a process of a distributed run other than the first: on stderr only errors, after this text.
+  std::string follower;
   LogLevels levels;                                // of stderr and the log file
   int64_t log_bytes = LogFileOptions().max_bytes;  // size at which a log file is rotated; 0: never
 };
@@ -56,6 +58,7 @@ class Console {
   bool color_ = false;
   Progress progress_ = Progress::kLines;
   const bool quiet_;
+  const std::string follower_;
   const int64_t log_bytes_;
   const std::shared_ptr<Log> log_;
   const Logger program_;

@@ -31,6 +31,11 @@ if(MXTRAIN_HAVE_CUDA)
   install(TARGETS mxtrain_cuda_lib LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mxtrain)
 endif()
 
+foreach(mpi IN LISTS MXTRAIN_MPIS)
+  set_target_properties(mxtrain_${mpi}_lib PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS mxtrain_${mpi}_lib LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mxtrain)
+endforeach()
+
 if(TARGET mxtrain_program)
   set_target_properties(mxtrain_program PROPERTIES INSTALL_RPATH "$ORIGIN/${from_program_to_libraries}")
   install(TARGETS mxtrain_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT mxtrain)

@@ -121,7 +121,7 @@ void List(const OpCase& c, const OpSignature& signature) {
              {"shapes", Describe(signature.in)},
              {"auxiliaries", Describe(signature.aux)},
              {"values", values},
-             {"gradients", ComputedGradients(*signature.property)}});
+             {"gradients", ComputedGradients(signature)}});
 }
 
 void PrintTiming(const OpCase& c, const char* pass, const OpRun& run, int64_t bytes,
@@ -143,7 +143,7 @@ void TimeForward(const OpCase& c, const OpSignature& signature, Runtime& runtime
 }
 
 void TimeBackward(const OpCase& c, const OpSignature& signature, Runtime& runtime) {
-  const std::vector<bool> computed = ComputedGradients(*signature.property);
+  const std::vector<bool> computed = ComputedGradients(signature);
   if (std::find(computed.begin(), computed.end(), true) == computed.end()) return;
   const auto run = NewOpRun(c, signature, true, runtime);
   const auto forward = [&] { run->Forward(); };

@@ -20,8 +20,9 @@ import statistics
 import subprocess
 import sys
 
-from rivals import ROOT, TUNED
+from rivals import ALLOCATORS, ROOT
 
+TUNED = ALLOCATORS["tuned"]
 LOW = 0.9  # ratios below it are listed
 CLEAR = "\r\033[K" if sys.stderr.isatty() else ""  # of the line of progress
 

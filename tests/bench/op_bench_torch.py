@@ -12,6 +12,7 @@ SAMPLE_NS, TOTAL_NS, SAMPLES = 20_000, 20_000_000, 5  # as in op_bench.cc
 
 # Case -> function of its tensors: the arguments, then the auxiliary states. Integer arguments are int64, conditions bool. Results are contiguous.
 PLAIN = {
+    "_copy": torch.clone,
     "Activation/relu": torch.relu,
     "Activation/sigmoid": torch.sigmoid,
     "Activation/tanh": torch.tanh,

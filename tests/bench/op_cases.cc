@@ -49,6 +49,7 @@ struct Row {
 };
 
 constexpr Row kTable[] = {
+    {"_copy", "", kVector, kFlat},
     {"Activation/relu", "act_type=relu", kVector, kFlat},
     {"Activation/sigmoid", "act_type=sigmoid", kVector, kFlat, "-4..4"},
     {"Activation/tanh", "act_type=tanh", kVector, kFlat, "-4..4"},

@@ -92,6 +92,7 @@ class KernelRun final : public OpRun {
   KernelRun(const OpCase& c, const OpSignature& signature, bool backward, Runtime& runtime)
       : c_(c), s_(signature), backend_(runtime.backend(Context::cpu())) {
     MakePlan(backward, runtime.operators());
+    if (backward) reads_ = ReadsOf(*s_.property, plan_, s_.in.size(), s_.out.size());
     MakeForward();
     if (backward) MakeBackward();
     MakeScratch();
@@ -117,7 +118,7 @@ class KernelRun final : public OpRun {
         plain_aux(s_.aux.size(), std::optional(Layout()));
     out_req_.assign(s_.out.size(), OpReqType::kWriteTo);
     if (backward) {
-      for (const bool computed : ComputedGradients(*s_.property))
+      for (const bool computed : ComputedGradients(s_))
         grad_req_.push_back(computed ? OpReqType::kWriteTo : OpReqType::kNullOp);
     }
     PlanRequest request;
@@ -137,10 +138,14 @@ class KernelRun final : public OpRun {
   void MakeForward() {
     for (size_t i = 0; i < s_.in.size(); ++i)
       in_.push_back(NewFilled(s_.in[i], plan_.in[i], ValuesOf(c_, i)));
-    for (size_t i = 0; i < s_.out.size(); ++i) out_.push_back(New(s_.out[i], plan_.out[i]));
+    for (size_t i = 0; i < s_.out.size(); ++i) {
+      const bool read = i < visible() || (!reads_.out_data.empty() && reads_.out_data[i]);
+      if (!read) out_req_[i] = OpReqType::kNullOp;  // as a net does
+      out_.push_back(read ? New(s_.out[i], plan_.out[i]) : NotGiven(s_.out[i], plan_.out[i]));
+    }
     for (size_t i = 0; i < s_.aux.size(); ++i)
       aux_.push_back(NewFilled(s_.aux[i], plan_.aux[i], kAuxValues));
-    forward_bytes_ = BytesOf(in_) + BytesOf(out_) + 2 * BytesOf(aux_);
+    forward_bytes_ = BytesOf(in_) + BytesGiven(out_) + 2 * BytesOf(aux_);
     if (!IsUpdate(*s_.property)) return;
     for (const InplacePair& pair : plan_.forward_inplace) {
       const size_t to = static_cast<size_t>(pair.to);
@@ -150,23 +155,22 @@ class KernelRun final : public OpRun {
   }
 
   void MakeBackward() {
-    const size_t inputs = s_.in.size(), outputs = s_.out.size(),
-                 visible = static_cast<size_t>(s_.property->NumVisibleOutputs());
-    const BackwardReads reads = ReadsOf(*s_.property, plan_, inputs, outputs);
-    for (size_t i = 0; i < outputs; ++i) {
+    for (size_t i = 0; i < s_.out.size(); ++i) {
       heads_.push_back(Unread(out_[i]));
-      if (reads.out_grad[i] && i < visible)
+      if (reads_.out_grad[i] && i < visible())
         heads_[i] = NewFilled(s_.out[i], plan_.out[i], kHeadValues);
-      backward_out_.push_back(reads.out_data[i] ? out_[i] : Unread(out_[i]));
+      backward_out_.push_back(reads_.out_data[i] ? out_[i] : Unread(out_[i]));
     }
-    for (size_t i = 0; i < inputs; ++i) {
-      backward_in_.push_back(reads.in_data[i] ? BackwardInput(i) : Unread(in_[i]));
+    for (size_t i = 0; i < s_.in.size(); ++i) {
+      backward_in_.push_back(reads_.in_data[i] ? BackwardInput(i) : Unread(in_[i]));
       grads_.push_back(grad_req_[i] == OpReqType::kNullOp ? Unread(in_[i]) : NewGradient(i));
     }
     for (const int64_t bytes : plan_.saved) saved_.push_back(NewBytes(bytes));
     backward_bytes_ = BytesGiven(heads_) + BytesGiven(backward_in_) + BytesGiven(backward_out_) +
                       BytesGiven(grads_) + BytesOf(saved_);
   }
+
+  size_t visible() const { return static_cast<size_t>(s_.property->NumVisibleOutputs()); }
 
   TBlob BackwardInput(size_t i) {
     const bool differs = i < plan_.backward_in.size() && plan_.backward_in[i] &&
@@ -214,6 +218,9 @@ class KernelRun final : public OpRun {
     Fill(blob, values, memory_.size());
     return blob;
   }
+  static TBlob NotGiven(const TensorSpec& spec, const Layout& layout) {
+    return {nullptr, spec.shape, spec.type, layout, Context::cpu()};
+  }
   TBlob NewBytes(int64_t bytes) { return New({TShape{bytes}, DType::kUint8, Layout()}, Layout()); }
   static TBlob Unread(TBlob blob) {
     blob.data = nullptr;
@@ -224,6 +231,7 @@ class KernelRun final : public OpRun {
   const OpSignature& s_;
   Backend& backend_;
   Plan plan_;
+  BackwardReads reads_;  // empty without a backward pass
   std::unique_ptr<Operator> op_;
   RandomState random_{1, 1};
   std::vector<std::unique_ptr<void, Free>> memory_;  // of all arrays
@@ -242,7 +250,7 @@ class NetRun final : public OpRun {
     const std::vector<std::string> names = signature.property->ListArguments();
     std::vector<Symbol> variables;
     executor::BindRequest request;
-    const std::vector<bool> computed = ComputedGradients(*signature.property);
+    const std::vector<bool> computed = ComputedGradients(signature);
     int64_t gradient_bytes = 0;
     for (size_t i = 0; i < names.size(); ++i) {
       const TensorSpec& spec = signature.in[i];
@@ -319,12 +327,15 @@ OpSignature Infer(const OpCase& c, const OperatorRegistry& registry) {
   return s;
 }
 
-std::vector<bool> ComputedGradients(const OperatorProperty& property) {
+std::vector<bool> ComputedGradients(const OpSignature& signature) {
+  const OperatorProperty& property = *signature.property;
   std::vector<bool> computed(property.ListArguments().size());
   for (size_t i = 0; i < computed.size(); ++i)
     computed[i] = property.HasGradient(static_cast<int>(i));
-  for (const InplacePair& pair : property.BackwardIdentityOption())
-    computed[static_cast<size_t>(pair.to)] = false;
+  for (const InplacePair& pair : property.BackwardIdentityOption()) {
+    const size_t from = static_cast<size_t>(pair.from), to = static_cast<size_t>(pair.to);
+    if (signature.out[from].Bytes() == signature.in[to].Bytes()) computed[to] = false;
+  }
   return computed;
 }
 

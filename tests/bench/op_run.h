@@ -23,7 +23,7 @@ OpSignature Infer(const OpCase& c, const OperatorRegistry& registry);
 
 // Which gradients Backward computes, by argument: all that the operator has, except those that are
 // the head gradient itself, which the planner turns into aliases.
-std::vector<bool> ComputedGradients(const OperatorProperty& property);
+std::vector<bool> ComputedGradients(const OpSignature& signature);
 
 class OpRun {
  public:

@@ -10,8 +10,8 @@ own environment. --mxnet names one that has MXNet 1.9.1 (numpy==1.23.5 mxnet==1.
 
 A contender is a process that runs for one measurement; a round measures each once, so other load affects all alike.
 Writes a table of images/s (median of the rounds, quartiles), the ratios to PyTorch as installed (eager mode, default allocator) and at its best
-(the fastest of eager, channels_last and compile, each with the default allocator and with one tuned to keep its memory), and peak memory of
-the same runs. A contender that fails is skipped, with its last line on stderr.
+(the fastest of eager, channels_last and compile, each with the default allocator and with one tuned to keep its memory, and in inference
+onnxruntime), and peak memory of the same runs. A contender that fails is skipped, with its last line on stderr.
 """
 import argparse
 import json
@@ -63,6 +63,8 @@ def contenders(args, case):
                    "--rounds", "1", "--seconds", str(args.seconds), "--threads", str(args.threads), *changes]
         made[f"mxtrain {math}"] = (command + (["--infer"] if infer else []), {})
     for mode in args.rival_modes.split(","):
+        if mode == "onnxruntime":                           # it has an allocator of its own
+            continue
         for allocator in args.allocators.split(","):
             command = [args.python, os.path.join(HERE, "rival_torch.py"), rival, "--batch", str(batch), "--mode", mode, "--threads", str(args.threads),
                        "--seconds", str(args.seconds), *more]
@@ -71,7 +73,7 @@ def contenders(args, case):
         command = [args.mxnet, os.path.join(HERE, "rival_mxnet.py"), rival, "--batch", str(batch), "--threads", str(args.threads), "--seconds",
                    str(args.seconds), *more]
         made[MXNET] = (command, {})
-    if infer:
+    if infer and "onnxruntime" in args.rival_modes.split(","):
         command = [args.python, os.path.join(HERE, "rival_torch.py"), rival, "--batch", str(batch), "--mode", "onnxruntime", "--infer", "--threads",
                    str(args.threads), "--seconds", str(args.seconds), *more]
         made["onnxruntime"] = (command, {})
@@ -144,7 +146,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--modes", default="fast,exact", help="of train.math")
-    parser.add_argument("--rival-modes", default="eager,channels_last,compile")
+    parser.add_argument("--rival-modes", default="eager,channels_last,compile,onnxruntime", help="onnxruntime: inference alone")
     parser.add_argument("--allocators", default="default,tuned", help="of the rival")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one process")
     parser.add_argument("--output", help="a file for the tables, instead of stdout")

@@ -142,7 +142,7 @@ offers "mxtrain train c.yaml train.optimizer.mom" train.optimizer.momentum=
 offers "mxtrain train c.yaml data.batch_size=a" auto
 offers "mxtrain ops Convo" Convolution
 offers "mxtrain completion " bash zsh fish
-offers "mxtrain help 1" 1 129 130 143
+offers "mxtrain help 1" 1 10 129 130 143
 offers "mxtrain train --resume-f" --resume-from
 offers "mxtrain eval --resume-f" ""
 touch net.yaml

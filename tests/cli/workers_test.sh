@@ -49,6 +49,9 @@ one=$(arena)
 expect 0 plan net.yaml --device cpu --json --threads 2 --cpu-workers 2
 holds "the plan for two workers is not larger: $(arena) after $one" test "$(arena)" -gt "$one"
 
+# It measures a matrix product on a runtime of its own, with one worker, and crashed at the end.
+expect 0 bench net.yaml --device cpu --synthetic --seconds 0.01 --rounds 1 --threads 2 --cpu-workers 2
+
 expect 2 plan net.yaml --device cpu --threads 2 --cpu-workers 3
 says "3 CPU workers cannot divide 2 compute threads; use 1 to 2 workers, or more threads"
 expect 2 plan net.yaml --device cpu --cpu-workers 0

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/simple_op.h"
+#include "tests/support/counted_square.h"
 #include "tests/support/error_message.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
@@ -25,113 +25,10 @@ std::set<std::string> AllOperators() {
   return {names.begin(), names.end()};
 }
 
-// y = x^2 + count, where the state `count` counts the training passes. It uses what an operator can
-// be given: scratch of both kinds, saved bytes (the gradient reads x from them alone), auxiliary
-// states. Only the CPU has a kernel.
-class CountedSquareProperty final : public OperatorProperty {
- public:
-  std::string TypeString() const override { return "CountedSquare"; }
-  void Init(const Kwargs& kwargs) override { NoParam().Init(kwargs, TypeString()); }
-  Kwargs GetParams() const override { return {}; }
-  std::vector<FieldInfo> DescribeParams() const override { return {}; }
-  std::vector<std::string> ListAuxiliaryStates() const override { return {"count"}; }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
-                  std::vector<TShape>* aux) const override {
-    *aux = {TShape{1}};
-    return InferSameShape(*this, in, out);
-  }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
-                                             const std::vector<int>&,
-                                             const std::vector<int>&) const override {
-    return out_grad;
-  }
-  std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
-  std::vector<InplacePair> BackwardInplaceOption() const override { return {{0, 0}}; }
-  std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>& in) const override {
-    return {{ResourceRequest::kTempSpace, in[0].Size() * 4},
-            {ResourceRequest::kTempSpace, ResourceRequest::kUnknownSize}};
-  }
-  std::vector<ResourceRequest> BackwardResource(const std::vector<TShape>& in) const override {
-    return ForwardResource(in);
-  }
-};
-
-class CountedSquare final : public Operator {
- public:
-  void Forward(const ForwardArgs& args) override {
-    const TBlob& x = args.in_data[0];
-    const int64_t n = x.Size();
-    float* squares = args.ctx.requested[0].GetSpace<float>(n);
-    float* counts = args.ctx.requested[1].GetSpace<float>(n);
-    float* copy = args.ctx.workspace.dptr<float>();
-    float* count = args.aux_states[0].dptr<float>();
-    if (args.ctx.is_train) ++*count;
-    for (int64_t i = 0; i < n; ++i) copy[i] = x.dptr<float>()[i];
-    std::fill_n(counts, n, *count);
-    for (int64_t i = 0; i < n; ++i) squares[i] = copy[i] * copy[i] + counts[i];
-    if (!args.ctx.saved.empty()) std::copy_n(copy, n, args.ctx.saved[0].dptr<float>());
-    Put(squares, n, args.req[0], args.out_data[0]);
-  }
-  void Backward(const BackwardArgs& args) override {
-    const int64_t n = args.in_grad[0].Size();
-    float* gradient = args.ctx.requested[0].GetSpace<float>(n);
-    float* doubled = args.ctx.workspace.dptr<float>();
-    for (int64_t i = 0; i < n; ++i) doubled[i] = 2 * args.ctx.saved[0].dptr<float>()[i];
-    for (int64_t i = 0; i < n; ++i) gradient[i] = doubled[i] * args.out_grad[0].dptr<float>()[i];
-    Put(gradient, n, args.req[0], args.in_grad[0]);
-  }
-
- private:
-  static void Put(const float* values, int64_t n, OpReqType req, const TBlob& to) {
-    for (int64_t i = 0; i < n && req != OpReqType::kNullOp; ++i) {
-      float& element = to.dptr<float>()[i];
-      element = req == OpReqType::kAddTo ? element + values[i] : values[i];
-    }
-  }
-};
-
-void AddCountedSquare(OperatorRegistry* registry) {
-  registry->AddProperty("CountedSquare", {},
-                        [] { return std::make_unique<CountedSquareProperty>(); });
-  registry->AddKernel({"CountedSquare", DeviceType::kCPU, "ref", kRefRank,
-                       [](const OperatorProperty& property, const PlanRequest& request,
-                          Backend&) -> Expected<Plan, Refusal> {
-                         if (request.in[0].type != DType::kFloat32) return Refusal{"float32 only"};
-                         Plan plan = PlainPlan(property, request);
-                         const int64_t bytes = request.in[0].shape.Size() * 4;
-                         plan.forward_workspace = plan.backward_workspace = bytes;
-                         if (request.needs_backward) plan.saved = {bytes};
-                         plan.make = [] { return std::make_unique<CountedSquare>(); };
-                         return plan;
-                       }});
-}
-
 // A fake GPU with kernels for every operator but CountedSquare, and those of `without`.
 std::unique_ptr<Runtime> NewSquareRuntime(RuntimeOptions options = {},
                                           const std::set<std::string>& without = {}) {
   return NewFakeGpuRuntimeWithout(without, std::move(options), AddCountedSquare);
-}
-
-// Two layers of it between others. The output of the first has two readers, so its gradient is a
-// sum.
-SmallNet SquareNet(const OperatorRegistry& registry) {
-  const auto layer = [&](const char* op, const char* name, std::vector<Symbol> inputs,
-                         const Kwargs& kwargs = {}) {
-    return Symbol::Create(registry, op, name, kwargs, inputs);
-  };
-  const Symbol fc1 =
-      layer("FullyConnected", "fc1", {Symbol::Variable("data")}, {{"num_hidden", "5"}});
-  const Symbol square = layer("CountedSquare", "square", {fc1});
-  const Symbol twice = layer("_Plus", "twice", {square, fc1});
-  const Symbol again = layer("CountedSquare", "again", {twice});
-  const Symbol sum = layer("_Plus", "sum", {again, square});
-  const Symbol fc2 = layer("FullyConnected", "fc2", {sum}, {{"num_hidden", "3"}});
-  return {"square",
-          layer("SoftmaxOutput", "softmax", {fc2}),
-          fc2,
-          {{"data", {4, 6}}},
-          {{"softmax_label", {4}}},
-          3};
 }
 
 executor::BindRequest RequestOn(Context ctx, const SmallNet& net, executor::GradReq req) {

@@ -337,6 +337,12 @@ std::vector<PassTrial> Examiner::Trials(const Numbers& n, const Plan& plan,
       t.out_req[o] = OpReqType::kNullOp;
     });
   }
+  const int visible = property_->NumVisibleOutputs();
+  if (base.backward && visible < property_->NumOutputs()) {
+    add("hidden outputs not requested", [&](PassTrial& t) {
+      std::fill(t.out_req.begin() + visible, t.out_req.end(), OpReqType::kNullOp);
+    });
+  }
   for (const InplacePair& pair : plan.forward_inplace) {
     add(format("output {} in place of input {}", pair.to, pair.from),
         [&](PassTrial& t) { t.forward_pair = pair; });

@@ -289,12 +289,20 @@ void Pass::MakeBlobs() {
     for (const Array& array : arrays) result.push_back(array.Blob(setup_.ctx));
     return result;
   };
+  // What is not requested has no memory.
+  const auto requested = [this](const std::vector<Array>& arrays,
+                                const std::vector<OpReqType>& req) {
+    std::vector<TBlob> result;
+    for (size_t i = 0; i < arrays.size(); ++i)
+      result.push_back(arrays[i].Blob(setup_.ctx, req[i] != OpReqType::kNullOp));
+    return result;
+  };
   in_blobs_ = blobs(in_);
-  out_blobs_ = blobs(out_);
+  out_blobs_ = requested(out_, trial_.out_req);
   aux_blobs_ = blobs(aux_);
   saved_blobs_ = blobs(saved_);
-  grad_blobs_ = blobs(grad_);
   if (trial_.backward) {
+    grad_blobs_ = requested(grad_, trial_.grad_req);
     const BackwardReads reads = Reads();
     // Others have no head gradient.
     const size_t visible = static_cast<size_t>(setup_.property->NumVisibleOutputs());
@@ -305,8 +313,10 @@ void Pass::MakeBlobs() {
     for (size_t i = 0; i < out_.size(); ++i)
       backward_out_blobs_.push_back(out_[i].Blob(setup_.ctx, reads.out_data[i]));
     can_run_backward_ = !(trial_.forward_pair && reads.in_data[trial_.forward_pair->from]);
-    for (size_t i = 0; i < out_.size(); ++i)
-      can_run_backward_ &= trial_.out_req[i] == OpReqType::kWriteTo;
+    for (size_t i = 0; i < out_.size(); ++i) {
+      can_run_backward_ &= trial_.out_req[i] == OpReqType::kWriteTo ||
+                           (trial_.out_req[i] == OpReqType::kNullOp && !reads.out_data[i]);
+    }
     if (trial_.backward_pair) can_run_backward_ &= reads.out_grad[trial_.backward_pair->from];
   }
   std::vector<TShape> in_shapes;
@@ -373,10 +383,6 @@ PassOutcome Pass::Run() {
     if (!trial_.forward_pair || trial_.forward_pair->from != static_cast<int>(i))
       forward_watch.Add(format("input {} in forward", i), in_[i]);
   }
-  for (size_t i = 0; i < out_.size(); ++i) {
-    if (out_req_[i] == OpReqType::kNullOp)
-      forward_watch.Add(format("output {} (kNullOp)", i), out_[i]);
-  }
   Upload();
   const AllocationCount forward_count;
   Forward();
@@ -401,10 +407,6 @@ PassOutcome Pass::Run() {
   for (size_t i = 0; i < head_.size(); ++i) {
     if (!trial_.backward_pair || trial_.backward_pair->from != static_cast<int>(i))
       backward_watch.Add(format("head gradient {}", i), head_[i]);
-  }
-  for (size_t i = 0; i < grad_.size(); ++i) {
-    if (grad_req_[i] == OpReqType::kNullOp)
-      backward_watch.Add(format("gradient {} (kNullOp)", i), grad_[i]);
   }
   Upload();
   const AllocationCount backward_count;

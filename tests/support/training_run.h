@@ -63,6 +63,7 @@ struct RunSpec {
   std::vector<Context> devices;  // one worker on each; empty: all on ctx
   std::string kvstore = "local";
   CommunicatorFactory new_communicator;
+  std::shared_ptr<ProcessGroup> group;  // of dist_sync: `batch` is that of all ranks
   int64_t epochs = 3;
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
   std::optional<double> clip_norm;
@@ -123,6 +124,8 @@ struct Process {
                           : spec.devices;
     options.kvstore = spec.kvstore;
     options.new_communicator = spec.new_communicator;
+    options.group = spec.group;
+    if (spec.group) options.kvstore = "dist_sync";
     options.epochs = spec.epochs;
     options.optimizer = spec.optimizer;
     options.lr_schedule = spec.lr_schedule;
@@ -160,7 +163,10 @@ struct Process {
       transforms.push_back(
           {"normalize", {{"mean", "0.485, 0.456, 0.406"}, {"std", "0.229, 0.224, 0.225"}}});
     io::PipelineParam param;
-    param.Init({{"batch_size", std::to_string(spec.batch)},
+    const int ranks = spec.group ? spec.group->size() : 1;
+    param.Init({{"batch_size", std::to_string(spec.batch / ranks)},
+                {"part_index", std::to_string(spec.group ? spec.group->rank() : 0)},
+                {"num_parts", std::to_string(ranks)},
                 {"mode", training ? "training" : "evaluation"},
                 {"shuffle", training ? "True" : "False"},
                 {"seed", std::to_string(spec.seed)},

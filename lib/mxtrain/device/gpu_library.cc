@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/device/own_folder.h"
 
 namespace mxtrain {
 namespace {
@@ -32,14 +33,6 @@ std::vector<std::string> SplitPaths(const std::string& text) {
     begin = end + 1;
   }
   return paths;
-}
-
-// The folder of the library that contains this code.
-fs::path OwnFolder() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<const void*>(&OpenGpuLibrary), &info) || !info.dli_fname) return {};
-  std::error_code ignored;
-  return fs::weakly_canonical(info.dli_fname, ignored).parent_path();
 }
 
 // The folders in `folder` whose names start with `prefix`; none if it cannot be read.
@@ -121,9 +114,7 @@ void* LoadFrom(const std::vector<fs::path>& folders, const std::string& name) {
 }  // namespace
 
 std::string GpuLibraryPath() {
-  const fs::path path = OwnFolder() / "libmxtrain_cuda.so";
-  std::error_code ignored;
-  return fs::exists(path, ignored) ? path.string() : "";
+  return BesideThisLibrary("libmxtrain_cuda.so");
 }
 
 bool HasGpuDriver() {

@@ -50,8 +50,9 @@ class Flag {
  public:
   void Set() { set_.set_value(); }
   void Await() { is_set_.wait(); }
-  bool now() const {
-    return is_set_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  bool now() const { return ComesWithin(std::chrono::seconds(0)); }
+  bool ComesWithin(std::chrono::milliseconds time) const {
+    return is_set_.wait_for(time) == std::future_status::ready;
   }
 
  private:
@@ -89,6 +90,25 @@ TEST_CASE("the same stream needs issued; the host needs done") {
   CHECK(seen == 10);
   CHECK(host_ran.now());
   CHECK(deleted.now());
+}
+
+TEST_CASE("memory that only a device uses is freed when its work is done") {
+  auto engine = Make();
+  for (const bool reads : {false, true}) {
+    CAPTURE(reads);
+    const VarHandle var = engine->NewVar();
+    Gate gate;
+    Flag issued, freed;
+    engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), issued.Set(); },
+                     reads ? Vars{var} : Vars{}, reads ? Vars{} : Vars{var}, {.ctx = kGpu});
+    engine->DeleteVariable(
+        var, [&](RunContext) { freed.Set(); }, kGpu);
+    issued.Await();
+    CHECK_FALSE(freed.ComesWithin(std::chrono::milliseconds(5)));
+    gate.Open();
+    engine->WaitForAll();
+    CHECK(freed.now());
+  }
 }
 
 TEST_CASE("a wait is not over at issue") {
@@ -140,6 +160,27 @@ TEST_CASE(
     engine->WaitToRead(var);
     CHECK(order == std::vector<int>{1, 2, 3});
   }
+}
+
+TEST_CASE("another stream waits for the work that it needs, not for what was issued behind it") {
+  auto engine = Make();
+  const VarHandle var = engine->NewVar();
+  Gate needed, later;
+  Flag other_is_free, later_issued, done;
+  const PushOptions other = {.ctx = Context::gpu(1)};
+  engine->PushSync([&](RunContext) { other_is_free.Await(); }, {}, {}, other);
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, needed.Kernel()); }, {}, Vars{var},
+                   {.ctx = kGpu});
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, [&] { done.Set(); }); }, Vars{var}, {},
+                   other);
+  engine->PushSync([&](RunContext ctx) { test::Do(ctx, later.Kernel()), later_issued.Set(); }, {},
+                   {}, {.ctx = kGpu});
+  later_issued.Await();  // before the other stream can ask for an event
+  other_is_free.Set();
+  needed.Open();
+  CHECK(done.ComesWithin(std::chrono::seconds(20)));
+  later.Open();
+  engine->WaitForAll();
 }
 
 TEST_CASE("a copy is known to be done while a later one in its stream waits for a computation") {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -427,6 +428,33 @@ TEST_CASE("a function that became ready late runs before later pushes of its pri
   hold_lane.Open();
   engine->WaitForAll();
   CHECK(log.text() == "ab");
+}
+
+// All become ready at once, in the order of the variables, while the lane is held.
+TEST_CASE(
+    "functions that became ready late run by priority and in push order, before later pushes") {
+  auto engine = Make("threaded");
+  Vars vars;
+  for (int i = 0; i < 7; ++i) vars.push_back(engine->NewVar());
+  Gate hold_vars, hold_lane;
+  std::promise<void> granted;
+  Log log;
+  engine->PushSync([&](RunContext) { hold_vars.Pass(); }, {}, vars, {.property = FnProperty::kIO});
+  engine->PushSync([&](RunContext) { hold_lane.Pass(); }, {}, {}, {});
+  const std::tuple<const char*, int, int> late[] = {
+      {"b", 4, 0}, {"c", 6, 0}, {"d", 1, 0}, {"a", 5, 1}, {"e", 3, 0}, {"f", 0, 0}, {"i", 2, -1}};
+  for (const auto& [name, var, priority] : late)
+    engine->PushSync([&log, name = name](RunContext) { log.Add(name); }, Vars{vars[var]}, {},
+                     {.priority = priority});
+  for (const char* name : {"g", "h"})
+    engine->PushSync([&log, name](RunContext) { log.Add(name); }, {}, {}, {});
+  // On the one IO worker, after it has passed on what it held.
+  engine->PushSync([&](RunContext) { granted.set_value(); }, {}, {}, {.property = FnProperty::kIO});
+  hold_vars.Open();
+  granted.get_future().wait();
+  hold_lane.Open();
+  engine->WaitForAll();
+  CHECK(log.text() == "abcdefghi");
 }
 
 TEST_CASE("each purpose has its own workers") {

@@ -85,7 +85,7 @@ class MXTRAIN_API Executor {
   uint64_t random_step() const;
   void set_random_step(uint64_t step);
 
-  // Calls `callback` with every output of every node that runs, plain, on the computing thread, at
+  // Calls `callback` with every output that a node computes, plain, on the computing thread, at
   // every `every`-th forward pass from now on, and at the matching Backward. One call at a time;
   // with several CPU workers in any order that the net allows. An empty callback ends it.
   using Monitor = std::function<void(const std::string& output_name, const TBlob& value)>;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/fake_gpu.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
 
@@ -255,26 +256,44 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "an arena that grows never coexists with the larger one; one that cannot grow is unchanged") {
+// The shapes of the net's inputs in a batch of this size.
+std::map<std::string, TShape> ShapesOf(const SmallNet& net, int64_t batch) {
+  std::map<std::string, TShape> shapes;
+  for (const auto* group : {&net.data, &net.labels}) {
+    for (auto [name, shape] : *group) {
+      shape[0] = batch;
+      shapes[name] = shape;
+    }
+  }
+  return shapes;
+}
+
+TEST_CASE("an arena that grows never coexists with the larger one") {
   const auto runtime = NewRuntime();
   const SmallNet net = SmallNets(TestRegistry())[1];
   const auto small = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
-  const auto inputs = MakeInputs(*runtime, net, small->input_names());
-  small->Step(inputs);
-  const Result expected = ResultOf(*small);
-  const auto shapes_of = [&](int64_t batch) {
-    std::map<std::string, TShape> shapes = {{"data", net.data.at("data")},
-                                            {"softmax_label", net.labels.at("softmax_label")}};
-    for (auto& [name, shape] : shapes) shape[0] = batch;
-    return shapes;
-  };
+  small->Step(MakeInputs(*runtime, net, small->input_names()));
+  runtime->engine().WaitForAll();
   const auto stats = [&] { return runtime->storage().GetStats(Context::cpu()); };
   const int64_t before = stats().peak;
-  const auto large = small->Reshape(shapes_of(50));
+  const auto large = small->Reshape(ShapesOf(net, 50));
   REQUIRE(stats().in_use > before);
   CHECK(stats().peak < stats().in_use + small->arena_bytes());
-  CHECK_THROWS(small->Reshape(shapes_of(int64_t{1} << 40)));
+}
+
+TEST_CASE("an arena that cannot grow is unchanged, for the executors that share it") {
+  RuntimeOptions options;
+  options.threads = 1;
+  options.new_gpu_backend = [] { return NewFakeGpuBackend(int64_t{1} << 20); };
+  Runtime runtime(options, NewFakeGpuRuntime()->operators_ptr());
+  const SmallNet net = SmallNets(TestRegistry())[1];
+  BindRequest request = RequestFor(net, net.losses);
+  request.ctx = Context::gpu();
+  const auto small = BindWithValues(runtime, net.losses, request);
+  const auto inputs = MakeInputs(runtime, net, small->input_names());
+  small->Step(inputs);
+  const Result expected = ResultOf(*small);
+  CHECK_THROWS_WITH_AS(small->Reshape(ShapesOf(net, 1000)), doctest::Contains("('arena')"), Error);
   SetParameters(*small);
   small->Step(inputs);
   CHECK(ResultOf(*small) == expected);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/counted_square.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
 
@@ -229,6 +230,41 @@ TEST_CASE("statistics that lack a batch are not read as complete") {
   for (const auto& [name, array] : executor->auxs()) CHECK_THROWS_WITH(array.WaitToRead(), kBroken);
 }
 
+std::unique_ptr<Runtime> RuntimeWith(std::shared_ptr<const OperatorRegistry> operators,
+                                     const std::string& engine) {
+  RuntimeOptions options;
+  options.engine = engine;
+  options.threads = 2;
+  return std::make_unique<Runtime>(options, std::move(operators));
+}
+
+TEST_CASE("a state that Forward changes lacks a pass that failed, and is not read as complete") {
+  auto registry = BuiltinOperators();
+  AddCountedSquare(registry.get());
+  for (const char* engine : {"naive", "threaded"}) {
+    CAPTURE(engine);
+    const auto runtime = RuntimeWith(registry, engine);
+    const SmallNet net = SquareNet(*registry);
+    const auto executor = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
+    const auto inputs = MakeInputs(*runtime, net, executor->input_names());
+    const auto counts = [&] {
+      std::vector<double> all;
+      for (const auto& [name, array] : executor->auxs()) all.push_back(GetValues(array)[0]);
+      return all;
+    };
+    for (const auto& [name, array] : executor->auxs()) NDArray(array).Fill(0);
+    executor->Forward(inputs);
+    CHECK(counts() == std::vector<double>{1, 1});
+    Break(inputs[0]);
+    executor->Forward(inputs);
+    CHECK_THROWS_WITH(executor->outputs()[0].WaitToRead(), kBroken);
+    CHECK_THROWS_WITH(inputs[0].WaitToRead(), kBroken);
+    WaitForStates(*executor);
+    executor->Forward(inputs);
+    CHECK(counts() == std::vector<double>{2, 2});
+  }
+}
+
 // In evaluation batch norm is folded into weights that are computed once. A parameter that carries
 // an error stops that, too.
 TEST_CASE("what follows from a parameter is computed once the parameter can be read again") {
@@ -256,6 +292,56 @@ TEST_CASE("what follows from a parameter is computed once the parameter can be r
       executor->Forward(inputs);
       CHECK(GetValues(executor->outputs()[0]) == expected);
     }
+  }
+}
+
+// Another operator that fails on request, before it writes anything.
+class Breakable final : public Operator {
+ public:
+  Breakable(std::unique_ptr<Operator> op, const bool& broken)
+      : op_(std::move(op)), broken_(broken) {}
+  void Forward(const ForwardArgs& args) override {
+    if (broken_) Throw(ErrorKind::kData, "no such image");
+    op_->Forward(args);
+  }
+
+ private:
+  const std::unique_ptr<Operator> op_;
+  const bool& broken_;
+};
+
+TEST_CASE("a computation on parameters that failed is repeated though they are unchanged") {
+  const auto builtin = BuiltinOperators();
+  for (const char* engine : {"naive", "threaded"}) {
+    CAPTURE(engine);
+    bool broken = true;
+    auto registry = BuiltinOperators();
+    registry->AddKernel({"_FoldBatchNorm", DeviceType::kCPU, "breakable", 1,
+                         [&](const OperatorProperty& property, const PlanRequest& request,
+                             Backend& backend) -> Expected<Plan, Refusal> {
+                           Plan plan = property.CreatePlan(*builtin, request, backend);
+                           plan.make = [&broken, make = plan.make] {
+                             return std::make_unique<Breakable>(make(), broken);
+                           };
+                           return plan;
+                         }});
+    const auto runtime = RuntimeWith(registry, engine);
+    const SmallNet net = SmallNets(*registry)[1];
+    BindRequest request = RequestFor(net, net.features);
+    request.is_train = false;
+    request.grad_req.clear();
+    const auto executor = BindWithValues(*runtime, net.features, request);
+    const auto inputs = MakeInputs(*runtime, net, executor->input_names());
+    executor->Forward(inputs);
+    CHECK_THROWS_WITH_AS(executor->outputs()[0].WaitToRead(), doctest::Contains("no such image"),
+                         Error);
+    CHECK_THROWS_AS(runtime->engine().WaitForAll(), Error);  // the other batch norm
+    broken = false;
+    executor->Forward(inputs);
+    const auto values = GetValues(executor->outputs()[0]);
+    const auto expected = BindWithValues(*runtime, net.features, request);
+    expected->Forward(inputs);
+    CHECK(values == GetValues(expected->outputs()[0]));
   }
 }
 

@@ -63,7 +63,7 @@ struct BindRequest {
   // Of variables whose arrays exist; the others get the best kernel's layout.
   std::map<std::string, Layout> layouts;
   std::map<std::string, GradReq> grad_req;  // by argument; kNull if absent
-  std::vector<std::string> monitored;       // names of nodes whose outputs must survive fusion
+  std::vector<std::string> monitored;       // names of nodes whose outputs must all be computed
 
   bool needs_backward() const;
   // Each once: `ctx`, then those of groups.

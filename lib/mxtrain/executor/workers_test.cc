@@ -175,9 +175,31 @@ TEST_CASE("an Operator is not called forward and backward at once") {
       Executor::SimpleBind(*with.runtime, with.Layer("ProbeLoss", "loss", {Symbol::Variable("x")}),
                            RequestFor({"x"}, GradReq::kWrite));
   executor->Step(with.Inputs(*executor));
+  with.runtime->engine().WaitForAll();  // the gradient may be there before the output
   CHECK(GetValues(executor->grad("x")) == std::vector<double>(4, 1));
   CHECK(backward);
   CHECK_FALSE(inside_forward);
+}
+
+// The next step of the small executor would point the arrays of the one in flight at its own.
+TEST_CASE("an arena grows when the steps in flight on it are over") {
+  const Hooks hooks{[] { std::this_thread::sleep_for(kMoment); }};
+  const ProbedRuntime with(hooks);
+  const Symbol x = Symbol::Variable("x");
+  const Symbol slow = with.Layer("Probe", "slow", {x});
+  const auto small =
+      Executor::SimpleBind(*with.runtime, with.Layer("elemwise_add", "sum", {slow, x}),
+                           RequestFor({"x"}, GradReq::kNull));
+  const std::vector<NDArray> one = with.Inputs(*small);
+  std::vector<NDArray> two = {one[0].Copy(Context::cpu())};
+  two[0].Fill(2);
+  small->Forward(one);
+  const NDArray first = small->outputs()[0].Copy(Context::cpu());
+  const auto large = small->Reshape({{"x", TShape{1000}}});
+  REQUIRE(large->arena_bytes() > small->arena_bytes());
+  small->Forward(two);
+  CHECK(GetValues(first) == std::vector<double>(4, 2));
+  CHECK(GetValues(small->outputs()[0]) == std::vector<double>(4, 4));
 }
 
 TEST_CASE("gradients that are added to one array are added one after the other") {

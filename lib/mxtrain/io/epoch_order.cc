@@ -21,16 +21,6 @@ void Shuffle(uint64_t seed, uint64_t stream, int64_t epoch, std::vector<int64_t>
   }
 }
 
-// Every num_parts-th position.
-std::vector<int64_t> PartOf(std::vector<int64_t> order, const OrderOptions& options) {
-  if (options.num_parts == 1) return order;
-  std::vector<int64_t> part;
-  for (size_t i = static_cast<size_t>(options.part_index); i < order.size();
-       i += static_cast<size_t>(options.num_parts))
-    part.push_back(order[i]);
-  return part;
-}
-
 // The examples of one class, in one random order after another.
 class Deck {
  public:
@@ -50,12 +40,11 @@ class Deck {
 }  // namespace
 
 std::vector<int64_t> EpochOrder(int64_t size, const OrderOptions& options, int64_t epoch) {
-  MXTRAIN_ASSERT(size >= 0 && size < int64_t{1} << 32 && options.part_index >= 0 &&
-                 options.part_index < options.num_parts);
+  MXTRAIN_ASSERT(size >= 0 && size < int64_t{1} << 32);
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), int64_t{0});
   if (options.shuffle) Shuffle(options.seed, StreamOf("io.order"), epoch, &order);
-  return PartOf(std::move(order), options);
+  return order;
 }
 
 std::vector<int64_t> BalancedOrder(const std::vector<int>& classes, const OrderOptions& options,
@@ -73,7 +62,7 @@ std::vector<int64_t> BalancedOrder(const std::vector<int>& classes, const OrderO
     order.push_back(decks[deck].Draw(options.seed, deck, epoch));
   }
   Shuffle(options.seed, StreamOf("io.order"), epoch, &order);
-  return PartOf(std::move(order), options);
+  return order;
 }
 
 }  // namespace mxtrain::io

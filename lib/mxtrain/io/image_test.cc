@@ -146,7 +146,7 @@ TEST_CASE(
 
 TEST_CASE("a PNG of an impossible colour type or depth is rejected") {
   const std::string rows(3 * 64, '\0');
-  for (const std::pair<int, int> wrong :
+  for (const std::pair<int, int>& wrong :
        {std::pair{3, 0}, {16, 3}, {4, 2}, {2, 4}, {1, 6}, {8, 1}, {8, 7}}) {
     CAPTURE(wrong.first);
     CHECK(Has(WhyNot(Png(3, 3, wrong.first, wrong.second, rows)), "damaged or unsupported PNG"));

@@ -106,7 +106,7 @@ class Pipeline final : public DataIter {
   std::vector<DataDesc> provide_data() const override { return data_; }
   std::vector<DataDesc> provide_label() const override { return label_; }
   int64_t batch_size() const override { return param_.batch_size; }
-  int64_t examples() const override { return examples_; }
+  int64_t examples() const override { return loader_.source().size(); }
   int64_t batches_per_epoch() const override { return batches_; }
   std::string ExampleName(int64_t index) const override { return loader_.source().Name(index); }
   void Reset(int64_t epoch, int64_t first_batch) override;
@@ -134,7 +134,7 @@ class Pipeline final : public DataIter {
   const ExampleLoader loader_;
   const BatchMixer mixer_;
   std::vector<int> classes_;  // of each example; empty unless they are balanced
-  int64_t examples_ = 0, batches_ = 0, allowed_bad_ = 0;
+  int64_t batches_ = 0, allowed_bad_ = 0;
   std::vector<DataDesc> data_, label_;
   const std::shared_ptr<BatchRing> ring_;
 
@@ -164,10 +164,8 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
              static_cast<uint64_t>(param.seed)),
       classes_(param.balanced ? ClassesOf(loader_.source()) : std::vector<int>()),
       ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
-  const int64_t size = loader_.source().size();
-  examples_ = (size - param_.part_index + param_.num_parts - 1) / param_.num_parts;
   batches_ = CountBatches();
-  allowed_bad_ = static_cast<int64_t>(param_.max_bad * static_cast<double>(examples_));
+  allowed_bad_ = static_cast<int64_t>(param_.max_bad * static_cast<double>(examples()));
   data_ = Describe(loader_.source().data_fields(), loader_.data_shapes(), param_.batch_size,
                    param_.data_name);
   for (size_t i = 0; i < data_.size(); ++i) data_[i].pixels = loader_.left_to_do(i);
@@ -182,18 +180,15 @@ Pipeline::~Pipeline() {
   ring_->Close();
 }
 
-// In training all parts have the same number of batches; otherwise collectives over the parts would
-// deadlock.
+// The same for all parts, which may wait for each other in every batch.
 int64_t Pipeline::CountBatches() const {
-  const int64_t size = loader_.source().size(), parts = param_.num_parts, batch = param_.batch_size;
-  if (!training()) return CeilDivide(examples_, batch);
-  if (size < parts) Throw(ErrorKind::kConfig, "{} examples are too few for {} parts", size, parts);
-  if (param_.keep_remainder) return CeilDivide(CeilDivide(size, parts), batch);
-  if (size / parts < batch) {
-    Throw(ErrorKind::kConfig, "batch_size = {} is more than the {} examples; use a smaller one",
-          batch, size / parts);
+  const int64_t parts = param_.num_parts, together = parts * param_.batch_size;
+  if (!training() || param_.keep_remainder) return CeilDivide(examples(), together);
+  if (examples() < together) {
+    Throw(ErrorKind::kConfig, "batch_size = {}{} is more than the {} examples; use a smaller one",
+          param_.batch_size, parts > 1 ? format(" in each of {} parts", parts) : "", examples());
   }
-  return size / parts / batch;
+  return examples() / together;
 }
 
 void Pipeline::AddSlot() {
@@ -227,9 +222,10 @@ void Pipeline::Reset(int64_t epoch, int64_t first_batch) {
   plan->epoch = epoch;
   plan->batch_size = param_.batch_size;
   plan->batches = batches_;
-  const OrderOptions order{static_cast<uint64_t>(param_.seed), param_.shuffle, param_.part_index,
-                           param_.num_parts};
-  plan->order = classes_.empty() ? EpochOrder(loader_.source().size(), order, epoch)
+  plan->part = param_.part_index;
+  plan->parts = param_.num_parts;
+  const OrderOptions order{static_cast<uint64_t>(param_.seed), param_.shuffle};
+  plan->order = classes_.empty() ? EpochOrder(examples(), order, epoch)
                                  : BalancedOrder(classes_, order, epoch);
   ring_->Restart(std::move(plan), first_batch);
 }
@@ -315,7 +311,7 @@ void Pipeline::CheckBad() const {
         "{} of {} examples are unreadable, more than max_bad = {} (data.max_bad) allows; the last "
         "is {}: {}; `mxtrain check` lists them all: "
         "repair or remove them, or allow more",
-        bad_.size(), examples_, param_.max_bad, name, reason);
+        bad_.size(), examples(), param_.max_bad, name, reason);
 }
 
 void Pipeline::ReportFullCache() {
@@ -361,7 +357,8 @@ void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch,
   const EpochPlan& plan = *claim.plan;
   Slot& slot = *claim.slot;
   const bool real = row < plan.count(claim.batch);
-  const int64_t attempts = training() ? std::min(allowed_bad_ + 1, plan.examples()) : 1;
+  const int64_t choices = real ? plan.examples() : examples();
+  const int64_t attempts = training() ? std::min(allowed_bad_ + 1, choices) : 1;
   for (int64_t step = 0; step < attempts; ++step) {
     const int64_t index = plan.index(claim.batch, row, step);
     const std::optional<Refusal> refusal = loader_.Load(index, plan.epoch, row, slot.rows, scratch);
@@ -372,10 +369,11 @@ void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch,
     if (real)
       bad->emplace_back(row, BadExample{index, loader_.source().Name(index), refusal->reason});
   }
-  if (training() && real && attempts == plan.examples()) {
+  if (training() && real && attempts == choices) {
     const BadExample& last = bad->back().second;
-    Throw(ErrorKind::kData, "none of the {} examples can be read; the last is {}: {}", attempts,
-          last.name, last.reason);
+    Throw(ErrorKind::kData, "none of the {} examples{} can be read; the last is {}: {}", attempts,
+          plan.parts > 1 ? format(" of part {} of {}", plan.part, plan.parts) : "", last.name,
+          last.reason);
   }
   loader_.Clear(row, slot.rows);  // in training, CheckBad now finds too many bad examples
 }
@@ -390,7 +388,8 @@ void Pipeline::Seal(const EpochPlan& plan, Slot* slot) const {
     slot->index[static_cast<size_t>(count++)] = index;
   }
   slot->index.resize(static_cast<size_t>(count));
-  mixer_.Mix(plan.epoch, slot->batch, count, loader_, slot->rows);
+  // Each part draws its own random numbers.
+  mixer_.Mix(plan.epoch, slot->batch * plan.parts + plan.part, count, loader_, slot->rows);
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   // one in the epoch's order, and too many of them are an error. Evaluation (and inference) skips
   // nothing: the last batch is padded; an unreadable example is reported in the batch's `bad`, and
   // the batch has one example less. Padding repeats the first examples of the epoch.
+  //
+  // Several parts (part_index, num_parts), each with its own pipeline, have disjoint examples and
+  // the same number of batches: batch k of part p is rows [p * batch_size, (p + 1) * batch_size) of
+  // batch k of a single pipeline with batches of num_parts * batch_size, unless an unreadable
+  // example is replaced (by another of the part) or examples are mixed. A last batch may hold no
+  // example of a part. max_bad is a fraction of the whole source in every part: no part refuses
+  // what a single pipeline tolerates.
   enum Mode { kTraining, kEvaluation };
   int64_t batch_size, seed, cache_bytes, mixup_epochs, cutmix_epochs;
   enum Cache { kNone, kRam };

@@ -12,7 +12,6 @@
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/philox.h"
-#include "mxtrain/io/internal/epoch_order.h"
 #include "tests/support/data_dir.h"
 #include "tests/support/error_message.h"
 #include "tests/support/pipeline_data.h"
@@ -85,53 +84,6 @@ TEST_CASE("seeking equals running") {
     if (first != 1) CHECK_FALSE(seek->Next(&batch));
   }
   CHECK(MessageOf([&] { seek->Reset(0, 6); }).find("there is no batch 6") != std::string::npos);
-}
-
-TEST_CASE("an order is a permutation, parts share it") {
-  for (const int64_t size : {1, 2, 7, 100}) {
-    for (const int parts : {1, 2, 3, 7}) {
-      std::vector<int64_t> all;
-      const std::vector<int64_t> whole = EpochOrder(size, {9, true, 0, 1}, 4);
-      for (int part = 0; part < parts; ++part) {
-        const std::vector<int64_t> order = EpochOrder(size, {9, true, part, parts}, 4);
-        for (size_t i = 0; i < order.size(); ++i)
-          CHECK(order[i] == whole[i * static_cast<size_t>(parts) + static_cast<size_t>(part)]);
-        all.insert(all.end(), order.begin(), order.end());
-      }
-      std::sort(all.begin(), all.end());
-      for (int64_t i = 0; i < size; ++i) REQUIRE(all[static_cast<size_t>(i)] == i);
-      CHECK(static_cast<int64_t>(all.size()) == size);
-    }
-  }
-  // Every position is about equally likely for every example.
-  std::vector<int> first(10);
-  for (int64_t epoch = 0; epoch < 5000; ++epoch)
-    ++first[static_cast<size_t>(EpochOrder(10, {3, true, 0, 1}, epoch)[0])];
-  CHECK(*std::min_element(first.begin(), first.end()) > 400);
-  CHECK(*std::max_element(first.begin(), first.end()) < 600);
-}
-
-TEST_CASE("the batches of two parts are together the batch of one worker") {
-  Runtime runtime = MakeRuntime();
-  const auto source = std::make_shared<Counting>(21);
-  const auto iter = [&](const char* batch, const char* part, const char* parts) {
-    return NewPipeline(runtime, source, {},
-                       Param({{"batch_size", batch},
-                              {"shuffle", "True"},
-                              {"part_index", part},
-                              {"num_parts", parts},
-                              {"workers", "2"}}));
-  };
-  const auto whole = iter("6", "0", "1"), left = iter("3", "0", "2"), right = iter("3", "1", "2");
-  CHECK(left->batches_per_epoch() == right->batches_per_epoch());
-  const auto all = RunOut(*whole), l = RunOut(*left), r = RunOut(*right);
-  REQUIRE(all.size() == 3);
-  for (size_t b = 0; b < 3; ++b) {
-    for (size_t i = 0; i < 3; ++i) {
-      CHECK(all[b].index[2 * i] == l[b].index[i]);
-      CHECK(all[b].index[2 * i + 1] == r[b].index[i]);
-    }
-  }
 }
 
 TEST_CASE("training drops the remainder or keeps it, evaluation pads") {

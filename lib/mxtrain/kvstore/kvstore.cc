@@ -11,20 +11,26 @@ namespace mxtrain {
 
 std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers,
-                                         const CommunicatorFactory& new_communicator) {
+                                         const CommunicatorFactory& new_communicator,
+                                         std::shared_ptr<ProcessGroup> group) {
   runtime.log("kvstore").Debug("{}, {} worker{}", type, std::max<size_t>(workers.size(), 1),
                                workers.size() > 1 ? "s" : "");
   if (type == "local") return NewKVStoreLocal(runtime);
   if (type == "device") return NewKVStoreDevice(runtime, workers, new_communicator);
-  if (type == "dist_sync" || type == "dist_device_sync" || type == "dist_async") {
-    Throw(ErrorKind::kConfig,
-          "KVStore '{}' needs several processes, which this build does not support; use local or "
-          "device",
-          type);
+  if (type == "dist_sync") {
+    if (!group) Throw(ErrorKind::kBug, "KVStore 'dist_sync' without a group of processes");
+    const bool on_gpu = std::any_of(workers.begin(), workers.end(),
+                                    [](Context worker) { return worker.type == DeviceType::kGPU; });
+    if (on_gpu)
+      Throw(ErrorKind::kConfig, "KVStore 'dist_sync' does not support GPUs yet; use --device cpu");
+    return NewKVStoreDist(runtime, std::move(group));
+  }
+  if (type == "dist_device_sync" || type == "dist_async") {
+    Throw(ErrorKind::kConfig, "KVStore '{}' is not supported yet; use dist_sync", type);
   }
   const std::vector<std::string> names = {"local", "device", "dist_sync", "dist_device_sync",
                                           "dist_async"};
-  Throw(ErrorKind::kConfig, "there is no KVStore '{}'{}; use local or device", type,
+  Throw(ErrorKind::kConfig, "there is no KVStore '{}'{}; use local, device or dist_sync", type,
         DidYouMean(type, names));
 }
 

@@ -6,8 +6,9 @@
 //
 // `local` keeps one array per value on the first worker's device, where gradients are also summed.
 // `device` is for one worker per GPU: every GPU keeps an array per value and updates it from an
-// all-reduced sum. With `share` the store keeps the arrays passed to Init, so an update writes the
-// executor's weights without a copy.
+// all-reduced sum. `dist_sync` is for several processes, each with workers of its own: every
+// process keeps the arrays and updates them from a sum over all processes. With `share` the store
+// keeps the arrays passed to Init, so an update writes the executor's weights without a copy.
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@
 
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/device/communicator.h"
+#include "mxtrain/device/process_group.h"
 #include "mxtrain/kvstore/loss_scale.h"
 #include "mxtrain/ndarray/staged_array.h"
 #include "mxtrain/operator/imperative.h"
@@ -28,12 +30,14 @@ namespace mxtrain {
 
 class MXTRAIN_API KVStore {
  public:
-  // "local" or "device"; for the latter `workers` are distinct GPUs. MXNet's other types
-  // (dist_sync, dist_device_sync, dist_async) are rejected. Throws kDevice if the GPUs cannot
-  // all-reduce. Empty `new_communicator`: NewGpuCommunicator.
+  // "local"; "device", for which `workers` are distinct GPUs; "dist_sync", which needs `group` and
+  // workers on the CPU, and whose calls all ranks make in the same order. MXNet's other types
+  // (dist_device_sync, dist_async) are rejected. Throws kDevice if the GPUs cannot all-reduce.
+  // Empty `new_communicator`: NewGpuCommunicator.
   static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers = {},
-                                         const CommunicatorFactory& new_communicator = {});
+                                         const CommunicatorFactory& new_communicator = {},
+                                         std::shared_ptr<ProcessGroup> group = nullptr);
   virtual ~KVStore() = default;
 
   // Once per key: one array per local worker, all holding rank 0's value. With `share` the store

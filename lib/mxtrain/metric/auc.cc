@@ -71,6 +71,15 @@ class Auc final : public Metric {
       columns_[i / rows].push_back({static_cast<float>(sums[1 + 2 * i]), sums[2 + 2 * i] > 0});
     return true;
   }
+  bool AddSums(const std::vector<double>& sums) override {
+    Auc other;
+    if (!other.SetSums(sums)) return false;
+    if (columns_.empty()) columns_.resize(other.columns_.size());
+    if (!other.columns_.empty() && other.columns_.size() != columns_.size()) return false;
+    for (size_t i = 0; i < other.columns_.size(); ++i)
+      columns_[i].insert(columns_[i].end(), other.columns_[i].begin(), other.columns_[i].end());
+    return true;
+  }
 
  private:
   // Scores, and whether the example has the class.

@@ -80,6 +80,15 @@ std::string Metric::SaveState() const {
 }
 
 void Metric::RestoreState(const std::string& text) {
+  TakeState(text, &Metric::SetSums);
+}
+
+void Metric::Merge(const std::string& state) {
+  TakeState(state, &Metric::AddSums);
+}
+
+void Metric::TakeState(const std::string& text,
+                       bool (Metric::*take)(const std::vector<double>& sums)) {
   const auto refuse = [&] {
     Throw(ErrorKind::kData, "'{}' is not a saved state of metric {}", text.substr(0, 80), name_);
   };
@@ -91,7 +100,7 @@ void Metric::RestoreState(const std::string& text) {
     if (end == at) refuse();
     at = end;
   }
-  if (!SetSums(sums)) refuse();
+  if (!(this->*take)(sums)) refuse();
 }
 
 }  // namespace mxtrain

@@ -42,17 +42,23 @@ class MXTRAIN_API Metric {
   // Exact: a restored metric continues with the same bits.
   std::string SaveState() const;
   void RestoreState(const std::string& text);  // throws kData
+  // Adds the examples of another instance of this metric, with the same parameters, from its saved
+  // state: as if they had been added here. Counts are exact to the last bit, other sums but for
+  // rounding. Throws kData, and then changes nothing.
+  void Merge(const std::string& state);
 
  protected:
   explicit Metric(std::string name) : name_(std::move(name)) {}
   // The arrays are plain float32 with one batch size, at least `count`.
   virtual void Add(const TBlob& label, const TBlob& pred, int64_t count) = 0;
-  // The accumulated state, and its restoration; false for numbers that are not a state of this
-  // metric.
+  // The accumulated state, its restoration, and the addition of another one; false for numbers that
+  // are not a state of this metric.
   virtual std::vector<double> Sums() const = 0;
   virtual bool SetSums(const std::vector<double>& sums) = 0;
+  virtual bool AddSums(const std::vector<double>& sums) = 0;
 
  private:
+  void TakeState(const std::string& text, bool (Metric::*take)(const std::vector<double>& sums));
   std::string name_;
 };
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/philox.h"
 
 namespace mxtrain {
 namespace {
@@ -112,19 +114,20 @@ std::vector<float> Labels(int count, int classes, double salt) {
   return labels;
 }
 
+Host RowsOf(const Host& host, int begin, int end) {
+  const int64_t width = host.shape.Product(1, host.shape.ndim());
+  TShape shape = host.shape;
+  shape[0] = end - begin;
+  return {shape, std::vector<float>(host.values.begin() + begin * width,
+                                    host.values.begin() + end * width)};
+}
+
 // In two batches, the second with padding.
 double ValueInParts(Metric& metric, const Host& label, const Host& pred, int rows) {
   metric.Reset();
-  const auto rows_of = [&](const Host& host, int begin, int end) {
-    const int64_t width = host.shape.Size() / rows;
-    TShape shape = host.shape;
-    shape[0] = end - begin;
-    return Host(shape, std::vector<float>(host.values.begin() + begin * width,
-                                          host.values.begin() + end * width));
-  };
   const int half = rows / 2;
-  const Host label1 = rows_of(label, 0, half), pred1 = rows_of(pred, 0, half),
-             label2 = rows_of(label, half, rows), pred2 = rows_of(pred, half, rows);
+  const Host label1 = RowsOf(label, 0, half), pred1 = RowsOf(pred, 0, half),
+             label2 = RowsOf(label, half, rows), pred2 = RowsOf(pred, half, rows);
   metric.Update(TBlob(label1), TBlob(pred1), half);
   const auto state = metric.SaveState();
   metric.Reset();
@@ -281,6 +284,102 @@ TEST_CASE("the state round-trips bit for bit") {
                            "mae x 0x1p+0", "mae 0x1p+0 -0x1p+0"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(after->RestoreState(text), Error);
+  }
+}
+
+// The states of metrics that saw consecutive rows each, merged in order, against one that saw all.
+TEST_CASE("merged states have the value of all examples") {
+  constexpr int kRows = 60, kClasses = 3;
+  const Host numbers({kRows, kClasses}, Numbers(kRows * kClasses, 1.3)),
+      probabilities({kRows, kClasses}, Numbers(kRows * kClasses, 2.1)),
+      classes({kRows}, Labels(kRows, kClasses, 0.9));
+  const Host marks({kRows, kClasses}, Labels(kRows * kClasses, 2, 1.9));
+  const std::set<std::string> counting = {"accuracy", "top_k",        "f1", "multilabel_accuracy",
+                                          "auc",      "multilabel_f1"};
+  for (const std::string& name : Metric::Names()) {
+    const bool by_class = name == "accuracy" || name == "top_k" || name == "cross_entropy" ||
+                          name == "perplexity" || name == "f1" || name == "auc";
+    const Host& label = by_class ? classes : name.starts_with("multilabel_") ? marks : numbers;
+    const Kwargs kwargs = name == "top_k" ? Kwargs{{"k", "2"}} : Kwargs{};
+    const auto add = [&](Metric* metric, int begin, int end) {
+      const Host label_rows = RowsOf(label, begin, end),
+                 pred_rows = RowsOf(probabilities, begin, end);
+      metric->Update(TBlob(label_rows), TBlob(pred_rows), end - begin);
+    };
+    const auto whole = Metric::Create(name, kwargs);
+    add(whole.get(), 0, kRows);
+    CHECK(whole->value() != 0);
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      INFO(name << ", seed " << seed);
+      std::vector<int> ends = {kRows};
+      for (uint64_t part = 0; part < seed % 5; ++part)
+        ends.push_back(static_cast<int>(PhiloxAt(seed, 1, 0, part) % (kRows + 1)));
+      // At one end, or twice at one place: without rows.
+      if (seed % 7 == 1) ends.push_back(0);
+      if (seed % 7 == 2) ends.push_back(ends.back());
+      std::sort(ends.begin(), ends.end());
+      const auto merged = Metric::Create(name, kwargs);
+      int begin = 0;
+      for (const int end : ends) {
+        const auto part = Metric::Create(name, kwargs);
+        if (end > begin || seed % 2 == 0) add(part.get(), begin, end);
+        merged->Merge(part->SaveState());
+        begin = end;
+      }
+      if (counting.contains(name)) {
+        CHECK(merged->value() == whole->value());
+      } else {
+        CHECK(merged->value() == doctest::Approx(whole->value()).epsilon(1e-12));
+      }
+    }
+  }
+}
+
+// The naive formula, sum y^2 - n mean^2, loses all of them.
+TEST_CASE("a merged r2 of labels far from zero keeps its digits") {
+  constexpr int kRows = 30;
+  Host label({kRows}, Numbers(kRows, 1.3)), pred({kRows}, Numbers(kRows, 0.4));
+  for (Host* host : {&label, &pred}) {
+    for (float& value : host->values) value = 1e6f + std::round(value * 16) / 16;
+  }
+  double mean = 0, spread = 0, error = 0;
+  for (const float y : label.values) mean += double{y} / kRows;
+  for (size_t i = 0; i < kRows; ++i) {
+    const double y = label.values[i], difference = y - pred.values[i];
+    spread += (y - mean) * (y - mean);
+    error += difference * difference;
+  }
+  const auto merged = Metric::Create("r2");
+  for (const auto& [begin, end] : {std::pair{0, 7}, {7, 7}, {7, 29}, {29, 30}}) {
+    const auto part = Metric::Create("r2");
+    const Host labels = RowsOf(label, begin, end), preds = RowsOf(pred, begin, end);
+    part->Update(TBlob(labels), TBlob(preds), end - begin);
+    merged->Merge(part->SaveState());
+  }
+  CHECK(merged->value() == doctest::Approx(1 - error / spread).epsilon(1e-9));
+}
+
+TEST_CASE("a state of another metric is not merged") {
+  for (const std::string& name : Metric::Names()) {
+    const auto metric = Metric::Create(name);
+    const std::string before = metric->SaveState();
+    std::string ten = metric->name();
+    for (int i = 0; i < 10; ++i) ten += " 0x1p+0";
+    for (const std::string& text :
+         {std::string(), std::string("kappa 0x1p+0 0x1p+1"), metric->name() + " x", ten}) {
+      INFO(name << ", '" << text << "'");
+      CHECK_THROWS_WITH_AS(metric->Merge(text), doctest::Contains("is not a saved state of metric"),
+                           Error);
+      CHECK(metric->SaveState() == before);
+    }
+  }
+  // Of another number of outputs.
+  const Host label({4, 3}, {0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0}), narrow({4, 2}, Numbers(8, 1));
+  for (const char* name : {"auc", "r2"}) {
+    const auto metric = Metric::Create(name), other = Metric::Create(name);
+    metric->Update(TBlob(label), TBlob(kScores), 4);
+    other->Update(TBlob(narrow), TBlob(narrow), 4);
+    CHECK_THROWS_AS(metric->Merge(other->SaveState()), Error);
   }
 }
 

@@ -94,10 +94,29 @@ class R2 final : public Metric {
       columns_.push_back({sums[i], sums[i + 1], sums[i + 2], sums[i + 3]});
     return true;
   }
+  bool AddSums(const std::vector<double>& sums) override {
+    if (columns_.empty()) return SetSums(sums);
+    if (sums.empty()) return true;
+    if (sums.size() != 4 * columns_.size()) return false;
+    for (size_t i = 0; i < columns_.size(); ++i)
+      columns_[i].Add({sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]});
+    return true;
+  }
 
  private:
   struct Column {
     double count = 0, mean = 0, spread = 0, error = 0;
+    // Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+    // variances", 1979.
+    void Add(const Column& other) {
+      if (other.count == 0) return;
+      const double all = count + other.count, share = other.count / all,
+                   between = other.mean - mean;
+      spread += other.spread + Square(between) * count * share;
+      mean += between * share;
+      error += other.error;
+      count = all;
+    }
   };
   std::vector<Column> columns_;
 };

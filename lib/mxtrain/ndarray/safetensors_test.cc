@@ -142,6 +142,8 @@ TEST_CASE("safetensors: damaged files") {
   CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "are outside the file"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"),
              "takes 12 bytes, the file says 8"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[1],"data_offsets":[0,8]})"),
+             "takes 4 bytes, the file says 8"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), "its shape is [-2]"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]})"),
              "its shape is"));

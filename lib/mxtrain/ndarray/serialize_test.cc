@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -224,6 +225,10 @@ TEST_CASE("arrays go through files") {
   SaveArrays(path, {{"arg:w"}, {NDArray::FromVector(runtime, {1, 2}, {1, 2})}});
   CHECK(ReadFile(path) == kV2File);
   CHECK(LoadArrays(runtime, path).arrays[0].ToVector() == std::vector<float>{1, 2});
+  std::vector<float> many(700'000);  // written and read in pieces of a MiB
+  std::iota(many.begin(), many.end(), 0.0f);
+  SaveArrays(path, {{"arg:w"}, {NDArray::FromVector(runtime, {700, 1000}, many)}});
+  CHECK(LoadArrays(runtime, path).arrays[0].ToVector() == many);
   std::filesystem::remove(path);
   CHECK_THROWS_AS(LoadArrays(runtime, path), Error);
   CHECK_THROWS_AS(SerializeArrays({{"a", "b"}, {NDArray()}}), Error);

@@ -186,10 +186,10 @@ void Round(ExportNode& node) {
 }
 // Halves round down, computed as the operator does.
 void RoundHalvesDown(ExportNode& node) {
-  const std::string down = node.Add("Floor", {node.in(0)});
+  const std::string x = node.in(0), down = node.Add("Floor", {x}), up = node.Add("Ceil", {x});
   const std::string goes_up =
-      node.Add("Greater", {node.Add("Sub", {node.in(0), down}), node.Scalar(0.5f)});
-  node.Out("Where", {goes_up, PlusScalar(node, down, 1), down});
+      node.Add("Greater", {node.Add("Sub", {x, down}), node.Add("Sub", {up, x})});
+  node.Out("Where", {goes_up, up, down});
 }
 void Truncate(ExportNode& node) {
   Odd(node, [&node](const std::string& x) { return node.Add("Floor", {x}); });

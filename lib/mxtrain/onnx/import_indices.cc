@@ -128,18 +128,47 @@ void GatherElements(ImportNode& node) {
 
 // --- points ---
 
-// The indices [points..., axes] as the operators here read them, [axes, points...].
-std::string Points(ImportNode& node) {
+// Of indices [points..., axes], as the operators here read them, [axes, points...].
+std::string Points(ImportNode& node, const std::string& indices) {
   const int ndim = node.ndim(1);
   if (ndim < 2) node.Refuse("its indices {} are one point", node.shape(1).ToString());
   std::vector<int64_t> order{ndim - 1};
   for (int i = 0; i < ndim - 1; ++i) order.push_back(i);
-  return node.Add("transpose", {node.ref(1)}, {{"axes", Tuple(order)}});
+  return node.Add("transpose", {indices}, {{"axes", Tuple(order)}});
+}
+
+// The indices [batch..., points..., axes] with those of the batch's own elements in front.
+std::string BatchedIndices(ImportNode& node, int batch_dims) {
+  if (batch_dims == 0) return node.ref(1);
+  const int ndim = node.ndim(1);
+  if (batch_dims < 0 || batch_dims >= std::min(ndim, node.ndim()))
+    Throw(ErrorKind::kData, "{}: batch_dims {} is out of range", node.Describe(), batch_dims);
+  for (int axis = 0; axis < batch_dims; ++axis) {
+    if (node.shape(0)[axis] != node.shape(1)[axis] ||
+        node.shape(0, 1)[axis] != node.shape(1, 1)[axis])
+      node.Refuse("its data and indices differ along the axis {}", axis);
+  }
+  const std::string indices = node.ref(1), last = params::Print(ndim - 1);
+  const std::string one =
+      node.Add("slice_axis", {indices}, {{"axis", last}, {"begin", "0"}, {"end", "1"}});
+  const std::string zeros = node.Add("zeros_like", {one});
+  std::vector<std::string> columns;
+  for (int axis = 0; axis < batch_dims; ++axis) {
+    const std::string numbers = node.Add("arange_like", {indices}, {{"axis", params::Print(axis)}});
+    std::vector<int64_t> dims(static_cast<size_t>(ndim), 1);
+    dims[static_cast<size_t>(axis)] = -1;
+    const std::string column = node.Add("Reshape", {numbers}, {{"shape", Tuple(dims)}});
+    columns.push_back(node.Add("broadcast_add", {zeros, column}));
+  }
+  columns.push_back(indices);
+  return node.Add("Concat", columns, {{"num_args", params::Print(batch_dims + 1)}, {"dim", last}});
 }
 
 void GatherNd(ImportNode& node) {
-  if (node.Int("batch_dims", 0) != 0) node.Refuse("batch_dims has no equivalent");
-  node.Out("gather_nd", {node.ref(0), Points(node)});
+  const int64_t batch_dims = node.Int("batch_dims", 0);
+  const auto bounded = static_cast<int>(std::clamp<int64_t>(batch_dims, -1, TShape::kMaxDims));
+  const std::string indices = BatchedIndices(node, bounded);
+  node.Out("gather_nd", {node.ref(0), Points(node, indices)});
 }
 
 // Elsewhere than at the points the data stay.
@@ -148,12 +177,72 @@ void ScatterNd(ImportNode& node) {
   const TShape& shape = node.shape(0);
   if (!(shape == node.shape(0, 1)))
     node.Refuse("its data {} depend on the size of the batch", shape.ToString());
-  const std::string points = Points(node), updates = node.ref(2);
+  const std::string points = Points(node, node.ref(1)), updates = node.ref(2);
   const Kwargs like{{"shape", shape.ToTuple()}};
   const std::string given = node.Add("scatter_nd", {updates, points}, like);
   const std::string ones = node.Add("ones_like", {updates});
   const std::string is_given = node.Add("scatter_nd", {ones, points}, like);
   node.Out("where", {is_given, given, node.ref(0)});
+}
+
+// Negative indices count from the end of an axis of this length.
+std::string NotNegative(ImportNode& node, const std::string& indices, int64_t length) {
+  const std::string is_negative = node.Add("_lesser_scalar", {indices}, {{"scalar", "0"}});
+  const std::string more =
+      node.Add("_mul_scalar", {is_negative}, {{"scalar", params::Print(length)}});
+  return node.Add("elemwise_add", {indices, more});
+}
+
+// An input with an axis at the end; a number that is written for every element, as that number.
+std::string AtEnd(ImportNode& node, int i, int axis) {
+  const int ndim = node.ndim(i);
+  if (node.is_one_number(i)) return node.OneNumber(i, ndim);
+  if (axis == ndim - 1) return node.ref(i);
+  return node.Add("SwapAxis", {node.ref(i)},
+                  {{"dim1", params::Print(axis)}, {"dim2", params::Print(ndim - 1)}});
+}
+
+// An element of every column at each index: of the columns at the end, [..., updates, column] says
+// which update goes where. Elsewhere the data stay.
+void ScatterElements(ImportNode& node) {
+  const std::string reduction = node.Word("reduction", "none");
+  if (reduction != "none" && reduction != "add")
+    node.Refuse("reduction = {} has no equivalent", reduction);
+  const int ndim = node.ndim(), axis = node.Axis(node.Int("axis", 0), ndim), last = ndim - 1;
+  for (const int batch : {0, 1}) {
+    TShape columns = node.shape(1, batch);
+    if (columns.ndim() != ndim || !(columns == node.shape(2, batch)))
+      Throw(ErrorKind::kData, "{}: its data, indices and updates do not have equally many axes",
+            node.Describe());
+    columns[axis] = node.shape(0, batch)[axis];
+    if (!(columns == node.shape(0, batch)))
+      node.Refuse("its indices {} leave columns of {} out", node.shape(1).ToString(),
+                  node.shape(0).ToString());
+  }
+  if (node.DependsOnBatch(0, axis)) node.Refuse("it writes examples of the batch");
+  if (ndim == TShape::kMaxDims) node.Refuse("its data have {} axes", ndim);
+  if (node.is_one_number(1)) node.Refuse("it writes into one column");
+  constexpr int64_t kMostElements = int64_t{1} << 31;
+  const int64_t length = node.shape(0)[axis];
+  if (length == 0 || node.shape(1).Size() > kMostElements / length)
+    node.Refuse("its indices {} into columns of {} are too many", node.shape(1).ToString(), length);
+  const std::string to = params::Print(last);
+  const std::string hot = node.Add("one_hot", {NotNegative(node, AtEnd(node, 1, axis), length)},
+                                   {{"depth", params::Print(length)}});
+  // where, not a product: an update may be infinite.
+  const std::string zeros = node.Add("zeros_like", {hot});
+  const std::string updates =
+      node.Add("expand_dims", {AtEnd(node, 2, axis)}, {{"axis", params::Print(ndim)}});
+  const std::string spread = node.Add("broadcast_add", {zeros, updates});
+  std::string given = node.Add("sum", {node.Add("where", {hot, spread, zeros})}, {{"axis", to}});
+  std::string is_given = node.Add("sum", {hot}, {{"axis", to}});
+  std::string data = AtEnd(node, 0, axis);
+  if (node.is_one_number(0))
+    data = node.Add("broadcast_add", {node.Add("zeros_like", {given}), data});
+  const std::string result = reduction == "add" ? node.Add("elemwise_add", {data, given})
+                                                : node.Add("where", {is_given, given, data});
+  if (axis == last) return node.OutIs(result);
+  node.Out("SwapAxis", {result}, {{"dim1", params::Print(axis)}, {"dim2", to}});
 }
 
 void OneHot(ImportNode& node) {
@@ -163,12 +252,7 @@ void OneHot(ImportNode& node) {
     Throw(ErrorKind::kData, "{}: its depth or values are not one number and two", node.Describe());
   if (node.Axis(node.Int("axis", -1), node.ndim() + 1) != node.ndim())
     node.Refuse("only the last axis can have the classes");
-  // Negative indices count from the end.
-  const std::string indices = node.ref(0);
-  const std::string is_negative = node.Add("_lesser_scalar", {indices}, {{"scalar", "0"}});
-  const std::string more =
-      node.Add("_mul_scalar", {is_negative}, {{"scalar", params::Print(depth[0])}});
-  node.Out("one_hot", {node.Add("elemwise_add", {indices, more})},
+  node.Out("one_hot", {NotNegative(node, node.ref(0), depth[0])},
            {{"depth", params::Print(depth[0])},
             {"on_value", params::Print(values[1])},
             {"off_value", params::Print(values[0])}});
@@ -202,8 +286,8 @@ std::vector<ImportEntry> IndexImports() {
   return {
       {"Gather", Gather},     {"GatherElements", GatherElements},
       {"GatherND", GatherNd}, {"ScatterND", ScatterNd},
-      {"OneHot", OneHot},     {"TopK", TopK},
-      {"CumSum", CumSum},
+      {"OneHot", OneHot},     {"ScatterElements", ScatterElements},
+      {"TopK", TopK},         {"CumSum", CumSum},
   };
 }
 

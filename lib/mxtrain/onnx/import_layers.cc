@@ -410,11 +410,50 @@ std::vector<int64_t> OutputOf(const ImportNode& node, const Windows& w) {
   return out;
 }
 
+// The largest elements of windows with gaps: along one axis after the other, of slices that are
+// moved against each other.
+void DilatedMax(ImportNode& node, Windows w, const std::vector<int64_t>& out) {
+  constexpr int64_t kMost = 64;  // layers
+  int64_t layers = 0;
+  for (size_t axis = 0; axis < w.axes(); ++axis) {
+    layers += 2 * std::min(w.kernel[axis], kMost);
+    // What ceil_mode adds at the end.
+    w.end[axis] = std::max(w.end[axis], (out[axis] - 1) * w.stride[axis] + w.Span(axis) -
+                                            LengthOf(node, axis) - w.begin[axis]);
+  }
+  if (layers > kMost) node.Refuse("its windows are dilated and large");
+  const auto kernel = w.kernel, stride = w.stride, dilation = w.dilation;
+  const auto is_padded = [](int64_t width) { return width > 0; };
+  const bool padded =
+      std::ranges::any_of(w.begin, is_padded) || std::ranges::any_of(w.end, is_padded);
+  std::string data = padded ? Padded(node, &w, std::numeric_limits<float>::lowest()) : node.ref(0);
+  for (size_t axis = 0; axis < w.axes(); ++axis) {
+    std::string largest;
+    for (int64_t i = 0; i < kernel[axis]; ++i) {
+      const int64_t begin = i * dilation[axis];
+      const auto along = [axis](int64_t number) {
+        std::string text = "(None, None, ";
+        for (size_t before = 0; before < axis; ++before) text += "None, ";
+        return format("{}{})", text, number);
+      };
+      const std::string part = node.Add("slice", {data},
+                                        {{"begin", along(begin)},
+                                         {"end", along(begin + (out[axis] - 1) * stride[axis] + 1)},
+                                         {"step", along(stride[axis])}});
+      largest = largest.empty() ? part : node.Add("_maximum", {largest, part});
+    }
+    data = largest;
+  }
+  node.OutIs(data);
+}
+
 void PoolBy(ImportNode& node, const std::string& type, Kwargs more) {
   Windows w = WindowsOf(node, node.Ints("kernel_shape"));
-  if (std::ranges::any_of(w.dilation, [](int64_t d) { return d != 1; }))
-    node.Refuse("dilated pooling has no equivalent");
   const std::vector<int64_t> out = OutputOf(node, w);
+  if (std::ranges::any_of(w.dilation, [](int64_t d) { return d != 1; })) {
+    if (type != "max") node.Refuse("dilated windows have an equivalent for a maximum alone");
+    return DilatedMax(node, std::move(w), out);
+  }
   // "full" adds what is needed at the far edge, which does not count; ONNX's padding at the end
   // may say the same.
   const bool counts = type == "avg" && node.Int("count_include_pad", 0) != 0;

@@ -130,6 +130,9 @@ template <typename P>
   } else if (to_step == kWidth && from_step == -kWidth) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) P::Put(to + i * kWidth, from - i * kWidth);
+  } else if (to_step == kWidth && from_step == 2 * kWidth) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) P::Put(to + i * kWidth, from + 2 * i * kWidth);
   } else if (to_step == kWidth && from_step == 0) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) P::Put(to + i * kWidth, from);

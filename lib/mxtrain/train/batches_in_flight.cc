@@ -30,8 +30,12 @@ BatchesInFlight::~BatchesInFlight() {
   }
 }
 
-void BatchesInFlight::Begin() {
+void BatchesInFlight::WaitForOlder() {
   runtime_.engine().WaitForVar(batch_marks_[static_cast<size_t>(batches_ % 2)]);
+}
+
+void BatchesInFlight::Begin() {
+  WaitForOlder();
   data_wait_.Pushed();
 }
 

@@ -22,7 +22,7 @@ Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& 
           "train with one worker, or without the groups' devices",
           workers.size());
   }
-  request.replica = static_cast<int>(worker);
+  request.replica = options.first_replica + static_cast<int>(worker);
   // Across several devices, gradient aggregation starts as gradients become ready.
   request.capture_passes = on_device == static_cast<ptrdiff_t>(workers.size());
   request.memory_budget = options.memory_budget.Among(on_device);

@@ -21,6 +21,7 @@ struct BindOptions {
   std::vector<Context> workers{Context::cpu()};
   ComputeModes modes;                    // of training and evaluation
   executor::MemoryBudget memory_budget;  // per device, shared by its workers
+  int first_replica = 0;                 // number of the first worker in a run of several processes
   int64_t grad_accum = 1;  // batches per step: gradients are summed as for one large batch
   LrPatterns lr_mult;      // by parameter name pattern; 0 freezes
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
@@ -153,11 +154,20 @@ std::vector<std::string> MetricSet::SaveState() const {
   return states;
 }
 
+void MetricSet::CheckStates(const std::vector<std::string>& states) const {
+  if (states.size() == items_.size()) return;
+  Throw(ErrorKind::kData, "the saved state has {} metrics, the run has {}", states.size(),
+        items_.size());
+}
+
 void MetricSet::RestoreState(const std::vector<std::string>& states) {
-  if (states.size() != items_.size())
-    Throw(ErrorKind::kData, "the checkpoint has {} metrics, the run has {}", states.size(),
-          items_.size());
+  CheckStates(states);
   for (size_t i = 0; i < items_.size(); ++i) items_[i].metric->RestoreState(states[i]);
+}
+
+void MetricSet::Merge(const std::vector<std::string>& states) {
+  CheckStates(states);
+  for (size_t i = 0; i < items_.size(); ++i) items_[i].metric->Merge(states[i]);
 }
 
 EpochScores::EpochScores(const Symbol& symbol, const std::vector<MetricSpec>& metrics,
@@ -200,6 +210,29 @@ NamedValues EpochScores::Values() const {
   }
   for (auto& value : metrics_.Values()) values.push_back(std::move(value));
   return values;
+}
+
+std::string EpochScores::SaveState() const {
+  std::string text = format("{}\n{}\n", loss_known_ ? "known" : "unknown", loss_.SaveState());
+  for (const std::string& state : metrics_.SaveState()) text += state + "\n";
+  return text;
+}
+
+void EpochScores::RestoreState(const std::string& text) {
+  Reset();
+  Merge(text);
+}
+
+void EpochScores::Merge(const std::string& state) {
+  std::vector<std::string> lines;
+  std::istringstream stream(state);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  if (lines.size() < 2 || (lines[0] != "known" && lines[0] != "unknown"))
+    Throw(ErrorKind::kData, "'{}' is not a saved state of losses and metrics", state.substr(0, 80));
+  loss_known_ = loss_known_ && lines[0] == "known";
+  loss_.Merge(lines[1]);
+  lines.erase(lines.begin(), lines.begin() + 2);
+  metrics_.Merge(lines);
 }
 
 InputOrder::InputOrder(const Executor& executor, const DataIter& iter) {
@@ -273,7 +306,8 @@ void Evaluation::TakeIn(const Flight& flight, const OnBatch& on_batch) {
 }
 
 // While the results of a batch are added, the next one is computed.
-NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>& stop) {
+NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>& stop,
+                            const std::function<NamedValues(EpochScores*)>& values) {
   scores_.Reset();
   iter_.Reset(0);
   const InputOrder order(*executor_, iter_);
@@ -286,7 +320,7 @@ NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>
   }
   if (before) TakeIn(*before, on_batch);
   for (Flight& flight : flights_) flight.batch = DataBatch();
-  return scores_.Values();
+  return values ? values(&scores_) : scores_.Values();
 }
 
 }  // namespace mxtrain

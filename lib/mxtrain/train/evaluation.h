@@ -45,9 +45,12 @@ class MXTRAIN_API MetricSet {
   bool HigherIsBetter(const std::string& name) const;
   std::vector<std::string> Names() const;
   std::vector<std::string> SaveState() const;
-  void RestoreState(const std::vector<std::string>& states);
+  void RestoreState(const std::vector<std::string>& states);  // throws kData
+  // Adds the examples of another set of these metrics, from its saved states. Throws kData.
+  void Merge(const std::vector<std::string>& states);
 
  private:
+  void CheckStates(const std::vector<std::string>& states) const;
   void NameItems(const std::vector<std::string>& outputs);
   struct Item {
     std::unique_ptr<Metric> metric;
@@ -74,6 +77,13 @@ class MXTRAIN_API EpochScores {
   void Reset();
   // "loss", and the loss of each head if there are several, as far as known; then the metrics.
   NamedValues Values() const;
+
+  // The state as lines of text: whether the losses are known, their sums, and those of each metric.
+  // Merge adds the batches of other scores of this net and these metrics. Both throw kData, after
+  // which the scores must be Reset.
+  std::string SaveState() const;
+  void RestoreState(const std::string& text);
+  void Merge(const std::string& state);
 
   const LossReport& loss() const { return loss_; }
   LossReport& loss() { return loss_; }
@@ -118,8 +128,10 @@ class MXTRAIN_API Evaluation {
   // being computed. The arrays are valid until it returns.
   using OnBatch = std::function<void(const DataBatch& batch, const std::vector<NDArray>& outputs)>;
   // One pass over the data: "loss" (if the net has one and labels are given), then the metrics.
-  // `stop`: checked between batches.
-  NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {});
+  // `stop`: checked between batches. `values`: instead of the scores' own, for a rank that has seen
+  // a part of the data.
+  NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {},
+                  const std::function<NamedValues(EpochScores*)>& values = {});
   Executor& executor() { return *executor_; }
   // Labels missing from the data that no output depends on (VariablesRead), and the parameters of
   // layers that only compute a label: filled with zeros unless shared, and need no values.

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "tests/support/training_run.h"
@@ -127,6 +129,130 @@ TEST_CASE("parameters of layers that only compute a label are kept in the traini
   NDArray(training->arg("teacher_bias")).Fill(2);
   Evaluation evaluation(*process.runtime, net, *process.val, {}, training.get(), Context::cpu());
   CHECK(training->arg("teacher_bias").ToVector() == std::vector<float>(3, 2.0f));
+}
+
+// As on machines that evaluate a part of the examples each.
+TEST_CASE("merged scores of parts are those of one evaluation, counts to the last bit") {
+  const auto layer = [](const char* op, const std::string& name, const Symbol& input) {
+    return Symbol::Create(TestRegistry(), op, name, {}, std::vector{input});
+  };
+  const Symbol data = Symbol::Variable("data");
+  const Symbol net =
+      Symbol::Group(std::vector{layer("SoftmaxOutput", "softmax", data),
+                                layer("MakeLoss", "size", layer("square", "squares", data))});
+  const std::vector<MetricSpec> metrics = {
+      {"accuracy", {}, "", ""}, {"f1", {}, "", ""}, {"cross_entropy", {}, "", ""}};
+  const auto scores = [&] { return EpochScores(net, metrics, {}); };
+  constexpr int kRows = 5, kClasses = 3, kBatches = 6;
+  const auto add = [&](EpochScores* to, int batch, int64_t count, bool with_label) {
+    std::vector<float> values, labels;
+    for (double v : ValuesFor(format("batch {}", batch), kRows * kClasses))
+      values.push_back(static_cast<float>(1 / (1 + std::exp(-v))));
+    for (int i = 0; i < kRows; ++i) labels.push_back(static_cast<float>((batch + i) % kClasses));
+    const TBlob output{values.data(), {kRows, kClasses}, DType::kFloat32, {}, {}},
+        label{labels.data(), {kRows}, DType::kFloat32, {}, {}};
+    std::map<std::string, TBlob> by_name;
+    if (with_label) by_name["softmax_label"] = label;
+    to->Add({output, output}, by_name, count);
+  };
+  EpochScores whole = scores();
+  std::vector<EpochScores> parts;
+  for (int part = 0; part < 3; ++part) parts.push_back(scores());  // the last one stays empty
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const int64_t count = batch + 1 < kBatches ? kRows : 2;
+    add(&whole, batch, count, true);
+    add(&parts[static_cast<size_t>(batch % 2)], batch, count, true);
+  }
+  EpochScores merged = scores();
+  for (const EpochScores& part : parts) merged.Merge(part.SaveState());
+  const NamedValues found = merged.Values(), expected = whole.Values();
+  REQUIRE(found.size() == 6);
+  for (size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(found[i].first);
+    CHECK(found[i].first == expected[i].first);
+    const bool counts = found[i].first == "accuracy" || found[i].first == "f1";
+    CHECK(std::abs(found[i].second - expected[i].second) <=
+          (counts ? 0 : 1e-12 * std::abs(expected[i].second)));
+  }
+
+  EpochScores restored = scores();
+  add(&restored, 0, kRows, true);  // forgotten
+  restored.RestoreState(merged.SaveState());
+  CHECK(restored.SaveState() == merged.SaveState());
+  CHECK(restored.Values() == found);
+
+  // A part without labels: its losses are unknown, and so are those of all.
+  const EpochScores none(net, {}, {});
+  EpochScores unlabelled(net, {}, {}), all(net, {}, {});
+  add(&unlabelled, 0, kRows, false);
+  all.Merge(none.SaveState());
+  CHECK(all.Values().size() == 3);
+  all.Merge(unlabelled.SaveState());
+  all.Merge(none.SaveState());
+  CHECK(all.Values().empty());
+  all.RestoreState(none.SaveState());
+  CHECK(all.Values().size() == 3);
+
+  for (const std::string& text : {std::string(), std::string("known"), std::string("maybe\n\n"),
+                                  none.SaveState(), merged.SaveState() + "f1\n"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(restored.Merge(text), Error);
+  }
+}
+
+// Up to 40 parts of 44 examples: some have none.
+TEST_CASE("parts of the data are evaluated to the values of the whole") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  Process process(data, spec);
+  const std::shared_ptr<const io::Source> source =
+      io::MakeSource("csv", {{"path", data.path("table.csv")},
+                             {"label_columns", "class"},
+                             {"data_shape", format("(1, {}, {})", kSide, kSide)}});
+  const std::vector<MetricSpec> metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
+  Executor* const shared = &process.trainer->executor();
+  const NamedValues expected =
+      Evaluation(*process.runtime, spec.symbol, *process.val, metrics, shared, Context::cpu())
+          .Run();
+  for (const int parts : {1, 2, 3, 7, 40}) {
+    CAPTURE(parts);
+    EpochScores merged(spec.symbol, metrics, {});
+    int64_t batches = -1;
+    for (int part = 0; part < parts; ++part) {
+      io::PipelineParam param;
+      param.Init({{"batch_size", "3"},
+                  {"mode", "evaluation"},
+                  {"workers", "1"},
+                  {"label_name", "softmax_label"},
+                  {"part_index", std::to_string(part)},
+                  {"num_parts", std::to_string(parts)}},
+                 "test");
+      const auto iter = io::NewPipeline(*process.runtime, source, {}, param);
+      CHECK((batches == -1 || batches == iter->batches_per_epoch()));
+      batches = iter->batches_per_epoch();
+      EpochScores scores(spec.symbol, metrics, {});
+      int64_t seen = 0;
+      Evaluation(*process.runtime, spec.symbol, *iter, metrics, shared, Context::cpu())
+          .Run([&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
+            ++seen;
+            scores.Add({outputs[0].data()}, {{"softmax_label", batch.label[0].data()}},
+                       batch.count);
+          });
+      CHECK(seen == batches);
+      merged.Merge(scores.SaveState());
+    }
+    const NamedValues found = merged.Values();
+    REQUIRE(found.size() == expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      CAPTURE(found[i].first);
+      CHECK(found[i].first == expected[i].first);
+      if (found[i].first == "accuracy") CHECK(found[i].second == expected[i].second);
+      // The outputs of batches of another size differ by rounding.
+      CHECK(found[i].second == doctest::Approx(expected[i].second).epsilon(1e-6));
+    }
+  }
 }
 
 TEST_CASE("batches are processed one by one, in order, while the next one is computed") {

@@ -214,15 +214,29 @@ std::string LossReport::SaveState() const {
   return text;
 }
 
-void LossReport::RestoreState(const std::string& text) {
+LossReport::Sums LossReport::ParseState(const std::string& text) const {
   if (text.size() != sums_.size() * 34)
-    Throw(ErrorKind::kData, "the checkpoint's loss belongs to another net");
+    Throw(ErrorKind::kData, "the saved loss belongs to another net");
   auto read = [&](size_t at) {
     uint64_t bits = 0;
     std::from_chars(text.data() + at, text.data() + at + 16, bits, 16);
     return std::bit_cast<double>(bits);
   };
-  for (size_t h = 0; h < sums_.size(); ++h) sums_[h] = {read(h * 34), read(h * 34 + 17)};
+  Sums sums;
+  for (size_t h = 0; h < sums_.size(); ++h) sums.push_back({read(h * 34), read(h * 34 + 17)});
+  return sums;
+}
+
+void LossReport::RestoreState(const std::string& text) {
+  sums_ = ParseState(text);
+}
+
+void LossReport::Merge(const std::string& state) {
+  const Sums other = ParseState(state);
+  for (size_t h = 0; h < sums_.size(); ++h) {
+    sums_[h].loss += other[h].loss;
+    sums_[h].weight += other[h].weight;
+  }
 }
 
 bool HasLabel(const Node& node) {

@@ -48,9 +48,12 @@ class MXTRAIN_API LossReport {
   const Sums& sums() const { return sums_; }
   double TotalSince(const Sums& before) const;  // of what was added since `before`; 0 if nothing
   std::string SaveState() const;
-  void RestoreState(const std::string& text);
+  void RestoreState(const std::string& text);  // throws kData
+  // Adds what another report of this net was given, from its saved state. Throws kData.
+  void Merge(const std::string& state);
 
  private:
+  Sums ParseState(const std::string& text) const;
   std::vector<Head> heads_;
   Sums sums_;
 };

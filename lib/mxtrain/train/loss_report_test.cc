@@ -159,5 +159,31 @@ TEST_CASE("the loss since earlier sums") {
   CHECK(report.Total() == doctest::Approx(7.0 / 3));
 }
 
+TEST_CASE("merged losses are means over the examples of all, not of the means") {
+  const auto registry = BuiltinOperators();
+  const Symbol data = Symbol::Variable("data");
+  const Symbol gap =
+                   Symbol::Create(*registry, "MAERegressionOutput", "gap", {}, std::span(&data, 1)),
+               size = Symbol::Create(*registry, "MakeLoss", "size", {}, std::span(&data, 1));
+  const Symbol net = Symbol::Group(std::vector{gap, size});
+  float p[] = {1, 5, 9}, y[] = {0, 0, 0};
+  const TBlob output{p, {3, 1}, DType::kFloat32, {}, {}}, label{y, {3, 1}, DType::kFloat32, {}, {}};
+  LossReport whole(net), part(net);
+  for (const int64_t count : {3, 0, 1}) {
+    LossReport other(net);
+    other.Update(0, output, &label, count);
+    other.Update(1, output, nullptr, count);
+    part.Merge(other.SaveState());
+    whole.Update(0, output, &label, count);
+    whole.Update(1, output, nullptr, count);
+  }
+  CHECK(part.SaveState() == whole.SaveState());
+  CHECK(part.Mean(0) == (1 + 5 + 9 + 1) / 4.0);
+  part.Merge(LossReport(net).SaveState());  // of no batch
+  CHECK(part.SaveState() == whole.SaveState());
+  CHECK_THROWS_WITH_AS(part.Merge(LossReport(gap).SaveState()),
+                       "the saved loss belongs to another net", Error);
+}
+
 }  // namespace
 }  // namespace mxtrain

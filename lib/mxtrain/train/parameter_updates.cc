@@ -46,8 +46,8 @@ ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options
     : runtime_(runtime),
       options_(options),
       unfrozen_step_(unfrozen_step),
-      kvstore_(
-          KVStore::Create(runtime, options.kvstore, options.workers, options.new_communicator)) {
+      kvstore_(KVStore::Create(runtime, options.kvstore, options.workers, options.new_communicator,
+                               options.group)) {
   std::vector<OptimizerUpdater::Key> keys = AddKeys(net);
   updater_ = std::make_unique<OptimizerUpdater>(runtime, NewOptimizer(options), std::move(keys),
                                                 rescale_grad);

@@ -10,16 +10,16 @@ namespace mxtrain {
 RunProgress::RunProgress(Runtime& runtime, const TrainOptions& options, const DataIter& train)
     : runtime_(runtime),
       options_(options),
-      examples_per_step_(train.batch_size() * options.grad_accum),
+      examples_per_step_(options.model.batch_size * options.grad_accum),
       steps_per_epoch_(train.batches_per_epoch() / options.grad_accum) {
   if (options.early_stop.patience > 0)
     early_stop_.emplace(options.early_stop.patience, options.early_stop.min_delta);
   if (steps_per_epoch_ < 1) {
     Throw(
-        ErrorKind::kData, "the training data hold {} examples, fewer than {} of {}",
-        train.examples(),
-        options.grad_accum == 1 ? "one batch" : format("a step of {} batches", options.grad_accum),
-        train.batch_size());
+        ErrorKind::kData,
+        "an epoch of the training data has {} of the {} batches of {} examples that a step takes; "
+        "use fewer (grad_accum) or smaller ones (batch_size)",
+        train.batches_per_epoch(), options.grad_accum, options.model.batch_size);
   }
   PlanSteps();
   state_.threads = runtime.backend(options.workers[0]).threads();

@@ -41,6 +41,10 @@ void CheckPlacement(const TrainOptions& options) {
           "{} is not supported for a net on several devices; remove one of them", what);
 }
 
+int RanksOf(const TrainOptions& options) {
+  return options.group ? options.group->size() : 1;
+}
+
 // The options with the parts of the model that follow from net and data.
 TrainOptions Complete(TrainOptions options, const DataIter& train, const DataIter* val) {
   CheckWorkers(options, train);
@@ -49,7 +53,9 @@ TrainOptions Complete(TrainOptions options, const DataIter& train, const DataIte
   // A model's inputs are those that it was evaluated on.
   options.model.inputs = PerExample((val ? *val : train).provide_data());
   options.model.labels = PerExample(train.provide_label());
-  options.model.batch_size = train.batch_size();
+  options.model.batch_size = train.batch_size() * RanksOf(options);
+  if (options.group)
+    options.first_replica = options.group->rank() * static_cast<int>(options.workers.size());
   return options;
 }
 
@@ -92,9 +98,10 @@ void CheckClasses(const std::vector<std::string>& before, const std::vector<std:
 
 GradientScale ScaleOf(const TrainOptions& options) {
   GradientScale scale;
-  scale.factor = RescaleGrad(options.symbol, options.model.batch_size,
-                             static_cast<int>(options.workers.size()), &scale.reason) /
-                 static_cast<double>(options.grad_accum);
+  scale.factor =
+      RescaleGrad(options.symbol, options.model.batch_size,
+                  static_cast<int>(options.workers.size()) * RanksOf(options), &scale.reason) /
+      static_cast<double>(options.grad_accum);
   if (options.grad_accum > 1)
     scale.reason += format(", summed over {} batches", options.grad_accum);
   return scale;
@@ -115,11 +122,17 @@ Trainer::Impl::Impl(Runtime& on, TrainOptions given, DataIter& training, DataIte
       val(validation),
       symbol(options.symbol),
       lr_mult(options.lr_mult),
+      ranks(options.group),
       scores(ScoresOf(options, train)),
       best(BestMetrics(options, scores.metrics()), scores.metrics()),
       progress(runtime, options, train),
       rescale_grad(ScaleOf(options)) {
-  Bind(!options.freeze.patterns.empty());
+  try {
+    Bind(!options.freeze.patterns.empty());
+  } catch (...) {
+    ranks.Fail(std::current_exception());
+    throw;
+  }
 }
 
 void Trainer::Impl::Bind(bool with_freeze, std::optional<int64_t> unfrozen_step) {
@@ -197,8 +210,10 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
         progress.state().threads);
   }
   best.Restore(state.best);
-  scores.metrics().RestoreState(state.metric_states);
-  scores.loss().RestoreState(state.loss_state);
+  if (ranks.first()) {  // of the examples of all ranks
+    scores.metrics().RestoreState(state.metric_states);
+    scores.loss().RestoreState(state.loss_state);
+  }
   updates->RestoreAverages(checkpoint);
   updates->RestoreLossScale(state.loss_scale);
   progress.Resume(checkpoint);

@@ -17,6 +17,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/communicator.h"
+#include "mxtrain/device/process_group.h"
 #include "mxtrain/executor/executor.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/io/source.h"
@@ -98,8 +99,11 @@ struct TrainOptions : BindOptions {
   // the weights.
   std::optional<double> average_decay;
   std::optional<double> clip_norm;       // global norm of gradients, after scaling by 1 / batch
-  std::string kvstore = "local";         // or "device": one GPU per worker
+  std::string kvstore = "local";         // or "device": one GPU per worker; "dist_sync"
   CommunicatorFactory new_communicator;  // of `device`; empty: NewGpuCommunicator
+  // Of `dist_sync`: all ranks train with the same options, and iterators whose batches are their
+  // parts of the whole (io::PipelineParam::part_index). Rank 0 saves; the others do not.
+  std::shared_ptr<ProcessGroup> group;
   SavePolicy save;
   std::string checkpoint_folder;  // "": nothing is saved
   int64_t report_steps = 0;       // steps between OnStep events; 0: by time
@@ -146,9 +150,9 @@ class MXTRAIN_API DivergedError : public Error {
 // trainer from a checkpoint. The destructor waits for what was pushed.
 class MXTRAIN_API Trainer {
  public:
-  // `val` may be null. The batch size is the iterators'; they and the runtime must outlive the
-  // trainer. Binds and initializes, so errors of shapes and names are thrown here: kConfig, or
-  // kData for fewer examples than one step takes.
+  // `val` may be null. The batch size is the iterators', times the ranks; they and the runtime must
+  // outlive the trainer. Binds and initializes, so errors of shapes and names are thrown here:
+  // kConfig, or kData for fewer examples than one step takes.
   Trainer(Runtime& runtime, TrainOptions options, DataIter& train, DataIter* val);
   ~Trainer();
 

@@ -20,8 +20,11 @@ class Trainer::Impl::Loop {
 
  private:
   const TrainState& state() const { return t_.progress.state(); }
-  bool stopped() const { return stop_ && *stop_ == 1; }
-  bool OutOfTime() const;
+  bool stopped() const { return t_.ranks.several() ? agreed_.stop : stop_ && *stop_ == 1; }
+  bool OutOfTime() const { return t_.ranks.several() ? agreed_.out_of_time : own_out_of_time(); }
+  bool own_out_of_time() const;
+  bool OwnSaveIsDue() const;
+  Wishes OwnWishes() const;
   bool StepFollows() const;
   bool ReportIsDue() const;
   std::vector<std::pair<double, double>> RatesOfEpoch() const;
@@ -37,6 +40,7 @@ class Trainer::Impl::Loop {
   Impl& t_;
   TrainListener& listener_;
   std::atomic<int>* const stop_;
+  Wishes agreed_;  // by several ranks, so far
   RunClock clock_;
   LossReport::Sums reported_;  // sums at the last reported step or the start of the epoch
 };
@@ -45,10 +49,12 @@ void Trainer::Impl::Save(const std::vector<std::string>& names, TrainListener& l
   if (options.checkpoint_folder.empty()) return;
   const auto begin = RunClock::Time::now();
   runtime.engine().WaitForAll();
-  const CheckpointFolder folder(options.checkpoint_folder);
-  folder.Save(Snapshot(), names, options.save.keep);
+  ranks.Merge(&scores);
   const TrainState& state = progress.state();
   saved_step = state.step;
+  if (!ranks.first()) return;
+  const CheckpointFolder folder(options.checkpoint_folder);
+  folder.Save(Snapshot(), names, options.save.keep);
   listener.OnSave({folder.File("last"), state.epoch, state.step, RunClock::SecondsSince(begin)});
 }
 
@@ -59,11 +65,15 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
     loop.Summarize(loop.Run());
     return result;
   } catch (const Error& e) {
+    ranks.Fail(std::current_exception());
     if (e.kind() != ErrorKind::kDiverged) throw;
     loop.Summarize(RunEnd::kDiverged);
     if (!batches->diverged()) throw;
     result.steps = batches->diverged()->step();  // later ones may have been started
     throw DivergedError(*batches->diverged());
+  } catch (...) {
+    ranks.Fail(std::current_exception());
+    throw;
   }
 }
 
@@ -95,15 +105,25 @@ void Trainer::Impl::Step(const DataBatch& batch) {
   if (whole) updates->Push(step, LearningRate(progress.Position()));
   batches->End(batch, *net, *updates, whole, step);
   push_seconds += RunClock::SecondsSince(begin);
-  progress.AddBatch(batch.count);
+  progress.AddBatch(batch.count * ranks.size());
   if (!whole) return;
   batches_of_step = 0;
   progress.AddStep();
 }
 
-bool Trainer::Impl::Loop::OutOfTime() const {
+bool Trainer::Impl::Loop::own_out_of_time() const {
   return t_.options.time_limit_seconds > 0 &&
          RunClock::SecondsSince(clock_.start) >= t_.options.time_limit_seconds;
+}
+
+bool Trainer::Impl::Loop::OwnSaveIsDue() const {
+  const double every = t_.options.save.every_seconds;
+  const bool by_time = every > 0 && RunClock::SecondsSince(clock_.last_save) >= every;
+  return by_time || (stop_ && *stop_ == 2);
+}
+
+Wishes Trainer::Impl::Loop::OwnWishes() const {
+  return {stop_ && *stop_ == 1, OwnSaveIsDue(), own_out_of_time()};
 }
 
 RunEnd Trainer::Impl::Loop::Run() {
@@ -159,12 +179,15 @@ void Trainer::Impl::Loop::TrainEpoch() {
   DataBatch batch;
   while (StepFollows() && t_.batches->data_wait().Next(data, &batch)) {
     t_.Step(batch);
-    if (clock_.AddBatch(batch.count)) PauseClock();
+    if (clock_.AddBatch(batch.count * t_.ranks.size())) PauseClock();
     if (t_.batches_of_step > 0) continue;
+    if (t_.ranks.several()) t_.batches->WaitForOlder();  // an error of it: its wishes never arrive
+    agreed_ |= t_.ranks.AgreeLater(OwnWishes());
     if (ReportIsDue()) ReportStep();
     SaveWhereDue();
   }
   PauseClock();
+  agreed_ |= t_.ranks.Agree(OwnWishes());
 }
 
 // Once everything that was pushed is done.
@@ -234,14 +257,14 @@ void Trainer::Impl::Loop::WarnOfTimeLimit(double seconds, double steps_per_secon
 void Trainer::Impl::Loop::SaveWhereDue() {
   const SavePolicy& save = t_.options.save;
   const bool by_steps = save.every_steps > 0 && state().step % save.every_steps == 0;
-  const bool by_time =
-      save.every_seconds > 0 && RunClock::SecondsSince(clock_.last_save) >= save.every_seconds;
-  const bool by_request = stop_ && *stop_ == 2;
-  if (!by_steps && !by_time && !by_request) return;
+  if (!by_steps && !(t_.ranks.several() ? agreed_.save : OwnSaveIsDue())) return;
   int request = 2;
-  if (by_request) stop_->compare_exchange_strong(request, 0);  // keep a stop that arrived meanwhile
+  if (stop_) stop_->compare_exchange_strong(request, 0);  // keep a stop that arrived meanwhile
   PauseClock();
+  agreed_ |= t_.ranks.Agree(OwnWishes());
+  agreed_.save = false;  // wished again meanwhile: for the same save
   t_.Save({}, listener_);
+  reported_ = t_.scores.loss().sums();  // several ranks merge them
   clock_.last_save = RunClock::Time::now();
   clock_.Resume(t_.batches->data_wait().seconds());
 }
@@ -265,10 +288,14 @@ void Trainer::Impl::Loop::EndEpoch() {
   e.seconds = clock_.epoch.seconds;
   e.images_per_second = clock_.epoch.ImagesPerSecond();
   clock_.epoch = {};
-  e.train = t_.scores.Values();
+  e.train = t_.ranks.Merge(&t_.scores);
   if (evaluation) {
     const WeightAverage::InUse averages(t_.updates->average());
-    e.val = evaluation->Run({}, [this] { return stopped(); });
+    t_.ranks.Share(t_.net->auxs());
+    // Several ranks would stop at different batches.
+    e.val = evaluation->Run(
+        {}, [this] { return !t_.ranks.several() && stopped(); },
+        [this](EpochScores* scores) { return t_.ranks.Merge(scores); });
     if (stopped()) return;  // interrupted: on resume the epoch is ended again, completely
   }
   const NamedValues& values = evaluation ? e.val : e.train;
@@ -298,6 +325,7 @@ void Trainer::Impl::Loop::SaveEpoch(std::vector<std::string> names, bool complet
   if (complete && (by_epoch || last)) names.push_back(format("epoch-{:04}", state().epoch));
   if (names.empty() && !last) return;
   t_.Save(names, listener_);
+  agreed_.save = false;
   clock_.last_save = RunClock::Time::now();
 }
 

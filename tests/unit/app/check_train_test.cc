@@ -12,6 +12,7 @@
 #include <random>
 
 #include "app/commands/command.h"
+#include "app/commands/distributed_run.h"
 #include "app/config/document.h"
 #include "config_test.h"
 #include "mxtrain/base/error.h"
@@ -215,7 +216,9 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
       const Aside aside(log);
       codes.check = RunCommand(commands::MakeCheck(), {"check", file});
       if (codes.check != 0 && codes.check != 9) return codes;
-      codes.train = RunCommand(commands::MakeTrain("mxtrain"),
+      std::atomic<bool> leaving{false};
+      commands::DistributedRun alone(&leaving);
+      codes.train = RunCommand(commands::MakeTrain("mxtrain", alone),
                                {"train", file, "train.max_steps=1", "--out", out, "--overwrite"});
     }
     codes.said = ReadFile(log);

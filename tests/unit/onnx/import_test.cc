@@ -360,7 +360,76 @@ TEST_CASE_FIXTURE(Fixture, "negative indices count from the end") {
   model.nodes = {Node("GatherND", {"x", "points"}, "y")};
   CHECK(Outputs(*this, x) == std::vector<double>{3, 4, 6});
   model.nodes[0].attributes["batch_dims"] = int64_t{1};
-  CHECK(Message() == "GatherND 'y_node' cannot be imported: batch_dims has no equivalent");
+  CHECK(Message() ==
+        "GatherND 'y_node' cannot be imported: its data and indices differ along the axis 0");
+}
+
+TEST_CASE_FIXTURE(Fixture, "GatherND takes elements of every example at its own indices") {
+  model.initializers["end"] = Tensor::Ints({1}, {2});
+  model.nodes = {Node("Cast", {"x"}, "numbers", {{"to", int64_t{7}}}),
+                 Node("Unsqueeze", {"numbers", "end"}, "points"),
+                 Node("GatherND", {"x", "points"}, "y", {{"batch_dims", int64_t{1}}})};
+  CHECK(Outputs(*this, {3, 0, -1, 1, 2, 2, 0, -4}) == std::vector<double>{1, 3, 1, 0, 0, 0, 2, 2});
+  model.nodes[2].attributes["batch_dims"] = int64_t{2};
+  CHECK(Message() == "GatherND 'y_node': batch_dims 2 is out of range");
+}
+
+TEST_CASE_FIXTURE(Fixture, "ScatterElements writes elements of columns") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  model.initializers = {{"two", Tensor::Ints({1}, {2})},
+                        {"least", Tensor::Scalar(-std::numeric_limits<float>::infinity())},
+                        {"four", Tensor::Ints({}, {4})}};
+  const ModelNode top{"TopK", "top", "", {"x", "two"}, {"values", "places"}, {}};
+  model.nodes = {top, Node("Neg", {"values"}, "updates"),
+                 Node("ScatterElements", {"x", "places", "updates"}, "y", {{"axis", int64_t{-1}}})};
+  const std::vector<double> x{3, 0, -1, 1, 2, 2.5, 0, -4};
+  CHECK(Outputs(*this, x) == std::vector<double>{-3, 0, -1, -1, -2, -2.5, 0, -4});
+  model.nodes[2].attributes["reduction"] = std::string("add");
+  CHECK(Outputs(*this, x) == std::vector<double>{0, 0, -1, 0, 0, 0, 0, -4});
+  model.nodes[2].attributes["reduction"] = std::string("mul");
+  CHECK(Message() ==
+        "ScatterElements 'y_node' cannot be imported: reduction = mul has no equivalent");
+  // Indices from the end; updates that no product may see.
+  model.nodes = {top, Node("Sub", {"places", "four"}, "back"),
+                 Node("Mul", {"values", "least"}, "updates"),
+                 Node("ScatterElements", {"x", "back", "updates"}, "y", {{"axis", int64_t{1}}})};
+  CHECK(Outputs(*this, x) ==
+        std::vector<double>{-infinity, 0, -1, -infinity, -infinity, -infinity, 0, -4});
+
+  model.inputs = {Value("x", {-1, 2, 2})};
+  model.initializers = {{"one", Tensor::Ints({1}, {1})}};
+  model.nodes = {{"TopK", "top", "", {"x", "one"}, {"values", "places"}, {{"axis", int64_t{1}}}},
+                 Node("Neg", {"values"}, "updates"),
+                 Node("ScatterElements", {"x", "places", "updates"}, "y", {{"axis", int64_t{1}}})};
+  CHECK(Outputs(*this, {1, 4, 3, 2, 5, 6, 7, 8}) ==
+        std::vector<double>{1, -4, -3, 2, 5, 6, -7, -8});
+  model.nodes[2].attributes["axis"] = int64_t{2};
+  CHECK(Message() ==
+        "ScatterElements 'y_node' cannot be imported: its indices [4, 1, 2] leave columns of "
+        "[4, 2, 2] out");
+}
+
+TEST_CASE_FIXTURE(Fixture, "the windows of a maximum may have gaps") {
+  model.inputs = {Value("x", {-1, 1, 6})};
+  model.nodes = {Node("MaxPool", {"x"}, "y",
+                      {{"kernel_shape", std::vector<int64_t>{3}},
+                       {"dilations", std::vector<int64_t>{2}},
+                       {"strides", std::vector<int64_t>{2}},
+                       {"pads", std::vector<int64_t>{1, 1}}})};
+  const std::vector<double> x{9, -3, 9, -2, 9, -5, 0, 4, 0, 1, 0, 2};
+  CHECK(Outputs(*this, x) == std::vector<double>{-2, -2, 4, 4});
+  model.nodes[0].attributes["ceil_mode"] = int64_t{1};
+  CHECK(Outputs(*this, x) == std::vector<double>{-2, -2, -2, 4, 4, 2});
+
+  model.inputs = {Value("x", {-1, 1, 3, 2})};
+  model.nodes = {Node(
+      "MaxPool", {"x"}, "y",
+      {{"kernel_shape", std::vector<int64_t>{2, 1}}, {"dilations", std::vector<int64_t>{2, 1}}})};
+  CHECK(Outputs(*this, {1, 2, 9, 9, 3, 1, 4, 5, 9, 9, 0, 6}) == std::vector<double>{3, 2, 4, 6});
+  model.nodes[0].op = "AveragePool";
+  CHECK(Message() ==
+        "AveragePool 'y_node' cannot be imported: dilated windows have an equivalent for a maximum "
+        "alone");
 }
 
 TEST_CASE_FIXTURE(Fixture, "ScatterND writes into an array, computed or while the file is read") {

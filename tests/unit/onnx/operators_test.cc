@@ -494,11 +494,7 @@ Run RunAutomatic(Runtime& runtime, const std::string& op, Case* net) {
 
 // Nets that are exported and refused when they are imported.
 constexpr Refused kNotImported[] = {
-    {"SequenceLast of lengths", "batch_dims has no equivalent"},
-    {"SequenceLast of steps first", "batch_dims has no equivalent"},
-    {"SequenceReverse of lengths", "batch_dims has no equivalent"},
     {"image_normalize", "is of type uint8"},
-    {"topk mask", "ScatterElements"},
     {"sum", "it reduces the batch axis"},
     {"zeros_like", "does not depend on the input"},
     {"ones_like", "does not depend on the input"},

@@ -21,7 +21,6 @@ enum class Fault {
   kGradientFactor,
   kForgetsToAdd,
   kForgetsToAddGradient,
-  kWritesWhereNothingIsWanted,
   kLeavesAnElement,
   kWritesBeyond,
   kChangesItsInput,
@@ -53,8 +52,6 @@ class Twice final : public Operator {
   void Forward(const ForwardArgs& args) override {
     if (fault_ == Fault::kAllocates) delete new volatile int(1);
     if (fault_ == Fault::kChangesItsInput) WriteFirst(args.in_data[0]);
-    if (fault_ == Fault::kWritesWhereNothingIsWanted && args.req[0] == OpReqType::kNullOp)
-      WriteFirst(args.out_data[0]);
     const double factor = fault_ == Fault::kForwardSign  ? -2
                           : fault_ == Fault::kCountsRuns ? 2 + runs_++ * 1e-3
                                                          : 2;
@@ -76,6 +73,7 @@ class Twice final : public Operator {
   }
   void Scale(const OpContext& ctx, OpReqType req, double factor, const TBlob& from,
              const TBlob& to) const {
+    if (req == OpReqType::kNullOp) return;  // there is no memory: writing to it ends the test
     SwitchFloating(to.type, "Twice", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const int64_t last = to.StoredSize() - 1;
@@ -135,7 +133,6 @@ TEST_CASE("an operator case finds every fault") {
   CHECK(Finds(Fault::kGradientFactor, "gradient 0: "));
   CHECK(Finds(Fault::kForgetsToAdd, "accumulate outputs: output 0: "));
   CHECK(Finds(Fault::kForgetsToAddGradient, "accumulate gradients: gradient 0: "));
-  CHECK(Finds(Fault::kWritesWhereNothingIsWanted, "output 0 (kNullOp) was changed"));
   CHECK(Finds(Fault::kLeavesAnElement, "1 of 90 elements wrong"));
   CHECK(Finds(Fault::kWritesBeyond, "wrote outside output 0"));
   CHECK(Finds(Fault::kChangesItsInput, "input 0 in forward was changed"));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // FinalizePlans: plans the kernels chosen by ChooseLayouts again, now with the requests of the
 // backward pass. A sum of gradients becomes kAddTo where the kernels accumulate; adds saved
-// buffers, the arrays that each backward really reads, and inputs in a second layout.
+// buffers, the arrays that each backward really reads, and inputs in a second layout. An output
+// that nobody reads, such as the mask of Dropout, is not requested.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
@@ -67,7 +68,10 @@ class PlanFinalizer {
     const ExecNode& node = old_.nodes[gradient.node];
     if (node.kind != Node::Kind::kBackward) return false;
     for (const InplacePair& pair : node.op->BackwardIdentityOption()) {
-      if (pair.to == gradient.index) return true;
+      const NodeEntry head = node.inputs[pair.from];
+      if (pair.to == gradient.index && head &&
+          old_.spec(head).Bytes() == old_.spec(gradient).Bytes())
+        return true;
     }
     return false;
   }
@@ -239,10 +243,29 @@ class PlanFinalizer {
   std::vector<NodeEntry> redirect_;                 // [removed sum node]: its replacement
 };
 
+// Of the forward pass. Every output of a monitored node counts as read.
+void DropUnreadRequests(const BindRequest& request, ExecGraph* graph) {
+  const std::vector<std::vector<int>> readers = CountReaders(*graph);
+  const auto& monitored = request.monitored;
+  for (size_t id = 0; id < graph->nodes.size(); ++id) {
+    ExecNode& node = graph->nodes[id];
+    if (node.kind != Node::Kind::kForward || node.backward_pass ||
+        std::find(monitored.begin(), monitored.end(), node.name) != monitored.end())
+      continue;
+    const auto begin = readers[id].begin(), end = begin + node.num_outputs();
+    if (std::all_of(begin, end, [](int count) { return count == 0; })) continue;
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      if (readers[id][i] == 0) node.req[i] = OpReqType::kNullOp;
+    }
+  }
+}
+
 }  // namespace
 
 ExecGraph FinalizePlans(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
-  return PlanFinalizer(std::move(graph), request, runtime).Run();
+  ExecGraph result = PlanFinalizer(std::move(graph), request, runtime).Run();
+  DropUnreadRequests(request, &result);
+  return result;
 }
 
 }  // namespace mxtrain::executor

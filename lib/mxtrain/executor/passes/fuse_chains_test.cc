@@ -263,5 +263,90 @@ TEST_CASE("chains over rows give the same bits on any number of threads") {
   }
 }
 
+struct Arenas {
+  int64_t apart = 0, fused = 0, room = 0;
+  std::vector<std::string> chains;
+};
+Arenas ArenasOf(const Symbol& symbol, const TShape& data, bool training) {
+  const auto runtime = NewRuntime("naive", 1);
+  const SmallNet net{"net", symbol, symbol, {{"data", data}}, {}, 0};
+  BindRequest request = RequestFor(net, symbol);
+  request.is_train = training;
+  if (!training) request.grad_req.clear();
+  Arenas arenas;
+  for (bool fuse : {false, true}) {
+    request.fuse = fuse;
+    const Outcome outcome = RunNet(*runtime, net, request);
+    (fuse ? arenas.fused : arenas.apart) = outcome.arena_bytes;
+    if (fuse) arenas.room = outcome.room, arenas.chains = outcome.chains;
+  }
+  return arenas;
+}
+
+Symbol Dense(const std::string& name, const Symbol& x, int width) {
+  return Layer("FullyConnected", name, {x}, {{"num_hidden", std::to_string(width)}});
+}
+
+// A member takes the results of branches one by one; the chain would hold all of them.
+TEST_CASE("a chain does not hold the results of branches for the last of them") {
+  const Symbol data = Symbol::Variable("data");
+  Symbol sum = Layer("clip", "clip", {Dense("a", data, 1024)}, {{"a_min", "-1"}, {"a_max", "1"}});
+  for (const char* name : {"b", "c", "d"}) {
+    sum = Layer("elemwise_add", format("{}_sum", name), {sum, Dense(name, data, 1024)});
+  }
+  for (const bool training : {false, true}) {
+    const Arenas arenas = ArenasOf(Layer("MakeLoss", "loss", {Layer("square", "square", {sum})}),
+                                   {256, 64}, training);
+    CHECK(arenas.fused <= arenas.apart + arenas.room);
+  }
+}
+
+// The mean of rows is shorter than they are.
+TEST_CASE("a chain does not hold the argument of a reduction for one that is computed later") {
+  const Symbol data = Symbol::Variable("data");
+  const Symbol mean =
+      Layer("mean", "mean", {Dense("a", data, 1024)}, {{"axis", "-1"}, {"keepdims", "1"}});
+  const Symbol sum = Layer("broadcast_add", "sum", {Dense("b", data, 1024), mean});
+  const Symbol other = Layer("broadcast_add", "other", {mean, Dense("c", data, 1024)});
+  for (const Symbol& y : {sum, other}) {
+    const Symbol loss = Layer("MakeLoss", "loss", {Layer("Dropout", "drop", {y})});
+    const Arenas arenas = ArenasOf(loss, {256, 64}, true);
+    for (const std::string& chain : arenas.chains) CHECK_FALSE(chain.starts_with("mean+other"));
+    CHECK(arenas.fused <= arenas.apart + arenas.room);
+  }
+}
+
+TEST_CASE("a chain on few rows reserves a workspace for few threads") {
+  const Symbol bias = Symbol::Variable("bias_weight");
+  const Symbol y = Layer("broadcast_add", "y", {Symbol::Variable("data"), bias});
+  const Symbol loss =
+      Layer("MakeLoss", "loss", {Layer("tanh", "tanh", {Layer("Dropout", "drop", {y})})});
+  const SmallNet net{"few", loss, loss, {{"data", {4, 256}}}, {}, 0};
+  BindRequest request = RequestFor(net, loss);
+  request.shapes["bias_weight"] = {1, 256};
+  int64_t room[2] = {};
+  for (const bool many : {false, true}) {
+    const auto runtime = NewRuntime("naive", many ? 16 : 1);
+    const Outcome outcome = RunNet(*runtime, net, request);
+    CHECK(outcome.chains == std::vector<std::string>{"y+drop+tanh"});
+    room[many] = outcome.room;
+  }
+  CHECK(room[true] == room[false]);
+}
+
+TEST_CASE("sums of more terms than a chain takes are left to their operators") {
+  const auto runtime = NewRuntime("naive", 1);
+  std::vector<Symbol> terms;
+  for (int i = 0; i < 70; ++i) terms.push_back(Symbol::Variable(format("term{}_weight", i)));
+  const Symbol sum = Symbol::Create(TestRegistry(), "ElementWiseSum", "sum", {}, terms);
+  const Symbol both = Layer("elemwise_add", "both", {Symbol::Variable("data"), sum});
+  const Symbol loss = Layer("MakeLoss", "loss", {Layer("sigmoid", "sigmoid", {both})});
+  const SmallNet net{"terms", loss, loss, {{"data", {3, 5}}}, {}, 0};
+  BindRequest request = RequestFor(net, loss);
+  for (const std::string& name : loss.ListArguments()) request.shapes[name] = {3, 5};
+  for (const std::string& chain : RunNet(*runtime, net, request).chains)
+    CHECK(chain.find("sum+") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace mxtrain::test

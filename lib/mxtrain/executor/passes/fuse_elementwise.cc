@@ -21,7 +21,7 @@
 namespace mxtrain::executor {
 namespace {
 
-constexpr size_t kMostSteps = 16;
+constexpr size_t kMostSteps = 16, kMostArguments = 64;
 
 using Entry = std::pair<int, int>;  // node, output
 Entry KeyOf(NodeEntry e) {
@@ -199,17 +199,32 @@ class ElementwiseFuser {
     return arguments;
   }
 
-  // Whether the arrays that the fused operator's gradient reads are variables or kept anyway.
-  bool KeepsNothingNew(const ExecNode& fused, int last) const {
+  // Whether another operator reads it, maybe in a layout of its own.
+  bool IsSharedImage(NodeEntry e, const std::vector<int>& group) const {
+    const auto other = [&](int reader) {
+      return !std::binary_search(group.begin(), group.end(), reader);
+    };
+    return graph_.spec(e).shape.ndim() >= 4 &&
+           std::any_of(readers_[e.node].begin(), readers_[e.node].end(), other);
+  }
+
+  // Whether the arrays that the fused operator's gradient reads are variables or kept anyway, in
+  // the layout in which it reads them: with a Dropout or reductions that is the plain one.
+  bool KeepsNothingNew(const ExecNode& fused, const std::vector<int>& group) const {
     if (!request_.needs_backward()) return true;
     std::vector<int> in_data;
     for (int i = 0; i < fused.num_args; ++i) in_data.push_back(i);
     const int out = fused.num_args;
     const std::vector<int> reads = fused.op->DeclareBackwardDependency({out + 1}, in_data, {out});
+    const int last = group.back();
+    const bool plain = std::any_of(group.begin(), group.end(), [&](int id) {
+      return ChainStepOf(*graph_.nodes[id].op) != ChainStep::kElementwise;
+    });
     return std::all_of(reads.begin(), reads.end(), [&](int id) {
       if (id > out) return true;
       const NodeEntry e = id == out ? NodeEntry{last, 0} : fused.inputs[id];
-      return graph_.nodes[e.node].is_variable() || kept_.contains(KeyOf(e));
+      if (graph_.nodes[e.node].is_variable()) return true;
+      return kept_.contains(KeyOf(e)) && !(id < out && plain && IsSharedImage(e, group));
     });
   }
 
@@ -228,22 +243,45 @@ class ElementwiseFuser {
            std::all_of(group.begin(), group.end(), of_one_shape);
   }
 
-  // A fused operator reads all arguments together, and gives all their gradients together. Where a
-  // step has one argument, that waits in place of the step's result; of several, more would wait
-  // for an argument that is computed later. In inference only what nobody else reads later waits.
+  // A fused operator reads all arguments together, and gives all their gradients together. While
+  // arguments are computed, one after another, they must not take more memory than what is held
+  // meanwhile if the members are apart: arguments that are read later, and results of members. The
+  // same holds for gradients, in reverse. In inference what somebody else reads later is held
+  // anyway.
   bool WaitsForNothing(const std::vector<int>& group,
                        const std::vector<NodeEntry>& arguments) const {
     const int latest = std::max_element(arguments.begin(), arguments.end())->node;
-    return std::none_of(group.begin(), group.end(), [&](int id) {
-      if (id > latest) return false;
-      std::set<Entry> waiting;
-      for (const NodeEntry& e : graph_.nodes[id].inputs) {
-        const bool outside = std::find(arguments.begin(), arguments.end(), e) != arguments.end();
-        if (outside && !graph_.nodes[e.node].is_variable() &&
-            (request_.needs_backward() || readers_[e.node].back() <= id))
-          waiting.insert(KeyOf(e));
+    const auto is_member = [&](int id) {
+      return std::binary_search(group.begin(), group.end(), id);
+    };
+    // The last node that reads it, of the group or another.
+    const auto last_reader = [&](int id, bool member) {
+      int last = -1;
+      for (const int reader : readers_[id]) last = is_member(reader) == member ? reader : last;
+      return last;
+    };
+    std::vector<NodeEntry> waiting;
+    std::copy_if(arguments.begin(), arguments.end(), std::back_inserter(waiting),
+                 [&](const NodeEntry& e) {
+                   return !graph_.nodes[e.node].is_variable() &&
+                          (request_.needs_backward() || last_reader(e.node, false) < latest);
+                 });
+    std::vector<int> positions;
+    for (const NodeEntry& e : waiting) positions.push_back(e.node);
+    for (const int id : group) positions.push_back(id);
+    return std::all_of(positions.begin(), positions.end(), [&](int at) {
+      if (at > latest) return true;
+      int64_t fused = 0, apart = 0;
+      for (const NodeEntry& e : waiting) {
+        if (e.node > at) continue;
+        fused += graph_.spec(e).Bytes();
+        if (last_reader(e.node, true) > at || last_reader(e.node, false) > at)
+          apart += graph_.spec(e).Bytes();
       }
-      return waiting.size() > 1;
+      for (const int id : group) {
+        if (id <= at && last_reader(id, true) > at) apart += graph_.nodes[id].specs[0].Bytes();
+      }
+      return fused <= apart;
     });
   }
 
@@ -253,12 +291,21 @@ class ElementwiseFuser {
     return req != request_.grad_req.end() && req->second != GradReq::kNull;
   }
 
-  // Arguments whose gradient is that of the result of this member: those of additions. Outside of a
-  // chain they share its bytes.
+  // Producers of the inputs whose gradient is that of the operator's result: those of additions.
+  std::vector<int> SharersOf(int id) const {
+    std::vector<int> inputs;
+    for (const InplacePair& pair : graph_.nodes[id].op->BackwardIdentityOption()) {
+      const NodeEntry input = graph_.nodes[id].inputs[pair.to];
+      if (graph_.spec(input).shape == graph_.nodes[id].specs[0].shape) inputs.push_back(input.node);
+    }
+    return inputs;
+  }
+
+  // Arguments whose gradient is that of the result of this member. Outside of a chain they share
+  // its bytes.
   int SharersOfGradient(int id, const std::vector<int>& group) const {
     int sharers = 0;
-    for (const InplacePair& pair : graph_.nodes[id].op->BackwardIdentityOption()) {
-      const int input = graph_.nodes[id].inputs[pair.to].node;
+    for (const int input : SharersOf(id)) {
       const bool inside = std::binary_search(group.begin(), group.end(), input);
       if (!inside) sharers += HasGradient(input) ? 1 : 0;
       if (inside && readers_[input].size() == 1) sharers += SharersOfGradient(input, group);
@@ -272,8 +319,7 @@ class ElementwiseFuser {
     if (!request_.needs_backward()) return true;
     std::vector<int> passed{group.back()};  // members whose gradient is the head gradient
     for (size_t k = 0; k < passed.size(); ++k) {
-      for (const InplacePair& pair : graph_.nodes[passed[k]].op->BackwardIdentityOption()) {
-        const int input = graph_.nodes[passed[k]].inputs[pair.to].node;
+      for (const int input : SharersOf(passed[k])) {
         if (std::binary_search(group.begin(), group.end(), input) && readers_[input].size() == 1)
           passed.push_back(input);
       }
@@ -287,8 +333,8 @@ class ElementwiseFuser {
   // The group as one operator whose inputs are entries of the old graph, if a kernel takes it.
   std::optional<ExecNode> Fused(const std::vector<int>& group) const {
     const std::vector<NodeEntry> arguments = ArgumentsOf(group);
-    if (arguments.empty() || !Pays(group) || !WaitsForNothing(group, arguments) ||
-        !GradientsShare(group))
+    if (arguments.empty() || arguments.size() > kMostArguments || !Pays(group) ||
+        !WaitsForNothing(group, arguments) || !GradientsShare(group))
       return std::nullopt;
     const auto number_of = [&](NodeEntry e) {
       const auto argument = std::find(arguments.begin(), arguments.end(), e);
@@ -316,7 +362,7 @@ class ElementwiseFuser {
     fused.adds_to.assign(1, NodeEntry{});
     fused.inputs = arguments;
     fused.num_args = static_cast<int>(arguments.size());
-    if (!KeepsNothingNew(fused, group.back())) return std::nullopt;
+    if (!KeepsNothingNew(fused, group)) return std::nullopt;
 
     const std::vector<std::optional<Layout>> layouts(arguments.size());
     std::vector<OpReqType> grad_req;

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/counted_square.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/plan_reader.h"
 #include "tests/support/planned_run.h"
@@ -37,7 +38,11 @@ int CountCopies(const ExecGraph& graph) {
 }
 
 TEST_CASE("whatever is recomputed, outputs, gradients and auxiliary states are bit-identical") {
-  const auto runtime = NewRuntime("threaded", 1);
+  auto registry = BuiltinOperators();
+  AddCountedSquare(registry.get());
+  RuntimeOptions options;
+  options.threads = 1;
+  Runtime runtime(options, registry);
   std::mt19937 random(11);
   int copies = 0;
   auto check = [&](const SmallNet& net) {
@@ -45,9 +50,9 @@ TEST_CASE("whatever is recomputed, outputs, gradients and auxiliary states are b
     BindRequest request = RequestFor(net, net.losses);
     request.fuse = random() % 3 != 0;
     if (request.grad_req.empty()) return;
-    const ExecGraph graph = RunPasses(net.losses.graph(), request, *runtime);
+    const ExecGraph graph = RunPasses(net.losses.graph(), request, runtime);
     const MemoryPlan apart = PlanApart(graph, request);
-    PlannedRun plain(*runtime, graph, apart, true, ValuesFrom(net));
+    PlannedRun plain(runtime, graph, apart, true, ValuesFrom(net));
     const auto expected = plain.Run(SerialOrder(plain.size()));
     for (const unsigned share : {1u, 2u, 4u}) {  // all of them, half, a quarter
       std::vector<bool> again = executor::Repeatable(graph);
@@ -56,13 +61,14 @@ TEST_CASE("whatever is recomputed, outputs, gradients and auxiliary states are b
       copies += CountCopies(twice);
       const MemoryPlan plan = PlanMemory(twice, request, Strategy::kFull);
       for (const std::string& fault : PlanReader(twice, plan).Faults()) FAIL_CHECK(fault);
-      PlannedRun run(*runtime, twice, plan, true, ValuesFrom(net));
+      PlannedRun run(runtime, twice, plan, true, ValuesFrom(net));
       const bool equal = run.Run(SerialOrder(run.size())) == expected;
       CHECK(equal);
     }
   };
-  for (const SmallNet& net : SmallNets(TestRegistry())) check(net);
-  for (unsigned seed = 0; seed < 60; ++seed) check(RandomNet(TestRegistry(), seed, false));
+  for (const SmallNet& net : SmallNets(*registry)) check(net);
+  for (unsigned seed = 0; seed < 60; ++seed) check(RandomNet(*registry, seed, false));
+  check(SquareNet(*registry));  // counts its passes
   CHECK(copies > 300);
 }
 

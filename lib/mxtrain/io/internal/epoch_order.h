@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The order of examples in an epoch, and the part of each of several workers.
+// The order of examples in an epoch.
 #include <cstdint>
 #include <vector>
 
@@ -11,13 +11,9 @@ namespace mxtrain::io {
 struct OrderOptions {
   uint64_t seed = 0;
   bool shuffle = false;  // a new order each epoch, a function of (seed, epoch)
-  int part_index = 0, num_parts = 1;
 };
 
-// Example numbers, in order. Parts are interleaved in the order of the whole source: part p gets
-// positions p, p + num_parts, ... So parts are disjoint, cover the source, differ in size by at
-// most one, and their batches b together form batch b of a single worker with num_parts times the
-// batch size.
+// Example numbers, in order, of the whole source; EpochPlan divides them among parts.
 MXTRAIN_API std::vector<int64_t> EpochOrder(int64_t size, const OrderOptions& options,
                                             int64_t epoch);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Base of the single-process stores: values by key, updates and pulls. A store adds which arrays it
-// keeps and how it sums.
+// Base of the stores that keep the values in each process: values by key, updates and pulls. A
+// store adds which arrays it keeps and how it sums.
 #include "mxtrain/kvstore/kvstore.h"
 
 namespace mxtrain {
@@ -34,5 +34,6 @@ class ProcessStore : public KVStore {
 std::unique_ptr<KVStore> NewKVStoreLocal(Runtime& runtime);
 std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers,
                                           const CommunicatorFactory& new_communicator);
+std::unique_ptr<KVStore> NewKVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group);
 
 }  // namespace mxtrain

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The metrics known to the factory. Private to this module.
+#include <algorithm>
+
 #include "mxtrain/metric/metric.h"
 
 namespace mxtrain {
@@ -15,12 +17,21 @@ class MeanMetric : public Metric {
   using Metric::Metric;
   std::vector<double> Sums() const override { return {sum_, weight_}; }
   bool SetSums(const std::vector<double>& sums) override {
-    if (sums.size() != 2 || !(sums[1] >= 0)) return false;
+    if (!IsState(sums)) return false;
     sum_ = sums[0];
     weight_ = sums[1];
     return true;
   }
+  bool AddSums(const std::vector<double>& sums) override {
+    if (!IsState(sums)) return false;
+    sum_ += sums[0];
+    weight_ += sums[1];
+    return true;
+  }
   double sum_ = 0, weight_ = 0;  // weight_: examples, or positions for outputs that have several
+
+ private:
+  static bool IsState(const std::vector<double>& sums) { return sums.size() == 2 && sums[1] >= 0; }
 };
 
 // Counts per class, which give precision, recall and F1.
@@ -44,8 +55,15 @@ class ClassCountMetric : public Metric {
   bool SetSums(const std::vector<double>& sums) override {
     if (sums.size() % 3 != 0) return false;
     counts_.clear();
-    for (size_t i = 0; i < sums.size(); i += 3)
-      counts_.push_back({sums[i], sums[i + 1], sums[i + 2]});
+    return AddSums(sums);
+  }
+  bool AddSums(const std::vector<double>& sums) override {
+    if (sums.size() % 3 != 0) return false;
+    counts_.resize(std::max(counts_.size(), sums.size() / 3));
+    for (size_t i = 0; i < sums.size(); i += 3) {
+      Counts& n = counts_[i / 3];
+      n = {n.right + sums[i], n.labelled + sums[i + 1], n.guessed + sums[i + 2]};
+    }
     return true;
   }
   std::vector<Counts> counts_;  // by class

@@ -87,8 +87,10 @@ MXTRAIN_OPERATOR(broadcast_binary, registry) {
             format("{}, element by element; an axis of length 1 is repeated along the other's",
                    elemwise_binary::Formula(F::kBroadcastName, "lhs", "rhs")));
   });
-  SimpleOp(registry, "broadcast_add").add_alias("broadcast_plus");
-  SimpleOp(registry, "broadcast_sub").add_alias("broadcast_minus");
+  SimpleOp(registry, "broadcast_add")
+      .add_alias("broadcast_plus")
+      .set_identity({}, {{0, 0}, {0, 1}});
+  SimpleOp(registry, "broadcast_sub").add_alias("broadcast_minus").set_identity({}, {{0, 0}});
 }
 
 }  // namespace mxtrain::broadcast_binary

@@ -158,10 +158,13 @@ bool BlockRunner::WritesDirectly(const Run& run) const {
   if (run.out_req == OpReqType::kAddTo) return false;
   const StepPlan& last = *steps_.back().plan;
   for (size_t i = 0; i < last.in.size(); ++i) {
-    if (last.in[i] >= plan_.num_args) continue;
+    int value = last.in[i];
+    if (plan_.same >= 0 && value == plan_.num_args + plan_.same)
+      value = steps_[static_cast<size_t>(plan_.same)].plan->in[0];
+    if (value >= plan_.num_args) continue;
     const auto& pairs = last.plan.forward_inplace;
     const InplacePair pair{static_cast<int>(i), 0};
-    if (run.in[static_cast<size_t>(last.in[i])].data == run.out.data &&
+    if (run.in[static_cast<size_t>(value)].data == run.out.data &&
         std::find(pairs.begin(), pairs.end(), pair) == pairs.end())
       return false;
   }

@@ -26,7 +26,8 @@ struct StepPlan {
   std::vector<bool> has_gradient;
   // Of inputs: results that nothing else reads and whose gradient is that of this step's result.
   std::vector<bool> passes;
-  std::vector<int64_t> space;  // bytes of temporary space for each request
+  // Bytes of temporary space for each request; of `whole` also enough for `rest`.
+  std::vector<int64_t> space;
   // A Dropout, as the product of its input and its factors; the gradient is that of the head.
   bool scales = false;
 };

@@ -21,7 +21,9 @@ constexpr int64_t kLine = 64;                // bytes
 constexpr int64_t kShortest = 256;           // elements
 constexpr int64_t kMostSlices = 64;          // with sums of their own
 constexpr int64_t kLeastForSums = 16 << 10;  // bytes that sums may always take
-constexpr int64_t kBlocksOfSlice = 8;        // at least
+constexpr int64_t kBlocksOfSlice = 2;        // at least
+// At least, where there are enough blocks: as many threads can run a backward pass.
+constexpr int64_t kLeastSlices = 8;
 
 // What the shapes of a chain's values mean.
 struct Form {
@@ -222,7 +224,9 @@ Expected<StepPlans, Refusal> PlanSteps(const P& chain, const ChainPlan& form,
     for (const InplacePair& pair : op->BackwardIdentityOption()) {
       const int value = made.in[static_cast<size_t>(pair.to)];
       made.passes[static_cast<size_t>(pair.to)] =
-          value >= form.num_args && chain.ReadersOf(value) == 1;
+          value >= form.num_args && chain.ReadersOf(value) == 1 &&
+          form.extent[static_cast<size_t>(value)] ==
+              form.extent[static_cast<size_t>(form.num_args) + s];
     }
     std::vector<TensorSpec> in;
     std::vector<TShape> in_shapes;
@@ -305,20 +309,34 @@ std::optional<Refusal> ChooseBlocks(ChainPlan* plan) {
 struct SumPlan {
   int64_t slices = 1;
   int64_t size = 0;  // elements of all repeated arguments whose gradient is requested
+
+  int64_t Parts(const ChainPlan& plan) const { return size > 0 ? slices : plan.blocks(); }
 };
+
+int64_t Grain(int64_t elements) {
+  return std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(elements, 1));
+}
+// Parts of the blocks that a thread gets at least.
+int64_t GrainOfParts(const ChainPlan& plan, int64_t parts) {
+  return Grain(plan.block * (plan.blocks() / std::max<int64_t>(parts, 1)));
+}
+// The threads among which ParallelForPieces divides the parts, at most.
+int64_t WorkersFor(const ChainPlan& plan, int64_t parts, int threads) {
+  return std::clamp<int64_t>(parts / GrainOfParts(plan, parts), 1, std::max(threads, 1));
+}
 
 class ElementwiseChain final : public Operator {
  public:
-  ElementwiseChain(std::shared_ptr<const ChainPlan> plan, const SumPlan& sums, int threads)
+  ElementwiseChain(std::shared_ptr<const ChainPlan> plan, const SumPlan& sums, int64_t workers)
       : plan_(std::move(plan)), sums_(sums) {
-    for (int t = 0; t < threads; ++t) runners_.push_back(std::make_unique<BlockRunner>(*plan_));
+    for (int64_t t = 0; t < workers; ++t) runners_.push_back(std::make_unique<BlockRunner>(*plan_));
   }
 
   void Forward(const ForwardArgs& args) override {
     if (args.req[0] == OpReqType::kNullOp) return;
     char* space = static_cast<char*>(args.ctx.workspace.data);
     const Run run{args.ctx, args.in_data, args.out_data[0], args.req[0]};
-    ParallelForPieces(plan_->blocks(), Grain(plan_->block),
+    ParallelForPieces(plan_->blocks(), GrainOfParts(*plan_, plan_->blocks()),
                       [&](int64_t first, int64_t last, int piece) {
                         BlockRunner& runner = *runners_[static_cast<size_t>(piece)];
                         runner.Start(run, space + piece * plan_->ForwardRoom());
@@ -336,28 +354,22 @@ class ElementwiseChain final : public Operator {
     space += RoundUp(sums_.slices * sums_.size * static_cast<int64_t>(sizeof(double)), kLine);
     const Run run{args.ctx,         args.in_data, args.out_data[0], OpReqType::kNullOp,
                   args.out_grad[0], args.req,     args.in_grad};
-    const int64_t blocks = plan_->blocks();
-    const int64_t parts = sums_.size > 0 ? sums_.slices : blocks;
-    ParallelForPieces(parts, Grain(plan_->block * (blocks / std::max<int64_t>(parts, 1))),
-                      [&](int64_t first, int64_t last, int piece) {
-                        BlockRunner& runner = *runners_[static_cast<size_t>(piece)];
-                        runner.Start(run, space + piece * plan_->BackwardRoom());
-                        for (int64_t part = first; part < last; ++part) {
-                          double* own = sums + part * sums_.size;
-                          if (sums_.size > 0) std::fill_n(own, sums_.size, 0.0);
-                          for (int64_t b = blocks * part / parts; b < blocks * (part + 1) / parts;
-                               ++b)
-                            runner.Backward(run, b * plan_->block, own);
-                        }
-                      });
+    const int64_t blocks = plan_->blocks(), parts = sums_.Parts(*plan_);
+    ParallelForPieces(
+        parts, GrainOfParts(*plan_, parts), [&](int64_t first, int64_t last, int piece) {
+          BlockRunner& runner = *runners_[static_cast<size_t>(piece)];
+          runner.Start(run, space + piece * plan_->BackwardRoom());
+          for (int64_t part = first; part < last; ++part) {
+            double* own = sums + part * sums_.size;
+            if (sums_.size > 0) std::fill_n(own, sums_.size, 0.0);
+            for (int64_t b = blocks * part / parts; b < blocks * (part + 1) / parts; ++b)
+              runner.Backward(run, b * plan_->block, own);
+          }
+        });
     if (sums_.size > 0) JoinSums(args, sums);
   }
 
  private:
-  static int64_t Grain(int64_t elements) {
-    return std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(elements, 1));
-  }
-
   void JoinSums(const BackwardArgs& args, const double* sums) const {
     for (size_t v = 0; v < args.req.size(); ++v) {
       const OpReqType req = args.req[v];
@@ -424,7 +436,7 @@ Expected<Plan, Refusal> PlanOffered(const OperatorProperty& base, const PlanRequ
   const int64_t room = std::max(made.elements * SizeOf(made.type) / 4, kLeastForSums),
                 wanted = std::clamp<int64_t>(made.blocks() / kBlocksOfSlice, 1, kMostSlices);
   sums.slices = std::min(wanted, room / std::max<int64_t>(all * size_of_sum, 1));
-  if (request.needs_backward && all > 0 && sums.slices < std::min<int64_t>(wanted, 4))
+  if (request.needs_backward && all > 0 && sums.slices < std::min(wanted, kLeastSlices))
     return Refusal{"repeated arguments that are too large to sum their gradients"};
 
   Expected<StepPlans, Refusal> steps = PlanSteps(chain, made, request, made.block, backend);
@@ -434,18 +446,23 @@ Expected<Plan, Refusal> PlanOffered(const OperatorProperty& base, const PlanRequ
     steps = PlanSteps(chain, made, request, made.elements % made.block, backend);
     if (!steps) return steps.error();
     made.rest = std::move(*steps);
+    for (size_t s = 0; s < made.whole.size(); ++s) {
+      for (size_t r = 0; r < made.whole[s].space.size(); ++r)
+        made.whole[s].space[r] = std::max(made.whole[s].space[r], made.rest[s].space[r]);
+    }
   }
   made.space = SpaceOf(made.whole);
 
-  const auto threads = static_cast<int>(
-      std::clamp<int64_t>(request.threads, 1, std::max<int64_t>(made.blocks(), 1)));
-  plan.forward_workspace = threads * made.ForwardRoom();
+  int64_t workers = WorkersFor(made, made.blocks(), request.threads);
+  plan.forward_workspace = workers * made.ForwardRoom();
   if (request.needs_backward) {
+    const int64_t backward = WorkersFor(made, sums.Parts(made), request.threads);
     plan.backward_workspace =
-        RoundUp(sums.slices * sums.size * size_of_sum, kLine) + threads * made.BackwardRoom();
+        RoundUp(sums.slices * sums.size * size_of_sum, kLine) + backward * made.BackwardRoom();
+    workers = std::max(workers, backward);
   }
-  plan.make = [made = std::make_shared<const ChainPlan>(std::move(made)), sums, threads] {
-    return std::make_unique<ElementwiseChain>(made, sums, threads);
+  plan.make = [made = std::make_shared<const ChainPlan>(std::move(made)), sums, workers] {
+    return std::make_unique<ElementwiseChain>(made, sums, workers);
   };
   return plan;
 }

@@ -54,7 +54,8 @@ MXTRAIN_HD T Floor(T x) {
 }
 template <typename T>
 MXTRAIN_HD T Rint(T x) {
-  return x - Floor(x) > T(0.5) ? Floor(x) + 1 : Floor(x);
+  const T down = Floor(x), up = x > down ? static_cast<T>(down + 1) : down;
+  return x - down > up - x ? up : down;  // of -0.5 + 2^-25 the smaller distance alone is exact
 }
 // The derivative of log(gamma(x)): recurrence up to x >= 6, then the asymptotic series (Abramowitz
 // and Stegun 6.3.5, 6.3.7, 6.3.18).

@@ -160,14 +160,16 @@ TEST_CASE("whole numbers") {
     c.backward = false;
     RunCase(c);
   }
-  OperatorCase halves = MakeCase(Cases()[3], {5});
+  OperatorCase halves = MakeCase(Cases()[3], {7});
   REQUIRE(halves.op == "round");
-  halves.inputs = {Cycle({0.5, -0.5, 1.5, -2.5, 8388609})};
+  halves.inputs = {Cycle({0.5, -0.5, 1.5, -2.5, 8388609, 0.5f - 0x1p-25f, -0.5f + 0x1p-25f})};
   halves.backward = false;
   halves.types = {DType::kFloat32, DType::kFloat64};
   RunCase(halves);
   halves.op = "rint";
-  halves.forward = [](const Arrays&, const Arrays&) { return Arrays{{0, -1, 1, -3, 8388609}}; };
+  halves.forward = [](const Arrays&, const Arrays&) {
+    return Arrays{{0, -1, 1, -3, 8388609, 0, 0}};
+  };
   RunCase(halves);
 }
 

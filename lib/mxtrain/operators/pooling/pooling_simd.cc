@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling of float32 by vector loops: max, avg and sum, over plain arrays, blocked channels or
 // images, and channels last. All of them are planes [H, W, lanes], plain ones with one lane, and
-// sequences have one row. Also maxima of bfloat16, converted to float32 plane by plane.
+// sequences have one row; sums of whole planes are taken in double. Also maxima of bfloat16,
+// converted to float32 plane by plane.
 //
 // A maximum saves its cell within the window (row * kernel width + column), in a byte if the window
 // has few enough cells. Every cell of a row of windows is visited in scan order, so the results of
@@ -13,6 +14,7 @@
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operator/reduction.h"
 #include "mxtrain/operators/pooling/pooling.h"
 
 namespace mxtrain {
@@ -71,6 +73,11 @@ struct GiveToPlace {
 struct GiveToAll {
   const float* head;
   void operator()(int64_t at, float& cell) const { cell += head[at]; }
+};
+
+struct AddShare {
+  float share;
+  void operator()(int64_t, float& cell) const { cell += share; }
 };
 
 // f(element, cell) for one cell of every window of `x` in a row: `cell` is that of window 0, `step`
@@ -179,6 +186,12 @@ struct Geometry : PoolingAxes {
     };
     return halves(h) && halves(w);
   }
+  bool whole() const {  // the sum or the average of a plain plane
+    const auto all = [](const PoolingAxis& a) {
+      return a.out == 1 && a.pad == 0 && a.kernel == a.in;
+    };
+    return !max() && planes.lanes == 1 && all(h) && all(w);
+  }
   int64_t row() const { return w.out * planes.lanes; }       // elements of a row of windows
   int64_t cell_row() const { return w.in * planes.lanes; }   // and of a row of cells
   int64_t plane_windows() const { return h.out * row(); }    // and of a plane of windows
@@ -211,6 +224,11 @@ class PlaneLoops {
 
   void Forward(const float* plane, float* out, Place* saved, bool add) const {
     if (g_.max() && !add && g_.tiles()) return ForwardTiles(plane, out, saved);
+    if (g_.whole()) {
+      const auto sum = static_cast<float>(FoldRow<SumFold>(plane, g_.plane_cells()));
+      *out = (add ? *out : 0.0f) + sum / Divisor(0, 0);
+      return;
+    }
     for (int64_t y = 0; y < g_.h.out; y += g_.band()) {
       const int64_t rows = std::min(g_.band(), g_.h.out - y), n = rows * g_.row();
       float* result = add ? values_ : out + y * g_.row();
@@ -223,6 +241,14 @@ class PlaneLoops {
 
   void Backward(const float* head, const Place* saved, float* plane, bool add) const {
     if (!add && g_.tiles()) return BackwardTiles(head, saved, plane);
+    if (g_.whole()) {
+      const float share = *head / Divisor(0, 0);
+      if (add)
+        CellLoop<1, 1>({0, g_.plane_cells()}, 1, 1, plane, AddShare{share});
+      else
+        std::fill_n(plane, g_.plane_cells(), share);
+      return;
+    }
     if (!add) std::fill_n(plane, g_.h.in * g_.cell_row(), 0.0f);
     if constexpr (std::is_same_v<Place, uint8_t>) {
       if (g_.max() && g_.planes.lanes == 1) return GiveToPlaces(head, saved, plane);
@@ -415,7 +441,7 @@ std::string WhyNot(const PlanRequest& request, const Geometry& g) {
   for (const PoolingAxis& axis : {g.h, g.w}) {
     if (axis.Start(axis.out - 1) >= axis.in) return "a window without a real cell";
   }
-  if (g.row() < 4 && !g.max()) return "rows of windows shorter than a vector";
+  if (g.row() < 4 && !g.max() && !g.whole()) return "rows of windows shorter than a vector";
   return "";
 }
 

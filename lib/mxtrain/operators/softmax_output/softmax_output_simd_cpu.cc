@@ -1,91 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The float32 kernel of SoftmaxOutput with class indices as labels, the usual case in training.
-// Compiled once per instruction set; the best supported set is selected at run time.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "mxtrain/operators/softmax_output/softmax_output_simd_cpu.cc"
-#include <hwy/foreach_target.h>  // before the others
-
-#include <hwy/contrib/math/math-inl.h>
-#include <hwy/highway.h>
-
+// The float32 kernel of SoftmaxOutput with class indices as labels, the usual case in training. The
+// softmax is that of operators/softmax.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-
-HWY_BEFORE_NAMESPACE();
-namespace mxtrain {
-namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Softmax of `rows` contiguous rows. y may be x.
-void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t classes) {
-  const hn::ScalableTag<float> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = classes / lanes * lanes;
-  for (int64_t r = 0; r < rows; ++r, x += classes, y += classes) {
-    float largest = x[0];
-    for (int64_t k = 1; k < classes; ++k) largest = std::max(largest, x[k]);
-    const auto top = hn::Set(d, largest);
-    auto sums = hn::Zero(d);
-    for (int64_t k = 0; k < whole; k += lanes) {
-      const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, x + k), top));
-      hn::StoreU(e, d, y + k);
-      sums = hn::Add(sums, e);
-    }
-    float sum = hn::GetLane(hn::SumOfLanes(d, sums));
-    for (int64_t k = whole; k < classes; ++k) {
-      y[k] = std::exp(x[k] - largest);
-      sum += y[k];
-    }
-    const float scale = 1 / sum;
-    for (int64_t k = 0; k < classes; ++k) y[k] *= scale;
-  }
-}
-
-// Softmax over `classes` numbers with stride `inner`, at the positions [begin, end) of one sample.
-// y may be x.
-void SoftmaxColumns(const float* x, float* y, int64_t classes, int64_t inner, int64_t begin,
-                    int64_t end) {
-  const hn::ScalableTag<float> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = begin;
-  for (; i + lanes <= end; i += lanes) {
-    auto top = hn::LoadU(d, x + i);
-    for (int64_t k = 1; k < classes; ++k) top = hn::Max(top, hn::LoadU(d, x + k * inner + i));
-    auto sum = hn::Zero(d);
-    for (int64_t k = 0; k < classes; ++k) {
-      const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, x + k * inner + i), top));
-      hn::StoreU(e, d, y + k * inner + i);
-      sum = hn::Add(sum, e);
-    }
-    const auto scale = hn::Div(hn::Set(d, 1.0f), sum);
-    for (int64_t k = 0; k < classes; ++k)
-      hn::StoreU(hn::Mul(hn::LoadU(d, y + k * inner + i), scale), d, y + k * inner + i);
-  }
-  for (; i < end; ++i) {
-    float largest = x[i], sum = 0;
-    for (int64_t k = 1; k < classes; ++k) largest = std::max(largest, x[k * inner + i]);
-    for (int64_t k = 0; k < classes; ++k)
-      sum += y[k * inner + i] = std::exp(x[k * inner + i] - largest);
-    for (int64_t k = 0; k < classes; ++k) y[k * inner + i] /= sum;
-  }
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace mxtrain
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-
 #include <memory>
 
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operators/softmax/softmax_kernels.h"
 #include "mxtrain/operators/softmax_output/softmax_gradient.h"
 #include "mxtrain/operators/softmax_output/softmax_output.h"
 
 namespace mxtrain {
-HWY_EXPORT(SoftmaxRows);
-HWY_EXPORT(SoftmaxColumns);
-
 namespace {
 
 class SoftmaxOutputSimd final : public Operator {
@@ -100,10 +25,9 @@ class SoftmaxOutputSimd final : public Operator {
     ForEachPiece([&](int64_t sample, int64_t begin, int64_t end) {
       const int64_t at = sample * view_.classes * view_.inner;
       if (view_.inner == 1) {
-        HWY_DYNAMIC_DISPATCH(SoftmaxRows)(x + at, y + at, end - begin, view_.classes);
+        kernels_.forward_rows({}, x + at, y + at, end - begin, view_.classes, view_.classes);
       } else {
-        HWY_DYNAMIC_DISPATCH(SoftmaxColumns)
-        (x + at, y + at, view_.classes, view_.inner, begin, end);
+        kernels_.forward_columns({}, x + at, y + at, view_.classes, view_.inner, begin, end);
       }
     });
   }
@@ -188,6 +112,7 @@ class SoftmaxOutputSimd final : public Operator {
 
   SoftmaxOutputParam param_;
   SoftmaxView view_;
+  const softmax::Kernels<float>& kernels_ = softmax::KernelsOf<float>();
 };
 
 Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request,
@@ -214,4 +139,3 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
 MXTRAIN_OPERATOR(softmax_output_simd_cpu, registry) {
   registry.AddKernel({"SoftmaxOutput", mxtrain::DeviceType::kCPU, "simd", 100, mxtrain::PlanSimd});
 }
-#endif  // HWY_ONCE

@@ -102,6 +102,28 @@ void RankColumns(const Columns& columns, bool ascend, const T* x, int32_t* ranks
   });
 }
 
+// The gradient on the CPU: what a column's elements were read into goes back to them. Nothing else
+// writes there.
+template <typename T>
+void GiveBack(const Columns& columns, const int32_t* ranks, const T* head, OpReqType req, T* grad) {
+  const int64_t length = columns.split.length, inner = columns.split.inner, k = columns.k;
+  ParallelFor(columns.split.columns(), kParallelGrain / std::max<int64_t>(length, 1) + 1,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t column = begin; column < end; ++column) {
+                  T* first = grad + columns.Place(column, 0);
+                  if (req != OpReqType::kAddTo && k < length) {
+                    for (int64_t i = 0; i < length; ++i) first[i * inner] = T(0);
+                  }
+                  const int64_t at = column / inner * k * inner + column % inner;
+                  for (int64_t j = 0; j < k; ++j) {
+                    const int64_t rank = std::clamp<int64_t>(ranks[at + j * inner], 0, length - 1);
+                    Assign(req, first, rank * inner,
+                           static_cast<ComputeOf<T>>(head[at + j * inner]));
+                  }
+                }
+              });
+}
+
 template <typename T>
 struct MarkRank {
   PickPlaces places;
@@ -158,9 +180,17 @@ class OrderElements final : public Operator {
   void Backward(const BackwardArgs& args) override {
     const Device device{args.ctx.run_ctx};
     const TBlob& grad = args.in_grad[0];
-    ZeroBlob(device, args.req[0], grad);
-    if (ordering_.values < 0) return;
+    if (ordering_.values < 0) return ZeroBlob(device, args.req[0], grad);
+    if (args.req[0] == OpReqType::kNullOp) return;
     const Columns columns(ordering_, grad.shape);
+    if constexpr (Device::kType == DeviceType::kCPU) {
+      return SwitchType(grad.type, who_, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        GiveBack(columns, args.ctx.saved[0].dptr<int32_t>(), args.out_grad[0].dptr<T>(),
+                 args.req[0], grad.dptr<T>());
+      });
+    }
+    ZeroBlob(device, args.req[0], grad);
     ScatterRows(device, columns.Grid(), columns.Places(args.ctx.saved[0].dptr<int32_t>()),
                 args.out_grad[0], args.req[0], grad, who_);
   }

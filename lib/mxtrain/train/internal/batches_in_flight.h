@@ -32,6 +32,8 @@ class BatchesInFlight {
   // the error of the one before it. `updated`: the batch ended with an update of the parameters;
   // `step`: its number (0 is the first).
   void Begin();
+  // That wait alone.
+  void WaitForOlder();
   void End(const DataBatch& batch, const BoundNet& net, const ParameterUpdates& updates,
            bool updated, int64_t step);
 

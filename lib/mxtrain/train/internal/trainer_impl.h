@@ -10,6 +10,7 @@
 #include "mxtrain/train/internal/bound_net.h"
 #include "mxtrain/train/internal/feature_cache.h"
 #include "mxtrain/train/internal/parameter_updates.h"
+#include "mxtrain/train/internal/ranks.h"
 #include "mxtrain/train/internal/run_progress.h"
 #include "mxtrain/train/trainer.h"
 
@@ -63,7 +64,8 @@ struct Trainer::Impl {
   const Symbol symbol;       // of the options, as given
   const LrPatterns lr_mult;  // likewise
 
-  EpochScores scores;
+  Ranks ranks;
+  EpochScores scores;  // of this rank's examples
   BestEpochs best;
   RunProgress progress;
   const GradientScale rescale_grad;

@@ -149,16 +149,13 @@ struct Pooling {
 MXTRAIN_API Result PoolingForward(Backend& backend, const Pooling& p);   // kSrc -> kDst
 MXTRAIN_API Result PoolingBackward(Backend& backend, const Pooling& p);  // kDiffDst -> kDiffSrc
 
-// Across channels: dst = src (k + alpha / size * sum of squares over `size` channels)^-beta.
+// Across channels, without a backward pass: dst = src (k + alpha / size * sum of squares over
+// `size` channels)^-beta.
 struct LocalResponse {
   Array data;
   int64_t size = 5;
   float alpha = 1e-4f, beta = 0.75f, k = 2;
-  bool training = true;
 };
-// kSrc -> kDst [kWorkspace].
-MXTRAIN_API Result LocalResponseForward(Backend& backend, const LocalResponse& l);
-// kSrc kDiffDst [kWorkspace] -> kDiffSrc.
-MXTRAIN_API Result LocalResponseBackward(Backend& backend, const LocalResponse& l);
+MXTRAIN_API Result LocalResponseForward(Backend& backend, const LocalResponse& l);  // kSrc -> kDst
 
 }  // namespace mxtrain::onednn

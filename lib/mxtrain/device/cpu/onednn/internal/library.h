@@ -75,10 +75,8 @@ struct LocalResponse {
   int64_t size;
   float alpha, beta, k;
 };
-PrimitiveDesc Forward(const LocalResponse& l, dnnl::prop_kind kind,
-                      const dnnl::primitive_attr& attributes, const dnnl::engine& engine);
-PrimitiveDesc Backward(const LocalResponse& l, const PrimitiveDesc& forward,
-                       const dnnl::primitive_attr& attributes, const dnnl::engine& engine);
+PrimitiveDesc Forward(const LocalResponse& l, const dnnl::primitive_attr& attributes,
+                      const dnnl::engine& engine);
 
 }  // namespace library
 }  // namespace mxtrain::onednn

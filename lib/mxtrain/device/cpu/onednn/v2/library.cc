@@ -114,17 +114,11 @@ PrimitiveDesc Backward(const Pooling& p, const PrimitiveDesc& forward,
                 attributes, engine, &forward);
 }
 
-PrimitiveDesc Forward(const LocalResponse& l, prop_kind kind, const primitive_attr& attributes,
+PrimitiveDesc Forward(const LocalResponse& l, const primitive_attr& attributes,
                       const engine& engine) {
-  return Create(dnnl::lrn_forward::desc(kind, kLocalResponse, l.data, l.size, l.alpha, l.beta, l.k),
+  return Create(dnnl::lrn_forward::desc(prop_kind::forward_inference, kLocalResponse, l.data,
+                                        l.size, l.alpha, l.beta, l.k),
                 attributes, engine);
-}
-
-PrimitiveDesc Backward(const LocalResponse& l, const PrimitiveDesc& forward,
-                       const primitive_attr& attributes, const engine& engine) {
-  return Create(
-      dnnl::lrn_backward::desc(kLocalResponse, l.data, l.data, l.size, l.alpha, l.beta, l.k),
-      attributes, engine, &forward);
 }
 
 }  // namespace mxtrain::onednn::library

@@ -177,17 +177,10 @@ PrimitiveDesc Backward(const Pooling& p, const PrimitiveDesc& forward,
                 forward.get(), attributes.get());
 }
 
-PrimitiveDesc Forward(const LocalResponse& l, prop_kind kind, const primitive_attr& attributes,
+PrimitiveDesc Forward(const LocalResponse& l, const primitive_attr& attributes,
                       const engine& engine) {
-  return Create(dnnl_lrn_forward_primitive_desc_create, engine, dnnl::convert_to_c(kind),
+  return Create(dnnl_lrn_forward_primitive_desc_create, engine, dnnl_forward_inference,
                 kLocalResponse, l.data.get(), l.data.get(), l.size, l.alpha, l.beta, l.k,
-                attributes.get());
-}
-
-PrimitiveDesc Backward(const LocalResponse& l, const PrimitiveDesc& forward,
-                       const primitive_attr& attributes, const engine& engine) {
-  return Create(dnnl_lrn_backward_primitive_desc_create, engine, kLocalResponse, l.data.get(),
-                l.data.get(), l.data.get(), l.size, l.alpha, l.beta, l.k, forward.get(),
                 attributes.get());
 }
 

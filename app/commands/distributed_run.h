@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// This process as one of a distributed run: what the launcher says of it, the group of processes
+// once it has joined them, and how it leaves them.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/commands/command.h"
+#include "app/config/config.h"
+#include "mxtrain/device/mpi_library.h"
+#include "mxtrain/device/process_group.h"
+
+namespace mxtrain::commands {
+
+class DistributedRun {
+ public:
+  // `leaving`: set once MPI is opened, which may end the program, as when its launcher is gone.
+  explicit DistributedRun(std::atomic<bool>* leaving) : leaving_(leaving) {}
+
+  // Of a command that runs in ranks: looks for a launcher. A process other than the first prints
+  // only its errors, and no results.
+  void Find(CommonFlags* flags, report::ConsoleOptions* console);
+
+  // Joins the other processes if the configuration asks for it; a process without a launcher is
+  // alone, and trains like `local`. Throws kUsage for several processes that would train the same
+  // net independently of each other.
+  void Join(const config::KVStoreConfig& kvstore);
+  const std::shared_ptr<ProcessGroup>& group() const { return group_; }  // null: one process
+  // Throws kConfig, on every rank, if a rank's value differs from the first one's, naming it.
+  // Values by what they are: "configuration".
+  void RequireEqual(const std::vector<std::pair<std::string, std::string>>& values) const;
+  bool first() const { return !launch_ || launch_->rank == 0; }
+
+  // The last call: leaves the group, or ends all processes if this one failed. Returns the exit
+  // code.
+  int End(int exit_code);
+
+ private:
+  std::atomic<bool>* const leaving_;
+  std::optional<Launch> launch_;  // of several processes
+  std::shared_ptr<ProcessGroup> group_;
+};
+
+}  // namespace mxtrain::commands

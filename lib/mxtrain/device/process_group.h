@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Collectives between the processes (ranks) of a distributed run.
+//
+// One thread of the group, its lane, makes every call of the transport: MPI is initialized there
+// with MPI_THREAD_FUNNELED. Collectives do not block it: several are in flight, and it polls them
+// against a deadline, so a rank that is gone is noticed.
+//
+// Every rank must start the same collectives in the same order, but data become ready in an order
+// of their own on each rank. So a collective is reserved where the order is known, in the thread
+// that drives the run, and started by whoever has its data; the lane begins them in the order of
+// the reservations.
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mxtrain/base/dtype.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/mutex.h"
+#include "mxtrain/base/unique_function.h"
+
+namespace mxtrain {
+
+// Another process of the run ended or does not answer; also the program's exit code.
+inline constexpr ErrorKind kRankLost{10};
+
+// The memory stays valid until the collective is done. Elements are float32, float64, int32 or
+// int64; bfloat16 (summed in float32, rounded at each addition; no maximum) or 8-bit (not reduced).
+struct Collective {
+  enum class Kind : uint8_t {
+    kAllReduce,  // replaces data by the sum or maximum over the ranks: the same bits on all ranks
+    kBroadcast,  // copies rank 0's data to all
+    kAllGather,  // data: one part per rank, each of n elements; each rank provides its own
+  };
+  enum class Reduction : uint8_t { kSum, kMax };
+  Kind kind = Kind::kAllReduce;
+  void* data = nullptr;
+  int64_t n = 0;
+  DType type = DType::kFloat32;
+  Reduction reduction = Reduction::kSum;
+};
+
+// How collectives travel. All calls come from one thread. Ranks begin the same collectives in the
+// same order. Failures are Errors, of kind kRankLost where a rank seems to be gone.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string Describe() const = 0;  // "Open MPI 4.1.4"
+  // Begins a collective without waiting for other ranks.
+  virtual void Begin(const Collective& collective, int64_t id) = 0;
+  // Makes progress, without waiting; appends the ids of what has completed since the last call.
+  virtual void Poll(std::vector<int64_t>* completed) = 0;
+  // Either of them is the last call. Close: all ranks call it, with nothing in flight. Abort: ends
+  // all ranks, this one too, if it can.
+  virtual void Close() = 0;
+  virtual void Abort(int exit_code) = 0;
+};
+
+class MXTRAIN_API ProcessGroup {
+ public:
+  struct Options {
+    // How long a collective may take, with its wait for other ranks.
+    double timeout_seconds = 600;
+    // While it is 1 (a signal asks the process to end), collectives get only so much longer: enough
+    // for rank 0 to finish a save.
+    const std::atomic<int>* stop = nullptr;
+    double stop_seconds = 60;
+  };
+  using Done = UniqueFunction<void(std::exception_ptr)>;
+
+  // Calls `open` on the lane. Throws its errors.
+  ProcessGroup(std::function<std::unique_ptr<Transport>()> open, const Options& options);
+  // Neither closed nor aborted: ends the lane without telling other ranks.
+  ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool first() const { return rank_ == 0; }
+  const std::string& transport() const { return transport_name_; }
+
+  // The place of the next collective in the order of all. By one thread.
+  int64_t Reserve();
+  // `done` is called on the lane, with an error if the collective failed, and must not wait. By any
+  // thread. After the first failure every collective fails at once.
+  void Start(int64_t place, const Collective& collective, Done done);
+
+  // Reserve, start and wait. Throws.
+  void Run(const Collective& collective);
+  void Barrier();
+  // The texts of all ranks, in their order.
+  std::vector<std::string> GatherText(const std::string& own);
+  std::string BroadcastText(const std::string& of_first);
+
+  // Nothing more will be started: what is reserved or in flight fails with this text, and so does
+  // everything later. For a rank that ends by an error of its own, whose pushed work would
+  // otherwise wait for other ranks. The transport may still touch the memory of what was in flight
+  // if it is called again, which only Abort does.
+  void Fail(const std::string& text);
+  bool failed() const;
+
+  // With nothing in flight. Waits for the other ranks.
+  void Close();
+  // Ends all ranks; may not return.
+  void Abort(int exit_code);
+
+  // Time that collectives took from their start on this rank, with the wait for others, summed.
+  struct Stats {
+    int64_t collectives = 0, bytes = 0;
+    double seconds = 0;  // with at least one in flight
+  };
+  Stats stats() const;
+
+ private:
+  struct Started {
+    Collective collective;
+    Done done;
+  };
+  struct Flight {
+    Done done;
+    int64_t begin_ns = 0;
+  };
+  enum class End : uint8_t { kNone, kClose, kAbort, kLeave };
+
+  void Work(const std::function<std::unique_ptr<Transport>()>& open);
+  void Serve(Transport& transport);
+  bool TakeStarted(std::vector<std::pair<int64_t, Started>>* ready);
+  void FailAll(const std::exception_ptr& error, std::map<int64_t, Flight>* flights);
+  std::exception_ptr Overdue(const std::map<int64_t, Flight>& flights) const;
+  void Leave(End end, int exit_code);
+
+  const Options options_;
+  // Constant once the constructor has returned.
+  int rank_ = 0, size_ = 1;
+  std::string transport_name_;
+
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  bool open_ MXTRAIN_GUARDED_BY(mutex_) = false;
+  std::exception_ptr error_ MXTRAIN_GUARDED_BY(mutex_);  // the first failure
+  End end_ MXTRAIN_GUARDED_BY(mutex_) = End::kNone;
+  int exit_code_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  int64_t reserved_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  int64_t next_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // the place that the lane begins next
+  std::map<int64_t, Started> started_ MXTRAIN_GUARDED_BY(mutex_);
+  Stats stats_ MXTRAIN_GUARDED_BY(mutex_);
+  int64_t stop_seen_ns_ =
+      0;  // the lane's: since when options_.stop asks for the end; 0: it does not
+  std::thread lane_;
+};
+
+}  // namespace mxtrain

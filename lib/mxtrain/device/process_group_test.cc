@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/device/process_group.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "tests/support/thread_ranks.h"
+
+namespace mxtrain {
+namespace {
+
+using Kind = Collective::Kind;
+using test::RunRanks;
+using test::ThreadRanks;
+
+TEST_CASE("collectives give every rank the same values") {
+  for (int size : {1, 2, 5}) {
+    RunRanks(size, [size](const std::shared_ptr<ProcessGroup>& group) {
+      const int rank = group->rank();
+      REQUIRE(group->size() == size);
+      std::vector<float> sum(1000, static_cast<float>(rank + 1));
+      group->Run({.data = sum.data(), .n = 1000});
+      CHECK(sum == std::vector<float>(1000, static_cast<float>(size * (size + 1) / 2)));
+      int64_t most = rank;
+      group->Run(
+          {.data = &most, .n = 1, .type = DType::kInt64, .reduction = Collective::Reduction::kMax});
+      CHECK(most == size - 1);
+      double first = rank + 0.5;
+      group->Run({.kind = Kind::kBroadcast, .data = &first, .n = 1, .type = DType::kFloat64});
+      CHECK(first == 0.5);
+      CHECK(group->BroadcastText(rank == 0 ? "from the first" : "x") == "from the first");
+      const std::vector<std::string> texts =
+          group->GatherText(std::string(static_cast<size_t>(rank) * 100, 'a'));
+      REQUIRE(texts.size() == static_cast<size_t>(size));
+      for (int r = 0; r < size; ++r)
+        CHECK(texts[static_cast<size_t>(r)] == std::string(static_cast<size_t>(r) * 100, 'a'));
+      group->Barrier();
+    });
+  }
+}
+
+TEST_CASE("collectives begin in the order of their places, whatever the order of their starts") {
+  static constexpr int kCollectives = 200;
+  RunRanks(3, [](const std::shared_ptr<ProcessGroup>& group) {
+    std::vector<int64_t> places;
+    for (int i = 0; i < kCollectives; ++i) places.push_back(group->Reserve());
+    std::vector<int> order(kCollectives);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(),
+                 std::mt19937(static_cast<unsigned>(17 + group->rank())));
+    std::vector<float> values(kCollectives);
+    std::iota(values.begin(), values.end(), 0.0f);
+    std::atomic<int> done{0};
+    for (int i : order) {
+      group->Start(places[static_cast<size_t>(i)],
+                   {.data = &values[static_cast<size_t>(i)], .n = 1},
+                   [&done](std::exception_ptr error) {
+                     CHECK(!error);
+                     ++done;
+                   });
+    }
+    group->Barrier();
+    CHECK(done == kCollectives);
+    for (int i = 0; i < kCollectives; ++i)
+      CHECK(values[static_cast<size_t>(i)] == 3.0f * static_cast<float>(i));
+    CHECK(group->stats().collectives >= kCollectives);
+  });
+}
+
+struct Outcome {
+  std::string text;
+  int kind = 0;
+};
+
+Outcome OutcomeOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return {e.what(), static_cast<int>(e.kind())};
+  }
+  return {};
+}
+
+TEST_CASE("a rank that does not answer is an error after the timeout, and every later collective") {
+  ThreadRanks ranks(2);
+  ranks.Lose(1);
+  ProcessGroup group(ranks.Opener(0), {.timeout_seconds = 0.2});
+  const Outcome first = OutcomeOf([&] { group.Barrier(); });
+  CHECK(first.kind == 10);
+  CHECK(first.text.find("train.kvstore.timeout") != std::string::npos);
+  CHECK(OutcomeOf([&] { group.Barrier(); }).kind == 10);
+  CHECK(group.failed());
+  group.Abort(10);
+  CHECK(ranks.aborted_with() == 10);
+}
+
+TEST_CASE("a process that is asked to end waits only briefly for ranks that do not answer") {
+  ThreadRanks ranks(2);
+  ranks.Lose(1);
+  std::atomic<int> stop{0};
+  ProcessGroup group(ranks.Opener(0), {.timeout_seconds = 600, .stop = &stop, .stop_seconds = 0.1});
+  std::thread signal([&stop] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop = 1;
+  });
+  const Outcome outcome = OutcomeOf([&] { group.Barrier(); });
+  signal.join();
+  CHECK(outcome.kind == 10);
+  CHECK(outcome.text.find("asked to end") != std::string::npos);
+}
+
+TEST_CASE("what is reserved and never started does not keep a failed rank waiting") {
+  ThreadRanks ranks(2);
+  ProcessGroup group(ranks.Opener(0), {});
+  group.Reserve();  // of a function that was skipped
+  std::atomic<int> failed{0};
+  float value = 1;
+  group.Start(group.Reserve(), {.data = &value, .n = 1},
+              [&failed](std::exception_ptr error) { failed += error ? 1 : 0; });
+  group.Fail("this rank ended with an error: no disk");
+  CHECK(OutcomeOf([&] { group.Barrier(); }).text.find("no disk") != std::string::npos);
+  group.Abort(8);
+  CHECK(failed == 1);
+}
+
+TEST_CASE("an error of the transport's start is thrown by the constructor") {
+  CHECK_THROWS_WITH(
+      ProcessGroup([]() -> std::unique_ptr<Transport> { Throw(ErrorKind::kDevice, "no MPI here"); },
+                   {}),
+      "no MPI here");
+}
+
+TEST_CASE("a link in front of a transport takes its time and changes no value") {
+  ThreadRanks ranks(2);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 2; ++r) {
+    threads.emplace_back([&ranks, r] {
+      ProcessGroup group(
+          [open = ranks.Opener(r)] {
+            return test::Delayed(open(), {.latency_seconds = 0.01, .bytes_per_second = 4e5});
+          },
+          {});
+      const auto begin = std::chrono::steady_clock::now();
+      std::vector<float> data(1000, 1);  // 10 ms on the link
+      group.Run({.data = data.data(), .n = 1000});
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      CHECK(seconds.count() >= 0.02);
+      CHECK(data == std::vector<float>(1000, 2));
+      group.Close();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace mxtrain

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/train/internal/ranks.h"
+
+#include <utility>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/kvstore/collectives.h"
+
+namespace mxtrain {
+
+Ranks::~Ranks() = default;
+
+void Ranks::Send(const Wishes& own) {
+  vote_ = std::make_shared<Vote>();
+  vote_->flags = {own.stop, own.save, own.out_of_time};
+  group_->Start(group_->Reserve(),
+                {.kind = Collective::Kind::kAllReduce,
+                 .data = vote_->flags.data(),
+                 .n = static_cast<int64_t>(vote_->flags.size()),
+                 .type = DType::kInt32,
+                 .reduction = Collective::Reduction::kMax},
+                [vote = vote_](std::exception_ptr error) {
+                  MutexLock lock(vote->mutex);
+                  vote->arrived = true;
+                  vote->error = std::move(error);
+                  vote->changed.NotifyAll();
+                });
+}
+
+Wishes Ranks::Receive() {
+  if (!vote_) return {};
+  const std::shared_ptr<Vote> vote = std::exchange(vote_, nullptr);
+  MutexLock lock(vote->mutex);
+  while (!vote->arrived) vote->changed.Wait(lock);
+  if (vote->error) std::rethrow_exception(vote->error);
+  return {vote->flags[0] != 0, vote->flags[1] != 0, vote->flags[2] != 0};
+}
+
+Wishes Ranks::AgreeLater(const Wishes& own) {
+  if (!several()) return own;
+  const Wishes before = Receive();
+  Send(own);
+  return before;
+}
+
+Wishes Ranks::Agree(const Wishes& own) {
+  if (!several()) return own;
+  Wishes all = AgreeLater(own);
+  all |= Receive();
+  return all;
+}
+
+NamedValues Ranks::Merge(EpochScores* scores) const {
+  if (!several()) return scores->Values();
+  const std::vector<std::string> states = group_->GatherText(scores->SaveState());
+  scores->RestoreState(states[0]);
+  for (size_t r = 1; r < states.size(); ++r) scores->Merge(states[r]);
+  NamedValues values = scores->Values();
+  if (!first()) scores->Reset();
+  return values;
+}
+
+void Ranks::Share(const std::map<std::string, NDArray>& arrays) const {
+  if (!several()) return;
+  for (const auto& [name, array] : arrays) Broadcast(group_, array);
+}
+
+void Ranks::Fail(const std::exception_ptr& error) const {
+  if (group_) group_->Fail(format("this rank ended with an error: {}", WhatOf(error)));
+}
+
+}  // namespace mxtrain

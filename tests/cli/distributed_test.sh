@@ -1,0 +1,203 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Training by several processes that mpirun starts: the same losses as one process, the same checkpoint as with as many workers, stops,
+# resumed runs, refusals, and ranks that are killed.
+#   distributed_test.sh MPI [KILLS]     openmpi or mpich; default 3 kills
+. "$(dirname "$0")/common.sh"
+mpi=$1
+kills=${2:-3}
+mpirun=$(command -v "mpirun.$mpi" || { [ "$mpi" = openmpi ] && command -v orterun; }) || { echo "there is no mpirun of $mpi"; exit 77; }
+[ -f "$(dirname "$program")/../lib/libmxtrain_$mpi.so" ] || { echo "built without $mpi"; exit 77; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRORS=1
+flags=()
+[ "$mpi" = openmpi ] && flags=(--oversubscribe --bind-to none)
+
+# Some containers let no launcher start processes.
+timeout 60 "$mpirun" "${flags[@]}" -n 2 true </dev/null >/dev/null 2>&1 || { echo "mpirun of $mpi starts no processes here"; exit 77; }
+
+# ranks CODE N ARGUMENT...: as expect, with N processes.
+ranks() {
+  local wanted=$1 n=$2
+  shift 2
+  checks=$((checks + 1))
+  last="mpirun -n $n mxtrain $*"
+  timeout 120 "$mpirun" "${flags[@]}" -n "$n" "$program" "$@" --threads 1 >stdout 2>stderr </dev/null
+  local code=$?
+  [ $code -eq "$wanted" ] || fail "$last: exit code $code, expected $wanted"
+}
+
+"$helper" idx digits 403 16
+cat >net.yaml <<END
+seed: 7
+net:
+  input: [1, 16, 16]
+  layers:
+    - Convolution: {num_filter: 4, kernel: 5}
+    - Activation: {act_type: relu}
+    - Pooling: {pool_type: max, kernel: 2, stride: 2}
+    - Flatten
+    - FullyConnected: {num_hidden: 16}
+    - Activation: {act_type: relu}
+    - FullyConnected: {num_hidden: 10}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 16
+  train: {source: mnist, path: digits, split: test, shuffle: true}
+  val: {source: mnist, path: digits, split: test}
+train:
+  epochs: 3
+  optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+  metrics: [accuracy, cross_entropy]
+END
+# The same with batch norm and Dropout, whose results depend on how a batch is divided.
+sed -e 's/    - Flatten/    - BatchNorm\n    - Flatten\n    - Dropout: {p: 0.3}/' net.yaml >norm.yaml
+
+# close A B: the losses and metrics of two runs' epochs agree within 1e-4 of their size.
+close() {
+  paste -d, <(cut -d, -f2- "$1/metrics.csv") <(cut -d, -f2- "$2/metrics.csv") | awk -F, '
+    NR == 1 { n = NF / 2; for (i = 1; i <= n; ++i) if ($i ~ /loss|accuracy|entropy/) column[i] = $i; next }
+    { for (i in column) { d = $i - $(i + n); if (d < 0) d = -d; seen++; if (d > 1e-4 * ($i > 1 ? $i : 1)) { print column[i], $i, $(i + n); bad = 1 } } }
+    END { exit bad || seen < 6 }'
+}
+
+expect 0 train net.yaml --out one -q --threads 1
+for n in 2 4; do
+  ranks 0 $n train net.yaml --out many$n -q --kvstore dist_sync
+  holds "$n processes have the losses of one" close one many$n
+done
+# Counts are the same to the last digit.
+accuracies() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i ~ /accuracy/) column[++n] = i; next } { for (k = 1; k <= n; ++k) print $column[k] }' "$1/metrics.csv"; }
+holds "there are accuracies of training and validation" test "$(accuracies one | wc -l)" = 6
+for n in 2 4; do holds "the accuracies of $n processes are those of one" test "$(accuracies one)" = "$(accuracies many$n)"; done
+expect 0 eval many2
+
+# Batch norm per process and Dropout: the bits of as many workers of one process.
+expect 0 train norm.yaml --out workers2 -q --threads 1 train.kvstore.workers=2
+ranks 0 2 train norm.yaml --out norm2 -q --kvstore dist_sync
+holds "2 processes give the bits of 2 workers" "$helper" compare workers2/checkpoints/last norm2/checkpoints/last
+ranks 0 2 train norm.yaml --out again2 -q --kvstore dist_sync
+holds "the bits are the same in every run" "$helper" compare again2/checkpoints/last norm2/checkpoints/last
+
+# The batch of each process, and the learning rate that goes with it.
+expect 0 train net.yaml --out big -q --threads 1 data.batch_size=32 train.optimizer.lr=0.1
+ranks 0 2 train net.yaml --out per_rank -q --kvstore dist_sync train.kvstore.batch=per_rank train.kvstore.scale_lr=true
+holds "batch: per_rank is a larger batch" close big per_rank
+
+# One console, one log per process.
+ranks 0 2 train net.yaml --out shown --kvstore dist_sync
+holds "one process reports" test "$(grep -c 'run folder:' stderr)" = 1
+holds "every process has a log" test -s shown/mxtrain.rank1.log
+
+# A rank that is asked to stop stops all after the step, with one save; --resume continues, also with another number of processes.
+stopped() {
+  "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/stopped" -q --kvstore dist_sync train.epochs=2000 --threads 1 >stdout 2>stderr </dev/null &
+  local launcher=$! i
+  for i in $(seq 200); do grep -qs '"event":"epoch"' stopped/events.jsonl && break; sleep 0.1; done
+  pkill -TERM -n -f -- "train net.yaml --out $work/stopped" # the newest process: one rank alone
+  wait $launcher
+  local code=$?
+  checks=$((checks + 1))
+  [ $code -eq 143 ] || fail "a rank that gets TERM: exit code $code, expected 143"
+}
+stopped
+holds "the stop is saved" test -f stopped/checkpoints/last
+epochs=$(grep -c '"event":"epoch"' stopped/events.jsonl)
+ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore dist_sync train.epochs=$((epochs + 3))
+holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
+
+# USR1 to one rank saves, and the run goes on, also if a rank then sleeps for longer than a stop may take.
+"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/saved" -q --kvstore dist_sync train.epochs=600 train.save.every=600 --threads 1 >stdout 2>stderr </dev/null &
+launcher=$!
+for i in $(seq 200); do grep -qs '"event":"epoch"' saved/events.jsonl && break; sleep 0.1; done
+one=$(pgrep -n -f -- "--out $work/saved")
+saves_before=$(grep -c '"event":"save"' saved/events.jsonl)
+kill -USR1 "$one"
+for i in $(seq 100); do [ "$(grep -c '"event":"save"' saved/events.jsonl)" -gt "$saves_before" ] && break; sleep 0.1; done
+holds "USR1 saves once" test "$(grep -c '"event":"save"' saved/events.jsonl)" = $((saves_before + 1))
+kill -STOP "$one"
+sleep 2
+kill -CONT "$one"
+wait $launcher
+checks=$((checks + 1))
+[ $? -eq 0 ] || fail "a run that was asked to save ends with an error"
+
+# A stop waits for a slow save.
+MXTRAIN_SAVE_DELAY_MS=3000 "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/slow" -q --kvstore dist_sync train.epochs=20000 train.save.every=20000 --threads 1 >stdout 2>stderr </dev/null &
+launcher=$!
+for i in $(seq 200); do grep -qs '"event":"epoch"' slow/events.jsonl && break; sleep 0.1; done
+pkill -TERM -n -f -- "--out $work/slow"
+wait $launcher
+code=$?
+checks=$((checks + 1))
+[ $code -eq 143 ] || fail "a stop with a slow save: exit code $code, expected 143"
+expect 0 eval slow
+
+# Processes that do not read the same.
+sed 's/lr: 0.05/lr: 0.06/' net.yaml >other.yaml
+timeout 60 "$mpirun" "${flags[@]}" -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train other.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr </dev/null
+code=$?
+last="two configurations"
+checks=$((checks + 1))
+[ $code -eq 3 ] || fail "two configurations: exit code $code, expected 3"
+says "rank 1 has another configuration than rank 0"
+
+# What one process alone cannot read is said by it.
+timeout 60 "$mpirun" "${flags[@]}" -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train nowhere.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr </dev/null
+last="a configuration that one process lacks"
+says "rank 1: there is no configuration nowhere.yaml"
+
+# Refusals.
+ranks 3 2 train net.yaml --out refused -q --kvstore dist_sync data.batch_size=auto
+says "data.batch_size: auto is for one process"
+ranks 2 2 train net.yaml --out refused -q
+says "give --kvstore dist_sync"
+ranks 3 3 train net.yaml --out refused -q --kvstore dist_sync
+says "a batch of 16 cannot be divided among 3 workers"
+holds "nothing was written" test ! -e refused
+expect 0 train net.yaml --out alone -q --kvstore dist_sync train.epochs=1 --threads 1
+expect 3 train net.yaml --out refused -q --kvstore dist_async
+says "dist_async"
+
+# An error of one process ends all, with its code.
+ranks 8 2 train net.yaml --out /proc/none -q --kvstore dist_sync
+
+# A rank killed at a random moment: all end within ten seconds; the run resumes to the bits of an undisturbed one.
+ranks 0 2 train norm.yaml --out whole -q --kvstore dist_sync train.epochs=40 train.save.every=20steps
+for k in $(seq "$kills"); do
+  rm -rf killed
+  tries=0
+  while [ ! -f killed/result.json ] && [ $((tries += 1)) -lt 6 ]; do
+    resume=()
+    [ -f killed/config.yaml ] && resume=(--resume)
+    "$mpirun" "${flags[@]}" -n 2 "$program" train norm.yaml "${resume[@]}" --out "$work/killed" -q --kvstore dist_sync train.epochs=40 \
+      train.save.every=20steps --threads 1 >stdout 2>stderr </dev/null &
+    launcher=$!
+    if [ $tries -le 2 ]; then
+      for i in $(seq 100); do [ -f killed/checkpoints/last ] && break; sleep 0.05; done
+      sleep "0.$((RANDOM % 10))"
+      pkill -KILL -n -f -- "--out $work/killed"
+      begin=$SECONDS
+      timeout 20 tail --pid=$launcher -f /dev/null || { fail "a launcher whose rank was killed goes on"; kill -9 $launcher; }
+      [ $((SECONDS - begin)) -le 10 ] || fail "a killed rank ends all after $((SECONDS - begin)) s"
+      holds "no process is left" test -z "$(pgrep -f -- "--out $work/killed")"
+    fi
+    wait $launcher 2>/dev/null
+  done
+  holds "kill $k: the resumed run has the bits of an undisturbed one" "$helper" compare whole/checkpoints/last killed/checkpoints/last
+done
+
+# Without the launcher's help: a rank that does not answer is noticed by the others, within train.kvstore.timeout.
+"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/silent" -q --kvstore dist_sync train.epochs=20000 train.kvstore.timeout=2s --threads 1 >stdout 2>stderr </dev/null &
+launcher=$!
+for i in $(seq 200); do grep -qs '"event":"epoch"' silent/events.jsonl && break; sleep 0.1; done
+silent=$(pgrep -n -f -- "train net.yaml --out $work/silent")
+kill -STOP "$silent"
+wait $launcher
+code=$?
+kill -KILL "$silent" 2>/dev/null
+checks=$((checks + 1))
+[ $code -eq 10 ] || fail "a rank that does not answer: exit code $code, expected 10"
+last="a rank that does not answer"
+says "train.kvstore.timeout"
+
+finish
