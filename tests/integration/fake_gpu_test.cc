@@ -44,6 +44,25 @@ TEST_CASE("arrays move between host, pinned memory and two GPUs") {
   }
 }
 
+TEST_CASE("copies on a GPU between parts that overlap: through a third array, never directly") {
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto runtime = NewFakeGpuRuntime(engine);
+    const NDArray numbers = NDArray::FromVector(*runtime, {6}, {0, 1, 2, 3, 4, 5}).Copy(kGpu);
+    numbers.Slice(2, 6).CopyFrom(numbers.Slice(0, 4));
+    CHECK(numbers.ToVector() == std::vector<float>{0, 1, 0, 1, 2, 3});
+    numbers.Slice(0, 5).CopyFrom(numbers.Slice(1, 6));
+    CHECK(numbers.ToVector() == std::vector<float>{1, 0, 1, 2, 3, 3});
+    Backend& backend = runtime->backend(kGpu);
+    char* data = numbers.data().dptr<char>();
+    for (const auto& [from, to] : {std::pair(0, 4), std::pair(4, 0), std::pair(4, 4)}) {
+      CHECK_THROWS_WITH(backend.CopyBytes({}, kGpu, data + from, kGpu, data + to, 8),
+                        "a GPU copy has overlapping ranges");
+    }
+    backend.CopyBytes({}, kGpu, data, kGpu, data + 8, 8);
+    CHECK(numbers.ToVector() == std::vector<float>{1, 0, 1, 0, 3, 3});
+  }
+}
+
 TEST_CASE("a backend borrows from the storage, which gives up cached blocks for it") {
   constexpr int64_t kMemory = 1 << 20;
   const auto runtime = NewSmallGpuRuntime(kMemory);
@@ -169,7 +188,10 @@ std::shared_ptr<mxtrain::Log> LogOfWarnings(std::vector<std::string>* warnings) 
 TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as one graph") {
   std::vector<std::string> warnings;
   const std::shared_ptr<mxtrain::Log> log = LogOfWarnings(&warnings);
-  const auto replays_of = [&](const SmallNet& net, bool capture_passes, bool refuses) {
+  using Mode = FakeStream::Captures;
+  std::vector<double> values;
+  const auto replays_of = [&](const SmallNet& net, bool capture_passes, Mode mode) {
+    const bool refuses = mode != Mode::kWork;
     warnings.clear();
     RuntimeOptions options;
     options.log = log;
@@ -178,13 +200,14 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
     request.ctx = kGpu;
     request.capture_passes = capture_passes;
     const auto executor = BindWithValues(*runtime, net.losses, request);
-    FakeStream::RefuseCaptures(refuses);
+    FakeStream::SetCaptures(mode);
     const int before = FakeStream::replays();
     for (int step = 0; step < 6; ++step)
       executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32,
                                 std::to_string(step)));
     runtime->engine().WaitForAll();
-    FakeStream::RefuseCaptures(false);
+    FakeStream::SetCaptures(Mode::kWork);
+    values = GetValues(executor->outputs()[0]);
     const executor::Captures& counts = executor::CapturesOf(*runtime);
     CHECK(counts.replays == FakeStream::replays() - before);
     CHECK(counts.failures == refuses);
@@ -196,13 +219,21 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
   const SmallNet net = SmallNets(runtime->operators())[0],
                  dropout = DropoutNet(runtime->operators());
   // Inputs alternate between two sets of arrays: each runs once first.
-  CHECK(replays_of(net, true, false) == 4);
-  CHECK(replays_of(net, false, false) == 0);
-  CHECK(replays_of(net, true, true) == 0);
-  CHECK(warnings[0].find("kernels of a step on gpu(0) could not be captured as one graph: the "
-                         "device made no graph of them; they are launched one by one") !=
-        std::string::npos);
-  CHECK(replays_of(dropout, true, false) == 4);
+  CHECK(replays_of(net, true, Mode::kWork) == 4);
+  const std::vector<double> captured = values;
+  CHECK(replays_of(net, false, Mode::kWork) == 0);
+  CHECK(values == captured);
+  for (const auto& [mode, why] : {std::pair(Mode::kNull, "the device made no graph of them"),
+                                  std::pair(Mode::kBeginThrows, "BeginCapture failed"),
+                                  std::pair(Mode::kEndThrows, "EndCapture failed")}) {
+    CAPTURE(why);
+    CHECK(replays_of(net, true, mode) == 0);
+    CHECK(values == captured);
+    CHECK(warnings[0].find(format("kernels of a step on gpu(0) could not be captured as one graph: "
+                                  "{}; they are launched one by one",
+                                  why)) != std::string::npos);
+  }
+  CHECK(replays_of(dropout, true, Mode::kWork) == 4);
 }
 
 // Fails in its second call, as a kernel would that allocates while a stream captures.

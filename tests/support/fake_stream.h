@@ -87,12 +87,14 @@ class FakeStream final : public Stream {
   }
 
   bool BeginCapture() override {
+    if (captures_ == Captures::kBeginThrows) Throw(ErrorKind::kDevice, "BeginCapture failed");
     capture_ = std::make_unique<FakeGraph>();
     return true;
   }
   std::unique_ptr<CapturedGraph> EndCapture() override {
     std::unique_ptr<CapturedGraph> recording = std::move(capture_);
-    if (refuses_) recording.reset();
+    if (captures_ == Captures::kEndThrows) Throw(ErrorKind::kDevice, "EndCapture failed");
+    if (captures_ == Captures::kNull) recording.reset();
     return recording;
   }
   void Replay(CapturedGraph& recording) override {
@@ -101,8 +103,9 @@ class FakeStream final : public Stream {
   }
   // By all streams together.
   static int replays() { return replays_; }
-  // From now on captured graphs are null.
-  static void RefuseCaptures(bool refuses) { refuses_ = refuses; }
+  // What becomes of captures from now on.
+  enum class Captures { kWork, kNull, kBeginThrows, kEndThrows };
+  static void SetCaptures(Captures captures) { captures_ = captures; }
 
  private:
   // Empty: stop.
@@ -126,7 +129,7 @@ class FakeStream final : public Stream {
   }
 
   static inline std::atomic<int> replays_ = 0;
-  static inline std::atomic<bool> refuses_ = false;
+  static inline std::atomic<Captures> captures_ = Captures::kWork;
   std::unique_ptr<FakeGraph> capture_;  // of the issuing thread
   std::mt19937 random_;                 // of the stream's thread, like failure_
   const bool pauses_;
