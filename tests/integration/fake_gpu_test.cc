@@ -11,6 +11,7 @@
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/memory_lender.h"
 #include "mxtrain/executor/captures.h"
+#include "mxtrain/ndarray/device_times.h"
 #include "mxtrain/operator/arithmetic.h"
 #include "mxtrain/operator/imperative.h"
 #include "mxtrain/operator/plans.h"
@@ -281,6 +282,58 @@ TEST_CASE("a pass that cannot be captured runs without, and the log says why, on
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("act: cudaMalloc failed: not while capturing; they are launched") !=
         std::string::npos);
+}
+
+TEST_CASE("device time by operator, of kernels that are launched one by one meanwhile") {
+  const auto runtime = NewFakeGpuRuntime();
+  const auto layer = [&](const char* op, const char* name, const Symbol& in,
+                         const Kwargs& kwargs = {}) {
+    return Symbol::Create(runtime->operators(), op, name, kwargs, std::vector{in});
+  };
+  const Symbol loss =
+      layer("MakeLoss", "loss",
+            layer("Activation", "act",
+                  layer("FullyConnected", "fc", Symbol::Variable("data"), {{"num_hidden", "3"}}),
+                  {{"act_type", "tanh"}}));
+  executor::BindRequest request;
+  request.shapes = {{"data", {2, 4}}};
+  request.inputs = {"data"};
+  request.grad_req = {{"fc_weight", executor::GradReq::kWrite},
+                      {"fc_bias", executor::GradReq::kWrite}};
+  request.ctx = kGpu;
+  const auto executor = Executor::SimpleBind(*runtime, loss, request);
+  for (const auto& [name, array] : executor->args()) NDArray(array).Fill(0.25);
+  NDArray data(*runtime, {2, 4}, DType::kFloat32, kGpu);
+  data.Fill(0.5);
+  const executor::Captures& counts = executor::CapturesOf(*runtime);
+  const auto step = [&](int times) {
+    for (int i = 0; i < times; ++i) executor->Step(std::vector{data});
+    runtime->engine().WaitForAll();
+    return counts.replays.load();
+  };
+  CHECK(step(3) == 2);
+  const std::vector<float> gradient = executor->grads().at("fc_weight").ToVector();
+
+  DeviceTimes& times = DeviceTimesOf(*runtime);
+  times.Start();
+  constexpr int kSteps = 5;
+  CHECK(step(kSteps) == 2);
+  Invoke("tanh", {&data, 1});
+  const std::map<std::string, double> seconds = times.Stop();
+  const auto elements = [&](const char* name) { return seconds.at(name) / kFakeSecondsPerElement; };
+  // Outputs [2, 3] and their gradients, weights [3, 4], a bias [3]; an array [2, 4].
+  CHECK(elements("fc") == doctest::Approx(kSteps * 6));
+  CHECK(elements("fc_backward") == doctest::Approx(kSteps * (12 + 3)));
+  CHECK(elements("act") == doctest::Approx(kSteps * 6));
+  CHECK(elements("act_backward") == doctest::Approx(kSteps * 6));
+  CHECK(elements("tanh") == doctest::Approx(8));
+  CHECK(executor->grads().at("fc_weight").ToVector() == gradient);
+
+  CHECK(step(4) == 6);  // as before
+  times.Start();
+  const NDArray host(*runtime, {8}, DType::kFloat32, Context::cpu());
+  Invoke("tanh", {&host, 1});  // the CPU has no clock
+  CHECK(times.Stop().empty());
 }
 
 // Three operators that draw, in evaluation too.

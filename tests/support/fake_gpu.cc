@@ -49,7 +49,7 @@ void RequireApart(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes
     Throw(ErrorKind::kBug, "a GPU copy has overlapping ranges");
 }
 
-class FakeGpu final : public ChoosingBackend, public Borrower {
+class FakeGpu final : public ChoosingBackend, public Borrower, public TimingBackend {
  public:
   explicit FakeGpu(int64_t memory) : memory_(memory) {}
   int DeviceCount() const override { return kDevices; }
@@ -79,6 +79,9 @@ class FakeGpu final : public ChoosingBackend, public Borrower {
   }
   std::unique_ptr<Stream> NewStream(Context, int) override {
     return std::make_unique<FakeStream>(++streams_, true);
+  }
+  std::unique_ptr<TimedEvent> NewTimedEvent(Context) override {
+    return std::make_unique<FakeEvent>();
   }
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return cpu_->Intern(std::move(desc)); }
   void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to,
@@ -175,24 +178,36 @@ class FakeGpuOperator final : public Operator {
   explicit FakeGpuOperator(std::shared_ptr<Operator> op) : op_(std::move(op)) {}
 
   void Forward(const ForwardArgs& args) override {
-    Do(args.ctx.run_ctx,
-       [op = op_, late = LateContext(args.ctx), in = ToHost(args.in_data), req = Copy(args.req),
-        out = ToHost(args.out_data), aux = ToHost(args.aux_states)]() mutable {
-         op->Forward({late.Make(), in, req, out, aux});
-       });
+    Do(
+        args.ctx.run_ctx,
+        [op = op_, late = LateContext(args.ctx), in = ToHost(args.in_data), req = Copy(args.req),
+         out = ToHost(args.out_data), aux = ToHost(args.aux_states)]() mutable {
+          op->Forward({late.Make(), in, req, out, aux});
+        },
+        SecondsOf(args.req, args.out_data));
   }
   void Backward(const BackwardArgs& args) override {
-    Do(args.ctx.run_ctx,
-       [op = op_, late = LateContext(args.ctx), out_grad = ToHost(args.out_grad),
-        in = ToHost(args.in_data), out = ToHost(args.out_data), req = Copy(args.req),
-        in_grad = ToHost(args.in_grad), aux = ToHost(args.aux_states)]() mutable {
-         op->Backward({late.Make(), out_grad, in, out, req, in_grad, aux});
-       });
+    Do(
+        args.ctx.run_ctx,
+        [op = op_, late = LateContext(args.ctx), out_grad = ToHost(args.out_grad),
+         in = ToHost(args.in_data), out = ToHost(args.out_data), req = Copy(args.req),
+         in_grad = ToHost(args.in_grad), aux = ToHost(args.aux_states)]() mutable {
+          op->Backward({late.Make(), out_grad, in, out, req, in_grad, aux});
+        },
+        SecondsOf(args.req, args.in_grad));
   }
 
  private:
   static std::vector<OpReqType> Copy(std::span<const OpReqType> req) {
     return {req.begin(), req.end()};
+  }
+  static double SecondsOf(std::span<const OpReqType> req, std::span<const TBlob> written) {
+    double seconds = 0;
+    for (size_t i = 0; i < req.size(); ++i) {
+      if (req[i] != OpReqType::kNullOp)
+        seconds += kFakeSecondsPerElement * static_cast<double>(written[i].Size());
+    }
+    return seconds;
   }
 
   const std::shared_ptr<Operator> op_;

@@ -19,6 +19,7 @@ KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan,
       runtime_(runtime),
       is_train_(is_train),
       state_(state),
+      times_(DeviceTimesOf(runtime)),
       operators_(graph.nodes.size()) {
   int externals = 0;
   for (int external : external_of) externals = std::max(externals, external + 1);
@@ -262,6 +263,15 @@ void KernelSet::Run(int k, RunContext run_ctx) {
 }
 
 void KernelSet::Issue(int k, RunContext run_ctx) {
+  times_.Measure(kernels_[k]->name.c_str(), run_ctx, [&] { IssueWork(k, run_ctx); });
+  const Kernel& kernel = *kernels_[k];
+  const ExecNode& node = graph_.nodes[kernel.node];
+  if (node.kind == Node::Kind::kCopy) return;  // its source was reported
+  const bool second_run = node.forward >= 0 && node.kind != Node::Kind::kBackward;
+  if (state_.monitor && !second_run) Report(kernel, run_ctx);
+}
+
+void KernelSet::IssueWork(int k, RunContext run_ctx) {
   Kernel& kernel = *kernels_[k];
   const ExecNode& node = graph_.nodes[kernel.node];
   switch (node.kind) {
@@ -290,7 +300,7 @@ void KernelSet::Issue(int k, RunContext run_ctx) {
       const Context from = graph_.nodes[node.inputs[0].node].ctx;
       runtime_.backend(node.ctx).CopyBytes(run_ctx, from, kernel.in[0].data, node.ctx,
                                            kernel.out[0].data, node.specs[0].Bytes());
-      return;  // its source was reported
+      break;
     }
     case Node::Kind::kZeros:
       if (node.req[0] == OpReqType::kWriteTo)
@@ -299,8 +309,6 @@ void KernelSet::Issue(int k, RunContext run_ctx) {
     default:
       MXTRAIN_ASSERT(false && "a node of this kind does not run");
   }
-  const bool second_run = node.forward >= 0 && node.kind != Node::Kind::kBackward;
-  if (state_.monitor && !second_run) Report(kernel, run_ctx);
 }
 
 // The stored elements, readable by the host: in place, or a copy in `bytes`. Blocks until the

@@ -2,6 +2,7 @@
 #include "mxtrain/device/cuda/stream.h"
 
 #include "mxtrain/device/cuda/internal/device_scope.h"
+#include "mxtrain/device/cuda/internal/timed_event.h"
 
 namespace mxtrain {
 namespace {
@@ -14,13 +15,13 @@ constexpr int64_t kCublasWorkspace = int64_t{32} << 20;  // bytes
 // call of the runtime would then create a context on device 0. So every call is in a DeviceScope.
 // An event belongs to the device that is current at its creation, and only that device can record
 // it.
-class CudaEvent final : public Event {
+class CudaEvent final : public TimedEvent {
  public:
-  // Waiting threads sleep: decoding needs the cores.
-  explicit CudaEvent(int device) : device_(device) {
+  // Waiting threads sleep: decoding needs the cores. Noting the time costs the device some of it.
+  CudaEvent(int device, bool timed) : device_(device) {
     const cuda::DeviceScope scope(device_);
-    MXTRAIN_CHECK_CUDA(
-        cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync));
+    MXTRAIN_CHECK_CUDA(cudaEventCreateWithFlags(
+        &event_, cudaEventBlockingSync | (timed ? 0 : cudaEventDisableTiming)));
   }
   ~CudaEvent() override {
     cuda::OnDevice(device_, [this] { cudaEventDestroy(event_); });
@@ -31,6 +32,13 @@ class CudaEvent final : public Event {
   void Wait() override {
     const cuda::DeviceScope scope(device_);
     MXTRAIN_CHECK_CUDA(cudaEventSynchronize(event_));
+  }
+  double SecondsSince(const TimedEvent& earlier) const override {
+    const cuda::DeviceScope scope(device_);
+    float milliseconds = 0;
+    MXTRAIN_CHECK_CUDA(
+        cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_));
+    return 1e-3 * static_cast<double>(milliseconds);
   }
   cudaEvent_t get() const { return event_; }
 
@@ -58,6 +66,10 @@ class CudaGraph final : public CapturedGraph {
 
 }  // namespace
 
+std::unique_ptr<TimedEvent> cuda::NewTimedEvent(int device) {
+  return std::make_unique<CudaEvent>(device, /*timed=*/true);
+}
+
 CudaStream::CudaStream(Context ctx, int priority, std::shared_ptr<const MemoryLender> lender)
     : ctx_(ctx), lender_(std::move(lender)) {
   MXTRAIN_CHECK_CUDA(cudaSetDevice(ctx.id));
@@ -78,7 +90,7 @@ CudaStream::~CudaStream() {
 }
 
 std::unique_ptr<Event> CudaStream::NewEvent() {
-  return std::make_unique<CudaEvent>(ctx_.id);
+  return std::make_unique<CudaEvent>(ctx_.id, /*timed=*/false);
 }
 
 void CudaStream::Record(Event& event) {
