@@ -5,8 +5,10 @@
 #   gpu_check.sh bench                  speed and memory compared with PyTorch, if python3 has torch, and what limits them
 #   gpu_check.sh sanitize               the operators' tests under compute-sanitizer
 #   gpu_check.sh all [MNIST_FOLDER]     all three
+#   gpu_check.sh first                  what to run where a GPU can be had for ten minutes only: within 540 s the most important of each,
+#                                       in order of value, and all logs in gpu_check_first.tar.gz
 # The tarball of `package.sh --cuda` contains it as libexec/mxtrain/gpu_check.sh. In the tree it uses build/cuda-dev, or the build
-# folder MXTRAIN_BUILD. Each part ends within 8 minutes (GPU_CHECK_SECONDS, 470); `bench` repeats until then, at most GPU_CHECK_ROUNDS
+# folder MXTRAIN_BUILD. Each part ends within 8 minutes (GPU_CHECK_SECONDS, 470; first 540); `bench` repeats until then, at most GPU_CHECK_ROUNDS
 # (9) times. The logs of all steps are kept in GPU_CHECK_LOGS, by default a new folder. A table comes last; if a line says FAIL, 1 is
 # the exit code.
 set -uo pipefail
@@ -16,7 +18,7 @@ usage() {
   exit 2
 }
 case "${1:-} $#" in
-  "agree "[12] | "bench 1" | "sanitize 1") parts=("$1") ;;
+  "agree "[12] | "bench 1" | "sanitize 1" | "first 1") parts=("$1") ;;
   "all "[12]) parts=(agree bench sanitize) ;;
   *) usage ;;
 esac
@@ -36,7 +38,8 @@ fi
 for needed in "$program" "$tests/test_gpu" "$tests/test_gpu_operators"; do
   [[ -x $needed ]] || { echo "gpu_check.sh: $needed does not exist; build it, or set MXTRAIN_BUILD to the build folder" >&2; exit 2; }
 done
-part_seconds=${GPU_CHECK_SECONDS:-470} most_rounds=${GPU_CHECK_ROUNDS:-9}
+[[ $1 == first ]] && allowed=540 || allowed=470
+part_seconds=${GPU_CHECK_SECONDS:-$allowed} most_rounds=${GPU_CHECK_ROUNDS:-9}
 logs=${GPU_CHECK_LOGS:-$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-XXXXXX")}
 mkdir -p "$logs"
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-work-XXXXXX")
@@ -206,20 +209,7 @@ agree() {
   doctests "tests of the GPU" test_gpu 150
   doctests "operators" test_gpu_operators 240
 
-  local images=$work/images lenet resnet
-  must data synth 60 "$program" synth "$images" --count 4000 --classes 8 --size 32 --seed 1 || return
-  local as_lenet_reads="split: null, transforms: [{resize: [28, 28]}, {normalize: {mean: 0.5, std: 0.25}}]"
-  cat >"$work/lenet.yaml" <<END
-include: "$(realpath "$configs")/mnist/lenet.yaml"
-data:
-  train: {source: image_folder, path: "$images/train", $as_lenet_reads}
-  val: {source: image_folder, path: "$images/val", $as_lenet_reads}
-END
-  lenet=("$work/lenet.yaml")
-  [[ -z $mnist ]] || lenet=("$configs/mnist/lenet.yaml" "data.train.path=$mnist" "data.val.path=$mnist")
-  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$images/train" "data.val={split: 0.01, source: null, path: null}" vars.classes=8
-    data.batch_size=8)
-
+  made_images || return
   losses "LeNet, 50 steps" 50 "${lenet[@]}"
   losses "ResNet-18, 10 steps" 10 "${resnet[@]}"
   must resume resume 120 "$program" verify-resume "${lenet[@]}" --steps 60 --device gpu --deterministic &&
@@ -235,15 +225,33 @@ END
   fi
 }
 
+# Generates images, and sets what LeNet and ResNet-18 train on: `lenet`, `resnet`.
+made_images() {
+  local images=$work/images
+  must data synth 60 "$program" synth "$images" --count 4000 --classes 8 --size 32 --seed 1 || return
+  local as_lenet_reads="split: null, transforms: [{resize: [28, 28]}, {normalize: {mean: 0.5, std: 0.25}}]"
+  cat >"$work/lenet.yaml" <<END
+include: "$(realpath "$configs")/mnist/lenet.yaml"
+data:
+  train: {source: image_folder, path: "$images/train", $as_lenet_reads}
+  val: {source: image_folder, path: "$images/val", $as_lenet_reads}
+END
+  lenet=("$work/lenet.yaml")
+  [[ -z $mnist ]] || lenet=("$configs/mnist/lenet.yaml" "data.train.path=$mnist" "data.val.path=$mnist")
+  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$images/train" "data.val={split: 0.01, source: null, path: null}" vars.classes=8
+    data.batch_size=8)
+}
+
 # ---- bench
 
-# Check, configuration, batch, our settings, the rival's net and flags, minimum speed ratio. The last one trades time for memory:
-# batch norms and activations are recomputed.
+# Check, configuration, batch, our settings, the rival's net and flags, minimum speed ratio. `fast` is compared with the rival's defaults
+# and with TF32 in its products too. The last one trades time for memory: batch norms and activations are recomputed.
 bench_cases=(
   "ResNet-50 bf16|imagenet/resnet50.yaml|256|train.amp=bf16|resnet50 --mode channels_last+compile --amp bf16|1.0"
-  "ResNet-50 float32|imagenet/resnet50.yaml|256|train.math=fast|resnet50 --mode eager|1.0"
+  "ResNet-50 fast|imagenet/resnet50.yaml|256|train.math=fast|resnet50 --mode eager|1.0"
   "LeNet float32|mnist/lenet.yaml|64|train.math=fast|lenet --classes 10 --mode eager|3.0"
-  "ResNet-50 TF32|imagenet/resnet50.yaml|256|train.math=tf32|resnet50 --mode eager --tf32|1.0"
+  "ResNet-50 fast, TF32|imagenet/resnet50.yaml|256|train.math=fast|resnet50 --mode channels_last --tf32 on|1.0"
+  "ResNet-50 exact|imagenet/resnet50.yaml|256|train.math=exact|resnet50 --mode eager --tf32 off|1.0"
   "ResNet-50 fp16|imagenet/resnet50.yaml|256|train.amp=fp16|resnet50 --mode channels_last+compile --amp fp16|1.0"
   "ResNet-50, 3/4 memory|imagenet/resnet50.yaml|256|train.math=fast train.memory_budget=75%|resnet50 --mode eager|0.95"
 )
@@ -330,14 +338,18 @@ record_bench() {
   record "$result" "$time" "$check" "batch $batch: $ours; $compared"
 }
 
-bench() {
-  find_gpu || return
+find_torch() {
   torch=$(python3 -c 'import torch, torchvision; assert torch.cuda.is_available(); print(torch.__version__)' 2>"$logs/torch.log") || torch=""
   if [[ -n $torch ]]; then
     record ok 0 torch "$torch"
   else
     record skip 0 torch "python3 has none that sees this GPU: $(tail -n 1 "$logs/torch.log")"
   fi
+}
+
+bench() {
+  find_gpu || return
+  find_torch
   local begin rounds=0 entry check batch least
   while ((rounds == 0 || rounds < most_rounds && deadline - SECONDS > SECONDS - begin)); do
     begin=$SECONDS
@@ -399,6 +411,42 @@ sanitize() {
   sanitize_with racecheck "$deadline"
 }
 
+# ---- first
+
+# compare_modes CHECK: ResNet-50 in bfloat16 beside each of PyTorch's modes, once.
+compare_modes() {
+  local mode check
+  measure ours "ResNet-50 bf16" "$program" bench "$configs/imagenet/resnet50.yaml" data.batch_size=256 train.amp=bf16 --device gpu --synthetic \
+    --json --rounds 1 --seconds 3
+  for mode in channels_last+compile channels_last eager; do
+    check="ResNet-50 bf16, $mode"
+    rates["ours $check"]=${rates["ours ResNet-50 bf16"]:-} results["ours $check"]=${results["ours ResNet-50 bf16"]:-}
+    refusals["ours $check"]=${refusals["ours ResNet-50 bf16"]:-}
+    [[ -z $torch ]] || measure torch "$check" python3 "$rival" resnet50 --mode "$mode" --amp bf16 --batch 256 --device cuda --seconds 2
+    record_bench "$check" 256 1.0
+  done
+}
+
+first() {
+  find_gpu || return
+  doctests "tests of the GPU" test_gpu 100
+  doctests "operators" test_gpu_operators 120
+  find_torch
+  compare_modes
+  sanitizer=$(find_sanitizer)
+  if [[ -n $sanitizer ]]; then
+    run memcheck 100 "$sanitizer" --tool memcheck --error-exitcode 99 "$tests/test_gpu" -tc='*step*,*layouts*'
+    if [[ $code -eq 0 ]]; then record ok "$took" memcheck "steps and layouts"; else record FAIL "$took" memcheck "$(why)"; fi
+  else
+    record skip 0 memcheck "there is no compute-sanitizer"
+  fi
+  made_images || return
+  losses "LeNet, 50 steps" 50 "${lenet[@]}"
+  losses "ResNet-18, 10 steps" 10 "${resnet[@]}"
+  learns bf16 "$work/lenet.yaml"
+  tar -czf gpu_check_first.tar.gz -C "$logs" . && echo "logs: $PWD/gpu_check_first.tar.gz"
+}
+
 # ----
 
 child=""
@@ -411,6 +459,7 @@ for part in "${parts[@]}"; do
     agree) agree ;;
     bench) bench ;;
     sanitize) sanitize ;;
+    first) first ;;
   esac
 done
 exit $((failed > 0))

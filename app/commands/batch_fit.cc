@@ -8,6 +8,9 @@ namespace mxtrain::commands {
 namespace {
 
 constexpr int64_t kBatchesAhead = 4;  // of the pipeline: three prefetched, one in use
+// What is on a GPU beside arrays: kernels, which libraries load when they are first run, cuBLAS's
+// workspace, captured graphs, and arrays for measuring kernels.
+constexpr int64_t kGpuReserve = int64_t{1} << 30;
 
 Context MemoryOf(Context device) {
   return device.type == DeviceType::kGPU ? device : Context::cpu();
@@ -112,8 +115,9 @@ MemoryBytes InferenceBytes(Runtime& runtime, const Symbol& symbol,
 }
 
 int64_t FreeBytes(Runtime& runtime, Context device) {
-  return device.type == DeviceType::kGPU ? runtime.backend(device).Describe(device.id).free_bytes
-                                         : AvailableMemory();
+  if (device.type != DeviceType::kGPU) return AvailableMemory();
+  const int64_t free = runtime.backend(device).Describe(device.id).free_bytes;
+  return std::max<int64_t>(free - kGpuReserve, 0);
 }
 
 BatchFit PowerOfTwoWithin(const std::function<int64_t(Context)>& memory_of, int64_t most,

@@ -54,7 +54,8 @@ MemoryBytes TrainingBytes(Runtime& runtime, const Symbol& symbol, executor::Bind
 MemoryBytes InferenceBytes(Runtime& runtime, const Symbol& symbol,
                            const std::vector<InputInfo>& inputs, int64_t batch, Context device,
                            const ComputeModes& modes);
-// Free memory for arrays of the device: of a GPU's own memory, else of the machine's.
+// Free memory for arrays of the device: of a GPU's own memory, less a reserve for what libraries
+// need there, else of the machine's.
 int64_t FreeBytes(Runtime& runtime, Context device);
 
 struct BatchFit {

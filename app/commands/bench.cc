@@ -22,6 +22,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/executor/captures.h"
+#include "mxtrain/ndarray/device_times.h"
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/train/net_inputs.h"
 
@@ -36,17 +37,14 @@ double SecondsSince(Time::time_point from) {
 }
 
 // Time per operator of a trace, by name of the layer.
-std::vector<std::pair<std::string, double>> OperatorTimes(const std::string& trace) {
+std::map<std::string, double> OperatorTimes(const std::string& trace) {
   std::map<std::string, double> sums;
   const Json parsed = Json::parse(ReadFile(trace));
   for (const Json& event : parsed.at("traceEvents")) {
     if (event.value("ph", "") == "X")
       sums[event.at("name").get<std::string>()] += event.at("dur").get<double>();
   }
-  std::vector<std::pair<std::string, double>> times(sums.begin(), sums.end());
-  std::stable_sort(times.begin(), times.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  return times;
+  return sums;
 }
 
 // What a forward pass over a batch takes, from the shapes alone.
@@ -115,6 +113,7 @@ class Bench final : public Command {
                : Json()},
           {"host_seconds_per_step", infer_ ? Json() : Json(Quantile(host_seconds_, 0.5))},
           {"replays_per_step", on_gpu ? Json(Quantile(replays_, 0.5)) : Json()},
+          {"device_seconds_per_step", on_gpu ? Json(device_seconds_) : Json()},
           {"real_images_per_second", real > 0 ? Json(real) : Json()},
           {"data_images_per_second", real > 0 ? Json(data) : Json()},
           {"share_of_data_and_net_in_turn", real > 0 ? Json(real / in_turn) : Json()},
@@ -152,8 +151,12 @@ class Bench final : public Command {
         "cached\n",
         100 * copy_share, copy / 1e9);
     std::cout << format(
-        "  peak memory:    {} of the process, {} in arrays of {}\n\ntime per operator\n",
-        FormatBytes(peak_memory_), FormatBytes(storage_peak_), session.ctx().ToString());
+        "  peak memory:    {} of the process, {} in arrays of {}\n\n{}\n",
+        FormatBytes(peak_memory_), FormatBytes(storage_peak_), session.ctx().ToString(),
+        on_gpu
+            ? format("time of the device per operator, of {:.3f} ms per step, launched one by one",
+                     1e3 * device_seconds_)
+            : "time per operator");
     for (const auto& [name, time] : times_)
       std::cout << format("  {:5.1f} %  {}\n", 100 * time, name);
     return 0;
@@ -236,8 +239,7 @@ class Bench final : public Command {
     std::function<double()> host_seconds;
   };
 
-  // Each of the steps, a matrix product and a copy in turn, `rounds_` times; then a trace fills
-  // times_.
+  // Each of the steps, a matrix product and a copy in turn, `rounds_` times; then the operators.
   void Measure(Session& session, const Steps& steps) {
     Runtime& runtime = session.runtime();
     const auto batch = static_cast<double>(session.config().data.batch_size);
@@ -284,19 +286,36 @@ class Bench final : public Command {
       matrix_flops_.push_back(product->flops() * BriefRate(whole, [&] { product->Push(); }));
       copy_bytes_.push_back(copy->bytes() * BriefRate(whole, [&] { copy->Push(); }));
     }
-    const std::string trace =
-        (std::filesystem::temp_directory_path() / format("mxtrain-bench-{}.json", getpid()))
-            .string();
-    runtime.engine().StartProfile();
-    for (int64_t i = 0;
-         i < std::clamp<int64_t>(static_cast<int64_t>(seconds_ / step_seconds), 1, 20); ++i)
-      synthetic();
-    runtime.engine().StopProfile(trace);
-    times_ = OperatorTimes(trace);
-    std::filesystem::remove(trace);
+    MeasureOperators(session, synthetic,
+                     std::clamp<int64_t>(static_cast<int64_t>(seconds_ / step_seconds), 1, 20));
+  }
+
+  // Fills times_. To a trace of the host, a pass on a GPU is one operation.
+  void MeasureOperators(Session& session, const std::function<void()>& step, int64_t steps) {
+    Runtime& runtime = session.runtime();
+    std::map<std::string, double> sums;
     double total = 0;
-    for (const auto& [name, time] : times_) total += time;
-    for (auto& [name, time] : times_) time /= total;
+    if (session.ctx().type == DeviceType::kGPU) {
+      DeviceTimes& times = DeviceTimesOf(runtime);
+      times.Start();
+      for (int64_t i = 0; i < steps; ++i) step();
+      sums = times.Stop();
+      for (const auto& [name, seconds] : sums) total += seconds;
+      device_seconds_ = total / static_cast<double>(steps);
+    } else {
+      const std::string trace =
+          (std::filesystem::temp_directory_path() / format("mxtrain-bench-{}.json", getpid()))
+              .string();
+      runtime.engine().StartProfile();
+      for (int64_t i = 0; i < steps; ++i) step();
+      runtime.engine().StopProfile(trace);
+      sums = OperatorTimes(trace);
+      std::filesystem::remove(trace);
+      for (const auto& [name, time] : sums) total += time;
+    }
+    for (const auto& [name, time] : sums) times_.emplace_back(name, time / total);
+    std::stable_sort(times_.begin(), times_.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
     if (times_.size() > static_cast<size_t>(operators_))
       times_.resize(static_cast<size_t>(operators_));
   }
@@ -406,7 +425,8 @@ class Bench final : public Command {
   // By the end of the first round: bytes of the process, and of the device's arrays (parameters,
   // gradients, states, arena, workspaces).
   int64_t peak_memory_ = 0, storage_peak_ = 0;
-  std::vector<std::pair<std::string, double>> times_;  // share of the traced time
+  double device_seconds_ = 0;                          // of all operators of a step on a GPU
+  std::vector<std::pair<std::string, double>> times_;  // share of all operators' time
 };
 
 }  // namespace

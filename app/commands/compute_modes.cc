@@ -27,6 +27,13 @@ ComputeModes ModesOf(const std::string& math, const std::string& amp, bool deter
   return modes;
 }
 
+// The units for bfloat16 came with those for rounded float32.
+Math MathOn(Math math, Runtime& runtime, Context device) {
+  const bool rounds = math == Math::kFast && device.type == DeviceType::kGPU &&
+                      runtime.backend(device).WhyNotFastIn(DType::kBfloat16, device).empty();
+  return rounds ? Math::kTf32 : math;
+}
+
 std::string ModesInConfig(const std::string& config) {
   std::string entries;
   for (const char* key : {"math", "amp"}) {
@@ -41,6 +48,7 @@ ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runt
   const std::string& text = model.info.modes.empty() ? model.info.config : model.info.modes;
   ComputeModes modes = ModesOf(TrainKey(text, "math"), TrainKey(text, "amp"), flags.deterministic);
   modes.group2ctx = places;
+  modes.math = MathOn(modes.math, runtime, device);
   bool several = false;
   for (const auto& [group, its_device] : places) {
     CheckDevice(runtime.backend(its_device), its_device);

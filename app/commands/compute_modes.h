@@ -13,6 +13,10 @@ namespace mxtrain::commands {
 // `math`, `amp`: of a configuration's `train`.
 ComputeModes ModesOf(const std::string& math, const std::string& amp, bool deterministic);
 
+// The math that a configuration's words mean on a device: `fast` includes float32 factors rounded
+// to 10 bits of fraction where a GPU has units for that, from compute capability 8.0 on.
+Math MathOn(Math math, Runtime& runtime, Context device);
+
 // What ModesOf reads of a model's configuration, as a configuration of its own; "" for the
 // defaults.
 std::string ModesInConfig(const std::string& config);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/commands/class_checks.h"
+#include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/key_checks.h"
 #include "app/commands/pipeline_spec.h"
@@ -85,12 +86,29 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags,
       sets_(view()),
       iters_(view(), *runtime_, ctx(), sets_) {
   for (const auto& [group, device] : places_) CheckDevice(runtime_->backend(device), device);
-  if (config().train.math != "tf32") return;
-  console.Message(LogLevel::kInfo,
-                  ctx().type == DeviceType::kGPU
-                      ? "train.math: tf32: operands of float32 products are rounded to 10 mantissa "
-                        "bits"
-                      : "train.math: tf32 is for GPUs; on the CPU it is the same as fast");
+  const std::string& math = config().train.math;
+  if (ctx().type != DeviceType::kGPU) {
+    if (math == "tf32")
+      console.Message(LogLevel::kInfo,
+                      "train.math: tf32 is for GPUs; on the CPU it is the same as fast");
+  } else if (MathOn(ModesOf(math, "", deterministic_).math, *runtime_, ctx()) == Math::kTf32) {
+    console.Message(
+        LogLevel::kInfo,
+        format("train.math: {}: on {} the factors of float32 products are rounded to 10 "
+               "bits of fraction (TF32){}",
+               math, ctx().ToString(), math == "fast" ? "; `exact` computes in float32" : ""));
+  }
+}
+
+BindOptions Session::OptionsOfBinding() const {
+  BindOptions options = BindOptionsOf(config().train, net_, devices_, deterministic_);
+  CompleteModes(&options.modes);
+  return options;
+}
+
+void Session::CompleteModes(ComputeModes* modes) const {
+  modes->group2ctx = places_;
+  modes->math = MathOn(modes->math, *runtime_, ctx());
 }
 
 void Session::CountEpochsFrom(int64_t first_epoch) {
@@ -177,6 +195,7 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
 
 TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
+  CompleteModes(&o.modes);
   if (config().train.kvstore.type == "dist_sync") o.kvstore = group_ ? "dist_sync" : "local";
   o.group = group_;
   if (group_ && group_->size() > 1) o.sync_batch_norm = config().train.kvstore.sync_batch_norm;
@@ -237,9 +256,7 @@ std::optional<FeatureCut> Session::Features() const {
   for (const std::string& name : FrozenOf(train, net_)) lr_mult.emplace_back(name, 0);
   const OperatorRegistry& operators = runtime_->operators();
   try {
-    BindOptions options = BindOptionsOf(train, net_, devices_, deterministic_);
-    options.modes.group2ctx = places_;
-    CheckFeatureOptions(options);
+    CheckFeatureOptions(OptionsOfBinding());
     const Symbol net = train.freeze.global_stats
                            ? WithFixedStatistics(operators, net_.symbol, lr_mult)
                            : net_.symbol;
@@ -286,8 +303,7 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
       arrays.push_back({input.name, known == shapes.end() ? TShape() : known->second, input.dtype});
     }
   }
-  BindOptions options = BindOptionsOf(config().train, net_, devices_, deterministic_);
-  options.modes.group2ctx = places_;
+  const BindOptions options = OptionsOfBinding();
   if (!training) return EvaluationRequest(net_.symbol, arrays, ctx(), options.modes);
   if (const std::optional<FeatureCut> cut = CutOfTraining()) {
     for (const std::string& name : cut->names) arrays.push_back({name, shapes.at(name)});
@@ -307,9 +323,8 @@ MemoryBytes Session::BytesOfTraining(int64_t batch) const {
     std::vector<InputInfo> inputs;
     for (const config::NetInput& input : net_.inputs)
       inputs.push_back({input.name, input.shape, input.dtype});
-    const ComputeModes modes = BindOptionsOf(config().train, net_, devices_, deterministic_).modes;
     for (const auto& [device, taken] :
-         InferenceBytes(*runtime_, cut->trunk, inputs, batch, ctx(), modes))
+         InferenceBytes(*runtime_, cut->trunk, inputs, batch, ctx(), OptionsOfBinding().modes))
       bytes[device] += taken;
   }
   return bytes;

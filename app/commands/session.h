@@ -98,6 +98,9 @@ class Session {
   std::map<std::string, TShape> ShapesOfTraining(int64_t batch) const;
   SessionView view() { return {loaded_, net_, diagnostics_, console_}; }
   void ChooseBatch(int64_t resumed_batch);
+  BindOptions OptionsOfBinding() const;
+  // Adds what depends on the devices.
+  void CompleteModes(ComputeModes* modes) const;
 
   report::Console& console_;
   const bool deterministic_;

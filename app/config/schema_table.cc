@@ -455,9 +455,9 @@ void AddComputation(Section<TrainConfig>& s) {
       .Default("fast")
       .Choices({"fast", "exact", "tf32"})
       .Help(
-          "fast: allow kernels with rounding errors up to four times those of plain sums; exact: "
-          "plain sums only; tf32: like fast, and on a GPU the operands of products are rounded to "
-          "10 mantissa bits");
+          "fast: allow kernels with rounding errors up to four times those of plain sums, and on a "
+          "GPU of compute capability 8.0 or later round the factors of float32 products to 10 bits "
+          "of fraction (TF32); exact: plain sums in float32; tf32: what fast is there");
   s.Add("measure_kernels", &C::measure_kernels)
       .Default(true)
       .Help(

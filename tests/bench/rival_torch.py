@@ -3,11 +3,11 @@
 """Training or inference steps of PyTorch, synthetic data: run by rivals.py and gpu_check.sh for comparison. Prints one JSON line.
 
   rival_torch.py NET --batch N [--mode eager|channels_last|compile|channels_last+compile|onnxruntime] [--device cpu|cuda] [--amp off|bf16|fp16]
-                 [--tf32] [--infer] [--size S] [--classes C] [--seconds T]
+                 [--tf32 on|off] [--infer] [--size S] [--classes C] [--seconds T]
 
 NET is lenet or a name of torchvision.models. A training step is forward, cross entropy, backward, SGD with momentum, gradients set to None;
 with fp16 losses are scaled. `onnxruntime` exports the net and runs it there (inference alone, on the CPU). On a GPU cuDNN chooses by
-measurement, float32 means float32 unless --tf32 is given, and the memory is the most that was allocated there in the steps that are measured.
+measurement, TF32 is used where PyTorch uses it by default unless --tf32 says otherwise, and the memory is the most that was allocated there in the steps that are measured.
 """
 import argparse
 import json
@@ -98,7 +98,7 @@ def main():
     parser.add_argument("--mode", choices=["eager", "channels_last", "compile", "channels_last+compile", "onnxruntime"], default="eager")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--amp", choices=["off", "bf16", "fp16"], default="off")
-    parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--tf32", choices=["on", "off"])
     parser.add_argument("--infer", action="store_true")
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--classes", type=int, default=1000)
@@ -108,7 +108,8 @@ def main():
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.tf32
+    if args.tf32:
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.tf32 == "on"
     net, x, y = build(args)
     version = "torch " + torch.__version__
     if args.mode == "onnxruntime":

@@ -139,7 +139,7 @@ make tools/python3 <<'END'
 case "$*" in
   *rival_torch.py*lenet*) echo '{"images_per_second": 50.5, "peak_memory_bytes": 209715200}' ;;
   *rival_torch.py*fp16*) echo '{"images_per_second": 300, "peak_memory_bytes": 209715200}' ;;
-  *rival_torch.py*tf32*) echo "torch.OutOfMemoryError: CUDA out of memory" >&2; exit 1 ;;
+  *rival_torch.py*tf32\ off*) echo "torch.OutOfMemoryError: CUDA out of memory" >&2; exit 1 ;;
   *rival_torch.py*) echo '{"images_per_second": 100, "peak_memory_bytes": 104857600}' ;;
   *) echo 2.11.0 ;;
 esac
@@ -150,7 +150,7 @@ tells '^FAIL +[0-9]+  ResNet-50 bf16 +batch 256: 150.0 images/s, 100 MiB; arithm
 tells '^FAIL +[0-9]+  ResNet-50 bf16 .*; torch 100.0 images/s, 100 MiB: speed 1.50 of it \(wanted 1.0\), memory 1.00 \(wanted 0.8\)$'
 tells '^FAIL +[0-9]+  LeNet float32 .*speed 2.97 of it \(wanted 3.0\), memory 0.50'
 tells '^FAIL +[0-9]+  ResNet-50 fp16 +batch 256: exit code 3: net.yaml:3:4: error: fp16 is refused here; torch: 300 images/s'
-tells '^skip +[0-9]+  ResNet-50 TF32 .*no torch to compare with: exit code 1: torch.OutOfMemoryError'
+tells '^skip +[0-9]+  ResNet-50 exact .*no torch to compare with: exit code 1: torch.OutOfMemoryError'
 sed -i 's/209715200}.* ;;$/209715200}'\'' ;;/; s/50\.5/49.5/' tools/python3
 GPU_CHECK_ROUNDS=1 gpu_check 1 bench
 tells '^ok +[0-9]+  LeNet float32 .*speed 3.03 of it'
@@ -185,6 +185,26 @@ tells '^skip +[0-9]+  memcheck .*Device not supported'
 rm tools/compute-sanitizer
 gpu_check 0 sanitize
 tells '^skip +[0-9]+  sanitize +there is no compute-sanitizer'
+
+# The most important of everything.
+make package/libexec/mxtrain/test_gpu_operators <<<'echo "[doctest] test cases:  12 |  12 passed | 0 failed | 0 skipped"'
+make tools/python3 <<'END'
+case "$*" in
+  *rival_torch.py*compile*) echo '{"images_per_second": 200, "peak_memory_bytes": 209715200}' ;;
+  *rival_torch.py*) echo '{"images_per_second": 100, "peak_memory_bytes": 209715200}' ;;
+  *) echo 2.11.0 ;;
+esac
+END
+echo 1 >package/bin/replays
+gpu_check 1 first
+tells '^ok +[0-9]+  operators +12 cases$'
+tells '^FAIL +[0-9]+  ResNet-50 bf16, channels_last\+compile .*speed 0.75 of it'
+tells '^ok +[0-9]+  ResNet-50 bf16, channels_last .*speed 1.50 of it'
+tells '^ok +[0-9]+  ResNet-50 bf16, eager .*speed 1.50 of it'
+tells '^skip +[0-9]+  memcheck'
+tells '^ok +[0-9]+  ResNet-18, 10 steps'
+tar -tzf gpu_check_first.tar.gz >listed
+holds "the tar has the logs" grep -q 'operators.log' listed
 
 # Without a GPU.
 echo "gpu     none: libcudnn.so.9 was not found; install it" >package/bin/devices

@@ -66,7 +66,8 @@ TEST_CASE("copies to the GPU round-trip through host, pinned and device memory")
 TEST_CASE("layouts and types match the CPU byte for byte") {
   const auto runtime = GpuRuntime();
   Backend &cpu = runtime->backend(Context::cpu()), &gpu = runtime->backend(kGpu);
-  for (const TShape& shape : {TShape{2, 3, 5, 7}, TShape{1, 64, 33, 1}, TShape{70, 130, 3, 3}}) {
+  for (const TShape& shape :
+       {TShape{2, 3, 5, 7}, TShape{1, 64, 33, 1}, TShape{70, 130, 3, 3}, TShape{9, 64, 65, 67}}) {
     const std::vector<float> numbers = Numbers(shape.Size());
     const NDArray host = NDArray::FromVector(*runtime, shape, numbers), device = host.Copy(kGpu);
     for (const char* name : {"acdb", "aBcd8b", "ABcd8b8a", "bacd"}) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/executor/captures.h"
 #include "mxtrain/operator/imperative.h"
 #include "tests/gpu/runtime.h"
 #include "tests/support/small_nets.h"
@@ -27,7 +28,7 @@ NDArray Make(Runtime& runtime, const std::string& name, int64_t n, DType type, C
 TEST_CASE("one functor, two devices: smooth_l1 in every type, assigning and accumulating") {
   const auto runtime = GpuRuntime();
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16}) {
-    for (const int64_t n : {1, 31, 4097}) {
+    for (const int64_t n : {1, 31, 4097, (3 << 20) + 5}) {  // the last: several trips of a loop
       for (const OpReqType req : {OpReqType::kWriteTo, OpReqType::kAddTo}) {
         const auto run = [&](Context ctx) {
           const NDArray in[] = {Make(*runtime, "x", n, type, ctx)};
@@ -99,6 +100,84 @@ double Distance(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += std::pow(a[i] - b[i], 2);
   return std::sqrt(sum);
+}
+
+TEST_CASE("captured steps give the bits of uncaptured ones, and are replayed") {
+  const auto runtime = GpuRuntime();
+  std::vector<SmallNet> nets = SmallNets(runtime->operators());
+  nets.push_back(DropoutNet(runtime->operators()));
+  constexpr int kSteps = 8;
+  for (const SmallNet& net : nets) {
+    CAPTURE(net.name);
+    std::map<std::string, std::vector<double>> results[2];
+    for (const bool captured : {false, true}) {
+      executor::BindRequest request = RequestFor(net, net.losses);
+      request.ctx = kGpu;
+      request.deterministic = true;
+      request.capture_passes = captured;
+      const auto executor = BindWithValues(*runtime, net.losses, request);
+      executor->set_random_step(7);
+      const executor::Captures& counts = executor::CapturesOf(*runtime);
+      const int64_t replays = counts.replays;
+      for (int step = 0; step < kSteps; ++step)
+        executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32,
+                                  std::to_string(step)));
+      for (size_t i = 0; i < executor->outputs().size(); ++i)
+        results[captured][std::to_string(i)] = GetValues(executor->outputs()[i]);
+      for (const auto& [name, array] : executor->grads())
+        results[captured][name] = GetValues(array);
+      for (const auto& [name, array] : executor->auxs()) results[captured][name] = GetValues(array);
+      // Inputs alternate between two sets of arrays: each runs once first.
+      CHECK(counts.replays - replays == (captured ? kSteps - 2 : 0));
+      CHECK(counts.failures == 0);
+    }
+    CHECK(results[0] == results[1]);
+  }
+}
+
+// Batch norm with what is fused to it, and pooling, on more elements than a grid has threads.
+TEST_CASE("large images: a step matches the CPU") {
+  const auto runtime = GpuRuntime();
+  const auto layer = [&](const char* op, const char* name, const std::vector<Symbol>& in,
+                         const Kwargs& kwargs = {}) {
+    return Symbol::Create(runtime->operators(), op, name, kwargs, in);
+  };
+  const Kwargs window = {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pad", "(1, 1)"}};
+  const Symbol data = Symbol::Variable("data");
+  Symbol x = layer("Convolution", "conv", {data},
+                   {{"kernel", "(1, 1)"}, {"num_filter", "64"}, {"no_bias", "False"}});
+  const Symbol sum = layer("elemwise_add", "sum", {layer("BatchNorm", "bn", {x})[0], x});
+  x = layer("Activation", "relu", {sum}, {{"act_type", "relu"}});
+  x = layer("Pooling", "max", {x}, window);
+  x = layer("Pooling", "mean", {x}, {{"pool_type", "avg"}, {"global_pool", "True"}});
+  x = layer("FullyConnected", "fc", {x}, {{"num_hidden", "4"}});
+  const SmallNet net{"large",
+                     layer("SoftmaxOutput", "softmax", {x}),
+                     x,
+                     {{"data", {8, 3, 112, 112}}},
+                     {{"softmax_label", {8}}},
+                     4};
+  for (const std::optional<DType> amp :
+       {std::optional<DType>(), std::optional(DType::kFloat16), std::optional(DType::kBfloat16)}) {
+    if (amp && !runtime->backend(kGpu).WhyNotFastIn(*amp, kGpu).empty()) continue;
+    const double rounding = !amp ? 2e-5 : *amp == DType::kFloat16 ? 0x1p-9 : 0x1p-6;
+    std::map<std::string, std::vector<double>> results[2];
+    for (const bool on_gpu : {false, true}) {
+      executor::BindRequest request = RequestFor(net, net.losses);
+      request.ctx = on_gpu ? kGpu : Context::cpu();
+      request.math = Math::kExact;
+      if (on_gpu) request.amp = amp;
+      const auto executor = BindWithValues(*runtime, net.losses, request);
+      executor->Step(MakeInputs(*runtime, net, executor->input_names()));
+      for (const auto& [name, array] : executor->grads()) results[on_gpu][name] = GetValues(array);
+      for (const auto& [name, array] : executor->auxs()) results[on_gpu][name] = GetValues(array);
+    }
+    for (const auto& [name, values] : results[0]) {
+      CAPTURE(name);
+      const double size = Distance(values, std::vector<double>(values.size()));
+      CHECK(Distance(results[1].at(name), values) <= 8 * rounding * (size + 1));
+    }
+  }
 }
 
 // Gradients of a step on the GPU; float16 gradients are scaled and unscaled again.

@@ -195,5 +195,31 @@ TEST_CASE("on a GPU batch norms take the additions and activations behind them")
   }
 }
 
+TEST_CASE("pixels become 16-bit inputs in one kernel") {
+  const auto runtime = NewChannelsLastRuntime();
+  const config::Net net = Load(SourceDir() / "configs" / "imagenet" / "resnet18.yaml");
+  const std::string input = net.inputs[0].name;
+  const Symbol pixels[] = {Symbol::Variable(input)};
+  const Symbol symbol = net.symbol.Compose(
+      {{input, Symbol::Create(TestRegistry(), "image_normalize", "normalize", {}, pixels)}});
+  executor::BindRequest request = RequestFor(net);
+  request.ctx = Context::gpu();
+  TShape& images = request.shapes.at(input);
+  images = {images[0], images[2], images[3], images[1]};
+  request.types[input] = DType::kUint8;
+  for (const DType type : {DType::kFloat16, DType::kBfloat16}) {
+    request.amp = type;
+    int found = 0;
+    const executor::ExecGraph graph = executor::RunPasses(symbol.graph(), request, *runtime);
+    for (const auto& node : graph.nodes) {
+      if (node.kind != Node::Kind::kForward || node.op->TypeString() != "image_normalize") continue;
+      ++found;
+      CHECK(node.specs[0].type == type);
+      CHECK(node.origins.size() == 2);
+    }
+    CHECK(found == 1);
+  }
+}
+
 }  // namespace
 }  // namespace mxtrain::test

@@ -9,7 +9,9 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/device/memory_lender.h"
 #include "mxtrain/executor/captures.h"
+#include "mxtrain/ndarray/device_times.h"
 #include "mxtrain/operator/arithmetic.h"
 #include "mxtrain/operator/imperative.h"
 #include "mxtrain/operator/plans.h"
@@ -41,6 +43,46 @@ TEST_CASE("arrays move between host, pinned memory and two GPUs") {
     filled.Fill(0);
     CHECK(filled.ToVector() == std::vector<float>(6));
   }
+}
+
+TEST_CASE("copies on a GPU between parts that overlap: through a third array, never directly") {
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto runtime = NewFakeGpuRuntime(engine);
+    const NDArray numbers = NDArray::FromVector(*runtime, {6}, {0, 1, 2, 3, 4, 5}).Copy(kGpu);
+    numbers.Slice(2, 6).CopyFrom(numbers.Slice(0, 4));
+    CHECK(numbers.ToVector() == std::vector<float>{0, 1, 0, 1, 2, 3});
+    numbers.Slice(0, 5).CopyFrom(numbers.Slice(1, 6));
+    CHECK(numbers.ToVector() == std::vector<float>{1, 0, 1, 2, 3, 3});
+    Backend& backend = runtime->backend(kGpu);
+    char* data = numbers.data().dptr<char>();
+    for (const auto& [from, to] : {std::pair(0, 4), std::pair(4, 0), std::pair(4, 4)}) {
+      CHECK_THROWS_WITH(backend.CopyBytes({}, kGpu, data + from, kGpu, data + to, 8),
+                        "a GPU copy has overlapping ranges");
+    }
+    backend.CopyBytes({}, kGpu, data, kGpu, data + 8, 8);
+    CHECK(numbers.ToVector() == std::vector<float>{1, 0, 1, 0, 3, 3});
+  }
+}
+
+TEST_CASE("a backend borrows from the storage, which gives up cached blocks for it") {
+  constexpr int64_t kMemory = 1 << 20;
+  const auto runtime = NewSmallGpuRuntime(kMemory);
+  {
+    NDArray array(*runtime, {kMemory * 3 / 4}, DType::kUint8, kGpu);
+    array.Fill(0);  // takes the memory
+  }
+  runtime->engine().WaitForAll();
+  CHECK(runtime->storage().GetStats(kGpu).cached >= kMemory * 3 / 4);
+  const std::shared_ptr<const MemoryLender> lender = LenderOf(runtime->backend(kGpu));
+  {
+    const Loan loan(lender, kGpu, kMemory / 2, "workspace");
+    CHECK(loan.get());
+    CHECK(runtime->storage().GetStats(kGpu).cached == 0);
+    CHECK(runtime->storage().GetStats(kGpu).in_use >= kMemory / 2);
+    CHECK_THROWS_WITH_AS(Loan(lender, kGpu, kMemory * 3 / 4, "cuBLAS's workspace"),
+                         doctest::Contains("('cuBLAS's workspace')"), Error);
+  }
+  CHECK(runtime->storage().GetStats(kGpu).in_use == 0);
 }
 
 std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNet& net,
@@ -147,7 +189,10 @@ std::shared_ptr<mxtrain::Log> LogOfWarnings(std::vector<std::string>* warnings) 
 TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as one graph") {
   std::vector<std::string> warnings;
   const std::shared_ptr<mxtrain::Log> log = LogOfWarnings(&warnings);
-  const auto replays_of = [&](const SmallNet& net, bool capture_passes, bool refuses) {
+  using Mode = FakeStream::Captures;
+  std::vector<double> values;
+  const auto replays_of = [&](const SmallNet& net, bool capture_passes, Mode mode) {
+    const bool refuses = mode != Mode::kWork;
     warnings.clear();
     RuntimeOptions options;
     options.log = log;
@@ -156,13 +201,14 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
     request.ctx = kGpu;
     request.capture_passes = capture_passes;
     const auto executor = BindWithValues(*runtime, net.losses, request);
-    FakeStream::RefuseCaptures(refuses);
+    FakeStream::SetCaptures(mode);
     const int before = FakeStream::replays();
     for (int step = 0; step < 6; ++step)
       executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32,
                                 std::to_string(step)));
     runtime->engine().WaitForAll();
-    FakeStream::RefuseCaptures(false);
+    FakeStream::SetCaptures(Mode::kWork);
+    values = GetValues(executor->outputs()[0]);
     const executor::Captures& counts = executor::CapturesOf(*runtime);
     CHECK(counts.replays == FakeStream::replays() - before);
     CHECK(counts.failures == refuses);
@@ -174,13 +220,21 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
   const SmallNet net = SmallNets(runtime->operators())[0],
                  dropout = DropoutNet(runtime->operators());
   // Inputs alternate between two sets of arrays: each runs once first.
-  CHECK(replays_of(net, true, false) == 4);
-  CHECK(replays_of(net, false, false) == 0);
-  CHECK(replays_of(net, true, true) == 0);
-  CHECK(warnings[0].find("kernels of a step on gpu(0) could not be captured as one graph: the "
-                         "device made no graph of them; they are launched one by one") !=
-        std::string::npos);
-  CHECK(replays_of(dropout, true, false) == 4);
+  CHECK(replays_of(net, true, Mode::kWork) == 4);
+  const std::vector<double> captured = values;
+  CHECK(replays_of(net, false, Mode::kWork) == 0);
+  CHECK(values == captured);
+  for (const auto& [mode, why] : {std::pair(Mode::kNull, "the device made no graph of them"),
+                                  std::pair(Mode::kBeginThrows, "BeginCapture failed"),
+                                  std::pair(Mode::kEndThrows, "EndCapture failed")}) {
+    CAPTURE(why);
+    CHECK(replays_of(net, true, mode) == 0);
+    CHECK(values == captured);
+    CHECK(warnings[0].find(format("kernels of a step on gpu(0) could not be captured as one graph: "
+                                  "{}; they are launched one by one",
+                                  why)) != std::string::npos);
+  }
+  CHECK(replays_of(dropout, true, Mode::kWork) == 4);
 }
 
 // Fails in its second call, as a kernel would that allocates while a stream captures.
@@ -228,6 +282,58 @@ TEST_CASE("a pass that cannot be captured runs without, and the log says why, on
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("act: cudaMalloc failed: not while capturing; they are launched") !=
         std::string::npos);
+}
+
+TEST_CASE("device time by operator, of kernels that are launched one by one meanwhile") {
+  const auto runtime = NewFakeGpuRuntime();
+  const auto layer = [&](const char* op, const char* name, const Symbol& in,
+                         const Kwargs& kwargs = {}) {
+    return Symbol::Create(runtime->operators(), op, name, kwargs, std::vector{in});
+  };
+  const Symbol loss =
+      layer("MakeLoss", "loss",
+            layer("Activation", "act",
+                  layer("FullyConnected", "fc", Symbol::Variable("data"), {{"num_hidden", "3"}}),
+                  {{"act_type", "tanh"}}));
+  executor::BindRequest request;
+  request.shapes = {{"data", {2, 4}}};
+  request.inputs = {"data"};
+  request.grad_req = {{"fc_weight", executor::GradReq::kWrite},
+                      {"fc_bias", executor::GradReq::kWrite}};
+  request.ctx = kGpu;
+  const auto executor = Executor::SimpleBind(*runtime, loss, request);
+  for (const auto& [name, array] : executor->args()) NDArray(array).Fill(0.25);
+  NDArray data(*runtime, {2, 4}, DType::kFloat32, kGpu);
+  data.Fill(0.5);
+  const executor::Captures& counts = executor::CapturesOf(*runtime);
+  const auto step = [&](int times) {
+    for (int i = 0; i < times; ++i) executor->Step(std::vector{data});
+    runtime->engine().WaitForAll();
+    return counts.replays.load();
+  };
+  CHECK(step(3) == 2);
+  const std::vector<float> gradient = executor->grads().at("fc_weight").ToVector();
+
+  DeviceTimes& times = DeviceTimesOf(*runtime);
+  times.Start();
+  constexpr int kSteps = 5;
+  CHECK(step(kSteps) == 2);
+  Invoke("tanh", {&data, 1});
+  const std::map<std::string, double> seconds = times.Stop();
+  const auto elements = [&](const char* name) { return seconds.at(name) / kFakeSecondsPerElement; };
+  // Outputs [2, 3] and their gradients, weights [3, 4], a bias [3]; an array [2, 4].
+  CHECK(elements("fc") == doctest::Approx(kSteps * 6));
+  CHECK(elements("fc_backward") == doctest::Approx(kSteps * (12 + 3)));
+  CHECK(elements("act") == doctest::Approx(kSteps * 6));
+  CHECK(elements("act_backward") == doctest::Approx(kSteps * 6));
+  CHECK(elements("tanh") == doctest::Approx(8));
+  CHECK(executor->grads().at("fc_weight").ToVector() == gradient);
+
+  CHECK(step(4) == 6);  // as before
+  times.Start();
+  const NDArray host(*runtime, {8}, DType::kFloat32, Context::cpu());
+  Invoke("tanh", {&host, 1});  // the CPU has no clock
+  CHECK(times.Stop().empty());
 }
 
 // Three operators that draw, in evaluation too.

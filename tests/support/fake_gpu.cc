@@ -13,6 +13,7 @@
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/device/memory_lender.h"
 #include "mxtrain/operator/plans.h"
 #include "tests/support/fake_stream.h"
 
@@ -38,11 +39,25 @@ std::vector<TBlob> ToHost(std::span<const TBlob> blobs) {
   return translated;
 }
 
-class FakeGpu final : public ChoosingBackend {
+// CUDA leaves open what a copy between overlapping ranges gives.
+void RequireApart(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
+  const auto before = [](const void* first, int64_t bytes, const void* second) {
+    return reinterpret_cast<uintptr_t>(first) + static_cast<uintptr_t>(bytes) <=
+           reinterpret_cast<uintptr_t>(second);
+  };
+  if (!before(a, a_bytes, b) && !before(b, b_bytes, a))
+    Throw(ErrorKind::kBug, "a GPU copy has overlapping ranges");
+}
+
+class FakeGpu final : public ChoosingBackend, public Borrower, public TimingBackend {
  public:
   explicit FakeGpu(int64_t memory) : memory_(memory) {}
   int DeviceCount() const override { return kDevices; }
   std::string WhyAbsent() const override { return ""; }
+  DeviceInfo Describe(int id) const override {
+    const std::lock_guard lock(mutex_);
+    return {"a fake GPU", memory_, memory_ - used_.at(static_cast<size_t>(id)), "9.0"};
+  }
   std::string WhyNotFastIn(DType, Context) const override { return ""; }
   void* Allocate(Context ctx, int64_t bytes) override {
     const bool on_gpu = ctx.type == DeviceType::kGPU;
@@ -65,15 +80,13 @@ class FakeGpu final : public ChoosingBackend {
   std::unique_ptr<Stream> NewStream(Context, int) override {
     return std::make_unique<FakeStream>(++streams_, true);
   }
+  std::unique_ptr<TimedEvent> NewTimedEvent(Context) override {
+    return std::make_unique<FakeEvent>();
+  }
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override { return cpu_->Intern(std::move(desc)); }
   void Reorder(RunContext ctx, const TensorSpec& from, const void* src, const TensorSpec& to,
                void* dst) override {
-    const auto apart = [](const void* a, int64_t bytes, const void* b) {
-      return reinterpret_cast<uintptr_t>(a) + static_cast<uintptr_t>(bytes) <=
-             reinterpret_cast<uintptr_t>(b);
-    };
-    if (!apart(src, from.Bytes(), dst) && !apart(dst, to.Bytes(), src))
-      Throw(ErrorKind::kBug, "a GPU copy has overlapping ranges");
+    RequireApart(src, from.Bytes(), dst, to.Bytes());
     Do(ctx, [cpu = cpu_.get(), from, src = ToHost(src), to, dst = ToHost(dst)] {
       SetTeamSize(1);
       cpu->Reorder({}, from, src, to, dst);
@@ -81,6 +94,7 @@ class FakeGpu final : public ChoosingBackend {
   }
   void CopyBytes(RunContext ctx, Context from, const void* src, Context to, void* dst,
                  int64_t bytes) override {
+    RequireApart(src, bytes, dst, bytes);
     if (from.type == DeviceType::kGPU) src = ToHost(src);
     if (to.type == DeviceType::kGPU) dst = ToHost(dst);
     if (bytes == 0) return;  // there may be no memory
@@ -109,7 +123,7 @@ class FakeGpu final : public ChoosingBackend {
   const int64_t memory_;
   const std::unique_ptr<Backend> cpu_ = NewCpuBackend(1);
   std::atomic<uint32_t> streams_{0};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::array<int64_t, kDevices> used_{};  // guarded by mutex_, as sizes_
   std::map<void*, int64_t> sizes_;
 };
@@ -164,24 +178,36 @@ class FakeGpuOperator final : public Operator {
   explicit FakeGpuOperator(std::shared_ptr<Operator> op) : op_(std::move(op)) {}
 
   void Forward(const ForwardArgs& args) override {
-    Do(args.ctx.run_ctx,
-       [op = op_, late = LateContext(args.ctx), in = ToHost(args.in_data), req = Copy(args.req),
-        out = ToHost(args.out_data), aux = ToHost(args.aux_states)]() mutable {
-         op->Forward({late.Make(), in, req, out, aux});
-       });
+    Do(
+        args.ctx.run_ctx,
+        [op = op_, late = LateContext(args.ctx), in = ToHost(args.in_data), req = Copy(args.req),
+         out = ToHost(args.out_data), aux = ToHost(args.aux_states)]() mutable {
+          op->Forward({late.Make(), in, req, out, aux});
+        },
+        SecondsOf(args.req, args.out_data));
   }
   void Backward(const BackwardArgs& args) override {
-    Do(args.ctx.run_ctx,
-       [op = op_, late = LateContext(args.ctx), out_grad = ToHost(args.out_grad),
-        in = ToHost(args.in_data), out = ToHost(args.out_data), req = Copy(args.req),
-        in_grad = ToHost(args.in_grad), aux = ToHost(args.aux_states)]() mutable {
-         op->Backward({late.Make(), out_grad, in, out, req, in_grad, aux});
-       });
+    Do(
+        args.ctx.run_ctx,
+        [op = op_, late = LateContext(args.ctx), out_grad = ToHost(args.out_grad),
+         in = ToHost(args.in_data), out = ToHost(args.out_data), req = Copy(args.req),
+         in_grad = ToHost(args.in_grad), aux = ToHost(args.aux_states)]() mutable {
+          op->Backward({late.Make(), out_grad, in, out, req, in_grad, aux});
+        },
+        SecondsOf(args.req, args.in_grad));
   }
 
  private:
   static std::vector<OpReqType> Copy(std::span<const OpReqType> req) {
     return {req.begin(), req.end()};
+  }
+  static double SecondsOf(std::span<const OpReqType> req, std::span<const TBlob> written) {
+    double seconds = 0;
+    for (size_t i = 0; i < req.size(); ++i) {
+      if (req[i] != OpReqType::kNullOp)
+        seconds += kFakeSecondsPerElement * static_cast<double>(written[i].Size());
+    }
+    return seconds;
   }
 
   const std::shared_ptr<Operator> op_;

@@ -14,6 +14,9 @@
 
 namespace mxtrain::test {
 
+// By the clock of the stream: what the kernel of an operator takes for each element that it writes.
+inline constexpr double kFakeSecondsPerElement = 1e-9;
+
 // `memory`: bytes of each GPU.
 std::unique_ptr<Backend> NewFakeGpuBackend(int64_t memory = std::numeric_limits<int64_t>::max());
 

@@ -15,19 +15,23 @@
 #include <vector>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/device/context.h"
+#include "mxtrain/device/timed_event.h"
 
 namespace mxtrain::test {
 
-class FakeEvent final : public Event {
+class FakeEvent final : public TimedEvent {
  public:
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
     bool come = false;
+    double seconds = 0;  // by the clock of the stream
     std::string failure;
   };
   void Wait() override { WaitFor(*state_); }
+  double SecondsSince(const TimedEvent& earlier) const override {
+    return state_->seconds - static_cast<const FakeEvent&>(earlier).state_->seconds;
+  }
   static void WaitFor(State& state) {
     std::unique_lock lock(state.mutex);
     state.changed.wait(lock, [&] { return state.come; });
@@ -53,8 +57,15 @@ class FakeStream final : public Stream {
     thread_.join();
   }
 
-  // A kernel: runs later, in order, unless the device has failed.
-  void Launch(std::function<void()> kernel) {
+  // A kernel: runs later, in order, unless the device has failed. It takes this long by the clock
+  // of the stream, which stands still otherwise.
+  void Launch(std::function<void()> kernel, double seconds = 0) {
+    if (seconds > 0) {
+      kernel = [this, seconds, work = std::move(kernel)] {
+        work();
+        clock_ += seconds;
+      };
+    }
     if (capture_) return capture_->kernels.push_back(std::move(kernel));
     Give([this, kernel = std::move(kernel)] {
       if (failure_.empty()) kernel();
@@ -72,6 +83,7 @@ class FakeStream final : public Stream {
     Give([this, state] {
       const std::lock_guard lock(state->mutex);
       state->come = true;
+      state->seconds = clock_;
       state->failure = failure_;
       state->changed.notify_all();
     });
@@ -87,12 +99,14 @@ class FakeStream final : public Stream {
   }
 
   bool BeginCapture() override {
+    if (captures_ == Captures::kBeginThrows) Throw(ErrorKind::kDevice, "BeginCapture failed");
     capture_ = std::make_unique<FakeGraph>();
     return true;
   }
   std::unique_ptr<CapturedGraph> EndCapture() override {
     std::unique_ptr<CapturedGraph> recording = std::move(capture_);
-    if (refuses_) recording.reset();
+    if (captures_ == Captures::kEndThrows) Throw(ErrorKind::kDevice, "EndCapture failed");
+    if (captures_ == Captures::kNull) recording.reset();
     return recording;
   }
   void Replay(CapturedGraph& recording) override {
@@ -101,8 +115,9 @@ class FakeStream final : public Stream {
   }
   // By all streams together.
   static int replays() { return replays_; }
-  // From now on captured graphs are null.
-  static void RefuseCaptures(bool refuses) { refuses_ = refuses; }
+  // What becomes of captures from now on.
+  enum class Captures { kWork, kNull, kBeginThrows, kEndThrows };
+  static void SetCaptures(Captures captures) { captures_ = captures; }
 
  private:
   // Empty: stop.
@@ -126,10 +141,11 @@ class FakeStream final : public Stream {
   }
 
   static inline std::atomic<int> replays_ = 0;
-  static inline std::atomic<bool> refuses_ = false;
+  static inline std::atomic<Captures> captures_ = Captures::kWork;
   std::unique_ptr<FakeGraph> capture_;  // of the issuing thread
-  std::mt19937 random_;                 // of the stream's thread, like failure_
+  std::mt19937 random_;                 // of the stream's thread, like clock_ and failure_
   const bool pauses_;
+  double clock_ = 0;
   std::string failure_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -138,9 +154,9 @@ class FakeStream final : public Stream {
 };
 
 // Issues the work of a device function to the stream or, without one, executes it.
-inline void Do(const RunContext& ctx, std::function<void()> work) {
+inline void Do(const RunContext& ctx, std::function<void()> work, double seconds = 0) {
   if (ctx.stream) {
-    static_cast<FakeStream*>(ctx.stream)->Launch(std::move(work));
+    static_cast<FakeStream*>(ctx.stream)->Launch(std::move(work), seconds);
   } else {
     work();
   }

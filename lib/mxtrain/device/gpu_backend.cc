@@ -8,11 +8,13 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/gpu_library.h"
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/device/memory_lender.h"
+#include "mxtrain/device/timed_event.h"
 
 namespace mxtrain {
 namespace {
 
-class GpuBackend final : public ChoosingBackend {
+class GpuBackend final : public ChoosingBackend, public Borrower, public TimingBackend {
  public:
   int DeviceCount() const override { return Find() ? Find()->DeviceCount() : 0; }
   std::string WhyAbsent() const override { return Find() ? Find()->WhyAbsent() : why_absent_; }
@@ -27,6 +29,11 @@ class GpuBackend final : public ChoosingBackend {
   void Free(Context ctx, void* data) override { Get(ctx).Free(ctx, data); }
   std::unique_ptr<Stream> NewStream(Context ctx, int priority) override {
     return Get(ctx).NewStream(ctx, priority);
+  }
+  std::unique_ptr<TimedEvent> NewTimedEvent(Context ctx) override {
+    auto* timing = dynamic_cast<TimingBackend*>(&Get(ctx));
+    MXTRAIN_ASSERT(timing);
+    return timing->NewTimedEvent(ctx);
   }
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override {
     return Get(Context::gpu()).Intern(std::move(desc));
@@ -60,6 +67,7 @@ class GpuBackend final : public ChoosingBackend {
               "{} is not a CUDA backend of mxtrain: symbol mxtrain_new_cuda_backend is missing",
               library.path);
       backend_.reset(make());
+      if (auto* borrower = dynamic_cast<Borrower*>(backend_.get())) borrower->BorrowFrom(lender());
     });
     return backend_.get();
   }

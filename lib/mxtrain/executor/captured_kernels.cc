@@ -30,7 +30,7 @@ CapturedKernels::CapturedKernels(Runtime& runtime, KernelSet& kernels, std::vect
 void CapturedKernels::Run(RunContext ctx) {
   kernels_.PrepareDraws(drawing_, ctx);  // outside the capture, which would keep this run's state
   // Libraries initialize lazily in the first run.
-  Entry* const entry = captures_ && !kernels_.monitored() ? Find() : nullptr;
+  Entry* const entry = captures_ && !kernels_.monitored() && !kernels_.timed() ? Find() : nullptr;
   if (entry && !entry->graph) entry->graph = Capture(ctx);
   if (!entry || !entry->graph) {
     ++counts_.uncaptured;

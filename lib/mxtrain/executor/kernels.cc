@@ -57,6 +57,7 @@ KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan,
       is_train_(is_train),
       divided_batch_(divided_batch && is_train),
       state_(state),
+      times_(DeviceTimesOf(runtime)),
       operators_(graph.nodes.size()) {
   int externals = 0;
   for (int external : external_of) externals = std::max(externals, external + 1);
@@ -344,6 +345,16 @@ void KernelSet::Compute(const Kernel& kernel, const OpContext& ctx, Stage stage)
 }
 
 void KernelSet::RunStage(int k, RunContext run_ctx, Stage stage) {
+  times_.Measure(kernels_[k]->name.c_str(), run_ctx, [&] { IssueWork(k, run_ctx, stage); });
+  if (stage == Stage::kSum) return;
+  const Kernel& kernel = *kernels_[k];
+  const ExecNode& node = graph_.nodes[kernel.node];
+  if (node.kind == Node::Kind::kCopy) return;  // its source was reported
+  const bool second_run = node.forward >= 0 && node.kind != Node::Kind::kBackward;
+  if (state_.monitor && !second_run) Report(kernel, run_ctx);
+}
+
+void KernelSet::IssueWork(int k, RunContext run_ctx, Stage stage) {
   Kernel& kernel = *kernels_[k];
   const ExecNode& node = graph_.nodes[kernel.node];
   switch (node.kind) {
@@ -357,7 +368,6 @@ void KernelSet::RunStage(int k, RunContext run_ctx, Stage stage) {
       ctx.saved = kernel.saved;
       ctx.workspace = kernel.workspace;
       Compute(kernel, ctx, stage);
-      if (stage == Stage::kSum) return;
       break;
     }
     case Node::Kind::kReorder:
@@ -368,7 +378,7 @@ void KernelSet::RunStage(int k, RunContext run_ctx, Stage stage) {
       const Context from = graph_.nodes[node.inputs[0].node].ctx;
       runtime_.backend(node.ctx).CopyBytes(run_ctx, from, kernel.in[0].data, node.ctx,
                                            kernel.out[0].data, node.specs[0].Bytes());
-      return;  // its source was reported
+      break;
     }
     case Node::Kind::kZeros:
       if (node.req[0] == OpReqType::kWriteTo)
@@ -377,8 +387,6 @@ void KernelSet::RunStage(int k, RunContext run_ctx, Stage stage) {
     default:
       MXTRAIN_ASSERT(false && "a node of this kind does not run");
   }
-  const bool second_run = node.forward >= 0 && node.kind != Node::Kind::kBackward;
-  if (state_.monitor && !second_run) Report(kernel, run_ctx);
 }
 
 // The stored elements, readable by the host: in place, or a copy in `bytes`. Blocks until the

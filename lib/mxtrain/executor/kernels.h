@@ -12,6 +12,7 @@
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/executor/freeze.h"
 #include "mxtrain/executor/memory_plan.h"
+#include "mxtrain/ndarray/device_times.h"
 #include "mxtrain/ndarray/ndarray.h"
 
 namespace mxtrain::executor {
@@ -86,6 +87,7 @@ class MXTRAIN_API KernelSet {
   // Issues the same device work in every run at these addresses: takes no space of unknown size.
   bool Repeats(int k) const;
   bool monitored() const { return static_cast<bool>(state_.monitor); }  // this run is monitored
+  bool timed() const { return times_.on(); }  // the device time of each kernel is measured
 
  private:
   struct Slot {
@@ -110,6 +112,7 @@ class MXTRAIN_API KernelSet {
   void AddSums(Kernel* kernel);
   void Compute(const Kernel& kernel, const OpContext& ctx, Stage stage);
   const RandomState* RandomOn(Context ctx);
+  void IssueWork(int k, RunContext run_ctx, Stage stage);
   TBlob OnHost(const TBlob& view, RunContext run_ctx, std::vector<char>* bytes) const;
   void Report(const Kernel& kernel, RunContext run_ctx) const;
 
@@ -119,6 +122,7 @@ class MXTRAIN_API KernelSet {
   Runtime& runtime_;
   const bool is_train_, divided_batch_;
   const StepState& state_;
+  DeviceTimes& times_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<Access> accesses_;
   std::vector<std::shared_ptr<Operator>> operators_;  // [forward node]: serves forward and backward

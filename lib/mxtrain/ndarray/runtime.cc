@@ -7,6 +7,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/device/memory_lender.h"
 
 namespace mxtrain {
 
@@ -36,6 +37,15 @@ struct Runtime::Impl {
                               [this] { return engine && engine->AwaitDeletion(); },
                               [this](Context ctx) { resources->ReleaseIdle(ctx); });
     resources = std::make_unique<ResourceManager>(*storage, options.seed);
+    if (auto* borrower = dynamic_cast<Borrower*>(gpu.get())) {
+      borrower->BorrowFrom(std::make_shared<MemoryLender>(
+          MemoryLender{[this](Context ctx, int64_t bytes, const char* who) {
+                         return storage->Alloc(ctx, bytes, who).ptr;
+                       },
+                       [this](Context ctx, void* data, int64_t bytes) {
+                         storage->Free({data, bytes, ctx});
+                       }}));
+    }
     engine::EngineOptions engine_options;
     engine_options.type = options.engine;
     engine_options.cpu_workers = options.cpu_workers;

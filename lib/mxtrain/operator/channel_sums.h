@@ -27,6 +27,35 @@ struct ChannelView {
   MXTRAIN_HD int64_t ChannelOf(int64_t place) const { return place / inner % channels; }
 };
 
+// Adjacent elements of an array that a GPU loads or stores at once, 16 bytes where there are so
+// many.
+template <typename T, int kWidth>
+struct alignas(sizeof(T) * kWidth) ChannelPack {
+  T v[kWidth];
+  MXTRAIN_HD static const ChannelPack& At(const T* from) {
+    return *reinterpret_cast<const ChannelPack*>(from);
+  }
+  MXTRAIN_HD void Put(T* to) const { *reinterpret_cast<ChannelPack*>(to) = *this; }
+};
+// f(0), ..., f(kCount - 1), written out: an array that is indexed in a loop which is not would be
+// in memory, not in registers.
+template <int kCount, typename F>
+MXTRAIN_HD inline void ForPack(const F& f) {
+  if constexpr (kCount > 1) ForPack<kCount - 1>(f);
+  f(kCount - 1);
+}
+// Channels of T that a GPU thread processes together, if they are contiguous.
+template <typename T>
+inline constexpr int kPackOf = 16 / sizeof(T);
+// Whether an array of such packs may start there; also if it is absent.
+inline bool TakesPacks(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % 16 == 0;
+}
+// Whether arrays in this view consist of packs of channels.
+inline bool InPacks(const ChannelView& view, int width) {
+  return view.inner == 1 && view.channels % width == 0;
+}
+
 namespace detail {
 
 // How the elements of each channel are divided into slices.
@@ -96,6 +125,40 @@ struct ChannelPart {
   }
 };
 
+// The same for contiguous channels, some adjacent ones in each task. The parts are those of single
+// channels.
+template <typename V, typename F>
+struct ChannelPackPart {
+  ChannelView view;
+  Slices slices;
+  F term;
+  V* parts;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team&, int64_t task) const {
+    constexpr int kWidth = F::kPack;
+    // More packs need more registers than there are.
+    constexpr int kAhead = kLoadsAhead / 2;
+    const int64_t packs = view.channels / kWidth, first = task % packs * kWidth,
+                  slice = task / packs, step = view.channels;
+    V sums[kWidth] = {};
+    decltype(term.Of(first)) of[kWidth];
+    ForPack<kWidth>([&](int k) { of[k] = term.Of(first + k); });
+    int64_t at = slices.Begin(slice) * step + first;
+    const int64_t end = slices.Begin(slice + 1) * step;
+    for (; at + (kAhead - 1) * step < end; at += kAhead * step) {
+      typename F::Pack elements[kAhead];
+      ForPack<kAhead>([&](int a) { elements[a] = term.ReadPack(at + a * step); });
+      ForPack<kAhead>([&](int a) { Add(elements[a], of, sums); });
+    }
+    for (; at < end; at += step) Add(term.ReadPack(at), of, sums);
+    ForPack<kWidth>([&](int k) { parts[(first + k) * slices.count + slice] = sums[k]; });
+  }
+  template <typename Of>
+  MXTRAIN_HD void Add(const typename F::Pack& elements, const Of* of, V* sums) const {
+    ForPack<F::kPack>([&](int k) { sums[k] = sums[k] + term.Term(elements, k, of[k]); });
+  }
+};
+
 }  // namespace detail
 
 // Size in bytes of the scratch space of SumChannels.
@@ -106,6 +169,9 @@ int64_t BytesOfChannelSums(const ChannelView& view) {
 // The sum of term(place, of), of type V, over the elements of every channel, where of =
 // term.Of(channel). The result [channels] is at the start of `workspace`, an array of bytes; the
 // function returns its address.
+//
+// A term may also read kPack adjacent places at once: ReadPack(place) returns a Pack, Term(pack, k,
+// of) is that of place + k, and Aligned() says whether its arrays allow it.
 template <typename V, typename Device, typename F>
 const V* SumChannels(const Device& device, const ChannelView& given, const F& term,
                      const TBlob& workspace) {
@@ -115,6 +181,14 @@ const V* SumChannels(const Device& device, const ChannelView& given, const F& te
   const Slices slices = detail::SlicesOf(view);
   const detail::ChannelPart<V, F> part{view, slices, term, scratch + view.channels};
   const int64_t tasks = view.channels * slices.count;
+  if constexpr (Device::kType == DeviceType::kGPU && requires { F::kPack; }) {
+    if (InPacks(view, F::kPack) && term.Aligned()) {
+      ForColumns(device, tasks / F::kPack, slices.longest(),
+                 detail::ChannelPackPart<V, F>{view, slices, term, part.parts});
+      SumParts<V>(device, view.channels, slices.count, part.parts, scratch);
+      return scratch;
+    }
+  }
   if (view.inner > 1) {
     ForRows(device, tasks, slices.longest(), part);
   } else {

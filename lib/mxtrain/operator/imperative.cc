@@ -7,6 +7,7 @@
 #include "mxtrain/base/math.h"
 #include "mxtrain/base/philox.h"
 #include "mxtrain/device/backend.h"
+#include "mxtrain/ndarray/device_times.h"
 #include "mxtrain/operator/composite.h"
 #include "mxtrain/operator/internal/imperative_plan.h"
 #include "mxtrain/operator/internal/run_ahead.h"
@@ -203,7 +204,12 @@ void Invocation::Run(RunContext run_ctx) {
   ctx.workspace = {workspace > 0 ? scratch : nullptr, TShape{workspace}, DType::kUint8, {}, ctx_};
   ctx.scalar = scalar_;
   std::unique_ptr<Operator> op = plan_->Borrow();
-  op->Forward({ctx, in_blobs_, req_, out_blobs_, aux_blobs_});
+  const auto forward = [&] { op->Forward({ctx, in_blobs_, req_, out_blobs_, aux_blobs_}); };
+  if (run_ctx.stream) {
+    DeviceTimesOf(runtime_).Measure(plan_->name(), run_ctx, forward);
+  } else {
+    forward();
+  }
   plan_->Return(std::move(op));
 }
 

@@ -32,6 +32,16 @@ TEST_CASE("every device has room for its own part, and the fullest one limits th
   CHECK(fit(5, 100, 64).limit == kFirst);
 }
 
+TEST_CASE("a part of a GPU's memory is left to libraries") {
+  const auto free = [](int64_t bytes) {
+    const auto runtime = test::NewSmallGpuRuntime(bytes);
+    return FreeBytes(*runtime, kSecond);
+  };
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  CHECK(free(80 * kGiB) == 79 * kGiB);
+  CHECK(free(kGiB / 2) == 0);
+}
+
 TEST_CASE("a text of bytes names devices if there are several") {
   CHECK(ToString({{Context::cpu(), 2048}}) == "2 KiB");
   CHECK(ToString({{kFirst, 1024}, {kSecond, 2048}}) == "1 KiB on gpu(0), 2 KiB on gpu(1)");

@@ -9,6 +9,7 @@
 #include "mxtrain/device/cuda/internal/nccl_version.h"
 #include "mxtrain/device/cuda/internal/put_bytes.h"
 #include "mxtrain/device/cuda/internal/reorder.h"
+#include "mxtrain/device/cuda/internal/timed_event.h"
 
 namespace mxtrain {
 namespace {
@@ -56,7 +57,7 @@ Census CountDevices() {
   return census;
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public Borrower, public TimingBackend {
  public:
   int DeviceCount() const override { return census_.devices; }
   std::string WhyAbsent() const override { return census_.why_absent; }
@@ -109,16 +110,17 @@ class CudaBackend final : public Backend {
 
   // Ignores errors: they are those of a failed device, whose memory is freed with the process.
   void Free(Context ctx, void* data) override {
-    if (ctx.type == DeviceType::kCPUPinned) {
-      cudaFreeHost(data);
-    } else {
-      cudaFree(data);
-    }
+    cuda::OnDevice(
+        ctx.id, [&] { ctx.type == DeviceType::kCPUPinned ? cudaFreeHost(data) : cudaFree(data); });
   }
 
   std::unique_ptr<Stream> NewStream(Context ctx, int priority) override {
     CheckDevice(*this, ctx);
-    return std::make_unique<CudaStream>(ctx, priority);
+    return std::make_unique<CudaStream>(ctx, priority, lender());
+  }
+
+  std::unique_ptr<TimedEvent> NewTimedEvent(Context ctx) override {
+    return cuda::NewTimedEvent(ctx.id);
   }
 
   Layout Intern(std::unique_ptr<LayoutDesc> desc) override {

@@ -220,24 +220,6 @@ struct Candidates {
   }
 };
 
-// Device memory for measurements; null if the device is full.
-class Loan {
- public:
-  Loan(Backend& backend, int device, int64_t bytes)
-      : backend_(backend), ctx_(Context::gpu(device)), data_(backend.Allocate(ctx_, bytes)) {}
-  ~Loan() {
-    if (data_) backend_.Free(ctx_, data_);
-  }
-  Loan(const Loan&) = delete;
-  Loan& operator=(const Loan&) = delete;
-  void* get() const { return data_; }
-
- private:
-  Backend& backend_;
-  const Context ctx_;
-  void* const data_;
-};
-
 class TimedEvent {
  public:
   TimedEvent() { MXTRAIN_CHECK_CUDA(cudaEventCreate(&event_)); }
@@ -314,7 +296,8 @@ struct Question {
   const ConvolutionOptions& options;
 };
 
-// Tries candidates of a part on zero-filled arrays, which live as long as this object.
+// Tries candidates of a part on zero-filled arrays, which live as long as this object. Without
+// space for them none is tried.
 template <typename Calls, typename Part>
 class Trial {
  public:
@@ -322,30 +305,40 @@ class Trial {
       : question_(question),
         candidates_(candidates),
         part_(part),
+        lender_(LenderOf(question.backend)),
         data_(Zeros(Sizes(question.shape).data)),
         weight_(Zeros(Sizes(question.shape).weight)),
         out_(Zeros(Sizes(question.shape).out)) {}
 
   std::optional<double> SecondsOf(size_t candidate) {
-    if (candidate >= kMostMeasured || !data_->get() || !weight_->get() || !out_->get())
-      return std::nullopt;
+    if (candidate >= kMostMeasured || !data_ || !weight_ || !out_) return std::nullopt;
     const Question& q = question_;
     if (candidates_.Take(candidate, q.handle.get(), q.layouts, part_) != CUDNN_STATUS_SUCCESS)
       return std::nullopt;
-    const Loan workspace(q.backend, q.device, std::max<int64_t>(part_->workspace, 1));
-    if (!workspace.get()) return std::nullopt;
+    const std::unique_ptr<Loan> workspace = Borrow(std::max<int64_t>(part_->workspace, 1));
+    if (!workspace) return std::nullopt;
     const Factors factors(q.options.type, false);
     const Operands operands = Calls::OperandsOf(data_->get(), weight_->get(), out_->get());
     return TimeOf(q.handle.stream(), [&] {
-      return Calls::Run(q.handle.get(), q.layouts, *part_, factors, operands, workspace.get());
+      return Calls::Run(q.handle.get(), q.layouts, *part_, factors, operands, workspace->get());
     });
   }
 
  private:
+  // Null if the device is full.
+  std::unique_ptr<Loan> Borrow(int64_t bytes) const {
+    try {
+      return std::make_unique<Loan>(lender_, Context::gpu(question_.device), bytes,
+                                    "a measurement of cuDNN's kernels");
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kMemory) throw;
+      return nullptr;
+    }
+  }
   std::unique_ptr<Loan> Zeros(int64_t elements) const {
     const int64_t bytes = elements * SizeOf(question_.options.type);
-    auto loan = std::make_unique<Loan>(question_.backend, question_.device, bytes);
-    if (loan->get())
+    std::unique_ptr<Loan> loan = Borrow(bytes);
+    if (loan)
       MXTRAIN_CHECK_CUDA(
           cudaMemsetAsync(loan->get(), 0, static_cast<size_t>(bytes), question_.handle.stream()));
     return loan;
@@ -354,10 +347,11 @@ class Trial {
   const Question& question_;
   const Candidates<Calls>& candidates_;
   Part* const part_;
+  const std::shared_ptr<const MemoryLender> lender_;
   const std::unique_ptr<Loan> data_, weight_, out_;
 };
 
-// False if no algorithm is allowed.
+// False if no algorithm is allowed, or cuDNN cannot run those that are.
 template <typename Calls, typename Part>
 bool Choose(const Question& q, Part* part) {
   const Candidates<Calls> candidates(q.handle.get(), q.layouts, q.options, *part);
@@ -373,8 +367,11 @@ bool Choose(const Question& q, Part* part) {
       choices ? choices->Choose(KeyOf(Calls::kName, q.shape, q.options, q.handle.machine()),
                                 candidates.names, seconds_of)
               : 0;
-  MXTRAIN_CHECK_CUDA(candidates.Take(chosen, q.handle.get(), q.layouts, part));
-  return true;
+  if (candidates.Take(chosen, q.handle.get(), q.layouts, part) == CUDNN_STATUS_SUCCESS) return true;
+  for (size_t i = 0; i < candidates.names.size(); ++i) {
+    if (candidates.Take(i, q.handle.get(), q.layouts, part) == CUDNN_STATUS_SUCCESS) return true;
+  }
+  return false;
 }
 
 }  // namespace

@@ -46,7 +46,20 @@ struct Distances {
     return static_cast<double>(x[channel * view.inner]);
   }
   MXTRAIN_HD Sums operator()(int64_t place, double origin) const {
-    const double d = static_cast<double>(x[place]) - origin;
+    return SumsOf(x[place], origin);
+  }
+
+  static constexpr int kPack = kPackOf<T>;
+  using Pack = ChannelPack<T, kPack>;
+  bool Aligned() const { return TakesPacks(x); }
+  MXTRAIN_HD Pack ReadPack(int64_t place) const { return Pack::At(x + place); }
+  MXTRAIN_HD Sums Term(const Pack& pack, int k, double origin) const {
+    return SumsOf(pack.v[k], origin);
+  }
+
+ private:
+  MXTRAIN_HD static Sums SumsOf(T value, double origin) {
+    const double d = static_cast<double>(value) - origin;
     return {d, d * d};
   }
 };
@@ -153,7 +166,7 @@ struct MakeLine {
 
 // The last pass, element by element. ForElements (below) calls Of(channel) once for many elements
 // of a channel, and Read(at) for several elements before it passes the first of them to Write(at,
-// of, read).
+// of, read). With ReadPack and WritePack a GPU does so for kPack channels at once, if Aligned.
 template <typename T>
 struct Normalise {
   using A = AccumulatorOf<T>;
@@ -173,6 +186,31 @@ struct Normalise {
     if (sum) value += A(e.sum);
     if (mask) mask[at] = activation.Passes(value);
     if (req != OpReqType::kNullOp) Assign(req, y, at, activation(value));
+  }
+
+  static constexpr int kPack = kPackOf<T>;
+  struct Pack {
+    ChannelPack<T, kPack> x, sum;
+  };
+  bool Aligned() const {
+    return TakesPacks(x) && TakesPacks(sum) && TakesPacks(mask) && TakesPacks(y);
+  }
+  MXTRAIN_HD Pack ReadPack(int64_t at) const {
+    using Elements = ChannelPack<T, kPack>;
+    return {Elements::At(x + at), sum ? Elements::At(sum + at) : Elements()};
+  }
+  MXTRAIN_HD void WritePack(int64_t at, const Line<A>* of, const Pack& pack) const {
+    ChannelPack<T, kPack> out{};
+    ChannelPack<uint8_t, kPack> passes;
+    if (req == OpReqType::kAddTo) out = ChannelPack<T, kPack>::At(y + at);
+    ForPack<kPack>([&](int k) {
+      A value = of[k](A(pack.x.v[k]));
+      if (sum) value += A(pack.sum.v[k]);
+      passes.v[k] = activation.Passes(value);
+      Assign(req, out.v, k, activation(value));
+    });
+    if (mask) passes.Put(mask + at);
+    if (req != OpReqType::kNullOp) out.Put(y + at);
   }
 };
 
@@ -194,6 +232,24 @@ struct Heads {
   MXTRAIN_HD Element Read(int64_t at) const {
     return {head[at], x[at], output ? A(output[at]) > 0 : !mask || mask[at]};
   }
+  static constexpr int kPack = kPackOf<T>;
+  struct Pack {
+    ChannelPack<T, kPack> head, x, output;
+    ChannelPack<uint8_t, kPack> mask;
+  };
+  bool Aligned() const {
+    return TakesPacks(head) && TakesPacks(x) && TakesPacks(output) && TakesPacks(mask);
+  }
+  MXTRAIN_HD Pack ReadPack(int64_t at) const {
+    using Elements = ChannelPack<T, kPack>;
+    using Bytes = ChannelPack<uint8_t, kPack>;
+    return {Elements::At(head + at), Elements::At(x + at),
+            output ? Elements::At(output + at) : Elements(), mask ? Bytes::At(mask + at) : Bytes()};
+  }
+  MXTRAIN_HD Element ElementOf(const Pack& pack, int k) const {
+    return {pack.head.v[k], pack.x.v[k],
+            output ? A(pack.output.v[k]) > 0 : !mask || pack.mask.v[k]};
+  }
   MXTRAIN_HD A Gradient(const Element& e, const Line<A>& line) const {
     if (activation.self_gated()) return A(e.head) * activation.Slope(line(A(e.x)));
     return e.open && (!lines || activation.Passes(line(A(e.x)))) ? A(e.head) : A(0);
@@ -212,7 +268,19 @@ struct GradientTerms {
     return {heads.Of(channel), static_cast<double>(mean[channel])};
   }
   MXTRAIN_HD Sums operator()(int64_t at, const Channel& channel) const {
-    const auto e = heads.Read(at);
+    return SumsOf(heads.Read(at), channel);
+  }
+
+  static constexpr int kPack = Heads<T>::kPack;
+  using Pack = typename Heads<T>::Pack;
+  bool Aligned() const { return heads.Aligned(); }
+  MXTRAIN_HD Pack ReadPack(int64_t at) const { return heads.ReadPack(at); }
+  MXTRAIN_HD Sums Term(const Pack& pack, int k, const Channel& channel) const {
+    return SumsOf(heads.ElementOf(pack, k), channel);
+  }
+
+ private:
+  MXTRAIN_HD Sums SumsOf(const typename Heads<T>::Element& e, const Channel& channel) const {
     const double g = static_cast<double>(heads.Gradient(e, channel.line));
     return {g, g * (static_cast<double>(e.x) - channel.mean)};
   }
@@ -280,6 +348,26 @@ struct Differentiate {
       Assign(data_req, data_grad, at, s.scale * (g - s.mean_gradient - normal * s.mean_along));
     if (sum_req != OpReqType::kNullOp) Assign(sum_req, sum_grad, at, g);
   }
+
+  static constexpr int kPack = Heads<T>::kPack;
+  using Pack = typename Heads<T>::Pack;
+  bool Aligned() const { return heads.Aligned() && TakesPacks(data_grad) && TakesPacks(sum_grad); }
+  MXTRAIN_HD Pack ReadPack(int64_t at) const { return heads.ReadPack(at); }
+  MXTRAIN_HD void WritePack(int64_t at, const Slope<A>* of, const Pack& pack) const {
+    using Elements = ChannelPack<T, kPack>;
+    Elements data{}, sum{};
+    if (data_req == OpReqType::kAddTo) data = Elements::At(data_grad + at);
+    if (sum_req == OpReqType::kAddTo) sum = Elements::At(sum_grad + at);
+    ForPack<kPack>([&](int k) {
+      const Element e = heads.ElementOf(pack, k);
+      const Slope<A>& s = of[k];
+      const A g = heads.Gradient(e, s), normal = (A(e.x) - s.mean) * s.inverse;
+      Assign(data_req, data.v, k, s.scale * (g - s.mean_gradient - normal * s.mean_along));
+      Assign(sum_req, sum.v, k, g);
+    });
+    if (data_req != OpReqType::kNullOp) data.Put(data_grad + at);
+    if (sum_req != OpReqType::kNullOp) sum.Put(sum_grad + at);
+  }
 };
 
 // f of the elements first, first + step, ... of one channel, before `end`.
@@ -320,6 +408,29 @@ struct ColumnPiece {
     ForElementsOf(channel, first * view.channels + channel, end * view.channels, view.channels, f);
   }
 };
+// The same for kPack adjacent channels.
+template <typename F>
+struct ColumnPackPiece {
+  static constexpr int64_t kRows = 16;
+  static constexpr int kAhead = 2;
+  ChannelView view;
+  F f;
+  MXTRAIN_HD void operator()(int64_t task) const {
+    const int64_t packs = view.channels / F::kPack, channel = task % packs * F::kPack,
+                  first = task / packs * kRows;
+    const int64_t last = first + kRows < view.outer ? first + kRows : view.outer;
+    decltype(f.Of(channel)) of[F::kPack];
+    ForPack<F::kPack>([&](int k) { of[k] = f.Of(channel + k); });
+    const int64_t step = view.channels, end = last * step + channel;
+    int64_t at = first * step + channel;
+    for (; at + (kAhead - 1) * step < end; at += kAhead * step) {
+      typename F::Pack elements[kAhead];
+      ForPack<kAhead>([&](int a) { elements[a] = f.ReadPack(at + a * step); });
+      ForPack<kAhead>([&](int a) { f.WritePack(at + a * step, of, elements[a]); });
+    }
+    for (; at < end; at += step) f.WritePack(at, of, f.ReadPack(at));
+  }
+};
 // Planes too small for a team.
 template <typename F>
 struct EachElement {
@@ -332,6 +443,13 @@ struct EachElement {
 template <typename Device, typename F>
 void ForElements(const Device& device, const ChannelView& view, const F& f) {
   constexpr int64_t kLargePlane = 16;
+  if constexpr (Device::kType == DeviceType::kGPU) {
+    constexpr int64_t kRows = ColumnPackPiece<F>::kRows;
+    if (InPacks(view, F::kPack) && f.Aligned()) {
+      return Launch(device, (view.outer + kRows - 1) / kRows * (view.channels / F::kPack),
+                    ColumnPackPiece<F>{view, f});
+    }
+  }
   if (view.inner >= kLargePlane) {
     ForRows(device, view.outer * view.channels, view.inner, PlaneRow<F>{view, f});
   } else if (view.inner == 1) {

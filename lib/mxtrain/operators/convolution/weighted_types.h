@@ -46,10 +46,17 @@ struct BiasOfChannel {
 // The gradient of a bias: the sums of the head gradient over its channels, in the type of the bias.
 template <typename T>
 struct HeadOfPlace {
+  static constexpr int kPack = kPackOf<T>;
+  using Pack = ChannelPack<T, kPack>;
   const T* head;
   MXTRAIN_HD int64_t Of(int64_t channel) const { return channel; }
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t place, int64_t) const {
     return AccumulatorOf<T>(head[place]);
+  }
+  bool Aligned() const { return TakesPacks(head); }
+  MXTRAIN_HD Pack ReadPack(int64_t place) const { return Pack::At(head + place); }
+  MXTRAIN_HD AccumulatorOf<T> Term(const Pack& pack, int k, int64_t) const {
+    return AccumulatorOf<T>(pack.v[k]);
   }
 };
 template <typename A>

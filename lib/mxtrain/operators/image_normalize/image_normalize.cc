@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/image_normalize/image_normalize.h"
 
+#include "mxtrain/operator/param_of.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
@@ -34,13 +35,36 @@ bool ImageNormalizeProperty::InferShape(std::vector<TShape>* in, std::vector<TSh
 bool ImageNormalizeProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                        std::vector<DType>*) const {
   UnifyType(DType::kUint8, &(*in)[0], kName, "data");
-  UnifyType(DType::kFloat32, &(*out)[0], kName, "output");
+  if (!IsFloating(param_.dtype) || param_.dtype == DType::kFloat64)
+    Throw(ErrorKind::kConfig, "{}: dtype is {}; use float32, float16 or bfloat16", kName,
+          NameOf(param_.dtype));
+  UnifyType(param_.dtype, &(*out)[0], kName, "output");
   return true;
 }
 
+namespace {
+
+// Of the operators before it, dtype is float32.
+std::optional<Kwargs> NarrowParams(std::span<const OperatorProperty* const> chain) {
+  const std::string dtype = ParamOf(*chain[1], "dtype");
+  if (dtype != NameOf(DType::kFloat16) && dtype != NameOf(DType::kBfloat16)) return std::nullopt;
+  Kwargs kwargs = chain[0]->GetParams();
+  std::erase_if(kwargs, [](const auto& param) { return param.first == "dtype"; });
+  kwargs.emplace_back("dtype", dtype);
+  return kwargs;
+}
+
+}  // namespace
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(image_normalize, registry) {
   registry.AddProperty("image_normalize", {},
                        [] { return std::make_unique<mxtrain::ImageNormalizeProperty>(); });
+  // In mixed precision: one kernel writes what convolutions read.
+  mxtrain::FusePattern narrow;
+  narrow.name = "image_normalize+Cast";
+  narrow.chain = {"image_normalize", "Cast"};
+  narrow.into = "image_normalize";
+  narrow.params = mxtrain::NarrowParams;
+  registry.AddPattern(narrow);
 }

@@ -41,6 +41,15 @@ TEST_CASE("image_normalize") {
   RunCase(Case({0, 4, 4, 3}, {0}, {1}));
 }
 
+// On a GPU channels last.
+TEST_CASE("image_normalize: 16-bit outputs") {
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    OperatorCase c = Case({2, 5, 7, 3}, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
+    c.kwargs.emplace_back("dtype", dtype);
+    RunCase(c);
+  }
+}
+
 TEST_CASE("image_normalize: valid and invalid arguments") {
   const auto infer = [](const Kwargs& kwargs, std::vector<TShape> in,
                         std::vector<TShape> out = std::vector<TShape>(1)) {
@@ -61,6 +70,15 @@ TEST_CASE("image_normalize: valid and invalid arguments") {
                     "image_normalize: mean has 2 numbers, but the images have 3 channels");
   CHECK_THROWS_WITH(infer({{"std", "0"}}, {TShape{8, 4, 5, 1}}),
                     "image_normalize: std = (0): expected positive numbers");
+  std::vector<DType> bytes{DType::kUint8}, narrow{DType::kUnknown}, none;
+  CHECK(TestRegistry()
+            .Create("image_normalize", {{"dtype", "bfloat16"}})
+            ->InferType(&bytes, &narrow, &none));
+  CHECK(narrow[0] == DType::kBfloat16);
+  CHECK_THROWS_WITH(TestRegistry()
+                        .Create("image_normalize", {{"dtype", "uint8"}})
+                        ->InferType(&bytes, &narrow, &none),
+                    "image_normalize: dtype is uint8; use float32, float16 or bfloat16");
   std::vector<DType> in{DType::kFloat32}, out{DType::kUnknown}, aux;
   CHECK_THROWS_WITH(TestRegistry().Create("image_normalize", {})->InferType(&in, &out, &aux),
                     "image_normalize: data is float32, but uint8 was expected");

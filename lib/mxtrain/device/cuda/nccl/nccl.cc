@@ -29,6 +29,8 @@ std::optional<Nccl> Open() {
                      Find(library, "ncclGetLastError", &nccl.GetLastError) &&
                      Find(library, "ncclCommInitAll", &nccl.CommInitAll) &&
                      Find(library, "ncclCommDestroy", &nccl.CommDestroy) &&
+                     Find(library, "ncclCommAbort", &nccl.CommAbort) &&
+                     Find(library, "ncclCommGetAsyncError", &nccl.CommGetAsyncError) &&
                      Find(library, "ncclGroupStart", &nccl.GroupStart) &&
                      Find(library, "ncclGroupEnd", &nccl.GroupEnd) &&
                      Find(library, "ncclAllReduce", &nccl.AllReduce);

@@ -8,11 +8,14 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/communicator.h"
 #include "mxtrain/device/cuda/internal/device_scope.h"
-#include "mxtrain/device/cuda/internal/nccl.h"
+#include "mxtrain/device/cuda/internal/nccl_group.h"
 #include "mxtrain/device/cuda/stream.h"
 
 namespace mxtrain {
 namespace {
+
+// For the sums that are issued when a communicator is destroyed.
+constexpr std::chrono::seconds kPatience{60};
 
 ncclDataType_t NcclTypeOf(DType type) {
   switch (type) {
@@ -29,39 +32,6 @@ ncclDataType_t NcclTypeOf(DType type) {
   }
 }
 
-// The communicator of each device, in order.
-class NcclGroup {
- public:
-  NcclGroup(const cuda::Nccl& nccl, const std::vector<int>& ids)
-      : nccl_(nccl), members_(ids.size()) {
-    nccl_.Check(nccl_.CommInitAll(members_.data(), static_cast<int>(ids.size()), ids.data()),
-                "ncclCommInitAll");
-  }
-  // Ignores errors: they are those of a failed device.
-  ~NcclGroup() {
-    for (ncclComm_t member : members_) nccl_.CommDestroy(member);
-  }
-  NcclGroup(const NcclGroup&) = delete;
-  NcclGroup& operator=(const NcclGroup&) = delete;
-
-  void AllReduce(std::span<void* const> data, int64_t n, ncclDataType_t type,
-                 std::span<const cudaStream_t> streams) const {
-    nccl_.Check(nccl_.GroupStart(), "ncclGroupStart");
-    ncclResult_t failed = ncclSuccess;
-    for (size_t i = 0; i < members_.size() && failed == ncclSuccess; ++i) {
-      failed = nccl_.AllReduce(data[i], data[i], static_cast<size_t>(n), type, ncclSum, members_[i],
-                               streams[i]);
-    }
-    const ncclResult_t ended = nccl_.GroupEnd();  // also after a failure: the group is open
-    nccl_.Check(failed, "ncclAllReduce");
-    nccl_.Check(ended, "ncclGroupEnd");
-  }
-
- private:
-  const cuda::Nccl& nccl_;
-  std::vector<ncclComm_t> members_;
-};
-
 class NcclCommunicator final : public Communicator {
  public:
   explicit NcclCommunicator(std::span<const Context> devices)
@@ -74,11 +44,13 @@ class NcclCommunicator final : public Communicator {
     }
   }
   ~NcclCommunicator() override {
-    others_.clear();
-    try {
-      if (ended_) ended_->Wait();
-    } catch (const Error&) {  // already reported to whoever waited for that work
-    }
+    group_.End(kPatience, [this] {
+      others_.clear();
+      try {
+        if (ended_) ended_->Wait();
+      } catch (const Error&) {  // already reported to whoever waited for that work
+      }
+    });
   }
 
   void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
@@ -111,7 +83,7 @@ class NcclCommunicator final : public Communicator {
     return ids;
   }
 
-  const NcclGroup group_;  // destroyed after the streams
+  cuda::NcclGroup group_;  // destroyed after the streams
   std::vector<Other> others_;
   std::unique_ptr<Event> begun_, ended_;  // of the first device's stream
 };

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The NCCL communicators of the GPUs of one process, which fail together: what NCCL issued to the
+// other GPUs would wait for the one that failed for ever, and with it everything that waits for
+// those GPUs.
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "mxtrain/device/cuda/internal/nccl.h"
+
+namespace mxtrain::cuda {
+
+// For one thread, which issues; a thread of its own watches what was issued.
+class NcclGroup {
+ public:
+  // Between two looks for errors that NCCL finds after its calls have returned.
+  static constexpr std::chrono::milliseconds kBetweenLooks{100};
+
+  // Throws kDevice.
+  NcclGroup(const Nccl& nccl, const std::vector<int>& ids,
+            std::chrono::milliseconds between_looks = kBetweenLooks);
+  ~NcclGroup();
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+
+  // Issues an all-reduce in place, of n elements of an array per GPU, on a stream per GPU. Throws
+  // kDevice if this one or an earlier one failed.
+  void AllReduce(std::span<void* const> data, int64_t n, ncclDataType_t type,
+                 std::span<const cudaStream_t> streams);
+
+  // The last call: wait() returns when the issued work is done, or aborted, which happens after
+  // this time.
+  void End(std::chrono::milliseconds patience, const std::function<void()>& wait);
+
+ private:
+  void Watch();
+  // Those below: with mutex_ held.
+  void Issue(std::span<void* const> data, int64_t n, ncclDataType_t type,
+             std::span<const cudaStream_t> streams) const;
+  void Look();
+  void Fail(std::exception_ptr error);
+
+  const Nccl& nccl_;
+  const std::chrono::milliseconds between_looks_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::vector<ncclComm_t> members_;
+  std::exception_ptr failure_;  // the members are aborted
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  bool stopping_ = false;
+
+  std::thread watcher_;
+};
+
+}  // namespace mxtrain::cuda

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group of communicators over an NCCL whose functions are here: errors that come later, and
+// sums that never end.
+#include "mxtrain/device/cuda/internal/nccl_group.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kMembers = 2;
+
+// What was called, and what the functions answer.
+struct Calls {
+  std::atomic<int> groups = 0, sums = 0, destroyed = 0, aborted = 0;
+  std::atomic<ncclResult_t> sum = ncclSuccess;
+  std::array<std::atomic<ncclResult_t>, kMembers> later{};  // of each member
+};
+Calls* calls = nullptr;
+
+size_t IndexOf(ncclComm_t member) {
+  return reinterpret_cast<uintptr_t>(member) - 1;
+}
+
+Nccl FakeNccl() {
+  Nccl nccl;
+  nccl.GetErrorString = [](ncclResult_t) { return "remote error"; };
+  nccl.GetLastError = [](ncclComm_t) { return "NVLink 3 is down"; };
+  nccl.CommInitAll = [](ncclComm_t* members, int count, const int*) {
+    for (int i = 0; i < count; ++i)
+      members[i] = reinterpret_cast<ncclComm_t>(static_cast<uintptr_t>(i) + 1);
+    return ncclSuccess;
+  };
+  nccl.CommDestroy = [](ncclComm_t) { return ++calls->destroyed, ncclSuccess; };
+  nccl.CommAbort = [](ncclComm_t) { return ++calls->aborted, ncclSuccess; };
+  nccl.CommGetAsyncError = [](ncclComm_t member, ncclResult_t* error) {
+    *error = calls->later[IndexOf(member)];
+    return ncclSuccess;
+  };
+  nccl.GroupStart = [] { return ++calls->groups, ncclSuccess; };
+  nccl.GroupEnd = [] { return --calls->groups, ncclSuccess; };
+  nccl.AllReduce = [](const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+                      cudaStream_t) -> ncclResult_t {
+    ++calls->sums;
+    CHECK(calls->groups == 1);
+    return calls->sum;
+  };
+  return nccl;
+}
+
+void Sum(NcclGroup& group) {
+  float a = 0, b = 0;
+  void* const data[kMembers] = {&a, &b};
+  const cudaStream_t streams[kMembers] = {};
+  group.AllReduce(data, 1, ncclFloat32, streams);
+}
+
+void AwaitAborts() {
+  while (calls->aborted < kMembers) std::this_thread::sleep_for(1ms);
+}
+
+TEST_CASE("sums of a group that works") {
+  Calls made;
+  calls = &made;
+  const Nccl nccl = FakeNccl();
+  {
+    NcclGroup group(nccl, {0, 1}, 1ms);
+    for (int i = 0; i < 3; ++i) Sum(group);
+    std::this_thread::sleep_for(5ms);
+    group.End(1h, [] {});
+  }
+  CHECK(made.sums == 3 * kMembers);
+  CHECK(made.groups == 0);
+  CHECK(made.destroyed == kMembers);
+  CHECK(made.aborted == 0);
+}
+
+TEST_CASE("an error that NCCL finds later aborts every member, and the next sum throws it") {
+  Calls made;
+  calls = &made;
+  const Nccl nccl = FakeNccl();
+  {
+    NcclGroup group(nccl, {0, 1}, 1ms);
+    Sum(group);
+    made.later[1] = ncclRemoteError;
+    AwaitAborts();  // by the watching thread: this one may be waiting for a GPU
+    for (int i = 0; i < 2; ++i) {
+      CHECK_THROWS_WITH_AS(Sum(group), "a sum over the GPUs failed: remote error: NVLink 3 is down",
+                           Error);
+    }
+  }
+  CHECK(made.sums == kMembers);
+  CHECK(made.aborted == kMembers);
+  CHECK(made.destroyed == 0);
+}
+
+TEST_CASE("an error is seen before the next sum, whatever the watching thread does") {
+  Calls made;
+  calls = &made;
+  const Nccl nccl = FakeNccl();
+  NcclGroup group(nccl, {0, 1}, 1h);
+  made.later[0] = ncclSystemError;
+  CHECK_THROWS_AS(Sum(group), Error);
+  CHECK(made.sums == 0);
+  CHECK(made.aborted == kMembers);
+}
+
+TEST_CASE("a sum that cannot be issued aborts every member") {
+  Calls made;
+  calls = &made;
+  const Nccl nccl = FakeNccl();
+  NcclGroup group(nccl, {0, 1}, 1h);
+  made.sum = ncclInvalidArgument;
+  CHECK_THROWS_WITH_AS(Sum(group), "ncclAllReduce failed: remote error: NVLink 3 is down", Error);
+  CHECK(made.groups == 0);
+  CHECK(made.aborted == kMembers);
+  made.sum = ncclSuccess;
+  CHECK_THROWS_AS(Sum(group), Error);
+  CHECK(made.sums == 1);
+}
+
+TEST_CASE("the end does not wait for ever") {
+  Calls made;
+  calls = &made;
+  const Nccl nccl = FakeNccl();
+  NcclGroup group(nccl, {0, 1}, 1ms);
+  Sum(group);
+  group.End(10ms, AwaitAborts);  // a GPU whose sum ends only when it is aborted
+  CHECK(made.aborted == kMembers);
+}
+
+}  // namespace
+}  // namespace mxtrain::cuda
