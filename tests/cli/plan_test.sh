@@ -113,4 +113,10 @@ expect 3 train points.yaml data.batch_size=automatic
 says "data.batch_size: expected an integer or auto, got 'automatic'"
 expect 0 plan "$net" data.batch_size=auto
 says "batch_size: auto: "
+# Twice for each of 21 layers: 2 C + 1 numbers of 8 bytes.
+expect 0 plan "$source_dir/configs/cifar/resnet20.yaml" train.kvstore.sync_batch_norm=true --json
+holds "the sums of synchronised batch norm" test "$(bytes_of per_step):$(bytes_of bytes_per_step)" = 42:25424
+expect 0 plan "$source_dir/configs/cifar/resnet20.yaml" train.kvstore.sync_batch_norm=true
+prints "batch norm over all workers and processes: 42 sums per step, 24.8 KiB from each process"
+
 finish
