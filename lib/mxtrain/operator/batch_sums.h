@@ -13,7 +13,7 @@
 
 namespace mxtrain {
 
-class BatchSums {
+class MXTRAIN_API BatchSums {
  public:
   virtual ~BatchSums() = default;
   // How many sums a pass needs, fixed when the Operator is made. 0: it runs undivided.

@@ -44,6 +44,19 @@ Symbol ResidualNet() {
   return Layer("SoftmaxOutput", "softmax", {}, {scores});
 }
 
+// Many layers, most of whose outputs can be computed again.
+Symbol DeepNet() {
+  Symbol top = Symbol::Variable("data");
+  for (int i = 0; i < 8; ++i) {
+    top = Layer("Convolution", format("conv{}", i),
+                {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}}, {top});
+    top = Layer("BatchNorm", format("bn{}", i), {{"fix_gamma", "False"}}, {top});
+    top = Layer("Activation", format("relu{}", i), {{"act_type", "relu"}}, {top});
+  }
+  top = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, {top});
+  return Layer("SoftmaxOutput", "softmax", {}, {top});
+}
+
 RunSpec Spec() {
   RunSpec spec;
   spec.symbol = ResidualNet();
@@ -149,9 +162,10 @@ TEST_CASE("layers that are computed again in backward use the sums of the first 
   const TempDir data;
   WriteTable(data);
   RunSpec spec = Spec();
+  spec.symbol = DeepNet();
   spec.workers = 2;
   const Outcome plain = RunWhole(data, spec);
-  spec.memory_budget.share = 0.94;
+  spec.memory_budget.share = 0.75;
   const Outcome again = RunWhole(data, spec);
   const Process process(data, spec);
   const auto& nodes = process.trainer->executor().graph().nodes;
