@@ -194,22 +194,24 @@ ParameterUpdates::OfRanks ParameterUpdates::Gather(bool keep) const {
 void ParameterUpdates::RestoreResiduals(const Checkpoint& checkpoint) {
   const std::map<int, NDArray> own = kvstore_->Residuals();
   const Logger log = runtime_.log("train");
-  int ranks = 0;
-  for (const auto& [name, residual] : checkpoint.residuals)
-    ranks = std::max(ranks, std::atoi(name.c_str()) + 1);
+  const auto has_rank = [&](int rank) {
+    const std::string prefix = format("{}/", rank);
+    const auto found = checkpoint.residuals.lower_bound(prefix);
+    return found != checkpoint.residuals.end() && found->first.starts_with(prefix);
+  };
   if (own.empty()) {
-    if (ranks > 0)
+    if (!checkpoint.residuals.empty())
       log.Warning(
           "the checkpoint's residuals of compressed gradients are ignored: this run does not "
           "compress gradients");
     return;
   }
-  if (ranks != kvstore_->num_workers()) {
+  const int ranks = kvstore_->num_workers();
+  if (!has_rank(ranks - 1) || has_rank(ranks)) {
     if (checkpoint.state.step > 0)
       log.Warning(
-          "the checkpoint holds the residuals of compressed gradients of {}, this run has {}: they "
-          "restart at zero",
-          Counted(ranks, "rank"), kvstore_->num_workers());
+          "the checkpoint holds no residuals of compressed gradients of {}: they restart at zero",
+          Counted(ranks, "rank"));
     return;
   }
   std::map<std::string, NDArray> mine;
