@@ -366,7 +366,9 @@ class Train final : public Command {
 
   static std::string CompleteText(const Session& session, const report::RunFolder& folder,
                                   const Trainer& trainer) {
-    const TrainState state = CheckpointFolder(folder.checkpoints()).PeekLastState();
+    TrainState state;
+    if (!NothingSaved(folder.checkpoints()))
+      state = CheckpointFolder(folder.checkpoints()).PeekLastState();
     if (!state.ended_early) {
       return format("the run is complete after {} steps; use --extend to train longer",
                     trainer.total_steps());
