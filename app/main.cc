@@ -11,10 +11,12 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include "app/commands/command.h"
 #include "app/commands/distributed_run.h"
+#include "app/commands/exit_codes.h"
 #include "app/commands/nets.h"
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
@@ -145,6 +147,10 @@ void AddLogOptions(const CommonFlags& flags, report::ConsoleOptions* options) {
 // configuration: it may be wrong for them alone.
 int ReportError(const CommonFlags& flags, report::Console& console,
                 const std::exception_ptr& pointer, bool first = true) {
+  const int code = commands::ExitCodeOf(pointer);
+  const auto say = [&](LogLevel level, std::string_view text) {
+    console.Message(level, report::Printable(text));  // one line
+  };
   try {
     std::rethrow_exception(pointer);
   } catch (const config::DiagnosticError& e) {
@@ -153,29 +159,34 @@ int ReportError(const CommonFlags& flags, report::Console& console,
     if (first) std::cerr << text;
     if (flags.json)
       std::cout << report::JsonText({{"error", "configuration"},
-                                     {"code", 3},
+                                     {"code", code},
                                      {"diagnostics", Json::parse(e.Json())}})
                 << std::endl;
-    return static_cast<int>(e.kind());
   } catch (const fetch::StoppedError& e) {
     console.Message(LogLevel::kInfo, e.what());
-    return 128 + commands::StopSignal();
   } catch (const Error& e) {
-    console.Message(LogLevel::kError, report::Printable(e.what()));  // one line
+    if (!first && dynamic_cast<const commands::SharedError*>(&e)) return code;
+    say(LogLevel::kError, e.what());
     if (flags.json)
-      std::cout << report::JsonText({{"error", e.what()}, {"code", static_cast<int>(e.kind())}})
-                << std::endl;
-    return static_cast<int>(e.kind());
+      std::cout << report::JsonText({{"error", e.what()}, {"code", code}}) << std::endl;
   } catch (const std::filesystem::filesystem_error& e) {
-    console.Message(LogLevel::kError, report::Printable(e.what()));
-    return static_cast<int>(ErrorKind::kFileSystem);
+    say(LogLevel::kError, e.what());
   } catch (const std::bad_alloc&) {
     console.Message(LogLevel::kError, "out of memory; lower data.batch_size");
-    return static_cast<int>(ErrorKind::kMemory);
   } catch (const std::exception& e) {
     console.Message(LogLevel::kError, format("internal error: {}", e.what()));
-    return static_cast<int>(ErrorKind::kBug);
   }
+  return code;
+}
+
+// Of a command that knows nothing of the processes beside it.
+void WarnOfCopies(report::Console& console) {
+  const std::optional<Launch> launch = FindLaunch();
+  if (!launch || launch->size == 1 || launch->rank > 0) return;
+  console.Message(LogLevel::kWarning,
+                  format("{} started {} processes, and each does all of this: only `train` divides "
+                         "its work",
+                         launch->launcher, launch->size));
 }
 
 // By default, threads of an OpenMP team busy-wait for the others for milliseconds. If other work
@@ -276,29 +287,27 @@ int Main(int argc, char** argv) {
 
   int exit_code = 0;
   const int named = line.Parse(argc, argv, &exit_code);
-  if (named >= 0 && all[static_cast<size_t>(named)]->Computes()) BoundBarrierSpin(argv);
+  commands::Command* const command = named >= 0 ? all[static_cast<size_t>(named)].get() : nullptr;
+  if (command && command->Computes()) BoundBarrierSpin(argv);
   report::ConsoleOptions console_options = ToConsoleOptions(flags);
-  if (named >= 0 && all[static_cast<size_t>(named)]->RunsInRanks())
-    distributed.Find(&flags, &console_options);
+  if (command && command->RunsInRanks()) distributed.Find(&flags, &console_options);
+  std::optional<report::Console> console;
   try {
     AddLogOptions(flags, &console_options);
     downloads.Apply();
-  } catch (...) {
-    report::Console console(console_options);
-    return ReportError(flags, console, std::current_exception(), distributed.first());
-  }
-  report::Console console(console_options);
-  try {
-    if (named >= 0) exit_code = all[static_cast<size_t>(named)]->Run(flags, console);
+    console.emplace(console_options);
+    if (command && command->Computes() && !command->RunsInRanks()) WarnOfCopies(*console);
+    if (command) exit_code = command->Run(flags, *console);
     report::FlushResults();
   } catch (...) {
-    exit_code = ReportError(flags, console, std::current_exception(), distributed.first());
+    if (!console) console.emplace(console_options);
+    exit_code = ReportError(flags, *console, std::current_exception(), distributed.first());
   }
   leaving = true;
   try {
     return distributed.End(exit_code);
   } catch (...) {
-    return ReportError(flags, console, std::current_exception());
+    return ReportError(flags, *console, std::current_exception());
   }
 }
 

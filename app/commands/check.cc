@@ -148,7 +148,7 @@ class Check final : public Command {
     if (!net || Stopped()) return;
     Rehearsal rehearsal;
     bool sound = true;
-    findings->Try([&] { rehearsal = Bind(session, console, result); });
+    findings->Try([&] { rehearsal = Bind(session, console, findings, result); });
     for (const bool validation : {false, true}) {
       if (validation ? val : train)
         findings->Try([&] { sound = ReadAll(session, validation, console, findings) && sound; });
@@ -198,14 +198,16 @@ class Check final : public Command {
     std::unique_ptr<DataIter> train, val;
     std::unique_ptr<Trainer> trainer;
   };
-  static Rehearsal Bind(Session& session, report::Console& console, Json* result) {
+  static Rehearsal Bind(Session& session, report::Console& console, Findings* findings,
+                        Json* result) {
     Rehearsal rehearsal{session.TrainIter(), session.ValIter(), nullptr};
     TrainOptions options = session.MakeTrainOptions();
     options.measure_kernels = false;
     session.CacheFeatures(&options);
     rehearsal.trainer = std::make_unique<Trainer>(session.runtime(), options, *rehearsal.train,
                                                   rehearsal.val.get());
-    TakePretrained(session, rehearsal.trainer.get(), console);
+    const std::string gap = TakePretrained(session, rehearsal.trainer.get(), console);
+    if (!gap.empty()) findings->AddSaid(LogLevel::kWarning, gap);
     TellRates(session, console);
     (*result)["train_examples"] = rehearsal.train->examples();
     (*result)["val_examples"] = rehearsal.val ? rehearsal.val->examples() : 0;

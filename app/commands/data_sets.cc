@@ -70,6 +70,18 @@ std::optional<int64_t> DataSets::CountClasses() {
   return classes > 0 ? std::optional(classes) : std::nullopt;
 }
 
+// Checkpoints of older versions do not name it.
+void DataSets::KeepDraw(const std::string& pipeline) {
+  const Kwargs params = PipelineSpec::FromJson(pipeline).source_params;
+  const auto named = [&params](std::string_view name) {
+    return std::find_if(params.begin(), params.end(),
+                        [name](const auto& param) { return param.first == name; });
+  };
+  if (named("holdout") == params.end()) return;
+  const auto draw = named("holdout_draw");
+  draw_ = draw == params.end() ? "position" : draw->second;
+}
+
 bool DataSets::HoldsOut() const {
   const config::SourceConfig& val = config().data.val;
   return val.source.empty() && (val.holdout > 0 || val.folds > 0);
@@ -90,6 +102,7 @@ Kwargs DataSets::ParamsOf(bool validation) const {
                           {"holdout_fold", params::Print(val.fold)},
                           {"holdout_side", validation ? "held_out" : "rest"},
                           {"holdout_seed", std::to_string(config().seed)},
+                          {"holdout_draw", draw_},
                           {"holdout_stratified", params::Print(val.stratified)}};
   kwargs.insert(kwargs.end(), holdout.begin(), holdout.end());
   return kwargs;

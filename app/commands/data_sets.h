@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/commands/session_view.h"
+#include "mxtrain/io/example_files.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::commands {
@@ -30,11 +31,17 @@ class DataSets {
   // its first label of words. Nothing if the training set, which must exist, names none.
   std::optional<int64_t> CountClasses();
 
+  // A run that is resumed keeps the way that its validation data were drawn in. `pipeline`: of its
+  // checkpoint. Before Open.
+  void KeepDraw(const std::string& pipeline);
+
   // Whether validation data is a part of the training set.
   bool HoldsOut() const;
   // Where the records come from, and as what io::MakeSource opens them.
   const config::SourceConfig& ConfigOf(bool validation) const;
   Kwargs ParamsOf(bool validation) const;
+  // The folder that their files lie in.
+  std::string RootOf(bool validation) const { return io::RootOf(ParamsOf(validation)); }
 
  private:
   const config::Config& config() const { return session_.config(); }
@@ -49,7 +56,8 @@ class DataSets {
   const SessionView session_;
   std::shared_ptr<const io::Source> training_, validation_;
   std::vector<std::string> class_names_;
-  Kwargs table_params_;  // for sources of tables: format and statistics of the training set
+  std::string draw_ = "file";  // of held-out data, as HoldoutParam names it
+  Kwargs table_params_;        // for sources of tables: format and statistics of the training set
 };
 
 }  // namespace mxtrain::commands

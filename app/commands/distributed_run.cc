@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/distributed_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
 
+#include "app/commands/exit_codes.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 
 namespace mxtrain::commands {
 namespace {
 
-// Compute threads of a process beside others on its machine. A launcher that binds processes to
-// cores has shared them out already.
-int ThreadsOfRank(int local_size) {
-  const int cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1, std::min(UsableCpuCount(), cpus / local_size));
-}
+constexpr std::chrono::seconds kTimeForReport{10};
 
 }  // namespace
 
@@ -24,8 +22,7 @@ void DistributedRun::Find(CommonFlags* flags, report::ConsoleOptions* console) {
   launch_ = FindLaunch();
   if (launch_ && launch_->size == 1) launch_.reset();
   if (!launch_) return;
-  if (flags->threads == 0 && launch_->local_size > 1)
-    flags->threads = ThreadsOfRank(launch_->local_size);
+  ShareCpus(launch_->local_size, launch_->bound);
   if (first()) return;
   flags->json = false;
   console->follower = format("rank {}: ", launch_->rank);
@@ -42,13 +39,55 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
   }
   ProcessGroup::Options options;
   options.timeout_seconds = static_cast<double>(kvstore.timeout.seconds);
-  options.stop = &StopFlag();
+  Open(options);
+  Together([] {});  // not so for ranks that failed before they got here
+}
+
+void DistributedRun::Together(const std::function<void()>& work) {
+  if (!group_) return work();
+  std::exception_ptr error;
+  std::string failure;
+  try {
+    work();
+  } catch (...) {
+    error = std::current_exception();
+    failure = format("{} {}", ExitCodeOf(error), WhatOf(error));
+  }
+  const std::vector<std::string> failures = group_->GatherText(failure);
+  const auto failed = std::find_if(failures.begin(), failures.end(),
+                                   [](const std::string& text) { return !text.empty(); });
+  if (failed == failures.end()) return;
+  group_->Close();
+  group_.reset();
+  if (error && (first() || failure != failures[0])) std::rethrow_exception(error);
+  const int code = std::stoi(*failed);
+  throw SharedError(ErrorKind{code}, format("rank {} ended with exit code {} before the run began",
+                                            failed - failures.begin(), code));
+}
+
+void DistributedRun::Open(ProcessGroup::Options options) {
   *leaving_ = true;
+  mpi_ = Mpi::kOpening;
+  options.stop = &StopFlag();
   group_ = std::make_shared<ProcessGroup>([mpi = launch_->mpi] { return OpenMpi(mpi); }, options);
+  mpi_ = Mpi::kOpened;
   if (group_->size() == launch_->size) return;
   Throw(ErrorKind::kDevice,
         "{} started {} processes, but {} sees {}: it is another MPI than the launcher's",
         launch_->launcher, launch_->size, group_->transport(), group_->size());
+}
+
+// Joins for as long as it takes to fail together. Also where all fail alike, and none waits.
+void DistributedRun::TellFailure(int exit_code) noexcept {
+  try {
+    ProcessGroup::Options options;
+    options.timeout_seconds = 60;
+    Open(options);
+    group_->GatherText(format("{} before it joined", exit_code));
+    group_->Close();
+  } catch (const std::exception&) {  // the failure has been reported
+  }
+  group_.reset();
 }
 
 void DistributedRun::RequireEqual(
@@ -58,20 +97,31 @@ void DistributedRun::RequireEqual(
     const std::vector<std::string> all = group_->GatherText(value);
     for (size_t r = 1; r < all.size(); ++r) {
       if (all[r] == all[0]) continue;
-      Throw(ErrorKind::kConfig,
-            "rank {} has another {} than rank 0; all processes need the same, and a file system "
-            "that they share",
-            r, what);
+      throw SharedError(
+          ErrorKind::kConfig,
+          format("rank {} has another {} than rank 0; all processes need the same, and a file "
+                 "system that they share",
+                 r, what));
     }
   }
 }
 
 int DistributedRun::End(int exit_code) {
+  if (launch_ && mpi_ == Mpi::kNone && exit_code != 0) TellFailure(exit_code);
+  if (mpi_ == Mpi::kOpening) {
+    // The group's lane may still be in MPI.
+    std::cout.flush();
+    std::_Exit(exit_code);
+  }
   if (!group_) return exit_code;
-  const bool failed =
-      exit_code != 0 && exit_code < 128 && exit_code != static_cast<int>(ErrorKind::kCheckFailed);
-  if (failed) group_->Abort(exit_code);
-  if (!failed) group_->Close();
+  if (exit_code == 0 || agreed_to_end_) {
+    group_->Close();
+  } else {
+    // The weights of all ranks have diverged; the first has a report to write.
+    if (exit_code == static_cast<int>(ErrorKind::kDiverged) && !first())
+      std::this_thread::sleep_for(kTimeForReport);
+    group_->Abort(exit_code);
+  }
   group_.reset();
   return exit_code;
 }

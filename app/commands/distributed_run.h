@@ -2,6 +2,7 @@
 #pragma once
 // This process as one of a distributed run: what the launcher says of it, the group of processes
 // once it has joined them, and how it leaves them.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,12 @@
 #include "mxtrain/device/process_group.h"
 
 namespace mxtrain::commands {
+
+// An error that all ranks have alike: the first one says it.
+class SharedError : public Error {
+ public:
+  using Error::Error;
+};
 
 class DistributedRun {
  public:
@@ -24,22 +31,32 @@ class DistributedRun {
 
   // Joins the other processes if the configuration asks for it; a process without a launcher is
   // alone, and trains like `local`. Throws kUsage for several processes that would train the same
-  // net independently of each other.
+  // net independently of each other, and SharedError if a rank has failed before it got here.
   void Join(const config::KVStoreConfig& kvstore);
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }  // null: one process
-  // Throws kConfig, on every rank, if a rank's value differs from the first one's, naming it.
+  // Throws SharedError (kConfig) if a rank's value differs from the first one's, naming it.
   // Values by what they are: "configuration".
   void RequireEqual(const std::vector<std::pair<std::string, std::string>>& values) const;
+  // Work of each rank between two collectives that may fail. If it fails on any, all leave the
+  // group, and those on which it did not throw SharedError.
+  void Together(const std::function<void()>& work);
   bool first() const { return !launch_ || launch_->rank == 0; }
 
-  // The last call: leaves the group, or ends all processes if this one failed. Returns the exit
-  // code.
+  // All ranks have agreed on the end of the run, whatever their exit codes.
+  void AgreedToEnd() { agreed_to_end_ = true; }
+  // The last call: leaves the group, or ends all processes if this one ends alone; one that failed
+  // before it joined tells those that wait for it. Returns the exit code.
   int End(int exit_code);
 
  private:
+  void Open(ProcessGroup::Options options);
+  void TellFailure(int exit_code) noexcept;
+
   std::atomic<bool>* const leaving_;
   std::optional<Launch> launch_;  // of several processes
+  enum class Mpi : uint8_t { kNone, kOpening, kOpened } mpi_ = Mpi::kNone;
   std::shared_ptr<ProcessGroup> group_;
+  bool agreed_to_end_ = false;
 };
 
 }  // namespace mxtrain::commands

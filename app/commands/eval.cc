@@ -14,12 +14,16 @@
 #include "app/commands/open_model.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/session.h"
+#include "app/commands/trained_files.h"
 #include "app/commands/value_report.h"
+#include "app/config/document.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "app/report/result_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/format.h"
+#include "mxtrain/io/example_files.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/train/loss_report.h"
 
@@ -85,6 +89,7 @@ class Eval final : public Command {
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     auto source = Open(flags, model, spec, console);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
+    WarnOfTrainedFiles(model, spec, *source, console);
     auto iter = NewModelIter(*runtime, std::move(source), spec, model.info,
                              batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1),
                              DeviceOf(flags));
@@ -186,12 +191,13 @@ class Eval final : public Command {
   }
 
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model,
-                                         const PipelineSpec& spec, report::Console& console) const {
+                                         const PipelineSpec& spec, report::Console& console) {
     if (data_.empty()) {
+      root_ = io::RootOf(spec.source_params);
       if (!spec.NamesData())
         Throw(ErrorKind::kUsage, "{} does not name any data; give it: mxtrain eval MODEL DATA",
               model.file);
-      std::shared_ptr<const io::Source> source = OwnSource(spec);
+      std::shared_ptr<const io::Source> source = OwnSource(model, spec);
       WarnOfOtherData(model, *source, console);
       return source;
     }
@@ -205,9 +211,15 @@ class Eval final : public Command {
         return io::MakeSource(source, {{"path", data_}, {"split", "test"}});
     }
     if (data_ != "-" && !fs::exists(data_))
-      Throw(ErrorKind::kData, "there is no file or folder {}", data_);
-    if (IsConfiguration(data_))
-      return Session({data_, overrides_, {}}, WithoutAutoGpu(flags), console).EvaluationSource();
+      Throw(ErrorKind::kFileSystem, "there is no file or folder {}", data_);
+    if (IsConfiguration(data_)) {
+      Session session({data_, overrides_, {}}, WithoutAutoGpu(flags), console);
+      session.KeepDraw(model.info.pipeline);
+      std::shared_ptr<const io::Source> source = session.EvaluationSource();
+      root_ = session.RootOf(session.OpenSource(true) != nullptr);
+      return source;
+    }
+    root_ = io::RootOf({{"path", data_}});
     const bool list = data_ == "-" || !fs::is_directory(data_);
     if (list && spec.source == "csv")
       return io::MakeSource(spec.source, spec.TableParams(data_, /*with_labels=*/true));
@@ -222,15 +234,44 @@ class Eval final : public Command {
   }
 
   // The data of the model's run, if it still exists.
-  std::shared_ptr<const io::Source> OwnSource(const PipelineSpec& spec) const {
+  std::shared_ptr<const io::Source> OwnSource(const Model& model, const PipelineSpec& spec) const {
     try {
       return io::MakeSource(spec.source, spec.source_params);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kFileSystem) throw;
-      Throw(e.kind(),
-            "{}; if the run's data has moved, give its new location: mxtrain eval {} DATA",
-            e.what(), report::QuoteShell(model_));
+      const std::string held_out = HeldOutOf(model, spec, "FOLDER");
+      Throw(e.kind(), "{}; if the run's data has moved, give its new location: {}", e.what(),
+            held_out.empty() ? format("mxtrain eval {} DATA", report::QuoteShell(model_))
+                             : held_out + " (the part held out in training)");
     }
+  }
+
+  // The run that the model is of; "" for none.
+  static std::string RunOf(const Model& model) { return config::RunOfCheckpoint(model.file); }
+
+  // The command that evaluates the held-out part of the run's data in a folder; "" if there is no
+  // such part, or no configuration that says which.
+  std::string HeldOutOf(const Model& model, const PipelineSpec& spec,
+                        const std::string& folder) const {
+    const fs::path own = fs::path(RunOf(model)) / "config.yaml";
+    if (!spec.HoldsOut() || RunOf(model).empty() || !fs::exists(own)) return "";
+    return format("mxtrain eval {} {} data.train.path={}", report::QuoteShell(model_),
+                  report::QuoteShell(own.string()), folder);
+  }
+
+  // Examples that the run was trained on flatter it.
+  void WarnOfTrainedFiles(const Model& model, const PipelineSpec& spec, const io::Source& source,
+                          report::Console& console) const {
+    if (RunOf(model).empty()) return;
+    const std::vector<std::string> both = TrainedFiles::OfRun(RunOf(model)).In(source, root_);
+    if (both.empty()) return;
+    const std::string held_out =
+        fs::is_directory(data_) ? HeldOutOf(model, spec, report::QuoteShell(data_)) : "";
+    console.Message(
+        LogLevel::kWarning,
+        format("the run was trained on {} of these {} examples, so the metrics are too good{}",
+               both.size(), source.size(),
+               held_out.empty() ? "" : "; on the part held out in training: " + held_out));
   }
 
   // As the user gave it; else where the model's run found it.
@@ -329,7 +370,10 @@ class Eval final : public Command {
       std::cout << report::JsonText(result) << std::endl;
     } else {
       const int64_t examples = result["examples"], not_finite = result["not_finite"];
-      std::cout << format("{} on {} examples of {}\n", model.file, examples, DataName(model));
+      std::cout << format("{} on {} examples of {}{}\n", model.file, examples, DataName(model),
+                          data_.empty() && PipelineSpec::FromJson(model.info.pipeline).HoldsOut()
+                              ? ", held out in training"
+                              : "");
       if (not_finite > 0) std::cout << format("  {:<16} {}\n", "not finite", not_finite);
       for (const auto& [name, value] : values)
         std::cout << format("  {:<16} {:.6f}\n", name, UnsignedNan(value));
@@ -341,6 +385,7 @@ class Eval final : public Command {
   }
 
   ModelFacts facts_;
+  std::string root_;  // the folder that the files of the data lie in
   std::string model_, data_, format_ = "table", predictions_, output_;
   std::vector<std::string> metrics_, overrides_, places_;
   int64_t batch_ = 0;

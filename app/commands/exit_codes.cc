@@ -2,7 +2,11 @@
 #include "app/commands/exit_codes.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <new>
 
+#include "app/commands/command.h"
+#include "app/fetch/remote_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/process_group.h"
 
@@ -108,6 +112,22 @@ constexpr ExitCode kExitCodes[] = {
 
 std::span<const ExitCode> ExitCodes() {
   return kExitCodes;
+}
+
+int ExitCodeOf(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const fetch::StoppedError&) {
+    return 128 + StopSignal();
+  } catch (const Error& e) {
+    return CodeOf(e.kind());
+  } catch (const std::filesystem::filesystem_error&) {
+    return CodeOf(ErrorKind::kFileSystem);
+  } catch (const std::bad_alloc&) {
+    return CodeOf(ErrorKind::kMemory);
+  } catch (...) {
+    return CodeOf(ErrorKind::kBug);
+  }
 }
 
 const ExitCode* FindExitCode(const std::string& word) {

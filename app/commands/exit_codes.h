@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The exit codes and their explanations in `mxtrain help CODE` and the man pages.
+#include <exception>
 #include <span>
 #include <string>
 
@@ -15,6 +16,8 @@ struct ExitCode {
 };
 
 std::span<const ExitCode> ExitCodes();
+// That of a command which ends by an exception.
+int ExitCodeOf(const std::exception_ptr& error);
 // By number ("3"), or by name or its prefix ("configuration", "conf"); null if there is none.
 const ExitCode* FindExitCode(const std::string& word);
 

@@ -111,7 +111,7 @@ class Export final : public Command {
 
   // The files tell this program how to prepare inputs; users of other programs must be told.
   std::string HowToUse(const Model& model) const {
-    const std::string chain = PreprocessingText(model.info.pipeline);
+    const std::string chain = PreprocessingText(model);
     const std::string use = format("mxtrain infer {} INPUT prepares its input like the run",
                                    report::QuoteShell(output_));
     return chain.empty() ? use : format("{}; for another program: {}", use, chain);

@@ -71,7 +71,7 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
       Line("      - center_crop: {fraction: 1}", "the largest square") +
       format("      - resize: {{size: [{0}, {0}], {1}}}\n", net.val_size, resampling) +
       format("      - {}\n", pixels);
-  std::string text = format("\ndata:\n  batch_size: {}\n", choice.batch_size);
+  std::string text = format("\ndata:\n  batch_size: {}\n", choice.batch_size) + ExactDecodeText();
   if (weights.head_only)
     text += Line("  cache: features", "what the head reads is computed once for each image");
   text += "  train:\n";

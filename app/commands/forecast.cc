@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/forecast.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
 #include "app/commands/synthetic_iter.h"
+#include "mxtrain/kvstore/shards.h"
 
 namespace mxtrain::commands {
 
@@ -53,6 +55,28 @@ TimeForecast ForecastTime(Session& session) {
 DiskForecast ForecastDisk(const Session& session, const ExternalBytes& outer) {
   return {outer.parameters + outer.auxiliaries + outer.optimizer + outer.averages,
           session.config().train.save.keep + 4};
+}
+
+RanksForecast ForecastRanks(const Session& session, const executor::ExecGraph& trained, int ranks) {
+  const config::KVStoreConfig& kvstore = session.config().train.kvstore;
+  std::vector<int64_t> bytes;
+  double gradients = 0;
+  for (const NodeEntry& gradient : trained.gradients) {
+    if (!gradient) continue;
+    bytes.push_back(trained.spec(gradient).Bytes());
+    gradients += static_cast<double>(bytes.back());
+  }
+  // A ring passes on all parts but one, in a gather once and in an all-reduce twice.
+  const double others = ranks - 1, of_parts = others / ranks;
+  const double width = kvstore.wire == "bfloat16" ? 0.5 : 1;
+  double sent = kvstore.compression.type == "2bit" ? others * gradients / 16
+                                                   : 2 * of_parts * width * gradients;
+  if (kvstore.shard_states) sent += of_parts * gradients;  // the weights
+  const std::vector<int> owners = AssignOwners(bytes, ranks);
+  std::vector<int64_t> of_ranks(static_cast<size_t>(ranks));
+  for (size_t k = 0; k < bytes.size(); ++k) of_ranks[static_cast<size_t>(owners[k])] += bytes[k];
+  return {static_cast<int64_t>(sent), session.StatesOfTraining().of_optimizer *
+                                          *std::max_element(of_ranks.begin(), of_ranks.end())};
 }
 
 }  // namespace mxtrain::commands

@@ -29,4 +29,11 @@ struct DiskForecast {
 };
 DiskForecast ForecastDisk(const Session& session, const ExternalBytes& outer);
 
+struct RanksForecast {
+  int64_t sent_bytes = 0;       // by each process in a step, if they are in a ring
+  int64_t optimizer_bytes = 0;  // of the process that has most
+};
+// Of several processes (dist_sync). `trained`: the result of the passes of training.
+RanksForecast ForecastRanks(const Session& session, const executor::ExecGraph& trained, int ranks);
+
 }  // namespace mxtrain::commands

@@ -155,6 +155,8 @@ class Init final : public Command {
       std::cout << text;
       return 0;
     }
+    if (const fs::path parent = fs::path(output_).parent_path(); !parent.empty())
+      MakeFolders(parent.string());
     WriteFileAtomically(output_, text);
     Report(flags, folder, choice);
     return 0;
@@ -238,6 +240,12 @@ class Init final : public Command {
     if (!found.candidates.empty())
       text += format(" (and of {}; --weights-family says which)", join(found.candidates, ", "));
     console.Message(LogLevel::kInfo, text);
+    if (found.fits < found.wanted) {
+      console.Message(
+          LogLevel::kWarning,
+          format("{} arrays of {} are not in {}, and start from random values ({})",
+                 found.wanted - found.fits, net.name, weights_, FirstOf(found.missing, 3)));
+    }
     if (found.family) CheckSizes(net, *found.family);
     return choice;
   }

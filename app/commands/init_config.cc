@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/report/output.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::commands {
@@ -80,7 +81,7 @@ std::string Data(const ImageFolder& f, const TrainingChoice& choice) {
   std::string text = format(R"(
 data:
   batch_size: {}
-  # cache: ram                            # keep decoded images in memory, if reading them limits the speed
+{}  # cache: ram                            # keep decoded images in memory, if reading them limits the speed
   train:
     source: image_folder
     path: {}
@@ -90,7 +91,7 @@ data:
       - flip                              # remove it if left and right differ in meaning: digits, text
       - normalize: auto                   # mean 0 and deviation 1, measured on the training images
 )",
-                            choice.batch_size, QuoteYaml(f.train), size);
+                            choice.batch_size, ExactDecodeText(), QuoteYaml(f.train), size);
   text += "  val:\n";
   text += f.val.empty() ? format(
                               "    split: {}                           # fraction of each class "
@@ -126,6 +127,13 @@ std::string QuoteYaml(const std::string& text) {
   return quoted + "\"";
 }
 
+std::string ExactDecodeText() {
+  return "  exact_decode: true                    # JPEG files as other programs decode them, also "
+         "for "
+         "an exported model;\n"
+         "                                        # false: faster with photos of many megapixels\n";
+}
+
 std::string HeadText(const ImageFolder& f, const std::string& file) {
   const std::string test = f.test.empty() ? ""
                                           : format(
@@ -139,7 +147,8 @@ name: {}
 seed: 1                                   # of all random numbers; the same seed gives the same run
 )",
                 f.train_images, f.val_images, f.classes.size(), ClassList(f), Sides(f),
-                OneLine(file), OneLine(file), test, QuoteYaml(f.name));
+                OneLine(report::QuoteShell(file)), OneLine(report::QuoteShell(file)), test,
+                QuoteYaml(f.name));
 }
 
 TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {

@@ -108,6 +108,34 @@ void CheckPatterns(const SessionView& session) {
           without));
 }
 
+void CheckKVStore(const SessionView& session) {
+  const config::KVStoreConfig& kvstore = session.config().train.kvstore;
+  const auto only_between_processes = [&](const std::string& key, bool given) {
+    if (!given || kvstore.type == "dist_sync") return;
+    session.diagnostics.Error(
+        session.loaded.PlaceOf("train.kvstore." + key),
+        format("train.kvstore.{} is for gradients between processes, and train.kvstore.type is {}",
+               key, kvstore.type),
+        format("set train.kvstore.type to dist_sync, or remove train.kvstore.{}", key));
+  };
+  const bool compresses = kvstore.compression.type == "2bit";
+  only_between_processes("wire", kvstore.wire != "float32");
+  only_between_processes("compression", compresses);
+  only_between_processes("shard_states", kvstore.shard_states);
+  const auto no_compression_with = [&](const std::string& key, const std::string& why) {
+    session.diagnostics.Error(session.loaded.PlaceOf(key),
+                              format("train.kvstore.compression does not go with {}: {}", key, why),
+                              "remove one of them");
+  };
+  if (compresses && kvstore.wire != "float32")
+    no_compression_with("train.kvstore.wire", "a compressed gradient has 2 bits");
+  if (compresses && session.config().train.amp == "fp16") {
+    no_compression_with("train.amp",
+                        "in fp16 gradients are scaled by a factor that changes, and the threshold "
+                        "is not");
+  }
+}
+
 void WarnOfUntrained(const SessionView& session) {
   constexpr size_t kMostNamed = 5;
   const config::Net& net = session.net;

@@ -11,6 +11,8 @@ void CheckInputOrder(const SessionView& session);
 void CheckNetShapes(const SessionView& session);
 // Checks parameter name patterns against the parameters of the net.
 void CheckPatterns(const SessionView& session);
+// Keys of train.kvstore that only dist_sync has.
+void CheckKVStore(const SessionView& session);
 // Warns of layers with parameters that are not frozen and that no loss's gradient reaches.
 void WarnOfUntrained(const SessionView& session);
 // A label that label_delim makes a set of classes needs LogisticRegressionOutput.

@@ -115,13 +115,26 @@ std::set<std::string> NamesOf(const Model& model) {
 
 }  // namespace
 
-std::string PreprocessingText(const std::string& pipeline) {
+std::string PreprocessingText(const Model& model) {
+  const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
   std::string text;
-  for (const io::TransformSpec& transform : PipelineSpec::FromJson(pipeline).transforms) {
+  for (const io::TransformSpec& transform : spec.transforms) {
+    if (transform.name == "normalize") continue;
     text += (text.empty() ? "" : ", ") + transform.name;
     for (const auto& [key, value] : transform.kwargs) text += format(" {}={}", key, value);
   }
-  return text;
+  const std::vector<InputInfo>& inputs = model.info.inputs;
+  if (inputs.size() != 1 || inputs[0].shape.ndim() != 3) return text;
+  const int64_t channels = inputs[0].shape[0];
+  const auto levels = io::Augmenter(spec.transforms, static_cast<int>(channels)).normalization();
+  return format(
+      "{} pixels, upright (EXIF orientation applied){}{}, (pixel / 255 - mean) / std with "
+      "mean=({:.9g}) std=({:.9g}), float32 [N, {}, {}, {}]",
+      channels == 1   ? "gray"
+      : channels == 3 ? "RGB"
+                      : "image",
+      text.empty() ? "" : ", ", text, fmt::join(levels.mean, ", "), fmt::join(levels.std, ", "),
+      channels, inputs[0].shape[1], inputs[0].shape[2]);
 }
 
 void OnnxExport::Declare(Arguments& arguments) {
@@ -160,7 +173,16 @@ std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operat
   if (!model.info.pipeline.empty()) {
     request.metadata["pipeline"] = model.info.pipeline;
     request.metadata["preprocessing"] =
-        with_preprocessing_ ? "in the model" : PreprocessingText(model.info.pipeline);
+        with_preprocessing_ ? "in the model, which takes RGB pixels, uint8 [N, height, width, "
+                              "channels], upright (EXIF orientation applied)"
+                            : PreprocessingText(model);
+    console.Message(LogLevel::kInfo, "input: " + request.metadata["preprocessing"]);
+  }
+  if (!model.info.class_names.empty()) {
+    console.Message(LogLevel::kInfo,
+                    format("output: one score for each class, in this order: {}; the metadata of "
+                           "the file hold `preprocessing` and `classes`",
+                           FirstOf(model.info.class_names, 12)));
   }
   onnx::Model file = onnx::ExportModel(request);
   if (!model.info.pipeline.empty() && DecodesSmaller(model.info.pipeline)) {

@@ -9,8 +9,10 @@
 
 namespace mxtrain::commands {
 
-// The transforms of a model's input pipeline in one line: "resize size=256, center_crop size=224".
-std::string PreprocessingText(const std::string& pipeline);
+// How another program prepares the input of a model, in one line: the transforms of its pipeline
+// ("resize size=256, center_crop size=224") and, of images, colours, orientation, the range of
+// values and the order of axes.
+std::string PreprocessingText(const Model& model);
 
 class OnnxExport {
  public:

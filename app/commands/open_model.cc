@@ -134,6 +134,34 @@ void SayWhich(const std::string& where, const std::string& file, report::Console
              report::RunFolder::IsBusy(run) ? ", from a run that is still training" : ""));
 }
 
+// Names a file that cannot be a model for what it is, and says what to do.
+void RefuseOtherFiles(const std::string& where) {
+  const fs::path path(where);
+  std::error_code none;
+  if (path.filename() == "latest" && !fs::exists(fs::symlink_status(path, none))) {
+    Throw(ErrorKind::kFileSystem,
+          "there is no {}: no run has saved anything yet; `mxtrain train CONFIG` makes one", where);
+  }
+  if (!fs::is_regular_file(path, none) || IsCheckpoint(where)) return;
+  const std::string ending = Lower(path.extension().string()), name = report::QuoteShell(where);
+  if (ending == ".yaml" || ending == ".yml") {
+    Throw(ErrorKind::kData,
+          "{} is a configuration, not a trained model; train it with `mxtrain train {}`, then give "
+          "the run folder, such as runs/latest",
+          where, name);
+  }
+  if (ending == ".onnx") {
+    Throw(ErrorKind::kData,
+          "{} is an ONNX file, not a run or checkpoint; `mxtrain import {}` shows its layers, and "
+          "the key net.onnx takes it as a net to train",
+          where, name);
+  }
+  if (ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp") {
+    Throw(ErrorKind::kData,
+          "{} is an image, not a model; give the model first: a run folder or a checkpoint", where);
+  }
+}
+
 }  // namespace
 
 void CheckOrder(const std::string& model, const std::string& data, const std::string& command) {
@@ -156,6 +184,7 @@ void DeclareModel(Arguments& arguments, std::string* model) {
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
                       const std::vector<std::string>& inputs, report::Console& console) {
   OpenedModel opened;
+  RefuseOtherFiles(where);
   if (const std::string file = CheckpointOf(where); !file.empty()) {
     PeekState(file);  // report a damaged file before reading its configuration
     RequirePluginsNamed(PluginsOf(PeekModel(file).config), flags.plugins, file);

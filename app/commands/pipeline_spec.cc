@@ -151,6 +151,12 @@ bool PipelineSpec::NamesData() const {
                                         [](const auto& param) { return param.first == "path"; });
 }
 
+bool PipelineSpec::HoldsOut() const {
+  return std::any_of(source_params.begin(), source_params.end(), [](const auto& param) {
+    return param.first == "holdout_side" && param.second == "held_out";
+  });
+}
+
 PipelineSpec PipelineSpec::WithoutPaths() const {
   PipelineSpec spec = *this;
   std::erase_if(spec.source_params,

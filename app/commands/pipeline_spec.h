@@ -44,6 +44,8 @@ struct PipelineSpec {
   PipelineSpec OfInputs(const std::vector<InputInfo>& inputs) const;
   // Whether it tells where its data is.
   bool NamesData() const;
+  // Whether its data is a part of the source, held out in training.
+  bool HoldsOut() const;
   // For other machines: does not tell where files are on this one.
   PipelineSpec WithoutPaths() const;
 

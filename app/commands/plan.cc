@@ -17,6 +17,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/executor/kernels.h"
 #include "mxtrain/executor/memory_plan.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/operator/host_kernel.h"
@@ -53,6 +54,12 @@ class Plan final : public Command {
                 "print the largest batch whose training fits into this size, such as 8GiB, without "
                 "recomputation")
         .Takes("BYTES");
+    arguments
+        .Option("--ranks", &ranks_,
+                "of this many processes (dist_sync): show what each sends in a step, and with "
+                "train.kvstore.shard_states its part of the optimizer's states")
+        .Takes("N")
+        .Within(2, 1'000'000);
     arguments.Examples(
         "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan "
         "config.yaml --json\n"
@@ -83,6 +90,12 @@ class Plan final : public Command {
     OfDevices of_devices = BytesOutsideArenas(trained, train, session.StatesOfTraining());
     if (cut) AddTrunk(session, infer, &outer, &of_devices[session.ctx()]);
     const DiskForecast disk = ForecastDisk(session, outer);
+    RanksForecast of_ranks;
+    if (ranks_ > 0) {
+      of_ranks = ForecastRanks(session, trained, ranks_);
+      if (session.config().train.kvstore.shard_states)
+        outer.optimizer = of_devices[session.ctx()].optimizer = of_ranks.optimizer_bytes;
+    }
     std::optional<TimeForecast> time;
     if (time_) time = ForecastTime(session);
     if (!plot_.empty()) {
@@ -102,9 +115,14 @@ class Plan final : public Command {
       all["disk"] = {{"checkpoint_bytes", disk.checkpoint_bytes},
                      {"most_files", disk.most_files},
                      {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
+      if (ranks_ > 0) all["ranks"] = {{"count", ranks_}, {"sent_bytes", of_ranks.sent_bytes}};
       if (time) all["time"] = ToJson(*time);
       if (cut) all["features"] = ToJson(session, *cut);
       all["learning_rates"] = RatesToJson(session);
+      if (session.config().train.kvstore.sync_batch_norm) {
+        const executor::ExchangedSums sums = executor::SumsOfStep(trained);
+        all["batch_norm_sums"] = {{"per_step", sums.arrays}, {"bytes_per_step", sums.bytes}};
+      }
       if (fits)
         all["fit"] = {{"memory_bytes", fit.memory},
                       {"batch_size", fit.batch},
@@ -114,8 +132,13 @@ class Plan final : public Command {
       Print(session, layers, training, inference, outer);
       PrintDevices(training.arenas, of_devices);
       PrintDisk(disk);
+      if (ranks_ > 0) {
+        std::cout << format("between {} processes: each sends {} in a step\n", ranks_,
+                            FormatBytes(of_ranks.sent_bytes));
+      }
       if (cut) PrintFeatures(session, *cut);
       PrintRates(session);
+      if (session.config().train.kvstore.sync_batch_norm) PrintSums(executor::SumsOfStep(trained));
       if (time) PrintTime(*time);
       if (fits) PrintFit(fit);
       if (kernels_) PrintKernels(session, train);
@@ -273,6 +296,12 @@ class Plan final : public Command {
     const std::vector<std::string> lines = RateLines(session);
     if (!lines.empty()) std::cout << "learning rates, as multiples of the schedule's:\n";
     for (const std::string& line : lines) std::cout << "  " << line << "\n";
+  }
+
+  static void PrintSums(const executor::ExchangedSums& sums) {
+    std::cout << format(
+        "batch norm over all workers and processes: {} per step, {} from each process\n",
+        Counted(sums.arrays, "sum"), FormatBytes(sums.bytes));
   }
 
   static Json ToJson(const TimeForecast& time) {
@@ -501,6 +530,7 @@ class Plan final : public Command {
   ConfigArguments config_;
   bool kernels_ = false, time_ = false;
   std::string plot_, plot_net_, memory_;
+  int ranks_ = 0;  // 0: not asked
 };
 
 }  // namespace

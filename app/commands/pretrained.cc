@@ -179,6 +179,15 @@ void RequireWhole(const WeightsAccount& account, Session& session) {
   session.diagnostics().ThrowIfErrors();
 }
 
+// Parameters and auxiliary states in the order of the layers.
+std::vector<std::string> NamesInOrder(const Symbol& net) {
+  std::vector<std::string> names;
+  for (const Node& node : net.graph().nodes) {
+    if (node.is_variable()) names.push_back(node.name);
+  }
+  return names;
+}
+
 std::map<std::string, NDArray> ArraysOfOnnx(Session& session) {
   return onnx::ArraysOf(config::ImportOnnx(session.config().net, session.runtime().operators()),
                         session.runtime());
@@ -205,13 +214,48 @@ std::string LocalWeights(const std::string& file, report::Console& console, bool
   return local;
 }
 
-void TakePretrained(Session& session, Trainer* trainer, report::Console& console, bool offline) {
+WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& names) {
+  constexpr size_t kFew = 4;           // arrays: of one layer, or of two
+  constexpr size_t kMostMissing = 10;  // a gap of more than a tenth is another net
+  const std::set<std::string> taken(account.taken.begin(), account.taken.end());
+  std::map<std::string, bool> reset;  // whether the file has the name
+  for (const WeightsAccount::Reset& r : account.reset) reset[r.name] = r.in_file.has_value();
+  std::vector<std::string> missing, pending;
+  size_t renamed = 0;
+  for (const std::string& name : names) {
+    if (taken.contains(name)) {
+      missing.insert(missing.end(), pending.begin(), pending.end());
+      pending.clear();
+    } else if (const auto found = reset.find(name); found != reset.end()) {
+      pending.push_back(name);
+      renamed += !found->second;
+    }
+  }
+  WeightsGap gap;
+  const size_t before = taken.size() + missing.size(), all = taken.size() + account.reset.size();
+  const size_t other_names = std::min(renamed, account.unused.size());
+  gap.is_other = (missing.size() > kFew && missing.size() * kMostMissing > before) ||
+                 (other_names > kFew && 2 * taken.size() < all);
+  if (!missing.empty()) {
+    gap.text = format(
+        "{} of the {} arrays before the net's last layers are not in the file, or in "
+        "another shape ({})",
+        missing.size(), before, FirstOf(missing, 3));
+  } else if (gap.is_other) {
+    gap.text = format("{} of the {} arrays of the net are not in the file, which has {} others",
+                      account.reset.size(), all, account.unused.size());
+  }
+  return gap;
+}
+
+std::string TakePretrained(Session& session, Trainer* trainer, report::Console& console,
+                           bool offline) {
   // train.weights, else the file of net.onnx
   const config::WeightsConfig& weights = session.config().train.weights;
   const bool is_onnx = weights.file.empty();
   const std::string name =
       is_onnx ? session.config().net.onnx : config::SplitPin(weights.file).file;
-  if (name.empty()) return;
+  if (name.empty()) return "";
   const std::string file = is_onnx ? "" : LocalWeights(weights.file, console, offline);
   std::vector<std::string> in_file;
   const std::map<std::string, NDArray> arrays =
@@ -225,7 +269,20 @@ void TakePretrained(Session& session, Trainer* trainer, report::Console& console
   }
   if (!is_onnx) WarnIfOtherwise(in_file, name, session, console);
   if (session.config().train.epochs == 0) RequireWhole(account, session);
+  const WeightsGap gap =
+      is_onnx ? WeightsGap() : GapOf(account, NamesInOrder(session.net().symbol));
+  if (gap.is_other && !weights.partial) {
+    Throw(ErrorKind::kConfig,
+          "weights of {}: {}: they are of another net, or under other names (train.weights.map); "
+          "if the rest of the net should start from random values, set train.weights.partial=true",
+          name, gap.text);
+  }
   console.Message(LogLevel::kInfo, format("weights of {}: {}", name, account.Text()));
+  if (gap.text.empty() || weights.partial) return "";
+  const std::string warning =
+      format("weights of {}: {}; they start from random values", name, gap.text);
+  console.Message(LogLevel::kWarning, warning);
+  return warning;
 }
 
 }  // namespace mxtrain::commands

@@ -15,12 +15,23 @@ namespace mxtrain::commands {
 // fetch::CheckSha256 and ShardsOf.
 std::string LocalWeights(const std::string& file, report::Console& console, bool offline = false);
 
+// What is missing where weights fill only a part of a net, beyond what new last layers explain.
+struct WeightsGap {
+  std::string text;  // "64 of the 309 arrays before its last layers are not in ..."; "": nothing
+  bool is_other = false;  // so much that they are of another net
+};
+// `names`: of the net's arrays in the order of its layers. The new layers are those behind the last
+// array that was taken; what is missing before them, or arrays that go by other names in the file
+// than in the net, are a gap.
+WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& names);
+
 // Passes the arrays of the file to the trainer and reports which were used; warns if the net or its
-// images are otherwise than the publisher of the weights had them (app/config/name_list.h). Does
-// nothing if the configuration names no file. Throws as LocalWeights and LoadWeights, and kConfig
-// for an invalid map, for a file without any matching array, and for one that lacks arrays of a net
-// that is not trained.
-void TakePretrained(Session& session, Trainer* trainer, report::Console& console,
-                    bool offline = false);
+// images are otherwise than the publisher of the weights had them (app/config/name_list.h), and of
+// a gap, with the text that it returns. Does nothing if the configuration names no file. Throws as
+// LocalWeights and LoadWeights, and kConfig for an invalid map, for a file without any matching
+// array, for one that lacks arrays of a net that is not trained, and for one of another net unless
+// train.weights.partial.
+std::string TakePretrained(Session& session, Trainer* trainer, report::Console& console,
+                           bool offline = false);
 
 }  // namespace mxtrain::commands

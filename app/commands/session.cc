@@ -131,6 +131,7 @@ void Session::BuildNet(int64_t resumed_batch) {
   CheckInputOrder(view());
   CheckNetShapes(view());
   CheckPatterns(view());
+  CheckKVStore(view());
   ChooseMetrics(view(), &loaded_);
   CheckLabelSets(view());
   WarnOfUntrained(view());
@@ -197,6 +198,7 @@ TrainOptions Session::MakeTrainOptions() const {
   CompleteModes(&o.modes);
   if (config().train.kvstore.type == "dist_sync") o.kvstore = group_ ? "dist_sync" : "local";
   o.group = group_;
+  if (group_ && group_->size() > 1) o.sync_batch_norm = config().train.kvstore.sync_batch_norm;
   if (group_ && config().train.kvstore.scale_lr) {
     const double lr = Optimizer::Create(o.optimizer.name, o.optimizer.params)->base_lr();
     std::erase_if(o.optimizer.params, [](const auto& param) { return param.first == "lr"; });

@@ -32,6 +32,9 @@ class Session {
   // train.epochs counts the epochs of the run's last segment. If that begins after so many epochs
   // and the configuration counts those too: subtracts them. Call before BuildNet.
   void CountEpochsFrom(int64_t first_epoch);
+  // The held-out examples of a resumed run are drawn as before. `pipeline`: of its checkpoint. Call
+  // before BuildNet.
+  void KeepDraw(const std::string& pipeline) { sets_.KeepDraw(pipeline); }
   // Builds the net; reads the data only if the net uses ${classes}, or train.class_weights or
   // `data.batch_size: auto` depend on it. Checks shapes for one batch. Resolves `batch_size: auto`:
   // to `resumed_batch`, that of the resumed run, if it is not 0.
@@ -45,6 +48,9 @@ class Session {
 
   // The training or validation records, opened once; null if the configuration names none.
   std::shared_ptr<const io::Source> OpenSource(bool validation) { return sets_.Open(validation); }
+  // Whether validation data is a part of the training set; the folder of a set's files.
+  bool HoldsOut() const { return sets_.HoldsOut(); }
+  std::string RootOf(bool validation) const { return sets_.RootOf(validation); }
   // Builds the net. The records of the validation data, or of the training data if there is none.
   std::shared_ptr<const io::Source> EvaluationSource();
   std::unique_ptr<DataIter> TrainIter() { return iters_.Training(); }

@@ -22,6 +22,7 @@
 #include "app/commands/run_listeners.h"
 #include "app/commands/session.h"
 #include "app/commands/train_report.h"
+#include "app/commands/trained_files.h"
 #include "app/config/differences.h"
 #include "app/config/document.h"
 #include "app/fetch/remote_file.h"
@@ -34,6 +35,7 @@
 #include "app/report/showing.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/format.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/train/model.h"
 
@@ -143,6 +145,7 @@ class Train final : public Command {
       if (folder_ && !distributed_.group()) Explain(flags, e, console);
       throw;
     } catch (const Error& e) {
+      if (e.kind() == ErrorKind::kData || e.kind() == ErrorKind::kConfig) RemoveUnbegun();
       const bool can_continue = folder_ && report::IsRunFolder(folder_->path());
       if (e.kind() != ErrorKind::kFileSystem || !can_continue) throw;
       Throw(ErrorKind::kFileSystem, "{}; then continue: {}", e.what(), ContinueCommand(*folder_));
@@ -158,20 +161,26 @@ class Train final : public Command {
     if (!kvstore_.empty()) config_.overrides.push_back("train.kvstore.type=" + kvstore_);
     Session session(config_, flags, console);
     distributed_.Join(session.config().train.kvstore);
-    session.JoinRanks(distributed_.group());
+    distributed_.Together([&] { session.JoinRanks(distributed_.group()); });
     AgreeOnRun(NameOfRun(session), console);
-    const ModelInfo before = ResumedModel(session);
-    if (!before.config.empty()) {
-      RequirePluginsNamed(PluginsOf(before.config), session.config().plugins,
-                          resume_from_.empty() ? "the run" : resume_from_);
-    }
-    if (resume_ && !extend_ && !before.config.empty()) CountEpochs(&session);
-    session.BuildNet(before.batch_size);
-    auto train = session.TrainIter();
-    auto val = session.ValIter();
-    TrainOptions options = session.MakeTrainOptions();
-    session.CacheFeatures(&options);
-    options.model.kernel_choices = before.kernel_choices;
+    ModelInfo before;
+    std::unique_ptr<DataIter> train, val;
+    TrainOptions options;
+    distributed_.Together([&] {
+      before = ResumedModel(session);
+      if (!before.config.empty()) {
+        RequirePluginsNamed(PluginsOf(before.config), session.config().plugins,
+                            resume_from_.empty() ? "the run" : resume_from_);
+      }
+      if (resume_ && !extend_ && !before.config.empty()) CountEpochs(&session);
+      session.KeepDraw(before.pipeline);
+      session.BuildNet(before.batch_size);
+      train = session.TrainIter();
+      val = session.ValIter();
+      options = session.MakeTrainOptions();
+      session.CacheFeatures(&options);
+      options.model.kernel_choices = before.kernel_choices;
+    });
     distributed_.RequireEqual({{"program", VersionText()},
                                {"configuration", options.model.config},
                                {"training data", options.model.train_data},
@@ -196,23 +205,20 @@ class Train final : public Command {
                                               session.config().train.amp));
     }
     Begin(session, &trainer, console);
+    if (!resume_ && resume_from_.empty()) TellIfRun(console);
     if (!distributed_.first()) return Follow(session, &trainer, console);
     // Fail before the run if it cannot be written.
     if (!profile_.empty()) WriteFileAtomically(profile_, "");
     const report::RunFolder folder = OpenFolder(session);
     if (distributed_.group()) distributed_.group()->BroadcastText(folder.path());
     Enter(session, folder, &trainer, console);
-    if (!resume_) {
-      report::TryToShow(console, "the first batch", [&] {
-        report::SaveFirstBatch(folder.File("samples"), *train,
-                               report::ImageReader(session.TrainTransforms()),
-                               session.class_names());
-      });
-    }
+    KeepTrainedFiles(session, folder, trainer, console);
+    if (!resume_) SaveFirstBatch(session, folder, *train, console);
     RequireEqualState(&trainer);
     const bool was_finished = trainer.finished();
     RunListeners listeners(folder, val.get(), console);
     const TrainResult result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
+    distributed_.AgreedToEnd();
     // Before the reports are written.
     const int64_t peak_memory = report::PeakMemoryBytes();
     const Json summary = SummaryOf(folder, result, peak_memory);
@@ -225,14 +231,55 @@ class Train final : public Command {
     return Report(session, folder, *train, result, peak_memory, console);
   }
 
+  // What cannot be read here cannot be trained on either: no warning that the run continues.
+  static void SaveFirstBatch(Session& session, const report::RunFolder& folder, DataIter& train,
+                             report::Console& console) {
+    std::optional<Error> unreadable;
+    report::TryToShow(console, "the first batch", [&] {
+      try {
+        report::SaveFirstBatch(folder.File("samples"), train,
+                               report::ImageReader(session.TrainTransforms()),
+                               session.class_names());
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kData) throw;
+        unreadable = e;
+      }
+    });
+    if (unreadable) throw Error(*unreadable);
+  }
+
+  // With held-out data, which may become another part when files are added or removed: says which
+  // examples of validation the run has been trained on, and lists those that it will be.
+  void KeepTrainedFiles(Session& session, const report::RunFolder& folder, const Trainer& trainer,
+                        report::Console& console) const {
+    if (!session.HoldsOut()) return;
+    TrainedFiles trained = TrainedFiles::OfRun(
+        resume_from_.empty() ? folder.path() : config::RunOfCheckpoint(resume_from_));
+    const std::shared_ptr<const io::Source> val = session.OpenSource(true);
+    const std::vector<std::string> both = trained.In(*val, session.RootOf(true));
+    if (!both.empty()) {
+      console.Message(LogLevel::kWarning,
+                      format("the run was trained on {} of the {} validation examples before files "
+                             "were added or removed, so their metrics, and `best`, are "
+                             "too good ({})",
+                             both.size(), val->size(), FirstOf(both, 3)));
+    }
+    if (trainer.finished()) return;
+    trained.Add(TrainedFiles::Of(*session.OpenSource(false), session.RootOf(false)));
+    if (!trained.empty()) trained.Save(folder);
+  }
+
   // What depends on the folder of runs is decided by the first process.
   void AgreeOnRun(const std::string& name, report::Console& console) {
-    if (distributed_.first() && or_begin_ && !HasRun(name)) {
-      console.Message(LogLevel::kInfo, "there is no such run yet; starting a new one");
-      resume_ = extend_ = false;
-    }
+    distributed_.Together([&] {
+      if (!distributed_.first()) return;
+      if (or_begin_ && !HasRun(name)) {
+        console.Message(LogLevel::kInfo, "there is no such run yet; starting a new one");
+        resume_ = extend_ = false;
+      }
+      if (distributed_.group() && resume_) out_ = ResumedFolder(name).path();
+    });
     if (!distributed_.group()) return;
-    if (distributed_.first() && resume_) out_ = ResumedFolder(name).path();
     const Json agreed = Json::parse(distributed_.group()->BroadcastText(
         report::JsonText({{"resume", resume_}, {"extend", extend_}, {"out", out_}})));
     resume_ = agreed.at("resume");
@@ -251,6 +298,7 @@ class Train final : public Command {
     RequireEqualState(trainer);
     TrainListener silent;
     const TrainResult result = trainer->Run(silent, &StopFlag());
+    distributed_.AgreedToEnd();
     return result.end == RunEnd::kStopped ? 128 + SignalOfStop() : 0;
   }
 
@@ -269,6 +317,16 @@ class Train final : public Command {
 
   // The signal may have reached another process alone.
   static int SignalOfStop() { return StopSignal() ? StopSignal() : SIGTERM; }
+
+  // A run folder stands for its configuration.
+  void TellIfRun(report::Console& console) const {
+    const std::string run = RunOf(config_.file);
+    if (run.empty()) return;
+    console.Message(LogLevel::kInfo,
+                    format("a new run with the configuration of {0}; to continue that run: mxtrain "
+                           "train {0} --resume",
+                           report::QuoteShell(run)));
+  }
 
   // The initial values of a new run: those of a checkpoint or of train.weights. A run that is
   // resumed in its own folder takes them later.
@@ -295,9 +353,7 @@ class Train final : public Command {
     console.Message(LogLevel::kInfo, format("run folder: {}", folder.path()));
     if (resume_) Resume(session, folder.path(), trainer, console);
     if (trainer->finished() && has_begun) {
-      console.Message(LogLevel::kInfo,
-                      format("the run is complete after {} steps; use --extend to train longer",
-                             trainer->total_steps()));
+      console.Message(LogLevel::kInfo, CompleteText(session, folder, *trainer));
       return;
     }
     if (resume_) {
@@ -306,6 +362,19 @@ class Train final : public Command {
       if (!has_begun) console.LogTo(folder.File("mxtrain.log"));
     }
     std::filesystem::remove(folder.File("result.json"));  // of the previous segment
+  }
+
+  static std::string CompleteText(const Session& session, const report::RunFolder& folder,
+                                  const Trainer& trainer) {
+    const TrainState state = CheckpointFolder(folder.checkpoints()).PeekLastState();
+    if (!state.ended_early) {
+      return format("the run is complete after {} steps; use --extend to train longer",
+                    trainer.total_steps());
+    }
+    return format(
+        "the run is complete after {} steps: it stopped early (train.early_stop), after "
+        "{} of {} epochs; --extend train.early_stop=0 trains longer",
+        state.step, state.epoch, session.config().train.epochs);
   }
 
   // Trains; measures the share of the processor time that this got. The summary of a run that
@@ -351,6 +420,17 @@ class Train final : public Command {
       console.Message(LogLevel::kError, Replay(bundle, trusting, console).Text());
     console.Message(LogLevel::kInfo, format("to repeat the failing step: mxtrain replay {}{}",
                                             report::QuoteShell(bundle), PluginFlags(plugins_)));
+  }
+
+  // An error of the data or the configuration before the first save leaves no folder that
+  // `--resume` would find or that would be in the way of the next try.
+  void RemoveUnbegun() {
+    if (!folder_ || !is_new_ || distributed_.group() || !NothingSaved(folder_->checkpoints()))
+      return;
+    const std::string path = folder_->path();
+    folder_.reset();
+    std::error_code kept;
+    std::filesystem::remove_all(path, kept);
   }
 
   // Rejects flags that contradict each other or would have no effect.
@@ -467,6 +547,7 @@ class Train final : public Command {
   report::RunFolder OpenFolder(Session& session) {
     const std::string name = NameOfRun(session);
     if (resume_) return ResumedFolder(name);
+    is_new_ = out_.empty() || !std::filesystem::exists(out_);
     report::RunFolder folder = report::RunFolder::Create("runs", name, out_, overwrite_,
                                                          config::ToYaml(session.loaded().resolved));
     Record(session, folder, "");
@@ -594,6 +675,7 @@ class Train final : public Command {
   std::string resume_from_, out_, name_, kvstore_, profile_;
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it exists
+  bool is_new_ = false;                      // made by this command
   int64_t epochs_before_ = 0;  // those before the run was extended, if train.epochs counts them too
   int threads_ = 0;            // as the next
   std::vector<std::string> plugins_;  // of the configuration

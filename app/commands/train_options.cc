@@ -105,6 +105,7 @@ BindOptions BindOptionsOf(const config::TrainConfig& train, const config::Net& n
   o.workers = WorkersOf(train, devices);
   o.modes = ModesOf(train.math, train.amp, deterministic);
   o.grad_accum = train.grad_accum;
+  o.sync_batch_norm = train.kvstore.sync_batch_norm && o.workers.size() > 1;
   o.lr_mult = LrPatternsOf(train, net);
   o.memory_budget = {train.memory_budget.bytes, train.memory_budget.percent / 100};
   return o;
@@ -135,6 +136,10 @@ TrainOptions TrainOptionsOf(const config::TrainConfig& train, const config::Net&
   o.measure_kernels = train.measure_kernels;
   o.kvstore =
       train.kvstore.type == "auto" ? (devices.size() > 1 ? "device" : "local") : train.kvstore.type;
+  if (train.kvstore.wire == "bfloat16") o.dist.wire = DistOptions::Wire::kBfloat16;
+  if (train.kvstore.compression.type == "2bit") o.dist.wire = DistOptions::Wire::kTwoBit;
+  o.dist.threshold = static_cast<float>(train.kvstore.compression.threshold);
+  o.dist.shard_states = train.kvstore.shard_states;
   o.save = SavePolicyOf(train.save);
   return o;
 }

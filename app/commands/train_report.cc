@@ -145,8 +145,8 @@ void ReportRun(const config::Config& config, const report::RunFolder& folder, co
       r.images_per_second > 0
           ? format("{} images/s in training{}, ", report::FormatNumber(r.images_per_second), few)
           : "";
-  console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, {}", speed,
-                                          FormatBytes(peak_memory), folder.path()));
+  console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, report: {}", speed,
+                                          FormatBytes(peak_memory), folder.File("report.html")));
   if (!r.is_brief)
     console.Message(LogLevel::kInfo, DescribeLimit(r.wait_share, given_share, config.data));
   console.Message(LogLevel::kInfo, Next(config, folder, r));

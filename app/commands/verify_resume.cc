@@ -146,6 +146,7 @@ class VerifyResume final : public Command {
       Compare("auxiliary state", a.auxs, b.auxs, &found);
       Compare("optimizer state", a.optimizer, b.optimizer, &found);
       Compare("average", a.averages, b.averages, &found);
+      Compare("residual", a.residuals, b.residuals, &found);
     }
     if (flags.json) {
       Json differences = Json::array();

@@ -211,13 +211,19 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
     if (std::find(net.head.begin(), net.head.end(), PatternOf(name)) != net.head.end()) continue;
     ++found.wanted;
     const auto array = mapped.find(name);
-    found.fits += array != mapped.end() && array->second.Size() == shape.Size();
+    if (array != mapped.end() && array->second.Size() == shape.Size()) {
+      ++found.fits;
+    } else {
+      found.missing.push_back(name);
+    }
   }
-  if (2 * found.fits < found.wanted) {
-    Throw(ErrorKind::kConfig,
-          "{} does not fit {}: it has {} of the {} arrays before the head of the net; is it of "
-          "another net?",
-          file, net.name, found.fits, found.wanted);
+  constexpr size_t kMostMissing = 10;  // as GapOf (pretrained.h)
+  if (found.missing.size() * kMostMissing > found.wanted) {
+    Throw(
+        ErrorKind::kConfig,
+        "{} does not fit {}: it has {} of the {} arrays before the head of the net (it lacks {}); "
+        "is it of another net? `mxtrain nets` lists them",
+        file, net.name, found.fits, found.wanted, FirstOf(found.missing, 3));
   }
   if (own && family.empty()) {
     found.family = FamilyOfRun(file, net.name);

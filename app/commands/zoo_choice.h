@@ -39,13 +39,14 @@ struct ZooWeights {
   bool of_run = false;
   bool own_names = false;               // the names of the arrays are the net's
   std::vector<std::string> candidates;  // other families with these names and the same preparation
-  size_t fits = 0, wanted = 0;  // arrays of the net, without its head: in the file; in the net
+  size_t fits = 0, wanted = 0;       // arrays of the net, without its head: in the file; in the net
+  std::vector<std::string> missing;  // the others
 };
 
 // Which family a file of weights is of, and whether it fits the net. `family`: the one that the
 // user says; "": told by the names of the arrays, or by a run or checkpoint itself. Throws as
 // LoadWeights; kUsage for an unknown family, and if the names are those of families that prepare
-// images differently; kConfig if less than half of the net is in the file.
+// images differently; kConfig if more than a tenth of the net is not in the file.
 ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string& file,
                          const std::string& family);
 

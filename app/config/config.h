@@ -140,6 +140,12 @@ struct ClipConfig {
 // Initial weights from a file; no file: only from the initializer.
 struct WeightsConfig {
   std::string file, map;
+  bool partial = false;  // they may be of another net, as far as arrays have its names
+};
+
+struct CompressionConfig {
+  std::string type;  // "none" or "2bit"
+  double threshold = 0;
 };
 
 struct KVStoreConfig {
@@ -147,6 +153,11 @@ struct KVStoreConfig {
   int workers = 0;    // logical workers that share one batch
   std::string batch;  // of dist_sync: whether data.batch_size is "global" or "per_rank"
   bool scale_lr = false;
+  bool sync_batch_norm = false;
+  // Of dist_sync.
+  std::string wire;  // type of gradients between processes: "float32" or "bfloat16"
+  CompressionConfig compression;
+  bool shard_states = false;
   Duration timeout;
 };
 

@@ -199,9 +199,9 @@ Section<DataConfig> DataSection() {
   s.Add("exact_decode", &C::exact_decode)
       .Default(false)
       .Help(
-          "decode JPEG at full size and accuracy; otherwise decoding is faster, pixels may differ "
-          "slightly, and cropped-away "
-          "parts are not decoded");
+          "decode JPEG at full size and accuracy, as other programs do, so that an exported model "
+          "gets the same pixels from them; otherwise decoding large files is faster, pixels differ "
+          "slightly, and cropped-away parts are not decoded");
   s.Add("cache", &C::cache)
       .Default("none")
       .Choices({"none", "ram", "features"})
@@ -246,7 +246,11 @@ Section<EarlyStopConfig> EarlyStopSection() {
   s.Add("patience", &EarlyStopConfig::patience)
       .Default(0)
       .Range(0)
-      .Help("stop after this many epochs without improvement of the `best` metric; 0: never")
+      .Help(
+          "stop after this many epochs without improvement of the `best` metric; an epoch that "
+          "equals "
+          "the best one with a lower loss improves it; 0: never; short: early_stop: 5, on the "
+          "command line train.early_stop=5")
       .Also({"early_stopping_patience", "stop_after"});
   s.Add("target", &EarlyStopConfig::target)
       .Default({})
@@ -405,6 +409,12 @@ Section<WeightsConfig> WeightsSection() {
           "YAML list of [pattern, replacement]: regular expressions that turn names in the file "
           "into names of the net")
       .Also({"names", "name_map"});
+  s.Add("partial", &WeightsConfig::partial)
+      .Default(false)
+      .Help(
+          "take what fits also from weights of another net; otherwise a file that lacks more than "
+          "a tenth of the arrays before the last layers is an error")
+      .Also({"ignore_mismatched_sizes", "allow_missing"});
   return s;
 }
 
@@ -530,6 +540,23 @@ Section<ClipConfig> ClipSection() {
   return s;
 }
 
+Section<CompressionConfig> CompressionSection() {
+  using C = CompressionConfig;
+  Section<C> s;
+  s.Add("type", &C::type)
+      .Default("none")
+      .Choices({"none", "2bit"})
+      .Help(
+          "2bit: of each gradient only the threshold with its sign, or 0, is sent; the rest is "
+          "added to the next step's");
+  s.Add("threshold", &C::threshold)
+      .Default(0.5)
+      .Range(1e-30, 1e30)
+      .OnlyFor("type", {"2bit"})
+      .Help("of gradients summed over the examples of a process");
+  return s;
+}
+
 Section<KVStoreConfig> KVStoreSection() {
   Section<KVStoreConfig> s;
   s.Add("type", &KVStoreConfig::type)
@@ -552,6 +579,27 @@ Section<KVStoreConfig> KVStoreSection() {
   s.Add("scale_lr", &KVStoreConfig::scale_lr)
       .Default(false)
       .Help("dist_sync: multiply the learning rate by the number of processes");
+  s.Add("sync_batch_norm", &KVStoreConfig::sync_batch_norm)
+      .Default(false)
+      .Help(
+          "batch norm takes its statistics over the whole batch, of all workers and processes; "
+          "false: each of its own part")
+      .Also({"sync_bn"});
+  s.Add("wire", &KVStoreConfig::wire)
+      .Default("float32")
+      .Choices({"float32", "bfloat16"})
+      .Help(
+          "dist_sync: how gradients travel between processes; bfloat16: half as many bytes, with 8 "
+          "bits of precision");
+  s.Below("compression", &KVStoreConfig::compression, CompressionSection(),
+          "dist_sync: MXNet's gradient compression", false, "type",
+          {"gradient_compression", "compression_params"});
+  s.Add("shard_states", &KVStoreConfig::shard_states)
+      .Default(false)
+      .Help(
+          "dist_sync: each process keeps the optimizer's states of a part of the parameters, and "
+          "updates these")
+      .Also({"zero", "zero_stage", "sharded_optimizer"});
   s.Add("timeout", &KVStoreConfig::timeout)
       .Default({600})
       .Help("dist_sync: how long a process waits for the others before it ends with exit code 10");

@@ -73,6 +73,7 @@ void JsonlListener::OnEpoch(const EpochEvent& e) {
                  {"rates", e.rates}};
   if (e.loss_scale > 0)
     fields.update({{"loss_scale", e.loss_scale}, {"steps_left_out", e.steps_skipped}});
+  if (!e.waiting.empty()) fields["waiting_seconds"] = e.waiting;  // by rank
   Emit(&file_, "epoch", fields);
 }
 void JsonlListener::OnSave(const SaveEvent& e) {

@@ -12,8 +12,11 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRO
 flags=()
 [ "$mpi" = openmpi ] && flags=(--oversubscribe --bind-to none)
 
+# launch ARGUMENT...: mpirun, ended after three minutes: a launcher may hang where its processes do not.
+launch() { timeout -k 5 180 "$mpirun" "${flags[@]}" "$@" </dev/null; }
+
 # Some containers let no launcher start processes.
-timeout 60 "$mpirun" "${flags[@]}" -n 2 true </dev/null >/dev/null 2>&1 || { echo "mpirun of $mpi starts no processes here"; exit 77; }
+launch -n 2 true >/dev/null 2>&1 || { echo "mpirun of $mpi starts no processes here"; exit 77; }
 
 # ranks CODE N ARGUMENT...: as expect, with N processes.
 ranks() {
@@ -21,10 +24,13 @@ ranks() {
   shift 2
   checks=$((checks + 1))
   last="mpirun -n $n mxtrain $*"
-  timeout 120 "$mpirun" "${flags[@]}" -n "$n" "$program" "$@" --threads 1 >stdout 2>stderr </dev/null
+  launch -n "$n" "$program" "$@" --threads 1 >stdout 2>stderr
   local code=$?
   [ $code -eq "$wanted" ] || fail "$last: exit code $code, expected $wanted"
 }
+
+# newest FOLDER: the newest rank that trains into a folder; mpirun itself, and what it has forked for a rank, are none.
+newest() { pgrep -n -f -- "^$program train .*--out $work/$1( |\$)"; }
 
 "$helper" idx digits 403 16
 cat >net.yaml <<END
@@ -52,11 +58,11 @@ END
 # The same with batch norm and Dropout, whose results depend on how a batch is divided.
 sed -e 's/    - Flatten/    - BatchNorm\n    - Flatten\n    - Dropout: {p: 0.3}/' net.yaml >norm.yaml
 
-# close A B: the losses and metrics of two runs' epochs agree within 1e-4 of their size.
+# close A B [BOUND]: the losses and metrics of two runs' epochs agree within BOUND (default 1e-4) of their size.
 close() {
-  paste -d, <(cut -d, -f2- "$1/metrics.csv") <(cut -d, -f2- "$2/metrics.csv") | awk -F, '
+  paste -d, <(cut -d, -f2- "$1/metrics.csv") <(cut -d, -f2- "$2/metrics.csv") | awk -F, -v bound="${3:-1e-4}" '
     NR == 1 { n = NF / 2; for (i = 1; i <= n; ++i) if ($i ~ /loss|accuracy|entropy/) column[i] = $i; next }
-    { for (i in column) { d = $i - $(i + n); if (d < 0) d = -d; seen++; if (d > 1e-4 * ($i > 1 ? $i : 1)) { print column[i], $i, $(i + n); bad = 1 } } }
+    { for (i in column) { d = $i - $(i + n); if (d < 0) d = -d; seen++; if (d > bound * ($i > 1 ? $i : 1)) { print column[i], $i, $(i + n); bad = 1 } } }
     END { exit bad || seen < 6 }'
 }
 
@@ -70,6 +76,8 @@ accuracies() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i ~ /accuracy/)
 holds "there are accuracies of training and validation" test "$(accuracies one | wc -l)" = 6
 for n in 2 4; do holds "the accuracies of $n processes are those of one" test "$(accuracies one)" = "$(accuracies many$n)"; done
 expect 0 eval many2
+ranks 0 2 eval many2
+says "each does all of this"
 
 # Batch norm per process and Dropout: the bits of as many workers of one process.
 expect 0 train norm.yaml --out workers2 -q --threads 1 train.kvstore.workers=2
@@ -78,10 +86,45 @@ holds "2 processes give the bits of 2 workers" "$helper" compare workers2/checkp
 ranks 0 2 train norm.yaml --out again2 -q --kvstore dist_sync
 holds "the bits are the same in every run" "$helper" compare again2/checkpoints/last norm2/checkpoints/last
 
+# Batch norm over all processes: the losses of one process; and the bits of 2 workers.
+sed -e '0,/    - Activation/s//    - BatchNorm: {fix_gamma: false}\n    - Activation/' net.yaml >sync.yaml
+expect 0 train sync.yaml --out sync1 -q --threads 1
+expect 0 train sync.yaml --out sync_workers -q --threads 1 train.kvstore.sync_batch_norm=true train.kvstore.workers=2
+holds "2 workers with synchronised batch norm have the losses of one" close sync1 sync_workers
+for n in 2 4; do
+  ranks 0 $n train sync.yaml --out sync$n -q --kvstore dist_sync train.kvstore.sync_batch_norm=true
+  holds "$n processes with synchronised batch norm have the losses of one" close sync1 sync$n
+done
+holds "2 processes with synchronised batch norm give the bits of 2 workers" "$helper" compare sync_workers/checkpoints/last sync2/checkpoints/last
+ranks 0 2 train sync.yaml --out apart2 -q --kvstore dist_sync
+checks=$((checks + 1))
+close sync1 apart2 >/dev/null && fail "without it, 2 processes have other losses"
+
 # The batch of each process, and the learning rate that goes with it.
 expect 0 train net.yaml --out big -q --threads 1 data.batch_size=32 train.optimizer.lr=0.1
 ranks 0 2 train net.yaml --out per_rank -q --kvstore dist_sync train.kvstore.batch=per_rank train.kvstore.scale_lr=true
 holds "batch: per_rank is a larger batch" close big per_rank
+
+# Gradients in bfloat16, sharded states, compressed gradients.
+ranks 0 2 train net.yaml --out rounded -q --kvstore dist_sync train.kvstore.wire=bfloat16
+holds "gradients in bfloat16 give nearly the losses of float32" close one rounded 0.02
+checks=$((checks + 1))
+"$helper" compare many2/checkpoints/last rounded/checkpoints/last >/dev/null && fail "gradients in bfloat16 have the bits of float32"
+for n in 2 4; do
+  ranks 0 $n train net.yaml --out sharded$n -q --kvstore dist_sync train.kvstore.shard_states=true train.optimizer.name=adam train.optimizer.lr=0.01
+  ranks 0 $n train net.yaml --out whole$n -q --kvstore dist_sync train.optimizer.name=adam train.optimizer.lr=0.01
+  holds "sharded states of $n processes give the bits of whole ones" "$helper" compare whole$n/checkpoints/last sharded$n/checkpoints/last
+done
+ranks 0 4 train sharded2/config.yaml --resume --out "$work/sharded2" -q --kvstore dist_sync train.epochs=4
+expect 0 train sharded2/config.yaml --resume --out "$work/sharded2" -q --threads 1 train.epochs=5
+compressed=(--kvstore dist_sync 'train.kvstore.compression={type: 2bit, threshold: 0.5}')
+ranks 0 2 train net.yaml --out packed -q "${compressed[@]}" train.epochs=6
+holds "a run with compressed gradients learns" awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i ~ /val.*accuracy/) c = i } END { exit !(c && $c > 0.5) }' packed/metrics.csv
+ranks 0 2 train net.yaml --out halves -q "${compressed[@]}" train.epochs=6 train.max_steps=40
+ranks 0 2 train halves/config.yaml --resume --out "$work/halves" -q "${compressed[@]}" train.epochs=6 train.max_steps=0
+holds "it resumes to the bits of an undisturbed one" "$helper" compare packed/checkpoints/last halves/checkpoints/last
+ranks 0 4 train packed/config.yaml --resume --out "$work/packed" -q "${compressed[@]}" train.epochs=7
+says "they restart at zero"
 
 # One console, one log per process.
 ranks 0 2 train net.yaml --out shown --kvstore dist_sync
@@ -90,10 +133,10 @@ holds "every process has a log" test -s shown/mxtrain.rank1.log
 
 # A rank that is asked to stop stops all after the step, with one save; --resume continues, also with another number of processes.
 stopped() {
-  "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/stopped" -q --kvstore dist_sync train.epochs=2000 --threads 1 >stdout 2>stderr </dev/null &
+  launch -n 2 "$program" train net.yaml --out "$work/stopped" -q --kvstore dist_sync train.epochs=2000 --threads 1 >stdout 2>stderr &
   local launcher=$! i
   for i in $(seq 200); do grep -qs '"event":"epoch"' stopped/events.jsonl && break; sleep 0.1; done
-  pkill -TERM -n -f -- "train net.yaml --out $work/stopped" # the newest process: one rank alone
+  kill -TERM "$(newest stopped)" # one rank alone
   wait $launcher
   local code=$?
   checks=$((checks + 1))
@@ -106,10 +149,10 @@ ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore 
 holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
 
 # USR1 to one rank saves, and the run goes on, also if a rank then sleeps for longer than a stop may take.
-"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/saved" -q --kvstore dist_sync train.epochs=600 train.save.every=600 --threads 1 >stdout 2>stderr </dev/null &
+launch -n 2 "$program" train net.yaml --out "$work/saved" -q --kvstore dist_sync train.epochs=600 train.save.every=600 --threads 1 >stdout 2>stderr &
 launcher=$!
 for i in $(seq 200); do grep -qs '"event":"epoch"' saved/events.jsonl && break; sleep 0.1; done
-one=$(pgrep -n -f -- "--out $work/saved")
+one=$(newest saved)
 saves_before=$(grep -c '"event":"save"' saved/events.jsonl)
 kill -USR1 "$one"
 for i in $(seq 100); do [ "$(grep -c '"event":"save"' saved/events.jsonl)" -gt "$saves_before" ] && break; sleep 0.1; done
@@ -122,10 +165,10 @@ checks=$((checks + 1))
 [ $? -eq 0 ] || fail "a run that was asked to save ends with an error"
 
 # A stop waits for a slow save.
-MXTRAIN_SAVE_DELAY_MS=3000 "$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/slow" -q --kvstore dist_sync train.epochs=20000 train.save.every=20000 --threads 1 >stdout 2>stderr </dev/null &
+MXTRAIN_SAVE_DELAY_MS=3000 launch -n 2 "$program" train net.yaml --out "$work/slow" -q --kvstore dist_sync train.epochs=20000 train.save.every=20000 --threads 1 >stdout 2>stderr &
 launcher=$!
 for i in $(seq 200); do grep -qs '"event":"epoch"' slow/events.jsonl && break; sleep 0.1; done
-pkill -TERM -n -f -- "--out $work/slow"
+kill -TERM "$(newest slow)"
 wait $launcher
 code=$?
 checks=$((checks + 1))
@@ -134,29 +177,54 @@ expect 0 eval slow
 
 # Processes that do not read the same.
 sed 's/lr: 0.05/lr: 0.06/' net.yaml >other.yaml
-timeout 60 "$mpirun" "${flags[@]}" -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train other.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr </dev/null
+launch -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train other.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr
 code=$?
 last="two configurations"
 checks=$((checks + 1))
 [ $code -eq 3 ] || fail "two configurations: exit code $code, expected 3"
 says "rank 1 has another configuration than rank 0"
 
-# What one process alone cannot read is said by it.
-timeout 60 "$mpirun" "${flags[@]}" -n 1 "$program" train net.yaml --out differs -q --kvstore dist_sync : -n 1 "$program" train nowhere.yaml --out differs -q --kvstore dist_sync >stdout 2>stderr </dev/null
-last="a configuration that one process lacks"
-says "rank 1: there is no configuration nowhere.yaml"
-
+# What one process alone cannot read is said by it, also if the others already wait for it in MPI.
+for order in "0.0 nowhere" "1.0 nowhere" "0.0 net" "1.0 net"; do
+  set -- $order
+  first=net second=nowhere
+  [ "$2" = nowhere ] || first=nowhere second=net
+  launch -n 1 "$program" train $first.yaml --out differs -q --kvstore dist_sync : \
+    -n 1 bash -c "sleep $1; exec '$program' train $second.yaml --out differs -q --kvstore dist_sync" >stdout 2>stderr
+  code=$?
+  last="a configuration that one process lacks ($order)"
+  checks=$((checks + 1))
+  [ $code -eq 3 ] || fail "$last: exit code $code, expected 3"
+  says "there is no configuration nowhere.yaml"
+done
 # Refusals.
 ranks 3 2 train net.yaml --out refused -q --kvstore dist_sync data.batch_size=auto
 says "data.batch_size: auto is for one process"
+for option in wire=bfloat16 compression=2bit shard_states=true; do
+  expect 3 train net.yaml --out refused -q train.kvstore.$option
+  says "train.kvstore.${option%=*} is for gradients between processes, and train.kvstore.type is auto"
+done
+expect 3 train net.yaml --out refused -q --kvstore dist_sync train.kvstore.compression=2bit train.kvstore.wire=bfloat16
+says "train.kvstore.compression does not go with train.kvstore.wire"
+expect 3 train net.yaml --out refused -q --kvstore dist_sync train.kvstore.compression=2bit train.amp=fp16
+says "train.kvstore.compression does not go with train.amp"
+expect 3 train net.yaml --out refused -q --kvstore dist_sync 'train.kvstore.compression={type: 2bit, threshold: 0}'
+says "train.kvstore.compression.threshold"
 ranks 2 2 train net.yaml --out refused -q
 says "give --kvstore dist_sync"
 ranks 3 3 train net.yaml --out refused -q --kvstore dist_sync
 says "a batch of 16 cannot be divided among 3 workers"
+holds "one process says it, and none is aborted" test "$(grep -c 'cannot be divided\|MPI_A' stderr)" = 1
 holds "nothing was written" test ! -e refused
 expect 0 train net.yaml --out alone -q --kvstore dist_sync train.epochs=1 --threads 1
 expect 3 train net.yaml --out refused -q --kvstore dist_async
 says "dist_async"
+
+# Ranks diverge together, and the first writes its results.
+ranks 7 2 train net.yaml --out diverged -q --kvstore dist_sync train.optimizer.lr=1e30
+says "the loss of 'softmax' is not finite at step"
+holds "the results say so" grep -q '"end": "diverged"' diverged/result.json
+holds "no other error is told" test "$(grep -c 'no wait has reported' stderr)" = 0
 
 # An error of one process ends all, with its code.
 ranks 8 2 train net.yaml --out /proc/none -q --kvstore dist_sync
@@ -169,13 +237,14 @@ for k in $(seq "$kills"); do
   while [ ! -f killed/result.json ] && [ $((tries += 1)) -lt 6 ]; do
     resume=()
     [ -f killed/config.yaml ] && resume=(--resume)
-    "$mpirun" "${flags[@]}" -n 2 "$program" train norm.yaml "${resume[@]}" --out "$work/killed" -q --kvstore dist_sync train.epochs=40 \
-      train.save.every=20steps --threads 1 >stdout 2>stderr </dev/null &
+    launch -n 2 "$program" train norm.yaml "${resume[@]}" --out "$work/killed" -q --kvstore dist_sync train.epochs=40 \
+      train.save.every=20steps --threads 1 >stdout 2>stderr &
     launcher=$!
     if [ $tries -le 2 ]; then
       for i in $(seq 100); do [ -f killed/checkpoints/last ] && break; sleep 0.05; done
       sleep "0.$((RANDOM % 10))"
-      pkill -KILL -n -f -- "--out $work/killed"
+      for i in $(seq 100); do newest killed >/dev/null && break; sleep 0.05; done
+      kill -KILL "$(newest killed)"
       begin=$SECONDS
       timeout 20 tail --pid=$launcher -f /dev/null || { fail "a launcher whose rank was killed goes on"; kill -9 $launcher; }
       [ $((SECONDS - begin)) -le 10 ] || fail "a killed rank ends all after $((SECONDS - begin)) s"
@@ -187,10 +256,10 @@ for k in $(seq "$kills"); do
 done
 
 # Without the launcher's help: a rank that does not answer is noticed by the others, within train.kvstore.timeout.
-"$mpirun" "${flags[@]}" -n 2 "$program" train net.yaml --out "$work/silent" -q --kvstore dist_sync train.epochs=20000 train.kvstore.timeout=2s --threads 1 >stdout 2>stderr </dev/null &
+launch -n 2 "$program" train net.yaml --out "$work/silent" -q --kvstore dist_sync train.epochs=20000 train.kvstore.timeout=2s --threads 1 >stdout 2>stderr &
 launcher=$!
 for i in $(seq 200); do grep -qs '"event":"epoch"' silent/events.jsonl && break; sleep 0.1; done
-silent=$(pgrep -n -f -- "train net.yaml --out $work/silent")
+silent=$(newest silent)
 kill -STOP "$silent"
 wait $launcher
 code=$?
@@ -199,5 +268,6 @@ checks=$((checks + 1))
 [ $code -eq 10 ] || fail "a rank that does not answer: exit code $code, expected 10"
 last="a rank that does not answer"
 says "train.kvstore.timeout"
+holds "the rank is named" grep -Eq 'rank [01] ended or does not answer' stderr
 
 finish

@@ -221,6 +221,7 @@ bool SameCheckpoints(const std::string& a_file, const std::string& b_file) {
   same = SameArrays("auxiliary", a.auxs, b.auxs) && same;
   same = SameArrays("optimizer state", a.optimizer, b.optimizer) && same;
   same = SameArrays("average", a.averages, b.averages) && same;
+  same = SameArrays("residual", a.residuals, b.residuals) && same;
   if (a.args.empty()) std::cout << "no parameters\n";
   if (a.state.step != b.state.step || a.state.epoch != b.state.epoch) {
     std::cout << format("step {} of epoch {} against step {} of epoch {}\n", a.state.step,

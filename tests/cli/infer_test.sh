@@ -125,7 +125,7 @@ rm photos/dark/loop
 # --- MXNet's files contain the preprocessing and give the same predictions; flags override it, and are required for other files
 expect 0 train photos.yaml --out measured 'data.val.transforms=[{resize: 8}, {center_crop: 8}, {normalize: {mean: [0.5, 0.4, 0.3], std: [0.25, 0.25, 0.5]}}]'
 expect 0 export measured zoo@1
-says "mxtrain infer zoo@1 INPUT prepares its input like the run; for another program: resize size=8, center_crop size=8, normalize mean=(0.5, 0.4, 0.3) std=(0.25, 0.25, 0.5)"
+says "mxtrain infer zoo@1 INPUT prepares its input like the run; for another program: RGB pixels, upright (EXIF orientation applied), resize size=8, center_crop size=8, (pixel / 255 - mean) / std with mean=(0.5, 0.4, 0.3) std=(0.25, 0.25, 0.5), float32 [N, 3, 8, 8]"
 flags=(--size 3,8,8 --mean 0.5,0.4,0.3 --std 0.25,0.25,0.5 --labels zoo-labels.txt)
 expect 0 infer measured photos --format csv
 cp stdout wanted

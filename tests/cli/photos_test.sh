@@ -136,7 +136,7 @@ checks=$((checks + 1))
 expect 0 eval runs/latest shapes.yaml --format csv
 holds "the head of the CSV" test "$(head -1 stdout)" = "class,precision,recall,f1,examples"
 holds "not one line per class" test "$(lines stdout)" -eq 4
-expect 4 eval runs/latest gone
+expect 8 eval runs/latest gone
 says "there is no file or folder gone"
 
 finish

@@ -21,12 +21,14 @@ struct ThreadRanks::State {
     int arrived = 0, left = 0;
     bool done = false;
   };
-  explicit State(int ranks) : size(ranks), lost(static_cast<size_t>(ranks)) {}
+  explicit State(int ranks)
+      : size(ranks), lost(static_cast<size_t>(ranks)), told(static_cast<size_t>(ranks), -1) {}
 
   const int size;
   Mutex mutex;
   std::map<int64_t, Meeting> meetings MXTRAIN_GUARDED_BY(mutex);
   std::vector<bool> lost MXTRAIN_GUARDED_BY(mutex);
+  std::vector<int64_t> told MXTRAIN_GUARDED_BY(mutex);
   int aborted MXTRAIN_GUARDED_BY(mutex) = 0;
 };
 
@@ -71,7 +73,8 @@ void AllReduce(const std::vector<Collective>& parts) {
 void RequireEqual(const std::vector<Collective>& parts) {
   for (const Collective& part : parts) {
     MXTRAIN_ASSERT(part.kind == parts[0].kind && part.n == parts[0].n &&
-                   part.type == parts[0].type && part.reduction == parts[0].reduction);
+                   part.type == parts[0].type && part.reduction == parts[0].reduction &&
+                   part.root == parts[0].root);
   }
 }
 
@@ -84,9 +87,13 @@ void Carry(const std::vector<Collective>& parts) {
   switch (parts[0].kind) {
     case Kind::kAllReduce:
       return AllReduce(parts);
-    case Kind::kBroadcast:
-      for (size_t r = 1; r < parts.size(); ++r) std::memcpy(parts[r].data, parts[0].data, bytes);
+    case Kind::kBroadcast: {
+      const void* const from = parts[static_cast<size_t>(parts[0].root)].data;
+      for (const Collective& part : parts) {
+        if (part.data != from) std::memcpy(part.data, from, bytes);
+      }
       return;
+    }
     case Kind::kAllGather:
       for (size_t from = 0; from < parts.size(); ++from) {
         for (size_t to = 0; to < parts.size(); ++to) {
@@ -134,6 +141,14 @@ class ThreadTransport final : public Transport {
     }
   }
 
+  void Tell(int64_t id) override {
+    MutexLock lock(state_->mutex);
+    if (!state_->lost[static_cast<size_t>(rank_)]) state_->told[static_cast<size_t>(rank_)] = id;
+  }
+  std::vector<int64_t> Heard() override {
+    MutexLock lock(state_->mutex);
+    return state_->told;
+  }
   void Close() override { MXTRAIN_ASSERT(waiting_.empty()); }
   void Abort(int exit_code) override {
     MutexLock lock(state_->mutex);
@@ -184,6 +199,8 @@ class DelayedTransport final : public Transport {
       travelling_.pop_front();
     }
   }
+  void Tell(int64_t id) override { transport_->Tell(id); }
+  std::vector<int64_t> Heard() override { return transport_->Heard(); }
   void Close() override { transport_->Close(); }
   void Abort(int exit_code) override { transport_->Abort(exit_code); }
 

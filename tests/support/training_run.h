@@ -64,9 +64,12 @@ struct RunSpec {
   std::string kvstore = "local";
   CommunicatorFactory new_communicator;
   std::shared_ptr<ProcessGroup> group;  // of dist_sync: `batch` is that of all ranks
+  DistOptions dist;
   int64_t epochs = 3;
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
   std::optional<double> clip_norm;
+  bool sync_batch_norm = false;
+  executor::MemoryBudget memory_budget;
   std::optional<DType> amp;
   bool deterministic = false;
   std::map<std::string, Context> group2ctx;
@@ -125,6 +128,7 @@ struct Process {
     options.kvstore = spec.kvstore;
     options.new_communicator = spec.new_communicator;
     options.group = spec.group;
+    options.dist = spec.dist;
     if (spec.group) options.kvstore = "dist_sync";
     options.epochs = spec.epochs;
     options.optimizer = spec.optimizer;
@@ -137,6 +141,8 @@ struct Process {
     options.time_limit_seconds = spec.time_limit_seconds;
     options.metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
     options.clip_norm = spec.clip_norm;
+    options.sync_batch_norm = spec.sync_batch_norm;
+    options.memory_budget = spec.memory_budget;
     options.modes.amp = spec.amp;
     options.modes.deterministic = spec.deterministic;
     options.modes.group2ctx = spec.group2ctx;

@@ -24,6 +24,11 @@ std::thread StartThread(Function&& function) {
   }
 }
 
+// For a thread that works for some microseconds and is waited for: its pauses end when they should,
+// and where the system can (Linux 6.12), it does not wait for the end of the time slice of a thread
+// that computes on the same core.
+MXTRAIN_API void RunPromptly();
+
 // Threads that work on their owner's members. They end with the group, even if the owner's
 // constructor throws: declare the group as the last member.
 class ThreadGroup {

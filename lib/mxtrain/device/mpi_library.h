@@ -14,17 +14,18 @@ namespace mxtrain {
 
 // What a launcher tells the processes that it starts, by environment variables.
 struct Launch {
-  std::string launcher;                // "mpirun (Open MPI)"
-  std::string mpi;                     // "openmpi" or "mpich"
-  int rank = 0, size = 1;              // of all processes
-  int local_rank = 0, local_size = 1;  // of those on this machine
+  std::string launcher;    // "mpirun (Open MPI)"
+  std::string mpi;         // "openmpi" or "mpich", by MXTRAIN_MPI or the launcher; "": either
+  int rank = 0, size = 1;  // of all processes
+  int local_size = 1;      // how many are on this machine
+  bool bound = false;      // the launcher has given this process CPUs of its own
 };
 
 // Nothing if this process was not started by a launcher.
 MXTRAIN_API std::optional<Launch> FindLaunch();
 
 // Initializes MPI in this thread, which makes all further calls. `mpi`: "openmpi" or "mpich"; "":
-// that of the launcher, else whichever is installed. Throws kDevice, saying what is missing.
-MXTRAIN_API std::unique_ptr<Transport> OpenMpi(std::string mpi);
+// whichever is installed. Throws kDevice, saying what is missing.
+MXTRAIN_API std::unique_ptr<Transport> OpenMpi(const std::string& mpi);
 
 }  // namespace mxtrain

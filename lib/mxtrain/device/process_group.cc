@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <utility>
 
 #include "mxtrain/base/clock.h"
@@ -13,29 +14,114 @@ namespace mxtrain {
 namespace {
 
 constexpr double kNanoseconds = 1e9;
-// Between two polls. A poll costs about a microsecond and a switch of threads, which computation
-// loses; transports move large data in several rounds, each of which waits for a poll.
-constexpr std::chrono::microseconds kShortestPause{10}, kLongestPause{500};
+// Between two polls, in proportion to the wait so far. A poll costs some microseconds of
+// computation, and what has arrived waits for the next one; transports move large data in several
+// rounds, each of which waits for a poll.
+constexpr int64_t kShortestPause = 10'000, kLongestPause = 500'000;  // nanoseconds
+constexpr int64_t kPausesOfWait = 16;
+
+void PauseAfter(int64_t waited_ns) {
+  std::this_thread::sleep_for(std::chrono::nanoseconds(
+      std::clamp(waited_ns / kPausesOfWait, kShortestPause, kLongestPause)));
+}
 
 int64_t BytesOf(const Collective& collective, int ranks) {
   const int64_t parts = collective.kind == Collective::Kind::kAllGather ? ranks : 1;
   return collective.n * SizeOf(collective.type) * parts;
 }
 
+// How long a rank waits for the others.
+class Patience {
+ public:
+  explicit Patience(const ProcessGroup::Options& options) : options_(options) {}
+
+  // The share of it that a wait since then has used up.
+  double Used(int64_t since_ns) {
+    const int64_t now = SteadyNanoseconds();
+    const auto seconds = [now](int64_t since) {
+      return static_cast<double>(now - since) / kNanoseconds;
+    };
+    const bool stop = options_.stop && *options_.stop == 1;
+    if (!stop || stop_seen_ns_ == 0) stop_seen_ns_ = stop ? now : 0;
+    waited_ = seconds(since_ns);
+    const double used = waited_ / options_.timeout_seconds;
+    if (!stop) return used;
+    const double stopping = seconds(std::max(stop_seen_ns_, since_ns)) / options_.stop_seconds;
+    return std::max(used, stopping);
+  }
+
+  // Once all of it is used up.
+  std::string Text(const std::string& who) const {
+    return waited_ >= options_.timeout_seconds
+               ? format("{} waited {:.0f} s for the other ranks (train.kvstore.timeout)", who,
+                        waited_)
+               : format(
+                     "{} was asked to end, waited {:.0f} s for the other ranks and saves nothing",
+                     who, options_.stop_seconds);
+  }
+
+ private:
+  const ProcessGroup::Options& options_;
+  double waited_ = 0;
+  int64_t stop_seen_ns_ = 0;  // since when options_.stop asks for the end; 0: it does not
+};
+
+// Who has not told that it waits for this collective too.
+std::string Missing(const std::vector<int64_t>& heard, int64_t id, int own_rank) {
+  constexpr size_t kMostNamed = 8;
+  std::vector<std::string> names;
+  for (int r = 0; r < static_cast<int>(heard.size()); ++r) {
+    if (r != own_rank && heard[static_cast<size_t>(r)] < id) names.push_back(std::to_string(r));
+  }
+  if (names.empty()) return "they wait too, so messages are lost between them";
+  if (names.size() == 1) return format("rank {} ended or does not answer", names[0]);
+  const size_t more = names.size() - std::min(names.size(), kMostNamed);
+  names.resize(names.size() - more);
+  std::string list = names[0];
+  for (size_t i = 1; i < names.size(); ++i)
+    list += (i + 1 < names.size() || more > 0 ? ", " : " and ") + names[i];
+  if (more > 0) list += format(" and {} more", more);
+  return format("ranks {} ended or do not answer", list);
+}
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(std::function<std::unique_ptr<Transport>()> open, const Options& options)
     : options_(options) {
-  lane_ = StartThread([this, open = std::move(open)] { Work(open); });
-  std::exception_ptr error;
-  {
-    MutexLock lock(mutex_);
-    while (!open_ && !error_) changed_.Wait(lock);
-    error = error_;
+  // What the lane touches if it is left behind in `open`.
+  struct Opening {
+    std::promise<void> done;
+    std::atomic_flag decided;  // by whoever sets it first: the lane serves the group, or is left
+  };
+  const auto opening = std::make_shared<Opening>();
+  std::future<void> opened = opening->done.get_future();
+  lane_ = StartThread([this, opening, open = std::move(open)] {
+    std::unique_ptr<Transport> transport;
+    try {
+      transport = open();
+      if (opening->decided.test_and_set()) return;
+      rank_ = transport->rank();
+      size_ = transport->size();
+      transport_name_ = transport->Describe();
+    } catch (...) {
+      return opening->done.set_exception(std::current_exception());
+    }
+    opening->done.set_value();
+    Serve(*transport);
+  });
+  Patience patience(options_);
+  const int64_t begin = SteadyNanoseconds();
+  while (opened.wait_for(std::chrono::nanoseconds(kLongestPause)) == std::future_status::timeout) {
+    if (patience.Used(begin) < 1 || opening->decided.test_and_set()) continue;
+    lane_.detach();
+    Throw(kRankLost, "{}: one of them ended or does not answer", patience.Text("this process"));
   }
-  if (!error) return;
-  lane_.join();
-  std::rethrow_exception(error);
+  try {
+    opened.get();
+  } catch (...) {
+    lane_.join();
+    throw;
+  }
 }
 
 ProcessGroup::~ProcessGroup() {
@@ -43,6 +129,8 @@ ProcessGroup::~ProcessGroup() {
 }
 
 void ProcessGroup::Close() {
+  // What ends the transport on all ranks has no deadline of its own.
+  if (!failed()) Barrier();
   Leave(End::kClose, 0);
   MutexLock lock(mutex_);
   if (error_) std::rethrow_exception(error_);
@@ -157,27 +245,6 @@ ProcessGroup::Stats ProcessGroup::stats() const {
   return stats_;
 }
 
-void ProcessGroup::Work(const std::function<std::unique_ptr<Transport>()>& open) {
-  std::unique_ptr<Transport> transport;
-  try {
-    transport = open();
-    rank_ = transport->rank();
-    size_ = transport->size();
-    transport_name_ = transport->Describe();
-  } catch (...) {
-    MutexLock lock(mutex_);
-    error_ = std::current_exception();
-    changed_.NotifyAll();
-    return;
-  }
-  {
-    MutexLock lock(mutex_);
-    open_ = true;
-  }
-  changed_.NotifyAll();
-  Serve(*transport);
-}
-
 // The collectives that can begin, in the order of their places. False: the lane ends.
 bool ProcessGroup::TakeStarted(std::vector<std::pair<int64_t, Started>>* ready) {
   MutexLock lock(mutex_);
@@ -186,28 +253,6 @@ bool ProcessGroup::TakeStarted(std::vector<std::pair<int64_t, Started>>* ready) 
        first = started_.erase(first), ++next_)
     ready->emplace_back(first->first, std::move(first->second));
   return true;
-}
-
-// The error of a collective that takes too long, or null.
-std::exception_ptr ProcessGroup::Overdue(const std::map<int64_t, Flight>& flights) const {
-  if (flights.empty()) return nullptr;
-  const int64_t now = SteadyNanoseconds(), oldest = flights.begin()->second.begin_ns;
-  const double waited = static_cast<double>(now - oldest) / kNanoseconds;
-  std::string why;
-  if (waited > options_.timeout_seconds) {
-    why = format(
-        "rank {} waited {:.0f} s for the other ranks (train.kvstore.timeout): one of them "
-        "ended or does not answer",
-        rank_, waited);
-  } else if (stop_seen_ns_ > 0 &&
-             static_cast<double>(now - std::max(stop_seen_ns_, oldest)) / kNanoseconds >
-                 options_.stop_seconds) {
-    why = format(
-        "rank {} was asked to end and waited {:.0f} s for the other ranks, which do not "
-        "answer: nothing is saved",
-        rank_, options_.stop_seconds);
-  }
-  return why.empty() ? nullptr : std::make_exception_ptr(Error(kRankLost, why));
 }
 
 void ProcessGroup::FailAll(const std::exception_ptr& error, std::map<int64_t, Flight>* flights) {
@@ -226,15 +271,15 @@ void ProcessGroup::Serve(Transport& transport) {
   std::map<int64_t, Flight> flights;
   std::vector<std::pair<int64_t, Started>> ready;
   std::vector<int64_t> completed;
-  std::chrono::microseconds pause = kShortestPause;
-  int64_t busy_since = 0;
+  int64_t busy_since = 0, progress = 0;  // times
+  RunPromptly();
+  Patience patience(options_);
+  int64_t told = -1;
   try {
     while (TakeStarted(&ready)) {
       const int64_t now = SteadyNanoseconds();
-      const bool stop = options_.stop && *options_.stop == 1;
-      if (!stop || stop_seen_ns_ == 0) stop_seen_ns_ = stop ? now : 0;
       if (flights.empty()) busy_since = now;
-      if (!ready.empty()) pause = kShortestPause;
+      if (!ready.empty()) progress = now;
       // All of them are known before the first begins: if one fails, all do.
       for (auto& [place, started] : ready)
         flights.emplace(place, Flight{std::move(started.done), now});
@@ -260,18 +305,27 @@ void ProcessGroup::Serve(Transport& transport) {
         MXTRAIN_ASSERT(flight != flights.end());
         flight->second.done(nullptr);
         flights.erase(flight);
-        pause = kShortestPause;
       }
-      if (!completed.empty() && flights.empty()) {
+      if (!completed.empty()) {
+        const int64_t then = std::exchange(busy_since, SteadyNanoseconds());
         MutexLock lock(mutex_);
-        stats_.seconds += static_cast<double>(SteadyNanoseconds() - busy_since) / kNanoseconds;
+        stats_.seconds += static_cast<double>(busy_since - then) / kNanoseconds;
       }
       const bool progressed = !completed.empty();
       completed.clear();
-      if (progressed) continue;
-      if (const std::exception_ptr late = Overdue(flights)) std::rethrow_exception(late);
-      std::this_thread::sleep_for(pause);
-      pause = std::min(pause * 2, kLongestPause);
+      if (progressed) {
+        progress = busy_since;
+        continue;
+      }
+      const auto& [oldest, flight] = *flights.begin();
+      const double used = patience.Used(flight.begin_ns);
+      if (used >= 1) {
+        Throw(kRankLost, "{}: {}", patience.Text(format("rank {}", rank_)),
+              Missing(transport.Heard(), oldest, rank_));
+      }
+      // Those that wait as well have told so by then.
+      if (used > 0.5 && told != oldest) transport.Tell(told = oldest);
+      PauseAfter(now - progress);
     }
   } catch (...) {
     FailAll(std::current_exception(), &flights);

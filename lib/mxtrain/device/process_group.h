@@ -36,7 +36,7 @@ inline constexpr ErrorKind kRankLost{10};
 struct Collective {
   enum class Kind : uint8_t {
     kAllReduce,  // replaces data by the sum or maximum over the ranks: the same bits on all ranks
-    kBroadcast,  // copies rank 0's data to all
+    kBroadcast,  // copies one rank's data to all
     kAllGather,  // data: one part per rank, each of n elements; each rank provides its own
   };
   enum class Reduction : uint8_t { kSum, kMax };
@@ -45,6 +45,7 @@ struct Collective {
   int64_t n = 0;
   DType type = DType::kFloat32;
   Reduction reduction = Reduction::kSum;
+  int root = 0;  // of a broadcast
 };
 
 // How collectives travel. All calls come from one thread. Ranks begin the same collectives in the
@@ -59,6 +60,10 @@ class Transport {
   virtual void Begin(const Collective& collective, int64_t id) = 0;
   // Makes progress, without waiting; appends the ids of what has completed since the last call.
   virtual void Poll(std::vector<int64_t>* completed) = 0;
+  // For a rank that has waited for long. Tell: all others learn which collective it waits for,
+  // without waiting for them. Heard: what each rank told last, by rank; -1: nothing.
+  virtual void Tell(int64_t id) = 0;
+  virtual std::vector<int64_t> Heard() = 0;
   // Either of them is the last call. Close: all ranks call it, with nothing in flight. Abort: ends
   // all ranks, this one too, if it can.
   virtual void Close() = 0;
@@ -77,7 +82,9 @@ class MXTRAIN_API ProcessGroup {
   };
   using Done = UniqueFunction<void(std::exception_ptr)>;
 
-  // Calls `open` on the lane. Throws its errors.
+  // Calls `open` on the lane. Throws its errors, and kRankLost if it takes longer than the timeout:
+  // MPI waits there for all processes, and for good if one never comes. The lane then stays in
+  // `open`, and the process should end without destructors (std::_Exit).
   ProcessGroup(std::function<std::unique_ptr<Transport>()> open, const Options& options);
   // Neither closed nor aborted: ends the lane without telling other ranks.
   ~ProcessGroup();
@@ -109,15 +116,15 @@ class MXTRAIN_API ProcessGroup {
   void Fail(const std::string& text);
   bool failed() const;
 
-  // With nothing in flight. Waits for the other ranks.
+  // With nothing in flight. Waits for the other ranks, no longer than the timeout.
   void Close();
   // Ends all ranks; may not return.
   void Abort(int exit_code);
 
-  // Time that collectives took from their start on this rank, with the wait for others, summed.
   struct Stats {
     int64_t collectives = 0, bytes = 0;
-    double seconds = 0;  // with at least one in flight
+    double seconds =
+        0;  // with at least one in flight, begun by this rank and perhaps not by others
   };
   Stats stats() const;
 
@@ -132,11 +139,9 @@ class MXTRAIN_API ProcessGroup {
   };
   enum class End : uint8_t { kNone, kClose, kAbort, kLeave };
 
-  void Work(const std::function<std::unique_ptr<Transport>()>& open);
   void Serve(Transport& transport);
   bool TakeStarted(std::vector<std::pair<int64_t, Started>>* ready);
   void FailAll(const std::exception_ptr& error, std::map<int64_t, Flight>* flights);
-  std::exception_ptr Overdue(const std::map<int64_t, Flight>& flights) const;
   void Leave(End end, int exit_code);
 
   const Options options_;
@@ -146,7 +151,6 @@ class MXTRAIN_API ProcessGroup {
 
   mutable Mutex mutex_;
   ConditionVariable changed_;
-  bool open_ MXTRAIN_GUARDED_BY(mutex_) = false;
   std::exception_ptr error_ MXTRAIN_GUARDED_BY(mutex_);  // the first failure
   End end_ MXTRAIN_GUARDED_BY(mutex_) = End::kNone;
   int exit_code_ MXTRAIN_GUARDED_BY(mutex_) = 0;
@@ -154,8 +158,6 @@ class MXTRAIN_API ProcessGroup {
   int64_t next_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // the place that the lane begins next
   std::map<int64_t, Started> started_ MXTRAIN_GUARDED_BY(mutex_);
   Stats stats_ MXTRAIN_GUARDED_BY(mutex_);
-  int64_t stop_seen_ns_ =
-      0;  // the lane's: since when options_.stop asks for the end; 0: it does not
   std::thread lane_;
 };
 

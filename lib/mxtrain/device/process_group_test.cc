@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <future>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -96,6 +97,50 @@ TEST_CASE("a rank that does not answer is an error after the timeout, and every 
   CHECK(group.failed());
   group.Abort(10);
   CHECK(ranks.aborted_with() == 10);
+}
+
+TEST_CASE("ranks that wait name those that do not") {
+  ThreadRanks ranks(5);
+  std::vector<Outcome> outcomes(5);
+  std::vector<std::thread> threads;
+  for (int r : {0, 2, 4}) {
+    threads.emplace_back([&, r] {
+      ProcessGroup group(ranks.Opener(r), {.timeout_seconds = 0.5});
+      outcomes[static_cast<size_t>(r)] = OutcomeOf([&] { group.Barrier(); });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t r : {0, 2, 4}) {
+    CHECK(outcomes[r].kind == 10);
+    CHECK(outcomes[r].text.find("ranks 1 and 3 ended or do not answer") != std::string::npos);
+  }
+}
+
+TEST_CASE("a process that the others never join is an error after the timeout") {
+  ThreadRanks ranks(1);
+  std::promise<void> come;
+  const std::shared_future<void> comes = come.get_future().share();
+  const auto left = std::make_shared<std::promise<void>>();
+  const auto open = [&ranks, comes, left] {
+    comes.wait();
+    auto transport = ranks.Opener(0)();
+    left->set_value();
+    return transport;
+  };
+  std::atomic<int> stop{0};
+  Outcome outcome;
+  SUBCASE("") {
+    outcome = OutcomeOf([&] { ProcessGroup(open, {.timeout_seconds = 0.1}); });
+    CHECK(outcome.text.find("train.kvstore.timeout") != std::string::npos);
+  }
+  SUBCASE("at the end that it is asked for") {
+    stop = 1;
+    outcome = OutcomeOf([&] { ProcessGroup(open, {.stop = &stop, .stop_seconds = 0.1}); });
+    CHECK(outcome.text.find("asked to end") != std::string::npos);
+  }
+  CHECK(outcome.kind == 10);
+  come.set_value();  // the lane that was left behind ends without the group
+  left->get_future().wait();
 }
 
 TEST_CASE("a process that is asked to end waits only briefly for ranks that do not answer") {

@@ -98,6 +98,7 @@ Worker WorkerPool::MakeWorker(int index) {
 }
 
 void WorkerPool::RunWorker(int index) {
+  if (kind_.property == FnProperty::kComm) RunPromptly();
   Worker worker = MakeWorker(index);
   std::unique_ptr<Stream> stream;
   try {

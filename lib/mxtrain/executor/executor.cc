@@ -153,6 +153,7 @@ struct Executor::Impl {
   std::unique_ptr<StepSequences> sequences;
   Recycler<Run> runs;
   std::vector<NDArray> kept_inputs;  // until the run is pushed; of a Forward, until its Backward
+  size_t continued = 0;              // pieces of the present step that were pushed
   // By external buffer. Two alternating sets: while one run reads one, the next batch is copied to
   // the other.
   std::array<std::map<int, NDArray>, 2> staged;
@@ -359,6 +360,11 @@ void Executor::Backward(std::span<const NDArray> head_grads) {
 }
 
 void Executor::Step(std::span<const NDArray> inputs) {
+  BeginStep(inputs);
+  for (size_t i = 0; i < step_sums().size(); ++i) ContinueStep();
+}
+
+void Executor::BeginStep(std::span<const NDArray> inputs) {
   Impl& impl = *impl_;
   if (!impl.sequences->has_backward()) {
     Throw(ErrorKind::kUsage,
@@ -374,8 +380,20 @@ void Executor::Step(std::span<const NDArray> inputs) {
   Recycler<Run>::Lease run = impl.runs.Take();
   executor::CheckInputs(impl.externals, impl.input_names, inputs, &run->inputs);
   impl.Prepare(std::move(run), true);
-  impl.Push(StepSequences::kStep);
-  impl.kept_inputs.clear();
+  impl.continued = 0;
+  ContinueStep();
+}
+
+void Executor::ContinueStep() {
+  Impl& impl = *impl_;
+  const size_t sums = step_sums().size();
+  MXTRAIN_ASSERT(impl.continued <= sums);
+  impl.sequences->PushPiece(StepSequences::kStep, impl.continued, impl.arena->bytes.var());
+  if (impl.continued++ == sums) impl.kept_inputs.clear();
+}
+
+const std::vector<NDArray>& Executor::step_sums() const {
+  return impl_->sequences->sums(StepSequences::kStep);
 }
 
 const std::vector<std::string>& Executor::input_names() const {

@@ -66,6 +66,17 @@ class MXTRAIN_API Executor {
   // Forward and Backward as one frozen sequence. For nets whose heads are losses.
   void Step(std::span<const NDArray> inputs);
 
+  // Step on a part of a batch (BindRequest::divided_batch), so that batch normalization gets the
+  // statistics of the whole: BeginStep, then ContinueStep once for each of step_sums(). The call
+  // before the i-th pushes what writes the i-th of these arrays, the i-th what reads it; in between
+  // the caller pushes what replaces its contents by the sum over all parts. Step does all of it for
+  // the only part. Between BeginStep and the last ContinueStep the executor, and what shares its
+  // arena, must not be used otherwise.
+  void BeginStep(std::span<const NDArray> inputs);
+  void ContinueStep();
+  // float64, each named after its layer; in the order of the step.
+  const std::vector<NDArray>& step_sums() const;
+
   const std::vector<std::string>& input_names() const;  // order of ListArguments
   // Plain, in their own memory; overwritten by the next run.
   const std::vector<NDArray>& outputs() const;

@@ -7,17 +7,55 @@
 #include "mxtrain/device/derived_layout.h"
 #include "mxtrain/executor/internal/drawn_as.h"
 #include "mxtrain/ndarray/runtime.h"
+#include "mxtrain/operator/batch_sums.h"
 
 namespace mxtrain::executor {
+namespace {
+
+// Whether the node's results depend on statistics of the batch.
+bool NormalizesBatch(const ExecNode& node) {
+  if (!node.op || !node.plan) return false;
+  const std::string type = node.op->TypeString();
+  if (type != "BatchNorm" && type != "_BatchNormActivation") return false;
+  for (const auto& [key, value] : node.op->GetParams()) {
+    bool global = false;
+    if (key != "use_global_stats") continue;
+    params::Parse(value, &global);
+    return !global;
+  }
+  return true;
+}
+
+// 0 for an operator without sums, and for a second run, which reads those of the first.
+int64_t NumSums(const ExecNode& node, const Operator* op) {
+  const bool backward = node.kind == Node::Kind::kBackward;
+  const auto* sums = dynamic_cast<const BatchSums*>(op);
+  if (!sums || (!backward && node.forward >= 0)) return 0;
+  return backward ? sums->NumBackwardSums() : sums->NumForwardSums();
+}
+
+}  // namespace
+
+ExchangedSums SumsOfStep(const ExecGraph& graph) {
+  ExchangedSums all;
+  for (const ExecNode& node : graph.nodes) {
+    if (!NormalizesBatch(node)) continue;
+    const int64_t count = NumSums(node, node.plan->make().get());
+    all.arrays += count > 0;
+    all.bytes += count * SizeOf(DType::kFloat64);
+  }
+  return all;
+}
 
 KernelSet::KernelSet(const ExecGraph& graph, const MemoryPlan& plan,
                      const std::vector<int>& external_of, Runtime& runtime, bool is_train,
-                     const StepState& state)
+                     const StepState& state, bool divided_batch)
     : graph_(graph),
       plan_(plan),
       external_of_(external_of),
       runtime_(runtime),
       is_train_(is_train),
+      divided_batch_(divided_batch && is_train),
       state_(state),
       times_(DeviceTimesOf(runtime)),
       operators_(graph.nodes.size()) {
@@ -162,6 +200,7 @@ void KernelSet::AddNode(int id) {
   }
   AddWorkspace(kernel.get());
   AddResources(kernel.get());
+  if (divided_batch_) AddSums(kernel.get());
   kernels_.push_back(std::move(kernel));
 }
 
@@ -205,6 +244,30 @@ void KernelSet::AddResources(Kernel* kernel) {
       temp_slots_.push_back({&r, TouchScratch(temps[i]), plan_.buffers[temps[i]].arena});
     }
   }
+}
+
+void KernelSet::AddSums(Kernel* kernel) {
+  const ExecNode& node = graph_.nodes[kernel->node];
+  if (NormalizesBatch(node) &&
+      (node.ctx.type == DeviceType::kGPU || !dynamic_cast<const BatchSums*>(kernel->op.get()))) {
+    Throw(ErrorKind::kConfig,
+          "layer '{}'{}: kernel '{}' on {} does not normalize by the statistics of a batch that is "
+          "divided among workers; compute on the CPU, or let each worker take its own statistics",
+          node.name, node.where.empty() ? "" : format(" ({})", node.where), node.plan->kernel,
+          node.ctx.ToString());
+  }
+  if (const auto first = forward_sums_.find(node.forward);
+      first != forward_sums_.end() && node.kind == Node::Kind::kForward) {
+    kernel->sums = first->second;
+    kernel->sums_given = true;
+    return;
+  }
+  const int64_t count = NumSums(node, kernel->op.get());
+  if (count == 0) return;
+  const bool backward = node.kind == Node::Kind::kBackward;
+  kernel->sums = NDArray(runtime_, TShape{count}, DType::kFloat64, node.ctx, Layout(),
+                         format("{} sums of '{}'", backward ? "backward" : "forward", node.name));
+  if (!backward) forward_sums_[kernel->node] = kernel->sums;
 }
 
 // Null for the CPU.
@@ -263,7 +326,27 @@ void KernelSet::Run(int k, RunContext run_ctx) {
 }
 
 void KernelSet::Issue(int k, RunContext run_ctx) {
-  times_.Measure(kernels_[k]->name.c_str(), run_ctx, [&] { IssueWork(k, run_ctx); });
+  RunStage(k, run_ctx, Stage::kWhole);
+}
+
+void KernelSet::Compute(const Kernel& kernel, const OpContext& ctx, Stage stage) {
+  const ForwardArgs forward{ctx, kernel.in, kernel.req, kernel.out, kernel.aux};
+  const BackwardArgs backward{ctx,        kernel.out_grad, kernel.in, kernel.out,
+                              kernel.req, kernel.in_grad,  kernel.aux};
+  const bool is_forward = graph_.nodes[kernel.node].kind == Node::Kind::kForward;
+  if (stage == Stage::kWhole)
+    return is_forward ? kernel.op->Forward(forward) : kernel.op->Backward(backward);
+  auto& op = dynamic_cast<BatchSums&>(*kernel.op);
+  const std::span sums(kernel.sums.data().dptr<double>(),
+                       static_cast<size_t>(kernel.sums.shape().Size()));
+  if (stage == Stage::kSum)
+    return is_forward ? op.SumForward(forward, sums) : op.SumBackward(backward, sums);
+  is_forward ? op.ForwardWith(forward, sums) : op.BackwardWith(backward, sums);
+}
+
+void KernelSet::RunStage(int k, RunContext run_ctx, Stage stage) {
+  times_.Measure(kernels_[k]->name.c_str(), run_ctx, [&] { IssueWork(k, run_ctx, stage); });
+  if (stage == Stage::kSum) return;
   const Kernel& kernel = *kernels_[k];
   const ExecNode& node = graph_.nodes[kernel.node];
   if (node.kind == Node::Kind::kCopy) return;  // its source was reported
@@ -271,7 +354,7 @@ void KernelSet::Issue(int k, RunContext run_ctx) {
   if (state_.monitor && !second_run) Report(kernel, run_ctx);
 }
 
-void KernelSet::IssueWork(int k, RunContext run_ctx) {
+void KernelSet::IssueWork(int k, RunContext run_ctx, Stage stage) {
   Kernel& kernel = *kernels_[k];
   const ExecNode& node = graph_.nodes[kernel.node];
   switch (node.kind) {
@@ -284,12 +367,7 @@ void KernelSet::IssueWork(int k, RunContext run_ctx) {
       ctx.requested = kernel.requested;
       ctx.saved = kernel.saved;
       ctx.workspace = kernel.workspace;
-      if (node.kind == Node::Kind::kForward) {
-        kernel.op->Forward({ctx, kernel.in, kernel.req, kernel.out, kernel.aux});
-      } else {
-        kernel.op->Backward(
-            {ctx, kernel.out_grad, kernel.in, kernel.out, kernel.req, kernel.in_grad, kernel.aux});
-      }
+      Compute(kernel, ctx, stage);
       break;
     }
     case Node::Kind::kReorder:

@@ -41,15 +41,28 @@ struct Kernel {
   std::vector<OpReqType> req;  // of out or in_grad
   std::vector<Resource> requested;
   TBlob workspace;
+  // float64; not empty: it runs in stages, with these sums over all parts of the batch.
+  NDArray sums;
+  bool sums_given = false;  // a second run, with the sums of the first
 };
+
+// The sums over all parts of a batch that a step exchanges if the batch is divided.
+struct ExchangedSums {
+  int64_t arrays = 0, bytes = 0;
+};
+MXTRAIN_API ExchangedSums SumsOfStep(const ExecGraph& graph);
+
+// Of a run of a kernel (operator/batch_sums.h).
+enum class Stage : uint8_t { kWhole, kSum, kContinue };
 
 // Owns the kernels of one executor. Views point into the arenas or into external buffers, with one
 // base address each, which may change between steps, while no kernel runs.
 class MXTRAIN_API KernelSet {
  public:
   // `external_of` maps a buffer to the number of its external buffer; `state` must outlive the set.
+  // Throws kConfig for a divided batch and a kernel that cannot take part of one.
   KernelSet(const ExecGraph& graph, const MemoryPlan& plan, const std::vector<int>& external_of,
-            Runtime& runtime, bool is_train, const StepState& state);
+            Runtime& runtime, bool is_train, const StepState& state, bool divided_batch = false);
 
   int size() const { return static_cast<int>(kernels_.size()); }
   const Kernel& operator[](int k) const { return *kernels_[k]; }
@@ -66,6 +79,8 @@ class MXTRAIN_API KernelSet {
   void Issue(int k, RunContext ctx);
   // Both.
   void Run(int k, RunContext ctx);
+  // The stages of a kernel with sums.
+  void RunStage(int k, RunContext ctx, Stage stage);
 
   // Of the arenas, then of the external buffers: everything a run reads or writes.
   const std::vector<void*>& addresses() const { return addresses_; }
@@ -94,8 +109,10 @@ class MXTRAIN_API KernelSet {
   int64_t TouchScratch(int buffer);
   void AddWorkspace(Kernel* kernel);
   void AddResources(Kernel* kernel);
+  void AddSums(Kernel* kernel);
+  void Compute(const Kernel& kernel, const OpContext& ctx, Stage stage);
   const RandomState* RandomOn(Context ctx);
-  void IssueWork(int k, RunContext run_ctx);
+  void IssueWork(int k, RunContext run_ctx, Stage stage);
   TBlob OnHost(const TBlob& view, RunContext run_ctx, std::vector<char>* bytes) const;
   void Report(const Kernel& kernel, RunContext run_ctx) const;
 
@@ -103,12 +120,13 @@ class MXTRAIN_API KernelSet {
   const MemoryPlan& plan_;
   const std::vector<int>& external_of_;
   Runtime& runtime_;
-  const bool is_train_;
+  const bool is_train_, divided_batch_;
   const StepState& state_;
   DeviceTimes& times_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<Access> accesses_;
   std::vector<std::shared_ptr<Operator>> operators_;  // [forward node]: serves forward and backward
+  std::map<int, NDArray> forward_sums_;               // by forward node
   std::vector<std::vector<Slot>> arena_slots_;        // [arena]
   std::vector<std::vector<Slot>> external_slots_;
   std::vector<void*> addresses_;

@@ -56,6 +56,9 @@ struct BindRequest {
   // Narrow type of convolutions, matrix products and the operators between them.
   std::optional<DType> amp;
   int replica = 0;  // of several executors on parts of a batch: each has its own random stream
+  // The batch is a part of a larger one: training sums of batch normalization over all parts, as
+  // Executor::BeginStep says. On the CPU.
+  bool divided_batch = false;
   MemoryBudget memory_budget;
   std::set<std::string> inputs;          // variables fed at each step (data, labels); always plain
   std::map<std::string, TShape> shapes;  // known shapes of variables; at least of the inputs

@@ -24,7 +24,8 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
       graph_(graph),
       externals_(externals),
       capture_passes_(request.capture_passes),
-      kernels_(graph, plan, externals.of_buffer(), runtime, request.is_train, state) {
+      kernels_(graph, plan, externals.of_buffer(), runtime, request.is_train, state,
+               request.divided_batch) {
   first_of_port_.resize(externals.num_ports());
   for (int i = externals.size(); i-- > 0;) {
     first_of_port_[externals[i].port] = i;
@@ -40,11 +41,11 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
     if (!node.precomputed) kernels_of[kStep].push_back(k);
     if (node.precomputed) precomputed_.try_emplace(k);
   }
-  parts_[kForward] = Freeze(kernels_of[kForward]);
-  if (!kernels_of[kPrecomputed].empty()) parts_[kPrecomputed] = Freeze(kernels_of[kPrecomputed]);
+  Freeze(kForward, kernels_of[kForward]);
+  if (!kernels_of[kPrecomputed].empty()) Freeze(kPrecomputed, kernels_of[kPrecomputed]);
   if (graph.first_backward < 0) return;
-  parts_[kBackward] = Freeze(kernels_of[kBackward]);
-  parts_[kStep] = Freeze(kernels_of[kStep]);
+  Freeze(kBackward, kernels_of[kBackward]);
+  Freeze(kStep, kernels_of[kStep]);
 }
 
 std::vector<StepSequences::Piece> StepSequences::Split(const std::vector<int>& kernel_ids) const {
@@ -94,7 +95,7 @@ Access StepSequences::AccessOf(const Piece& piece) const {
 // Ports whose arrays a run of the kernels, in this order, overwrites completely before reading: the
 // run renews them. Others keep earlier contents: accumulated gradients, auxiliary states, parts of
 // a larger array.
-std::set<int> StepSequences::OverwrittenPorts(const std::vector<int>& kernel_ids) const {
+std::set<int> StepSequences::OverwrittenPorts(const std::vector<Piece>& pieces) const {
   std::set<int> touched, overwritten, others;
   const auto touch = [&](const ByteRange& range, bool writes) {
     if (range.space <= 0 || !touched.insert(range.space).second) return;
@@ -103,9 +104,11 @@ std::set<int> StepSequences::OverwrittenPorts(const std::vector<int>& kernel_ids
                        range.end >= external.array.spec().Bytes();
     (whole ? overwritten : others).insert(external.port);
   };
-  for (int k : kernel_ids) {
-    for (const ByteRange& range : kernels_.access(k).reads) touch(range, false);
-    for (const ByteRange& range : kernels_.access(k).writes) touch(range, true);
+  for (const Piece& piece : pieces) {
+    for (int k : piece.kernels) {
+      for (const ByteRange& range : kernels_.access(k).reads) touch(range, false);
+      for (const ByteRange& range : kernels_.access(k).writes) touch(range, true);
+    }
   }
   for (int port : others) overwritten.erase(port);
   return overwritten;
@@ -129,6 +132,9 @@ engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
   }
   op.fn = [this, k](RunContext ctx) { kernels_.Run(k, ctx); };
   if (node.precomputed) op.fn = [this, k](RunContext ctx) { RunPrecomputed(k, ctx); };
+  if (piece.stage != Stage::kWhole) {
+    op.fn = [this, k, stage = piece.stage](RunContext ctx) { kernels_.RunStage(k, ctx, stage); };
+  }
   if (piece.captured) {
     op.name = "step";
     op.fn = [kernels = std::make_unique<CapturedKernels>(runtime_, kernels_, piece.kernels)](
@@ -137,13 +143,31 @@ engine::SequenceOp StepSequences::OperationOf(const Piece& piece) {
   return op;
 }
 
-StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) {
-  const std::vector<Piece> pieces = Split(kernel_ids);
+// Cut where a kernel needs sums over all parts of the batch.
+void StepSequences::Freeze(Part part, const std::vector<int>& kernel_ids) {
+  std::vector<Piece> pieces;
+  for (Piece& piece : Split(kernel_ids)) {
+    const Kernel& kernel = kernels_[piece.kernels[0]];
+    if (!kernel.sums.empty()) {
+      piece.stage = Stage::kContinue;
+      if (!kernel.sums_given) {
+        pieces.push_back({piece.kernels, false, Stage::kSum});
+        parts_[part].push_back(Freeze(pieces));
+        sums_[part].push_back(kernel.sums);
+        pieces.clear();
+      }
+    }
+    pieces.push_back(std::move(piece));
+  }
+  parts_[part].push_back(Freeze(pieces));
+}
+
+StepSequences::Frozen StepSequences::Freeze(const std::vector<Piece>& pieces) {
   std::vector<Access> accesses;
   for (const Piece& piece : pieces) accesses.push_back(AccessOf(piece));
   const auto edges = FindEdges(accesses);
   const int arena = externals_.arena_port();
-  const std::set<int> overwritten = OverwrittenPorts(kernel_ids);
+  const std::set<int> overwritten = OverwrittenPorts(pieces);
   std::vector<engine::SequenceOp> ops;
   Frozen frozen;
   std::vector<int> local(externals_.num_ports(), -1);
@@ -173,17 +197,40 @@ StepSequences::Frozen StepSequences::Freeze(const std::vector<int>& kernel_ids) 
                  [&](int port) { return overwritten.contains(frozen.ports[port]); });
     ops.push_back(std::move(op));
   }
+  const auto port_of_sums = [&](const NDArray& sums) {
+    const auto found = std::find(frozen.sums.begin(), frozen.sums.end(), sums.var());
+    const auto port = frozen.ports.size() + static_cast<size_t>(found - frozen.sums.begin());
+    if (found == frozen.sums.end()) frozen.sums.push_back(sums.var());
+    return static_cast<int>(port);
+  };
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].stage == Stage::kWhole) continue;
+    const int port = port_of_sums(kernels_[pieces[i].kernels[0]].sums);
+    if (pieces[i].stage == Stage::kContinue) {
+      ops[i].reads.push_back(port);
+    } else {
+      ops[i].writes.push_back(port);
+      ops[i].renews.push_back(port);
+    }
+  }
   engine::Engine& engine = runtime_.engine();
-  frozen.handle = {engine.NewSequence(std::move(ops), static_cast<int>(frozen.ports.size())),
+  const size_t ports = frozen.ports.size() + frozen.sums.size();
+  frozen.handle = {engine.NewSequence(std::move(ops), static_cast<int>(ports)),
                    [&engine](engine::SequenceHandle handle) { engine.DeleteSequence(handle); }};
   return frozen;
 }
 
 void StepSequences::Push(Part part, engine::VarHandle arena) {
+  for (size_t piece = 0; piece < parts_[part].size(); ++piece) PushPiece(part, piece, arena);
+}
+
+void StepSequences::PushPiece(Part part, size_t piece, engine::VarHandle arena) {
+  const Frozen& frozen = parts_[part][piece];
   externals_.SetPort(externals_.arena_port(), arena);
   vars_.clear();
-  for (int port : parts_[part].ports) vars_.push_back(externals_.port_var(port));
-  runtime_.engine().Push(parts_[part].handle.get(), vars_);
+  for (int port : frozen.ports) vars_.push_back(externals_.port_var(port));
+  vars_.insert(vars_.end(), frozen.sums.begin(), frozen.sums.end());
+  runtime_.engine().Push(frozen.handle.get(), vars_);
 }
 
 Precomputation StepSequences::PlanPrecomputed(const BoundArrays& arrays) {

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/philox.h"
+#include "mxtrain/io/example_files.h"
 
 namespace mxtrain::io {
 namespace {
@@ -25,14 +27,36 @@ std::vector<Stratum> MakeStrata(const Source& source, bool stratified) {
   return strata;
 }
 
-// Each example has a random number determined by its index, so adding a class keeps the order
-// within the others.
-void Shuffle(uint64_t seed, std::vector<int64_t>* members) {
-  const uint64_t stream = StreamOf("io.holdout");
-  const auto key = [&](int64_t i) { return PhiloxAt(seed, stream, 0, static_cast<uint64_t>(i)); };
-  std::sort(members->begin(), members->end(),
-            [&](int64_t a, int64_t b) { return std::pair(key(a), a) < std::pair(key(b), b); });
-}
+// Orders examples by random numbers, each determined by the example's number, so adding a class
+// keeps the order within the others, or by its file, so that adding a file keeps it too.
+class RandomOrder {
+ public:
+  RandomOrder(const Source& source, const HoldoutParam& param, std::string root)
+      : source_(source),
+        seed_(static_cast<uint64_t>(param.holdout_seed)),
+        by_file_(param.holdout_draw == HoldoutParam::kByFile),
+        root_(std::move(root)) {}
+
+  void Sort(std::vector<int64_t>* members) const {
+    std::vector<std::pair<uint32_t, int64_t>> keys;
+    for (const int64_t i : *members) keys.emplace_back(KeyOf(i), i);
+    std::sort(keys.begin(), keys.end());
+    std::transform(keys.begin(), keys.end(), members->begin(),
+                   [](const auto& key) { return key.second; });
+  }
+
+ private:
+  uint32_t KeyOf(int64_t index) const {
+    const std::string file = by_file_ ? FileBelow(source_, index, root_) : "";
+    return PhiloxAt(seed_, stream_, 0,
+                    file.empty() ? static_cast<uint64_t>(index) : Checksum(file));
+  }
+
+  const Source& source_;
+  const uint64_t seed_, stream_ = StreamOf("io.holdout");
+  const bool by_file_;
+  const std::string root_;
+};
 
 // Largest remainder method, so the sum is exact.
 void Apportion(double part, int64_t wanted, std::vector<Stratum>* strata) {
@@ -75,12 +99,36 @@ class Subset final : public Source {
   const std::vector<int64_t> indices_;
 };
 
-}  // namespace
+// Whether fold `fold` gets one member more than the smallest of a stratum: those of `more` folds,
+// in turn from where the stratum before ended, so that the sizes of all folds together agree.
+bool IsLarger(int64_t fold, int64_t dealt, int64_t more, int64_t folds) {
+  return (fold + folds - dealt % folds) % folds < more;
+}
 
-namespace {
+// The members of one fold, of a stratum in random order. `dealt`: examples of the strata before. By
+// position they are dealt out in turn; by file a fold is a part of the order, so that a member more
+// moves only the borders.
+std::vector<int64_t> FoldOf(const std::vector<int64_t>& members, int64_t dealt,
+                            const HoldoutParam& param) {
+  const int64_t folds = param.holdout_folds, count = static_cast<int64_t>(members.size());
+  std::vector<int64_t> fold;
+  if (param.holdout_draw == HoldoutParam::kByPosition) {
+    for (int64_t k = 0; k < count; ++k) {
+      if ((dealt + k) % folds == param.holdout_fold)
+        fold.push_back(members[static_cast<size_t>(k)]);
+    }
+    return fold;
+  }
+  const auto size_of = [&](int64_t f) {
+    return count / folds + (IsLarger(f, dealt, count % folds, folds) ? 1 : 0);
+  };
+  int64_t begin = 0;
+  for (int64_t f = 0; f < param.holdout_fold; ++f) begin += size_of(f);
+  const auto first = members.begin() + begin;
+  return {first, first + size_of(param.holdout_fold)};
+}
 
-// Distributes all examples, in random order within their strata, to the folds in turn.
-std::vector<int64_t> FoldIndices(const Source& source, const HoldoutParam& param) {
+void CheckFolds(const Source& source, const HoldoutParam& param) {
   if (param.holdout > 0)
     Throw(ErrorKind::kConfig, "holdout and holdout_folds are mutually exclusive");
   if (param.holdout_folds < 2 || param.holdout_fold >= param.holdout_folds) {
@@ -92,23 +140,37 @@ std::vector<int64_t> FoldIndices(const Source& source, const HoldoutParam& param
     Throw(ErrorKind::kConfig, "{} examples are too few for {} folds", source.size(),
           param.holdout_folds);
   }
-  std::vector<int64_t> indices;
-  int64_t dealt = 0;
-  for (Stratum& s : MakeStrata(source, param.holdout_stratified)) {
-    Shuffle(static_cast<uint64_t>(param.holdout_seed), &s.members);
-    for (const int64_t i : s.members) {
-      const bool held_out = dealt++ % param.holdout_folds == param.holdout_fold;
-      if (held_out == (param.holdout_side == HoldoutParam::kHeldOut)) indices.push_back(i);
-    }
-  }
-  std::sort(indices.begin(), indices.end());
-  return indices;
+}
+
+// The numbers of the examples in `members`, or of all others; ascending.
+std::vector<int64_t> Side(std::vector<int64_t> members, const Source& source,
+                          const HoldoutParam& param) {
+  std::sort(members.begin(), members.end());
+  if (param.holdout_side == HoldoutParam::kHeldOut) return members;
+  std::vector<int64_t> all(static_cast<size_t>(source.size())), others;
+  std::iota(all.begin(), all.end(), 0);
+  std::set_difference(all.begin(), all.end(), members.begin(), members.end(),
+                      std::back_inserter(others));
+  return others;
 }
 
 }  // namespace
 
-std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param) {
-  if (param.holdout_folds > 0) return FoldIndices(source, param);
+std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param,
+                                    const std::string& root) {
+  const RandomOrder order(source, param, root);
+  std::vector<int64_t> held_out;
+  if (param.holdout_folds > 0) {
+    CheckFolds(source, param);
+    int64_t dealt = 0;
+    for (Stratum& s : MakeStrata(source, param.holdout_stratified)) {
+      order.Sort(&s.members);
+      const std::vector<int64_t> fold = FoldOf(s.members, dealt, param);
+      held_out.insert(held_out.end(), fold.begin(), fold.end());
+      dealt += static_cast<int64_t>(s.members.size());
+    }
+    return Side(std::move(held_out), source, param);
+  }
   if (source.size() < 2 || param.holdout <= 0 || param.holdout >= 1) {
     Throw(ErrorKind::kConfig,
           "holdout = {} of {} examples leaves nothing on one side; give a number between 0 and 1",
@@ -118,15 +180,11 @@ std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& pa
       std::llround(param.holdout * static_cast<double>(source.size())), 1, source.size() - 1);
   std::vector<Stratum> strata = MakeStrata(source, param.holdout_stratified);
   Apportion(param.holdout, wanted, &strata);
-  std::vector<int64_t> indices;
   for (Stratum& s : strata) {
-    Shuffle(static_cast<uint64_t>(param.holdout_seed), &s.members);
-    const auto border = s.members.begin() + s.taken;
-    const bool held_out = param.holdout_side == HoldoutParam::kHeldOut;
-    indices.insert(indices.end(), held_out ? s.members.begin() : border,
-                   held_out ? border : s.members.end());
+    order.Sort(&s.members);
+    held_out.insert(held_out.end(), s.members.begin(), s.members.begin() + s.taken);
   }
-  std::sort(indices.begin(), indices.end());
+  std::vector<int64_t> indices = Side(std::move(held_out), source, param);
   if (indices.empty()) {
     Throw(ErrorKind::kConfig,
           "holdout = {} of {} examples in {} classes leaves nothing on one side; give another "

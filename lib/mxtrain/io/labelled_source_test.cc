@@ -468,6 +468,76 @@ TEST_CASE(
   CheckHas(why_not("1", "0"), "at least two folds are needed");
 }
 
+// A split by positions drew another fifth as soon as one image was added, and a resumed run was
+// then validated on images that it had been trained on.
+TEST_CASE("images that are added, and a folder that moves, leave the split by files as it was") {
+  const TempDir folder, moved;
+  const auto below = [](const TempDir& root, const Kwargs& more) {
+    Strings names;
+    for (const std::string& name : Names(*Uneven(root, more)))
+      names.push_back(name.substr(root.path().size()));
+    return names;
+  };
+  const auto moves = [](const Strings& before, const Strings& after) {
+    Strings gone, came;
+    std::set_difference(before.begin(), before.end(), after.begin(), after.end(),
+                        std::back_inserter(gone));
+    std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
+                        std::back_inserter(came));
+    return std::pair(gone.size(), came.size());
+  };
+  std::vector<Kwargs> splits = {{{"holdout", "0.2"}}, {{"holdout", "0.5"}}};
+  for (int fold = 0; fold < 5; ++fold)
+    splits.push_back({{"holdout_folds", "5"}, {"holdout_fold", std::to_string(fold)}});
+  std::vector<Strings> before;
+  for (Kwargs& split : splits) {
+    split.insert(split.end(), {{"holdout_draw", "file"}, {"holdout_side", "held_out"}});
+    before.push_back(below(folder, split));
+    CHECK(before.back() == below(moved, split));
+  }
+  // One fold and the others are still all of the examples.
+  Strings all;
+  for (size_t k = 2; k < before.size(); ++k) {
+    all.insert(all.end(), before[k].begin(), before[k].end());
+    CHECK((before[k].size() == 20 || before[k].size() == 21));
+  }
+  std::sort(all.begin(), all.end());
+  CHECK(all == below(folder, {}));
+
+  const Kwargs by_position{{"holdout", "0.2"}, {"holdout_side", "held_out"}};
+  const Strings old_draw = below(folder, by_position);
+  for (const char* added : {"a/000.png", "b/0a.png", "c/zz.png"}) {
+    CAPTURE(added);
+    const TempDir grown;
+    Uneven(grown, {});
+    grown.Write(added, ReadFile(folder.path("a/00.png")));
+    for (size_t k = 0; k < splits.size(); ++k) {
+      CAPTURE(k);
+      const auto [gone, came] = moves(before[k], below(grown, splits[k]));
+      CHECK(gone <= (k < 2 ? 2 : 3));  // of folds: one for each class
+      CHECK(came <= (k < 2 ? 2 : 4));  // with the new image itself
+    }
+    if (std::string(added) == "a/000.png")
+      CHECK(moves(old_draw, below(grown, by_position)).first > 5);
+  }
+}
+
+TEST_CASE("a split by files goes by row for tables that have none") {
+  const TempDir folder;
+  std::string rows = "size,label\n";
+  for (int i = 0; i < 40; ++i) rows += format("{},{}\n", i, i % 2);
+  folder.Write("table.csv", rows);
+  const auto held = [&](const char* draw) {
+    return Names(*MakeSource("csv", {{"path", folder.path("table.csv")},
+                                     {"label_columns", "label"},
+                                     {"holdout", "0.25"},
+                                     {"holdout_side", "held_out"},
+                                     {"holdout_draw", draw}}));
+  };
+  CHECK(held("file").size() == 10);
+  CHECK(held("file") == held("position"));
+}
+
 TEST_CASE("a holdout reports an empty side") {
   const TempDir one;
   one.Write("list.txt", "a.png 0\n");

@@ -308,7 +308,8 @@ void Pipeline::CheckBad() const {
   if (static_cast<int64_t>(bad_.size()) <= allowed_bad_) return;
   const auto& [name, reason] = stats_.bad.back();
   Throw(ErrorKind::kData,
-        "{} of {} examples are unreadable, more than max_bad = {} (data.max_bad) allows; the last "
+        "{} of {} examples are unreadable so far, more than max_bad = {} (data.max_bad) allows; "
+        "the last "
         "is {}: {}; `mxtrain check` lists them all: "
         "repair or remove them, or allow more",
         bad_.size(), examples(), param_.max_bad, name, reason);

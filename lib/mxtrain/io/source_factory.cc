@@ -6,6 +6,7 @@
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/example_files.h"
 #include "mxtrain/io/image_folder_source.h"
 #include "mxtrain/io/internal/cifar_source.h"
 #include "mxtrain/io/internal/csv_source.h"
@@ -94,7 +95,7 @@ std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) 
     std::unique_ptr<Source> whole = entry.make(own, kind);
     RequireText(*whole, own);
     if (holdout.holdout == 0 && holdout.holdout_folds == 0) return whole;
-    std::vector<int64_t> indices = HoldoutIndices(*whole, holdout);
+    std::vector<int64_t> indices = HoldoutIndices(*whole, holdout, RootOf(own));
     return NewSubset(std::move(whole), std::move(indices));
   }
   Throw(ErrorKind::kConfig, "there is no data source '{}'{}; known are {}", kind,

@@ -12,7 +12,8 @@ namespace mxtrain {
 std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers,
                                          const CommunicatorFactory& new_communicator,
-                                         std::shared_ptr<ProcessGroup> group) {
+                                         std::shared_ptr<ProcessGroup> group,
+                                         const DistOptions& dist) {
   runtime.log("kvstore").Debug("{}, {} worker{}", type, std::max<size_t>(workers.size(), 1),
                                workers.size() > 1 ? "s" : "");
   if (type == "local") return NewKVStoreLocal(runtime);
@@ -23,7 +24,7 @@ std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type
                                     [](Context worker) { return worker.type == DeviceType::kGPU; });
     if (on_gpu)
       Throw(ErrorKind::kConfig, "KVStore 'dist_sync' does not support GPUs yet; use --device cpu");
-    return NewKVStoreDist(runtime, std::move(group));
+    return NewKVStoreDist(runtime, std::move(group), dist);
   }
   if (type == "dist_device_sync" || type == "dist_async") {
     Throw(ErrorKind::kConfig, "KVStore '{}' is not supported yet; use dist_sync", type);

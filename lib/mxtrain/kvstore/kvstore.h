@@ -28,6 +28,20 @@
 
 namespace mxtrain {
 
+// Of dist_sync; all ranks have the same.
+struct DistOptions {
+  // How float32 gradients travel; updates are float32.
+  enum class Wire : uint8_t {
+    kFloat32,
+    kBfloat16,  // gradients are rounded to bfloat16, and so are their sums
+    kTwoBit,    // MXNet's compression with error feedback (two_bit.h)
+  };
+  Wire wire = Wire::kFloat32;
+  float threshold = 0.5F;  // of kTwoBit, above 0
+  // Each rank keeps the optimizer's states of its part of the keys and updates these (shards.h).
+  bool shard_states = false;
+};
+
 class MXTRAIN_API KVStore {
  public:
   // "local"; "device", for which `workers` are distinct GPUs; "dist_sync", which needs `group` and
@@ -37,7 +51,8 @@ class MXTRAIN_API KVStore {
   static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers = {},
                                          const CommunicatorFactory& new_communicator = {},
-                                         std::shared_ptr<ProcessGroup> group = nullptr);
+                                         std::shared_ptr<ProcessGroup> group = nullptr,
+                                         const DistOptions& dist = {});
   virtual ~KVStore() = default;
 
   // Once per key: one array per local worker, all holding rank 0's value. With `share` the store
@@ -76,6 +91,11 @@ class MXTRAIN_API KVStore {
   };
   using Updater = std::function<void(std::span<const KeyUpdate> keys)>;
   virtual void SetUpdater(Updater updater) = 0;
+  // The only rank that updates the key, if states are sharded; nothing: all ranks do. Once all keys
+  // are initialised. Update then takes all keys at once.
+  virtual std::optional<int> OwnerOf(int /*key*/) { return std::nullopt; }
+  // What compression has not sent yet of this rank's gradients; empty without compression.
+  virtual std::map<int, NDArray> Residuals() const { return {}; }
   virtual void Barrier() = 0;
   virtual int rank() const = 0;
   virtual int num_workers() const = 0;  // processes
@@ -96,6 +116,7 @@ class MXTRAIN_API OptimizerUpdater {
     std::vector<NDArray> weights;
     Multipliers multipliers;
     int64_t first_step = 0;  // the steps before did not update it
+    bool updated = true;     // false: elsewhere; it has no states, and is not passed to Update
   };
   OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys,
                    double rescale_grad);

@@ -1,37 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-// KVStore `dist_sync`: every rank keeps the values and updates them itself, identically. A rank
-// sums the gradients of its own workers, then all ranks all-reduce these sums.
+// KVStore `dist_sync`: every rank keeps the values. A rank sums the gradients of its own workers,
+// then all ranks sum these sums, and update the values identically.
 //
 // Gradients travel in buckets, from the highest key to the lowest: a caller that numbers its keys
 // in the order of the net has the last layers' gradients first. While a bucket travels, earlier
 // layers' gradients are computed, and the weights of the buckets before it are updated. Small
-// gradients are copied into the bucket's buffer, where the updates read their sums; one that fills
-// a bucket alone travels in its own array.
+// gradients are copied into the bucket's buffer, where the updates read their sums; a large one
+// travels in its own array. Rounded or packed ones leave by the buffer, and their sums come back
+// into their own arrays.
+//
+// With sharded states a key is updated by one rank, and its value travels to the others, in a
+// parcel with further values of that rank.
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/math.h"
 #include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/kvstore/internal/process_store.h"
 #include "mxtrain/kvstore/internal/worker_sums.h"
+#include "mxtrain/kvstore/shards.h"
+#include "mxtrain/kvstore/two_bit.h"
 
 namespace mxtrain {
 namespace {
 
+using Wire = DistOptions::Wire;
+
 // Large enough that latency does not matter, small enough that the first layers' gradients, which
-// nothing hides, are few.
-constexpr int64_t kBucketBytes = int64_t{4} << 20;
+// nothing hides, are few. Larger gradients travel alone, and as soon as they are there.
+constexpr int64_t kBucketBytes = int64_t{1} << 20;
+constexpr int64_t kPackedBucketBytes = kBucketBytes / 4;
 constexpr int64_t kAlignment = 64;
+
+int64_t StoredElements(const TensorSpec& spec) {
+  return spec.Bytes() / SizeOf(spec.type);
+}
+
+int64_t Aligned(int64_t bytes) {
+  return CeilDivide(bytes, kAlignment) * kAlignment;
+}
+
+// A function of arrays that is pushed in every step.
+class Repeated {
+ public:
+  Repeated(Runtime& runtime, std::function<void()> function, const NDArray& reads,
+           std::vector<engine::VarHandle> writes, const char* name)
+      : engine_(runtime.engine()) {
+    const engine::VarHandle read = reads.var();
+    opr_ = engine_.NewOperator(
+        [function = std::move(function)](RunContext, engine::Callback done) {
+          function();
+          done();
+        },
+        {&read, 1}, writes, {.name = name});
+  }
+  ~Repeated() { engine_.DeleteOperator(opr_); }
+  Repeated(const Repeated&) = delete;
+  Repeated& operator=(const Repeated&) = delete;
+
+  void Push(int priority) { engine_.Push(opr_, priority); }
+
+ private:
+  engine::Engine& engine_;
+  engine::OprHandle opr_;
+};
 
 class KVStoreDist final : public ProcessStore {
  public:
-  KVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group)
-      : ProcessStore(runtime), group_(std::move(group)), worker_sums_(runtime) {}
+  KVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group, const DistOptions& options)
+      : ProcessStore(runtime),
+        group_(std::move(group)),
+        options_(options),
+        two_bit_(std::make_shared<const TwoBit>(options.threshold)),
+        worker_sums_(runtime) {}
 
   void Init(int key, std::span<const NDArray> values, bool share) override {
-    if (!buckets_.empty()) Throw(ErrorKind::kBug, "key {} was initialised after a sum", key);
+    if (!buckets_.empty() || !owners_.empty())
+      Throw(ErrorKind::kBug, "key {} was initialised after a sum", key);
     Keep(key, values.first(1), share);
-    specs_.emplace(key, values[0].spec());
+    const TensorSpec& spec = values[0].spec();
+    specs_.emplace(key, spec);
+    if (WireOf(spec.type) == Wire::kTwoBit) {
+      residuals_.emplace(
+          key, NDArray::Zeros(runtime_, spec.shape, spec.type, values[0].ctx(), spec.layout));
+    }
     Broadcast(group_, Values(key)[0]);
     for (NDArray other : values.subspan(1)) other.CopyFrom(Values(key)[0]);
   }
@@ -42,17 +96,21 @@ class KVStoreDist final : public ProcessStore {
     Place& place = places_.at(key);
     Bucket& bucket = buckets_[place.bucket];
     const NDArray& own = worker_sums_.Sum(key, values, priority)[0];
-    if (bucket.keys == 1) {
+    place.priority = priority;
+    if (bucket.wire != Wire::kFloat32) {
+      if (place.sum.empty() || !place.sum.SameView(own)) {
+        place.sum = own;
+        bucket.wire == Wire::kTwoBit ? PreparePacked(key, &place) : PrepareRounded(&place);
+      }
+      place.leave(priority);
+    } else if (bucket.keys.size() == 1) {
       if (!bucket.all_reduce || !bucket.all_reduce->array().SameView(own))
         bucket.all_reduce = std::make_unique<PreparedAllReduce>(group_, own);
       place.sum = own;
     } else {
       place.sum.CopyFrom(own, priority);
     }
-    if (++bucket.summed == bucket.keys) {
-      bucket.summed = 0;
-      bucket.all_reduce->Push(priority);
-    }
+    if (++bucket.summed == std::ssize(bucket.keys)) Send(&bucket, priority);
     return {&place.sum, 1};
   }
 
@@ -60,10 +118,26 @@ class KVStoreDist final : public ProcessStore {
     for (const Bucket& bucket : buckets_) {
       if (bucket.summed > 0)
         Throw(ErrorKind::kBug, "an update while {} of the {} gradients of a bucket are summed",
-              bucket.summed, bucket.keys);
+              bucket.summed, bucket.keys.size());
     }
-    ProcessStore::Update(keys);
+    if (!Shards()) return ProcessStore::Update(keys);
+    if (keys.size() != specs_.size())
+      Throw(ErrorKind::kBug, "an update of {} of {} keys, whose states are sharded", keys.size(),
+            specs_.size());
+    own_.clear();
+    for (const KeySums& key : keys) {
+      if (OwnerOf(key.key) == rank()) own_.push_back(key);
+    }
+    ProcessStore::Update(own_);
+    for (const Parcel& parcel : parcels_) Send(parcel);
   }
+
+  std::optional<int> OwnerOf(int key) override {
+    if (!Shards()) return std::nullopt;
+    if (owners_.empty()) PlanParcels();
+    return owners_.at(key);
+  }
+  std::map<int, NDArray> Residuals() const override { return residuals_; }
 
   void Barrier() override {
     ProcessStore::Barrier();
@@ -74,54 +148,200 @@ class KVStoreDist final : public ProcessStore {
 
  private:
   struct Bucket {
-    int keys = 0, summed = 0;  // summed: in this step so far
-    int64_t bytes = 0;         // of keys that share a buffer
-    DType type = DType::kFloat32;
-    NDArray buffer;
+    Wire wire = Wire::kFloat32;    // kFloat32: as they are, of any type
+    DType type = DType::kFloat32;  // on the wire
+    std::vector<int> keys;
+    int64_t summed = 0;  // of them, in this step so far
+    int64_t bytes = 0;   // of this rank, in the buffer
+    NDArray buffer;      // kTwoBit: [ranks, bytes]
     std::unique_ptr<PreparedAllReduce> all_reduce;
   };
   struct Place {
     size_t bucket = 0;
     int64_t offset = 0;  // in the buffer
-    NDArray sum;         // in the buffer; of a key alone, its own array
+    NDArray sum;         // in the buffer; if alone, rounded or packed: the gradient's own array
+    int priority = 0;    // in this step
+    // Push the way to the buffer and back, of a rounded or packed gradient.
+    std::function<void(int priority)> leave, come_back;
+  };
+  // Values that travel together after their update.
+  struct Parcel {
+    int owner = 0;
+    DType type = DType::kFloat32;
+    std::vector<int> keys;
+    int64_t bytes = 0;
+    NDArray buffer;              // empty: of a single key
+    std::vector<NDArray> parts;  // of the buffer, by key
   };
 
+  Wire WireOf(DType type) const { return type == DType::kFloat32 ? options_.wire : Wire::kFloat32; }
+  bool Shards() const { return options_.shard_states && group_->size() > 1; }
+
   void PlanBuckets() {
+    size_t shared = SIZE_MAX;  // the bucket that is filled
     for (auto key = specs_.rbegin(); key != specs_.rend(); ++key) {
       const TensorSpec& spec = key->second;
-      const int64_t bytes = CeilDivide(spec.Bytes(), kAlignment) * kAlignment;
-      const bool fits = !buckets_.empty() && buckets_.back().type == spec.type &&
-                        buckets_.back().bytes + bytes <= kBucketBytes;
-      if (!fits) buckets_.emplace_back().type = spec.type;
-      Bucket& bucket = buckets_.back();
-      places_[key->first] = {buckets_.size() - 1, bucket.bytes, {}};
-      ++bucket.keys;
+      const Wire wire = WireOf(spec.type);
+      const DType type = wire == Wire::kTwoBit     ? DType::kUint8
+                         : wire == Wire::kBfloat16 ? DType::kBfloat16
+                                                   : spec.type;
+      const int64_t bytes =
+          Aligned(wire == Wire::kTwoBit ? TwoBit::PackedBytes(StoredElements(spec))
+                                        : StoredElements(spec) * SizeOf(type));
+      const int64_t most = wire == Wire::kTwoBit ? kPackedBucketBytes : kBucketBytes;
+      const bool alone = bytes >= most / 2;
+      const bool fits = !alone && shared < buckets_.size() && buckets_[shared].wire == wire &&
+                        buckets_[shared].type == type && buckets_[shared].bytes + bytes <= most;
+      const size_t at = fits ? shared : buckets_.size();
+      if (!fits) {
+        buckets_.emplace_back().wire = wire;
+        buckets_.back().type = type;
+      }
+      if (!alone) shared = at;
+      Bucket& bucket = buckets_[at];
+      Place& place = places_[key->first];
+      place.bucket = at;
+      place.offset = bucket.bytes;
+      bucket.keys.push_back(key->first);
       bucket.bytes += bytes;
     }
-    for (auto& [key, place] : places_) {
-      Bucket& bucket = buckets_[place.bucket];
-      if (bucket.keys == 1) continue;
-      if (bucket.buffer.empty()) {
-        bucket.buffer = NDArray::Zeros(runtime_, TShape({bucket.bytes / SizeOf(bucket.type)}),
-                                       bucket.type, Values(key)[0].ctx());
-        bucket.all_reduce = std::make_unique<PreparedAllReduce>(group_, bucket.buffer);
+    for (Bucket& bucket : buckets_) {
+      const bool as_is = bucket.wire == Wire::kFloat32, packed = bucket.wire == Wire::kTwoBit;
+      if (as_is && bucket.keys.size() == 1) continue;
+      const int64_t parts = packed ? group_->size() : 1;
+      bucket.buffer = NDArray::Zeros(runtime_, TShape({parts * bucket.bytes / SizeOf(bucket.type)}),
+                                     bucket.type, Values(bucket.keys[0])[0].ctx());
+      if (!packed) bucket.all_reduce = std::make_unique<PreparedAllReduce>(group_, bucket.buffer);
+      for (int key : bucket.keys) {
+        Place& place = places_.at(key);
+        const TensorSpec& spec = specs_.at(key);
+        if (as_is)
+          place.sum = NDArray(bucket.buffer, place.offset, spec.shape, spec.type, spec.layout);
       }
-      const TensorSpec& spec = specs_.at(key);
-      place.sum = NDArray(bucket.buffer, place.offset, spec.shape, spec.type, spec.layout);
     }
   }
 
+  // Whole arrays, as they are stored.
+  void PrepareRounded(Place* place) {
+    const NDArray& buffer = buckets_[place->bucket].buffer;
+    const TShape flat({StoredElements(place->sum.spec())});
+    const NDArray rounded(buffer, place->offset, flat, DType::kBfloat16, {}),
+        sum(place->sum, 0, flat, DType::kFloat32, {});
+    const auto cast = [](const NDArray& from, const NDArray& to) {
+      return [call = PreparedCall("Cast", std::span(&from, 1), std::span(&to, 1),
+                                  OpReqType::kWriteTo, Kwargs{{"dtype", NameOf(to.dtype())}},
+                                  {})](int priority) { call.Push(priority); };
+    };
+    place->leave = cast(sum, rounded);
+    place->come_back = cast(rounded, sum);
+  }
+
+  void PreparePacked(int key, Place* place) {
+    const Bucket& bucket = buckets_[place->bucket];
+    const NDArray &gradient = place->sum, &residual = residuals_.at(key);
+    const int64_t n = StoredElements(gradient.spec()), stride = bucket.bytes,
+                  offset = place->offset;
+    const auto pack = std::make_shared<Repeated>(
+        runtime_,
+        [two_bit = two_bit_, n, gradient, residual, buffer = bucket.buffer,
+         at = rank() * stride + offset] {
+          two_bit->Pack(gradient.data().dptr<float>(), residual.data().dptr<float>(), n,
+                        buffer.data().dptr<uint8_t>() + at);
+        },
+        gradient, std::vector{residual.var(), bucket.buffer.var()}, "pack_gradient");
+    const auto sum = std::make_shared<Repeated>(
+        runtime_,
+        [two_bit = two_bit_, n, gradient, buffer = bucket.buffer, stride, offset,
+         ranks = group_->size()] {
+          two_bit->Sum(buffer.data().dptr<uint8_t>() + offset, stride, ranks, n,
+                       gradient.data().dptr<float>());
+        },
+        bucket.buffer, std::vector{gradient.var()}, "sum_packed");
+    place->leave = [pack](int priority) { pack->Push(priority); };
+    place->come_back = [sum](int priority) { sum->Push(priority); };
+  }
+
+  void Send(Bucket* bucket, int priority) {
+    bucket->summed = 0;
+    if (bucket->all_reduce) {
+      bucket->all_reduce->Push(priority);
+    } else {
+      AllGather(group_, bucket->buffer, priority);
+    }
+    if (bucket->wire == Wire::kFloat32) return;
+    for (int key : bucket->keys) {
+      const Place& place = places_.at(key);
+      place.come_back(place.priority);
+    }
+  }
+
+  void PlanParcels() {
+    std::vector<int64_t> bytes;
+    for (const auto& [key, spec] : specs_) bytes.push_back(spec.Bytes());
+    const std::vector<int> owners = AssignOwners(bytes, group_->size());
+    size_t next = 0;
+    for (const auto& [key, spec] : specs_) owners_[key] = owners[next++];
+    // In the order of the buckets.
+    for (auto key = specs_.rbegin(); key != specs_.rend(); ++key) {
+      const TensorSpec& spec = key->second;
+      const int64_t size = Aligned(spec.Bytes());
+      const int owner = owners_.at(key->first);
+      auto parcel = std::find_if(parcels_.begin(), parcels_.end(), [&](const Parcel& p) {
+        return p.owner == owner && p.type == spec.type && p.bytes + size <= kBucketBytes;
+      });
+      if (parcel == parcels_.end())
+        parcel = parcels_.insert(parcel, {owner, spec.type, {}, 0, {}, {}});
+      parcel->keys.push_back(key->first);
+      parcel->bytes += size;
+    }
+    for (Parcel& parcel : parcels_) {
+      if (parcel.keys.size() == 1) continue;
+      parcel.buffer = NDArray::Zeros(runtime_, TShape({parcel.bytes / SizeOf(parcel.type)}),
+                                     parcel.type, Values(parcel.keys[0])[0].ctx());
+      int64_t offset = 0;
+      for (int key : parcel.keys) {
+        const TensorSpec& spec = specs_.at(key);
+        parcel.parts.emplace_back(parcel.buffer, offset, spec.shape, spec.type, spec.layout);
+        offset += Aligned(spec.Bytes());
+      }
+    }
+  }
+
+  // The values of a parcel, from the rank that has updated them.
+  void Send(const Parcel& parcel) {
+    const int priority = places_.at(parcel.keys.back()).priority;
+    if (parcel.buffer.empty())
+      return Broadcast(group_, Values(parcel.keys[0])[0], parcel.owner, priority);
+    const bool here = parcel.owner == rank();
+    const auto copy = [&] {
+      for (size_t i = 0; i < parcel.keys.size(); ++i) {
+        NDArray value = Values(parcel.keys[i])[0], part = parcel.parts[i];
+        here ? part.CopyFrom(value, priority) : value.CopyFrom(part, priority);
+      }
+    };
+    if (here) copy();
+    Broadcast(group_, parcel.buffer, parcel.owner, priority);
+    if (!here) copy();
+  }
+
   const std::shared_ptr<ProcessGroup> group_;
+  const DistOptions options_;
+  const std::shared_ptr<const TwoBit> two_bit_;  // shared with pushed functions
   WorkerSums worker_sums_;
   std::map<int, TensorSpec> specs_;
-  std::vector<Bucket> buckets_;  // in the order in which they travel; planned by the first sum
+  std::map<int, NDArray> residuals_;  // of kTwoBit, in the layouts of the gradients
+  std::vector<Bucket> buckets_;       // planned by the first sum; they travel as they are complete
   std::map<int, Place> places_;
+  std::map<int, int> owners_;    // of sharded states
+  std::vector<Parcel> parcels_;  // in the order in which they travel
+  std::vector<KeySums> own_;     // of one update
 };
 
 }  // namespace
 
-std::unique_ptr<KVStore> NewKVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group) {
-  return std::make_unique<KVStoreDist>(runtime, std::move(group));
+std::unique_ptr<KVStore> NewKVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
+                                        const DistOptions& options) {
+  return std::make_unique<KVStoreDist>(runtime, std::move(group), options);
 }
 
 }  // namespace mxtrain

@@ -2,6 +2,7 @@
 // dist_sync between ranks that are threads, each with a runtime of its own.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <random>
 
 #include "mxtrain/kvstore/kvstore.h"
@@ -88,6 +89,171 @@ TEST_CASE("dist_sync sums the workers of each rank first") {
     for (const NDArray& weight : weights)
       CHECK(weight.ToVector() == Values{0 + 1 + 2 + 10 + 11 + 12, 6});
   });
+}
+
+// To 8 significant bits, ties to even.
+float ToBfloat16(float value) {
+  if (value == 0) return value;
+  int exponent = 0;
+  const double fraction = std::frexp(double{value}, &exponent);  // from 0.5 to 1
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(fraction, 8)), exponent - 8));
+}
+
+TEST_CASE("with wire bfloat16 gradients are rounded, and their sums at each addition") {
+  CHECK(ToBfloat16(1.00390625F) == 1);             // a tie, to even
+  CHECK(ToBfloat16(1.01171875F) == 1.015625F);     // a tie, to even
+  CHECK(ToBfloat16(-1.00390637F) == -1.0078125F);  // above a tie
+  for (int ranks : {1, 2, 3}) {
+    RunRanks(ranks, [ranks](const std::shared_ptr<ProcessGroup>& group) {
+      Runtime runtime(RuntimeOptions(), BuiltinOperators());
+      const auto store = KVStore::Create(runtime, "dist_sync", {}, {}, group,
+                                         {.wire = DistOptions::Wire::kBfloat16});
+      // The last key is not rounded, since it is not float32.
+      const auto sizes = kSizes.size();
+      std::vector<NDArray> weights, grads;
+      for (size_t k = 0; k <= sizes; ++k) {
+        const DType type = k == sizes ? DType::kFloat64 : DType::kFloat32;
+        const TShape shape({k == sizes ? 1 : kSizes[k]});
+        weights.push_back(NDArray::Zeros(runtime, shape, type));
+        grads.push_back(NDArray::Zeros(runtime, shape, type));
+        store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
+      }
+      for (int step = 0; step < 2; ++step) {
+        std::vector<KVStore::KeySums> sums;
+        for (size_t k = 0; k < sizes; ++k) {
+          const Values own = Random(kSizes[k], SeedOf(group->rank(), step, k));
+          grads[k].CopyFromHost(own.data(), kSizes[k] * 4);
+        }
+        grads[sizes].Fill(1 + 0x1p-20);
+        for (int k = static_cast<int>(sizes); k >= 0; --k)
+          sums.push_back({k, store->Sum(k, {&grads[static_cast<size_t>(k)], 1}, 0), 0});
+        store->Update(sums);
+        for (size_t k = 0; k < sizes; ++k) {
+          Values expected(static_cast<size_t>(kSizes[k]), 0);
+          for (int r = 0; r < ranks; ++r) {
+            const Values part = Random(kSizes[k], SeedOf(r, step, k));
+            for (size_t i = 0; i < expected.size(); ++i)
+              expected[i] = ToBfloat16(expected[i] + ToBfloat16(part[i]));
+          }
+          CHECK(weights[k].ToVector() == expected);
+        }
+        double exact = 0;
+        weights[sizes].CopyToHost(&exact, sizeof exact);
+        CHECK(exact == ranks * (1 + 0x1p-20));
+      }
+      store->Barrier();
+      const ProcessGroup::Stats before = group->stats();
+      for (int k = static_cast<int>(sizes); k >= 0; --k)
+        store->Sum(k, {&grads[static_cast<size_t>(k)], 1}, 0);
+      runtime.engine().WaitForAll();
+      int64_t elements = 0;
+      for (int64_t size : kSizes) elements += size;
+      const double bytes = static_cast<double>(group->stats().bytes - before.bytes);
+      CHECK(bytes == doctest::Approx(2.0 * static_cast<double>(elements)).epsilon(1e-3));
+    });
+  }
+}
+
+TEST_CASE("with 2-bit compression the sum is that of what each rank sends, in their order") {
+  constexpr float kThreshold = 0.7F;
+  for (int ranks : {1, 2, 4}) {
+    RunRanks(ranks, [ranks](const std::shared_ptr<ProcessGroup>& group) {
+      Runtime runtime(RuntimeOptions(), BuiltinOperators());
+      const auto store =
+          KVStore::Create(runtime, "dist_sync", {}, {}, group,
+                          {.wire = DistOptions::Wire::kTwoBit, .threshold = kThreshold});
+      std::vector<NDArray> weights, grads;
+      for (size_t k = 0; k < kSizes.size(); ++k) {
+        weights.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
+        grads.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
+        store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
+      }
+      // [rank][key]
+      std::vector<std::vector<Values>> residuals(static_cast<size_t>(ranks));
+      for (auto& of_rank : residuals) {
+        for (int64_t size : kSizes) of_rank.emplace_back(static_cast<size_t>(size));
+      }
+      for (int step = 0; step < 3; ++step) {
+        std::vector<KVStore::KeySums> sums;
+        for (size_t k = 0; k < kSizes.size(); ++k) {
+          const Values own = Random(kSizes[k], SeedOf(group->rank(), step, k));
+          grads[k].CopyFromHost(own.data(), kSizes[k] * 4);
+        }
+        for (size_t k = kSizes.size(); k-- > 0;)
+          sums.push_back(
+              {static_cast<int>(k), store->Sum(static_cast<int>(k), {&grads[k], 1}, 0), 0});
+        store->Update(sums);
+        for (size_t k = 0; k < kSizes.size(); ++k) {
+          Values expected(static_cast<size_t>(kSizes[k]));
+          for (int r = 0; r < ranks; ++r) {
+            const Values part = Random(kSizes[k], SeedOf(r, step, k));
+            Values& residual = residuals[static_cast<size_t>(r)][k];
+            for (size_t i = 0; i < expected.size(); ++i) {
+              residual[i] += part[i];
+              const float sent = residual[i] >= kThreshold    ? kThreshold
+                                 : residual[i] <= -kThreshold ? -kThreshold
+                                                              : 0;
+              residual[i] -= sent;
+              expected[i] += sent;
+            }
+          }
+          CHECK(weights[k].ToVector() == expected);
+          CHECK(store->Residuals().at(static_cast<int>(k)).ToVector() ==
+                residuals[static_cast<size_t>(group->rank())][k]);
+        }
+      }
+      store->Barrier();
+    });
+  }
+}
+
+TEST_CASE("with sharded states each key is updated by one rank, and all have its value") {
+  for (int ranks : {1, 2, 3}) {
+    RunRanks(ranks, [ranks](const std::shared_ptr<ProcessGroup>& group) {
+      Runtime runtime(RuntimeOptions(), BuiltinOperators());
+      const auto store =
+          KVStore::Create(runtime, "dist_sync", {}, {}, group, {.shard_states = true});
+      std::vector<NDArray> weights, grads;
+      for (size_t k = 0; k < kSizes.size(); ++k) {
+        weights.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
+        grads.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
+        store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
+      }
+      int updates = 0, own = 0;
+      for (int k = 0; k < static_cast<int>(kSizes.size()); ++k) {
+        CHECK(store->OwnerOf(k).has_value() == (ranks > 1));
+        own += store->OwnerOf(k).value_or(group->rank()) == group->rank();
+      }
+      // Value += sum + a number of the rank, which shows who has updated it.
+      store->SetUpdater([&](std::span<const KVStore::KeyUpdate> keys) {
+        for (const KVStore::KeyUpdate& key : keys) {
+          ++updates;
+          const NDArray sum = key.received + static_cast<float>(100 * group->rank());
+          InvokeInto("elemwise_add", std::vector{key.local, sum}, std::span(&key.local, 1));
+        }
+      });
+      std::vector<Values> expected;
+      for (int64_t size : kSizes) expected.emplace_back(static_cast<size_t>(size));
+      for (int step = 0; step < 3; ++step) {
+        std::vector<KVStore::KeySums> sums;
+        for (size_t k = 0; k < kSizes.size(); ++k) {
+          grads[k].Fill(group->rank() + step);
+          const float sum = static_cast<float>(ranks * (ranks - 1) / 2 + ranks * step);
+          for (float& value : expected[k])
+            value +=
+                sum + 100.0F * static_cast<float>(store->OwnerOf(static_cast<int>(k)).value_or(0));
+        }
+        for (size_t k = kSizes.size(); k-- > 0;)
+          sums.push_back(
+              {static_cast<int>(k), store->Sum(static_cast<int>(k), {&grads[k], 1}, 0), 0});
+        if (ranks > 1) CHECK_THROWS_AS(store->Update(std::span(sums).first(2)), Error);
+        store->Update(sums);
+        for (size_t k = 0; k < kSizes.size(); ++k) CHECK(weights[k].ToVector() == expected[k]);
+      }
+      CHECK(updates == 3 * own);
+      store->Barrier();
+    });
+  }
 }
 
 TEST_CASE("a rank that fails ends the sums of the others with an error") {

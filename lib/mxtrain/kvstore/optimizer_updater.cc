@@ -45,7 +45,7 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
     for (size_t k = 0; k < keys_.size(); ++k) {
       const NDArray& weight = keys_[k].weights[d];
       std::vector<NDArray>& states = device.states.emplace_back();
-      for (int s = 0; s < optimizer_->NumStates(); ++s) {
+      for (int s = 0; keys_[k].updated && s < optimizer_->NumStates(); ++s) {
         states.push_back(
             NDArray::Zeros(runtime, weight.shape(), weight.dtype(), weight.ctx(), weight.layout()));
       }

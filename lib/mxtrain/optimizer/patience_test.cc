@@ -23,6 +23,26 @@ TEST_CASE("patience ends after that many values without an improvement above min
   CHECK_FALSE(patience.Exhausted(1.0, true));
 }
 
+// Few validation examples tie all the time: four epochs of the same accuracy ended a run whose loss
+// still fell by a third.
+TEST_CASE("an equal value with a lower loss is an improvement") {
+  Patience patience(2, 0.125), fresh(2, 0.125);
+  CHECK_FALSE(patience.Exhausted(0.75, true, 0.5));
+  CHECK_FALSE(patience.Exhausted(0.75, true, 0.5));  // not lower
+  CHECK(patience.waited() == 1);
+  CHECK_FALSE(patience.Exhausted(0.75, true, 0.25));
+  CHECK(patience.waited() == 0);
+  CHECK_FALSE(patience.Exhausted(0.625, true, 0.125));  // another value
+  CHECK(patience.waited() == 1);
+  fresh.RestoreState(patience.SaveState());
+  CHECK_FALSE(fresh.Exhausted(0.75, true, 0.2));
+  fresh.RestoreState("1 0x1.8p-1");  // of a version without losses: equal is no improvement
+  CHECK(fresh.Exhausted(0.75, true, 0.125));
+  Patience without(1, 0);
+  CHECK_FALSE(without.Exhausted(0.75, true, std::nan("")));
+  CHECK(without.Exhausted(0.75, true, 0.1));
+}
+
 TEST_CASE("less is better for a loss") {
   Patience patience(1, 0);
   CHECK_FALSE(patience.Exhausted(1.0, false));

@@ -12,16 +12,29 @@ BestEpochs::BestEpochs(const std::vector<std::string>& metrics, const MetricSet&
   }
 }
 
+namespace {
+
+bool IsBetter(double value, const std::optional<double>& loss, const BestValue& best,
+              bool higher_is_better) {
+  if (!best.value) return true;
+  if (value != *best.value) return higher_is_better == (value > *best.value);
+  return loss && best.loss && *loss < *best.loss;
+}
+
+}  // namespace
+
 std::vector<std::string> BestEpochs::Update(int64_t epoch, const NamedValues& values) {
   std::vector<std::string> names;
+  std::optional<double> loss = FindValue(values, "loss");
+  if (loss && !std::isfinite(*loss)) loss.reset();
   for (size_t i = 0; i < best_.size(); ++i) {
     BestValue& best = best_[i];
     const std::optional<double> value = FindValue(values, best.metric);
     if (!value || !std::isfinite(*value)) continue;
-    if (best.value && (higher_is_better_[i] ? *value <= *best.value : *value >= *best.value))
-      continue;
+    if (!IsBetter(*value, loss, best, higher_is_better_[i])) continue;
     best.value = value;
     best.epoch = epoch;
+    best.loss = loss;
     names.push_back(i == 0 ? "best" : "best-" + best.metric);
   }
   return names;

@@ -22,6 +22,7 @@ Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& 
           "train with one worker, or without the groups' devices",
           workers.size());
   }
+  request.divided_batch = options.sync_batch_norm;
   request.replica = options.first_replica + static_cast<int>(worker);
   // Across several devices, gradient aggregation starts as gradients become ready.
   request.capture_passes = on_device == static_cast<ptrdiff_t>(workers.size());

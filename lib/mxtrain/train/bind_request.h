@@ -22,8 +22,9 @@ struct BindOptions {
   ComputeModes modes;                    // of training and evaluation
   executor::MemoryBudget memory_budget;  // per device, shared by its workers
   int first_replica = 0;                 // number of the first worker in a run of several processes
-  int64_t grad_accum = 1;  // batches per step: gradients are summed as for one large batch
-  LrPatterns lr_mult;      // by parameter name pattern; 0 freezes
+  int64_t grad_accum = 1;        // batches per step: gradients are summed as for one large batch
+  LrPatterns lr_mult;            // by parameter name pattern; 0 freezes
+  bool sync_batch_norm = false;  // batch norm takes its statistics over all workers and processes
 };
 
 // For the executor of one worker, on its part of the batch. `net` reads arrays of `arrays`, the

@@ -90,10 +90,34 @@ void BoundNet::Bind(const DataIter& train, DataIter* val) {
     if (w == 0) CheckRequest(options_, request);
     executors_.push_back(Executor::SimpleBind(runtime_, net, request));
   }
+  PrepareSums();
   if (!val) return;
   evaluation_ =
       std::make_unique<Evaluation>(runtime_, net_.symbol, *val, options_.metrics,
                                    executors_[0].get(), options_.workers[0], options_.modes);
+}
+
+// Kernels and the order of layers depend on a machine and its threads: the ranks compare theirs.
+void BoundNet::PrepareSums() {
+  if (!options_.sync_batch_norm) return;
+  const size_t count = first().step_sums().size();
+  std::string order;
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<NDArray> of_workers;
+    for (const auto& executor : executors_) of_workers.push_back(executor->step_sums().at(i));
+    order += format("{} {}\n", of_workers[0].who(), of_workers[0].shape().ToString());
+    sums_.push_back(std::make_unique<PreparedPartSum>(options_.group, std::move(of_workers)));
+  }
+  if (!options_.group) return;
+  const std::vector<std::string> orders = options_.group->GatherText(order);
+  for (size_t r = 1; r < orders.size(); ++r) {
+    if (orders[r] == orders[0]) continue;
+    Throw(ErrorKind::kConfig,
+          "rank {} computes the layers with batch norm in another order than rank 0, so their sums "
+          "cannot meet; give all ranks equal machines and --threads, or set "
+          "train.kvstore.sync_batch_norm to false",
+          r);
+  }
 }
 
 // Attributes in the net take precedence over patterns, and patterns over the rules for names.
@@ -137,7 +161,7 @@ void BoundNet::Step(const DataBatch& batch) {
   input_order_->Arrange(batch, &inputs_);
   for (int w = 0; w < parts; ++w) {
     if (parts == 1) {
-      first().Step(inputs_);
+      first().BeginStep(inputs_);
       break;
     }
     part_.clear();
@@ -145,7 +169,11 @@ void BoundNet::Step(const DataBatch& batch) {
       const int64_t rows = input.shape()[0] / parts;
       part_.push_back(input.Slice(w * rows, (w + 1) * rows));
     }
-    executors_[w]->Step(part_);
+    executors_[w]->BeginStep(part_);
+  }
+  for (size_t i = 0; i < first().step_sums().size(); ++i) {
+    sums_[i]->Push();
+    for (const auto& executor : executors_) executor->ContinueStep();
   }
   inputs_.clear();
   part_.clear();

@@ -60,7 +60,9 @@ Json HeaderOf(const Checkpoint& c) {
   const TrainState& s = c.state;
   Json best = Json::array();
   for (const BestValue& b : s.best) {
-    if (b.value) best.push_back({{"value", *b.value}, {"metric", b.metric}, {"epoch", b.epoch}});
+    if (!b.value) continue;
+    best.push_back({{"value", *b.value}, {"metric", b.metric}, {"epoch", b.epoch}});
+    if (b.loss) best.back()["loss"] = *b.loss;
   }
   return {{"format", 1},
           {"model",
@@ -153,9 +155,11 @@ TrainState StateFromJson(const FileJson& j) {
   if (const FileJson scale = j.value("loss_scale", FileJson()); !scale.is_null())
     s.loss_scale = LossScaleFromJson(scale);
   const FileJson& best = j.at("best");
-  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best)
+  for (const FileJson& b : best.is_object() ? FileJson::array({best}) : best) {
     s.best.push_back(
         {b.at("metric"), b.at("value").get<double>(), CountFromJson(b, "epoch", kMostEpochs)});
+    if (b.contains("loss")) s.best.back().loss = b.at("loss").get<double>();  // not in older files
+  }
   return s;
 }
 
@@ -276,6 +280,7 @@ std::map<std::string, NDArray>* MapOf(std::string_view kind, Checkpoint* c) {
   if (kind == "arg:") return &c->args;
   if (kind == "aux:") return &c->auxs;
   if (kind == "avg:") return &c->averages;
+  if (kind == "res:") return &c->residuals;
   return kind == "opt:" ? &c->optimizer : nullptr;
 }
 
@@ -289,7 +294,8 @@ void TakeArrays(const NamedArrays& arrays, const std::string& path, Checkpoint* 
     std::map<std::string, NDArray>* map = MapOf(std::string_view(name).substr(0, kKindBytes), c);
     if (!map)
       Throw(ErrorKind::kData,
-            "{} is not a complete checkpoint: the array '{}' is neither arg:, aux:, opt: nor avg:",
+            "{} is not a complete checkpoint: the array '{}' is neither arg:, aux:, opt:, avg: nor "
+            "res:",
             path, name);
     if (arrays.arrays[i].empty())
       Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' has no shape", path,
@@ -320,6 +326,7 @@ void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
   add("aux:", checkpoint.auxs);
   add("opt:", checkpoint.optimizer);
   add("avg:", checkpoint.averages);
+  add("res:", checkpoint.residuals);
   // A path that is not UTF-8 is stored with U+FFFD.
   const std::string header =
       HeaderOf(checkpoint).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -346,7 +353,7 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
   const ArrayIndex index = file.Index();
   Checkpoint c = FromHeader(path, file.header(), [](const FileJson& header) {
     Checkpoint checkpoint{
-        ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}};
+        ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}, {}};
     RequireCountable(checkpoint.state, checkpoint.model.batch_size);
     return checkpoint;
   });

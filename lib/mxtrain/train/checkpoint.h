@@ -40,11 +40,13 @@ struct ModelInfo {
   KernelChoices::Table kernel_choices;  // measured for the run
 };
 
-// The best value of a metric so far, and the epoch (from 1) that had it.
+// The best value of a metric so far, and the epoch (from 1) that had it: of epochs with the same
+// value the one of the lowest loss.
 struct BestValue {
   std::string metric;
   std::optional<double> value;
   int64_t epoch = 0;
+  std::optional<double> loss = std::nullopt;  // of that epoch; nothing: unknown
 };
 
 // The position of a run. Steps and epochs count completed ones.
@@ -82,6 +84,8 @@ struct Checkpoint {
   std::map<std::string, NDArray> args, auxs, optimizer;  // loaded: plain, on the CPU
   // Of arguments and auxiliary states, by name; used by LoadModel.
   std::map<std::string, NDArray> averages;
+  // What the compression of gradients between ranks has not sent yet, by "RANK/NAME".
+  std::map<std::string, NDArray> residuals;
 };
 
 // Waits for one array after another; GPU arrays are copied to the host piece by piece. Throws

@@ -30,6 +30,7 @@ struct Fixture {
     c.state.step = step;
     c.state.random_calls = 21;
     c.state.best = {{"accuracy", 0.1, 3}, {"loss", 1.0 / 3, 2}};
+    c.state.best[0].loss = 2.0 / 3;
     c.args["w"] = NDArray::FromVector(runtime, TShape{2}, {1.5f, static_cast<float>(step)});
     c.auxs["mean"] = NDArray::FromVector(runtime, TShape{1}, {2});
     c.optimizer["w/0"] = NDArray::FromVector(runtime, TShape{2}, {3, 4});
@@ -49,6 +50,8 @@ TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
   CHECK(c.state.random_calls == 21);
   REQUIRE(c.state.best.size() == 2);
   CHECK(c.state.best[0].value == 0.1);
+  CHECK(c.state.best[0].loss == 2.0 / 3);
+  CHECK(c.state.best[1].loss == std::nullopt);
   CHECK(c.state.best[1].metric == "loss");
   CHECK(c.state.best[1].value == 1.0 / 3);
   CHECK(c.state.best[1].epoch == 2);

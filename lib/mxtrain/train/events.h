@@ -45,6 +45,8 @@ struct EpochEvent {
   bool best = false;
   double loss_scale = 0;      // when training in float16; 0: none
   int64_t steps_skipped = 0;  // in the run so far, for overflowing gradients
+  // Seconds during which each rank of a distributed run waited for others, or for data on the wire.
+  std::vector<double> waiting;
 };
 
 struct SaveEvent {

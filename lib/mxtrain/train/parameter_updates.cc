@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
+#include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/operator/param_of.h"
 
 namespace mxtrain {
@@ -47,7 +48,7 @@ ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options
       options_(options),
       unfrozen_step_(unfrozen_step),
       kvstore_(KVStore::Create(runtime, options.kvstore, options.workers, options.new_communicator,
-                               options.group)) {
+                               options.group, options.dist)) {
   std::vector<OptimizerUpdater::Key> keys = AddKeys(net);
   updater_ = std::make_unique<OptimizerUpdater>(runtime, NewOptimizer(options), std::move(keys),
                                                 rescale_grad);
@@ -82,6 +83,10 @@ std::vector<OptimizerUpdater::Key> ParameterUpdates::AddKeys(const BoundNet& net
                     {kept.begin(), kept.end()},
                     FindMultipliers(name, AttrsOf(options_.symbol, name), options_.lr_mult),
                     WasFrozen(name) ? *unfrozen_step_ : 0});
+  }
+  for (size_t k = 0; k < keys.size(); ++k) {
+    const std::optional<int> owner = kvstore_->OwnerOf(static_cast<int>(k));
+    keys[k].updated = !owner || *owner == kvstore_->rank();
   }
   sums_of_.resize(learned_.size());
   return keys;
@@ -145,6 +150,75 @@ void ParameterUpdates::RestoreStates(const std::map<std::string, NDArray>& state
     });
     RestoreArrays(states, "optimizer state", own);
   }
+}
+
+// `own`: what this rank has, if it is that one.
+NDArray ParameterUpdates::FromRank(int rank, const NDArray& own, const NDArray& like,
+                                   bool keep) const {
+  NDArray array = own;
+  if (array.empty())
+    array = NDArray(runtime_, like.shape(), like.dtype(), like.ctx(), like.layout());
+  Broadcast(options_.group, array, rank);
+  if (!keep) array.WaitToRead();  // so that its memory serves the next
+  return array;
+}
+
+ParameterUpdates::OfRanks ParameterUpdates::Gather(bool keep) const {
+  const std::map<std::string, NDArray> own = updater_->States();
+  const std::map<int, NDArray> residuals = kvstore_->Residuals();
+  OfRanks all;
+  if (keep) all.states = own;
+  for (size_t k = 0; k < learned_.size(); ++k) {
+    const std::optional<int> owner = kvstore_->OwnerOf(static_cast<int>(k));
+    for (int s = 0; owner && s < updater_->optimizer().NumStates(); ++s) {
+      const std::string name = format("{}/{}", learned_[k].name, s);
+      const auto found = own.find(name);
+      const NDArray state = FromRank(*owner, found == own.end() ? NDArray() : found->second,
+                                     learned_[k].weights[0], keep);
+      if (keep) all.states[name] = state;
+    }
+  }
+  for (int r = 0; r < kvstore_->num_workers(); ++r) {
+    const bool here = r == kvstore_->rank();
+    for (const auto& [key, residual] : residuals) {
+      // Rank 0 writes checkpoints.
+      const NDArray array =
+          r == 0 ? residual : FromRank(r, here ? residual : NDArray(), residual, keep);
+      if (keep && (r > 0 || here))
+        all.residuals[format("{}/{}", r, learned_[static_cast<size_t>(key)].name)] = array;
+    }
+  }
+  return all;
+}
+
+void ParameterUpdates::RestoreResiduals(const Checkpoint& checkpoint) {
+  const std::map<int, NDArray> own = kvstore_->Residuals();
+  const Logger log = runtime_.log("train");
+  int ranks = 0;
+  for (const auto& [name, residual] : checkpoint.residuals)
+    ranks = std::max(ranks, std::atoi(name.c_str()) + 1);
+  if (own.empty()) {
+    if (ranks > 0)
+      log.Warning(
+          "the checkpoint's residuals of compressed gradients are ignored: this run does not "
+          "compress gradients");
+    return;
+  }
+  if (ranks != kvstore_->num_workers()) {
+    if (checkpoint.state.step > 0)
+      log.Warning(
+          "the checkpoint holds the residuals of compressed gradients of {}, this run has {}: they "
+          "restart at zero",
+          Counted(ranks, "rank"), kvstore_->num_workers());
+    return;
+  }
+  std::map<std::string, NDArray> mine;
+  for (const auto& [key, residual] : own) {
+    const std::string& parameter = learned_[static_cast<size_t>(key)].name;
+    const std::string name = format("{}/{}", kvstore_->rank(), parameter);
+    if (checkpoint.residuals.contains(name) || !WasFrozen(parameter)) mine[name] = residual;
+  }
+  RestoreArrays(checkpoint.residuals, "residual", mine);
 }
 
 void ParameterUpdates::RestoreAverages(const Checkpoint& checkpoint) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/internal/ranks.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "mxtrain/base/error.h"
@@ -65,8 +66,34 @@ void Ranks::Share(const std::map<std::string, NDArray>& arrays) const {
   for (const auto& [name, array] : arrays) Broadcast(group_, array);
 }
 
+void Ranks::StartWaiting() {
+  if (group_) waited_before_ = group_->stats().seconds;
+}
+
+std::vector<double> Ranks::WaitingSeconds() const {
+  if (!several()) return {};
+  std::vector<double> all(static_cast<size_t>(size()));
+  all[static_cast<size_t>(group_->rank())] = group_->stats().seconds - waited_before_;
+  group_->Run(
+      {.kind = Collective::Kind::kAllGather, .data = all.data(), .n = 1, .type = DType::kFloat64});
+  return all;
+}
+
 void Ranks::Fail(const std::exception_ptr& error) const {
   if (group_) group_->Fail(format("this rank ended with an error: {}", WhatOf(error)));
+}
+
+SlowRank FindSlowRank(std::vector<double> waiting, double seconds) {
+  constexpr double kLeastShare = 0.1;
+  if (waiting.size() < 2) return {};
+  const auto slowest = std::min_element(waiting.begin(), waiting.end());
+  SlowRank result{static_cast<int>(slowest - waiting.begin())};
+  const double least = *slowest;
+  waiting.erase(slowest);
+  const auto middle = waiting.begin() + static_cast<std::ptrdiff_t>(waiting.size() / 2);
+  std::nth_element(waiting.begin(), middle, waiting.end());
+  result.share = (*middle - least) / seconds;
+  return result.share >= kLeastShare ? result : SlowRank{};
 }
 
 }  // namespace mxtrain

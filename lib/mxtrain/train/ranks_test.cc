@@ -2,9 +2,12 @@
 // Distributed training between ranks that are threads, each with a process of its own.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include "mxtrain/train/internal/best_epochs.h"
+#include "mxtrain/train/internal/ranks.h"
 #include "tests/support/thread_ranks.h"
 #include "tests/support/training_run.h"
 
@@ -47,7 +50,7 @@ TEST_CASE("ranks give the checkpoint of as many workers of one process, byte for
   const TempDir data;
   WriteTable(data);
   for (int size : {2, 4}) {
-    for (int variant = 0; variant < 4; ++variant) {
+    for (int variant = 0; variant < 6; ++variant) {
       CAPTURE(size);
       CAPTURE(variant);
       RunSpec spec;
@@ -55,6 +58,11 @@ TEST_CASE("ranks give the checkpoint of as many workers of one process, byte for
       if (variant == 1) spec.clip_norm = 0.5;
       if (variant == 2) spec.grad_accum = 2;
       if (variant == 3) spec.average_decay = 0.9;
+      spec.dist.shard_states = variant >= 4;  // without an influence on the bits
+      if (variant == 5) {
+        spec.optimizer = {"adam", {{"lr", "0.01"}}};
+        spec.clip_norm = 0.5;
+      }
       const Outcome ranks = RunAsRanks(size, data, spec);
       spec.workers = size;
       const Outcome workers = RunWhole(data, spec);
@@ -95,6 +103,29 @@ TEST_CASE("without batch norm and randomness, ranks have the losses of one proce
   }
 }
 
+TEST_CASE("with wire bfloat16 ranks train alike, with nearly the losses of float32") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  for (int size : {2, 4}) {
+    CAPTURE(size);
+    spec.dist = {};
+    const Outcome exact = RunAsRanks(size, data, spec);
+    spec.dist.wire = DistOptions::Wire::kBfloat16;
+    const Outcome rounded = RunAsRanks(size, data, spec), again = RunAsRanks(size, data, spec);
+    CHECK(rounded.last == again.last);
+    const double difference = LargestDifference(exact.bits, rounded.bits);
+    CHECK(difference > 1e-6);  // they are rounded
+    CHECK(difference < 2e-2);
+    for (size_t e = 0; e < exact.epochs.size(); ++e) {
+      const double loss = FindValue(exact.epochs[e].val, "cross_entropy").value();
+      CHECK(FindValue(rounded.epochs[e].val, "cross_entropy").value() ==
+            doctest::Approx(loss).epsilon(0.01));
+    }
+  }
+}
+
 TEST_CASE("a stop of one rank stops all after the same step; other ranks continue the run") {
   const TempDir data;
   WriteTable(data);
@@ -103,6 +134,7 @@ TEST_CASE("a stop of one rank stops all after the same step; other ranks continu
   const Outcome whole = RunWhole(data, spec);
   for (int64_t step : {1, 4, 5, 7}) {
     CAPTURE(step);
+    spec.dist.shard_states = step > 4;
     const TempDir folder;
     spec.folder = folder.path("checkpoints");
     std::vector<int64_t> ended(3);
@@ -144,32 +176,151 @@ TEST_CASE("a stop of one rank stops all after the same step; other ranks continu
   }
 }
 
+// Trains for `steps` steps (0: all) into spec.folder, resumed from there if `resume`.
+void TrainPart(int size, const TempDir& data, const RunSpec& spec, int64_t steps, bool resume) {
+  RunRanks(size, [&](const std::shared_ptr<ProcessGroup>& group) {
+    RunSpec own = spec;
+    own.group = group;
+    own.max_steps = steps;
+    Process process(data, own);
+    std::vector<std::string> warnings;
+    if (resume) {
+      process.trainer->Resume(CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings));
+    }
+    group->Barrier();
+    Log log;
+    process.trainer->Run(log);
+  });
+}
+
 TEST_CASE("a run saved by ranks in the middle of an epoch resumes to the same bytes") {
   const TempDir data;
   WriteTable(data);
   RunSpec spec;
   spec.symbol = NoisyNet();
   spec.save_every_steps = 3;
-  const Outcome whole = RunAsRanks(2, data, spec);
-  const TempDir folder;
-  spec.folder = folder.path("checkpoints");
-  RunSpec half = spec;
-  half.max_steps = 8;
-  for (const RunSpec& part : {half, spec}) {
-    RunRanks(2, [&](const std::shared_ptr<ProcessGroup>& group) {
-      RunSpec own = part;
-      own.group = group;
-      Process process(data, own);
-      std::vector<std::string> warnings;
-      if (part.max_steps == 0)
-        process.trainer->Resume(
-            CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings));
-      group->Barrier();
-      Log log;
-      process.trainer->Run(log);
-    });
+  using Wire = DistOptions::Wire;
+  for (const auto& [size, dist] :
+       {std::pair{2, DistOptions()}, std::pair{2, DistOptions{.wire = Wire::kBfloat16}},
+        std::pair{2, DistOptions{.wire = Wire::kTwoBit, .threshold = 0.2F}},
+        std::pair{4, DistOptions{.wire = Wire::kTwoBit, .threshold = 0.1F, .shard_states = true}},
+        std::pair{2, DistOptions{.shard_states = true}}}) {
+    CAPTURE(size);
+    CAPTURE(static_cast<int>(dist.wire));
+    spec.dist = dist;
+    const Outcome whole = RunAsRanks(size, data, spec);
+    const TempDir folder;
+    spec.folder = folder.path("checkpoints");
+    TrainPart(size, data, spec, 8, /*resume=*/false);
+    TrainPart(size, data, spec, 0, /*resume=*/true);
+    CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
   }
-  CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
+}
+
+TEST_CASE("residuals of compressed gradients are kept for each rank, and are of as many ranks") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.folder = folder.path("checkpoints");
+  spec.dist = {.wire = DistOptions::Wire::kTwoBit, .threshold = 0.2F};
+  TrainPart(2, data, spec, 4, /*resume=*/false);
+  const auto load = [&] {
+    Runtime runtime(RuntimeOptions(), BuiltinOperators());
+    std::map<std::string, std::vector<float>> residuals;
+    const Checkpoint last = LoadCheckpoint(runtime, CheckpointFolder(spec.folder).File("last"));
+    for (const auto& [name, array] : last.residuals) residuals[name] = array.ToVector();
+    return residuals;
+  };
+  const auto of_two = load();
+  REQUIRE(of_two.size() == 8);  // two ranks, four parameters
+  CHECK(of_two.contains("0/fc1_weight"));
+  CHECK(of_two.at("0/fc1_weight") != of_two.at("1/fc1_weight"));
+  // Of another number of ranks they restart at zero; without compression they are dropped.
+  TrainPart(4, data, spec, 5, /*resume=*/true);
+  CHECK(load().size() == 16);
+  spec.dist = {};
+  TrainPart(2, data, spec, 6, /*resume=*/true);
+  CHECK(load().empty());
+}
+
+TEST_CASE("sharded states are kept once") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = QuietNet();
+  spec.optimizer = {"adam", {{"lr", "0.01"}}};
+  struct Start final : TrainListener {
+    void OnStart(const RunStart& start) override { bytes = start.optimizer_bytes; }
+    int64_t bytes = 0;
+  };
+  std::vector<int64_t> bytes;  // whole, of rank 0, of rank 1
+  for (int size : {1, 2}) {
+    std::mutex mutex;
+    std::vector<int64_t> of_ranks(static_cast<size_t>(size));
+    RunRanks(size, [&](const std::shared_ptr<ProcessGroup>& group) {
+      RunSpec own = spec;
+      own.group = group;
+      own.dist.shard_states = true;
+      own.max_steps = 1;
+      Process process(data, own);
+      Start start;
+      process.trainer->Run(start);
+      const std::lock_guard lock(mutex);
+      of_ranks[static_cast<size_t>(group->rank())] = start.bytes;
+    });
+    bytes.insert(bytes.end(), of_ranks.begin(), of_ranks.end());
+  }
+  CHECK(bytes[0] > 0);
+  CHECK(bytes[1] > 0);
+  CHECK(bytes[2] > 0);
+  CHECK(bytes[1] + bytes[2] == bytes[0]);
+}
+
+TEST_CASE("a slow rank is named once") {
+  const TempDir data;
+  WriteTable(data);
+  std::vector<std::string> warnings;
+  std::vector<double> waiting;
+  RunRanks(3, [&](const std::shared_ptr<ProcessGroup>& group) {
+    struct Listener final : TrainListener {
+      void OnStep(const StepEvent&) override {
+        if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      }
+      void OnEpoch(const EpochEvent& e) override { waiting = e.waiting; }
+      void OnWarning(const std::string& text) override { warnings.push_back(text); }
+      bool slow = false;
+      std::vector<double> waiting;
+      std::vector<std::string> warnings;
+    } listener;
+    listener.slow = group->rank() == 1;
+    const TempDir folder;
+    RunSpec spec;
+    spec.symbol = NoisyNet();
+    spec.group = group;
+    spec.folder = folder.path("checkpoints");
+    Process process(data, spec);
+    process.trainer->Run(listener);
+    if (!group->first()) {
+      CHECK(listener.warnings.empty());
+      return;
+    }
+    warnings = listener.warnings;
+    waiting = listener.waiting;
+  });
+  REQUIRE(waiting.size() == 3);
+  CHECK(waiting[0] > waiting[1]);
+  CHECK(waiting[2] > waiting[1]);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].starts_with("rank 1 is slow: the others wait for it during "));
+}
+
+TEST_CASE("the slow rank is the one that waits least, if the others wait for it for long") {
+  CHECK(FindSlowRank({}, 1).rank == -1);
+  CHECK(FindSlowRank({0.5}, 1).rank == -1);
+  CHECK(FindSlowRank({5.0, 4.5, 5.2}, 10).rank == -1);  // all wait: for the network
+  CHECK(FindSlowRank({5.0, 0.5, 5.2, 0.4}, 10).rank == 3);
+  CHECK(FindSlowRank({0.1, 3.1, 2.1}, 10).share == doctest::Approx(0.3));
 }
 
 TEST_CASE("a rank that ends by an error does not wait for the others, which notice it") {

@@ -69,7 +69,8 @@ bool RunProgress::ReachesTarget(std::optional<double> value, bool higher_is_bett
   return target && value && (higher_is_better ? *value >= *target : *value <= *target);
 }
 
-bool RunProgress::EndEpoch(std::optional<double> value, bool higher_is_better) {
+bool RunProgress::EndEpoch(std::optional<double> value, bool higher_is_better,
+                           std::optional<double> loss) {
   const bool complete = epoch_complete();
   state_.open = false;
   if (!complete) return false;
@@ -80,7 +81,7 @@ bool RunProgress::EndEpoch(std::optional<double> value, bool higher_is_better) {
   state_.examples_in_epoch = 0;
   if (value) {
     schedule_->EndEpoch(*value, higher_is_better);
-    const bool exhausted = early_stop_ && early_stop_->Exhausted(*value, higher_is_better);
+    const bool exhausted = early_stop_ && early_stop_->Exhausted(*value, higher_is_better, loss);
     state_.ended_early = ((exhausted && !was_frozen) || ReachesTarget(value, higher_is_better)) &&
                          state_.step < total_steps_;
   }

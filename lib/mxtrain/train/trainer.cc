@@ -169,21 +169,25 @@ void Trainer::Impl::Unfreeze() {
 void Trainer::Impl::BindUnfrozen() {
   runtime.engine().WaitForAll();
   progress.Unfreeze();
-  const Checkpoint now = Snapshot();
+  const Checkpoint now = Snapshot(updates->Gather(/*keep=*/true));
   Bind(/*frozen=*/false, now.state.unfrozen_step);
   net->Restore(now);
   updates->RestoreStates(now.optimizer);
+  updates->RestoreResiduals(now);
   updates->RestoreAverages(now);
   updates->RestoreLossScale(now.state.loss_scale);
 }
 
-void Trainer::Impl::CompareData(const char* what, const std::string& then, const std::string& now,
+void Trainer::Impl::CompareData(bool validates, const std::string& then, const std::string& now,
                                 bool extend) const {
   if (then.empty() || now.empty() || then == now) return;
   const std::string text =
-      format("the {} data differ from those of the checkpoint: {} then, {} now", what, then, now);
+      format("the {} data differ from those of the checkpoint: {} then, {} now",
+             validates ? "validation" : "training", then, now);
   const Logger log = runtime.log("train");
-  extend ? log.Info("{}", text) : log.Warning("{}", text);
+  // A run is extended on data that grew; metrics of other examples do not compare with earlier
+  // ones.
+  extend && !validates ? log.Info("{}", text) : log.Warning("{}", text);
 }
 
 void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
@@ -201,8 +205,9 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   net->Restore(checkpoint);
   resources.Restore({state.seed, state.random_calls});
   updates->RestoreStates(checkpoint.optimizer);
-  CompareData("training", checkpoint.model.train_data, options.model.train_data, extend);
-  CompareData("validation", checkpoint.model.val_data, options.model.val_data, extend);
+  updates->RestoreResiduals(checkpoint);
+  CompareData(/*validates=*/false, checkpoint.model.train_data, options.model.train_data, extend);
+  CompareData(/*validates=*/true, checkpoint.model.val_data, options.model.val_data, extend);
   if (state.threads != progress.state().threads) {
     runtime.log("train").Warning(
         "the checkpoint was made with {}{}, this run has {}: results may differ in the last bits",
@@ -251,7 +256,7 @@ RunStart Trainer::Impl::Describe() const {
   return s;
 }
 
-Checkpoint Trainer::Impl::Snapshot() const {
+Checkpoint Trainer::Impl::Snapshot(ParameterUpdates::OfRanks of_ranks) const {
   Checkpoint c;
   c.model = options.model;
   if (KernelChoices* choices = ChoicesOf(runtime.backend(options.workers[0])))
@@ -267,7 +272,8 @@ Checkpoint Trainer::Impl::Snapshot() const {
   c.state.loss_state = scores.loss().SaveState();
   c.args = net->args();
   c.auxs = net->auxs();
-  c.optimizer = updates->States();
+  c.optimizer = std::move(of_ranks.states);
+  c.residuals = std::move(of_ranks.residuals);
   const WeightAverage* average = updates->average();
   c.state.average_updates = average ? average->updates() : 0;
   if (average && average->updates() > 0) c.averages = average->Arrays();

@@ -21,6 +21,7 @@
 #include "mxtrain/executor/executor.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/io/source.h"
+#include "mxtrain/kvstore/kvstore.h"
 #include "mxtrain/train/bind_request.h"
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/evaluation.h"
@@ -43,7 +44,8 @@ struct SavePolicy {
 };
 
 // Early stopping on the first of best_metrics: after `patience` epochs that did not improve the
-// best value by more than min_delta (zero: never), or after an epoch that reached `target`.
+// best value by more than min_delta, nor equalled it with a lower loss (zero: never), or after an
+// epoch that reached `target`.
 struct EarlyStop {
   int64_t patience = 0;
   double min_delta = 0;
@@ -104,6 +106,7 @@ struct TrainOptions : BindOptions {
   // Of `dist_sync`: all ranks train with the same options, and iterators whose batches are their
   // parts of the whole (io::PipelineParam::part_index). Rank 0 saves; the others do not.
   std::shared_ptr<ProcessGroup> group;
+  DistOptions dist;
   SavePolicy save;
   std::string checkpoint_folder;  // "": nothing is saved
   int64_t report_steps = 0;       // steps between OnStep events; 0: by time

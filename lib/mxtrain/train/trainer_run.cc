@@ -8,6 +8,11 @@
 #include "mxtrain/train/internal/trainer_impl.h"
 
 namespace mxtrain {
+namespace {
+
+constexpr double kLeastWait = 1;  // seconds of an epoch, for a slow rank to be named
+
+}  // namespace
 
 // `listener` and `stop` as in Trainer::Run.
 class Trainer::Impl::Loop {
@@ -34,13 +39,15 @@ class Trainer::Impl::Loop {
   void ReportStep();
   void WarnOfTimeLimit(double seconds, double steps_per_second);
   void SaveWhereDue();
+  void NameSlowRank(const EpochEvent& e);
   void EndEpoch();
   void SaveEpoch(std::vector<std::string> names, bool complete);
 
   Impl& t_;
   TrainListener& listener_;
   std::atomic<int>* const stop_;
-  Wishes agreed_;  // by several ranks, so far
+  Wishes agreed_;             // by several ranks, so far
+  std::set<int> named_slow_;  // ranks
   RunClock clock_;
   LossReport::Sums reported_;  // sums at the last reported step or the start of the epoch
 };
@@ -52,10 +59,21 @@ void Trainer::Impl::Save(const std::vector<std::string>& names, TrainListener& l
   ranks.Merge(&scores);
   const TrainState& state = progress.state();
   saved_step = state.step;
+  ParameterUpdates::OfRanks of_ranks = updates->Gather(/*keep=*/ranks.first());
   if (!ranks.first()) return;
   const CheckpointFolder folder(options.checkpoint_folder);
-  folder.Save(Snapshot(), names, options.save.keep);
+  folder.Save(Snapshot(std::move(of_ranks)), names, options.save.keep);
   listener.OnSave({folder.File("last"), state.epoch, state.step, RunClock::SecondsSince(begin)});
+}
+
+// What was pushed no longer waits for other ranks, and ends by the same error.
+void Trainer::Impl::EndAlone(const std::exception_ptr& error) {
+  if (!ranks.several()) return;
+  ranks.Fail(error);
+  try {
+    runtime.engine().WaitForAll();
+  } catch (const std::exception&) {  // as `error` says
+  }
 }
 
 TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) {
@@ -65,14 +83,14 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
     loop.Summarize(loop.Run());
     return result;
   } catch (const Error& e) {
-    ranks.Fail(std::current_exception());
+    EndAlone(std::current_exception());
     if (e.kind() != ErrorKind::kDiverged) throw;
     loop.Summarize(RunEnd::kDiverged);
     if (!batches->diverged()) throw;
     result.steps = batches->diverged()->step();  // later ones may have been started
     throw DivergedError(*batches->diverged());
   } catch (...) {
-    ranks.Fail(std::current_exception());
+    EndAlone(std::current_exception());
     throw;
   }
 }
@@ -174,6 +192,7 @@ bool Trainer::Impl::Loop::StepFollows() const {
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::Impl::Loop::TrainEpoch() {
   DataIter& data = t_.TrainData();
+  t_.ranks.StartWaiting();
   data.Reset(state().epoch, state().step_in_epoch * t_.options.grad_accum);
   reported_ = t_.scores.loss().sums();
   DataBatch batch;
@@ -277,6 +296,15 @@ std::vector<std::pair<double, double>> Trainer::Impl::Loop::RatesOfEpoch() const
   return rates;
 }
 
+void Trainer::Impl::Loop::NameSlowRank(const EpochEvent& e) {
+  const SlowRank slow = FindSlowRank(e.waiting, e.seconds);
+  if (!t_.ranks.first() || slow.rank < 0 || slow.share * e.seconds < kLeastWait ||
+      !named_slow_.insert(slow.rank).second)
+    return;
+  listener_.OnWarning(format("rank {} is slow: the others wait for it during {:.0f} % of the time",
+                             slow.rank, 100 * slow.share));
+}
+
 void Trainer::Impl::Loop::EndEpoch() {
   t_.updates->ReportLossScale(state().step, listener_);
   Evaluation* const evaluation = t_.net->evaluation();
@@ -288,6 +316,8 @@ void Trainer::Impl::Loop::EndEpoch() {
   e.seconds = clock_.epoch.seconds;
   e.images_per_second = clock_.epoch.ImagesPerSecond();
   clock_.epoch = {};
+  e.waiting = t_.ranks.WaitingSeconds();
+  NameSlowRank(e);
   e.train = t_.ranks.Merge(&t_.scores);
   if (evaluation) {
     const WeightAverage::InUse averages(t_.updates->average());
@@ -301,8 +331,8 @@ void Trainer::Impl::Loop::EndEpoch() {
   const NamedValues& values = evaluation ? e.val : e.train;
   t_.result.last = values;
 
-  const bool complete =
-      t_.progress.EndEpoch(FindValue(values, t_.best.first().metric), t_.best.HigherIsBetter());
+  const bool complete = t_.progress.EndEpoch(FindValue(values, t_.best.first().metric),
+                                             t_.best.HigherIsBetter(), FindValue(values, "loss"));
   if (complete) t_.scores.Reset();
   const std::vector<std::string> names = t_.best.Update(e.epoch, values);
   e.best = !names.empty() && names[0] == "best";

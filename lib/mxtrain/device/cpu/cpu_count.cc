@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -22,6 +23,13 @@ int AffinityCount() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(CPU_COUNT(&set), 1);
   // More CPUs than a fixed-size mask holds.
   return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+}
+
+// Processes that share the mask, and the quota.
+std::atomic<int> sharing_mask{1}, sharing_quota{1};
+
+int ShareOf(int cpus, int processes) {
+  return cpus == 0 ? 0 : std::max(cpus / processes, 1);
 }
 
 int WholeCpus(int64_t quota, int64_t period) {
@@ -94,7 +102,13 @@ int CgroupCpuQuota(const std::string& self, const std::string& root) {
 int UsableCpuCount() {
   std::ifstream file("/proc/self/cgroup");
   const std::string self((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return Tighter(AffinityCount(), CgroupCpuQuota(self, "/sys/fs/cgroup"));
+  const int quota = CgroupCpuQuota(self, "/sys/fs/cgroup");
+  return Tighter(ShareOf(AffinityCount(), sharing_mask), ShareOf(quota, sharing_quota));
+}
+
+void ShareCpus(int processes, bool own_mask) {
+  sharing_quota = processes;
+  sharing_mask = own_mask ? 1 : processes;
 }
 
 }  // namespace mxtrain

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace {
 
 // MPI counts in int.
 constexpr int64_t kMostElements = 1 << 30;
+constexpr int kTold = 1;  // a tag
 
 std::string MpiMessage(int code) {
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -126,7 +128,31 @@ class MpiTransport final : public Transport {
     }
   }
 
+  void Tell(int64_t id) override {
+    told_.push_back(id);
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      MPI_Request sent = MPI_REQUEST_NULL;
+      Check(MPI_Isend(&told_.back(), 1, MPI_INT64_T, r, kTold, world_, &sent), "MPI_Isend");
+      Check(MPI_Request_free(&sent), "MPI_Request_free");
+    }
+  }
+
+  std::vector<int64_t> Heard() override {
+    heard_.resize(static_cast<size_t>(size_), -1);
+    while (true) {
+      int there = 0;
+      MPI_Status status;
+      Check(MPI_Iprobe(MPI_ANY_SOURCE, kTold, world_, &there, &status), "MPI_Iprobe");
+      if (!there) return heard_;
+      Check(MPI_Recv(&heard_[static_cast<size_t>(status.MPI_SOURCE)], 1, MPI_INT64_T,
+                     status.MPI_SOURCE, kTold, world_, MPI_STATUS_IGNORE),
+            "MPI_Recv");
+    }
+  }
+
   void Close() override {
+    Heard();  // what was told before a wait ended well after all
     MPI_Op_free(&add_bfloat16_);
     MPI_Comm_free(&world_);
     Check(MPI_Finalize(), "MPI_Finalize");
@@ -142,7 +168,7 @@ class MpiTransport final : public Transport {
         return Check(MPI_Iallreduce(MPI_IN_PLACE, data, n, type, OpOf(c), world_, request),
                      "MPI_Iallreduce");
       case Collective::Kind::kBroadcast:
-        return Check(MPI_Ibcast(data, n, type, 0, world_, request), "MPI_Ibcast");
+        return Check(MPI_Ibcast(data, n, type, c.root, world_, request), "MPI_Ibcast");
       case Collective::Kind::kAllGather:
         return Check(
             MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, n, type, world_, request),
@@ -164,7 +190,9 @@ class MpiTransport final : public Transport {
   // Of each piece in flight, and the collective that it belongs to.
   std::vector<MPI_Request> requests_;
   std::vector<int64_t> ids_;
-  std::vector<int> done_;  // of Poll, kept to avoid allocations
+  std::vector<int> done_;     // of Poll, kept to avoid allocations
+  std::deque<int64_t> told_;  // MPI may read them later
+  std::vector<int64_t> heard_;
 };
 
 }  // namespace

@@ -28,10 +28,14 @@ class StepSequences {
                 ExternalBuffers& externals, const BindRequest& request, const StepState& state);
 
   KernelSet& kernels() { return kernels_; }
-  bool has_backward() const { return static_cast<bool>(parts_[kBackward].handle); }
+  bool has_backward() const { return !parts_[kBackward].empty(); }
 
   // `arena`: the variable of the arena. The ports of inputs must have been set.
   void Push(Part part, engine::VarHandle arena);
+  // A part with sums over all parts of a batch consists of one sequence more than sums: piece i
+  // writes sum i, the next one reads it.
+  const std::vector<NDArray>& sums(Part part) const { return sums_[part]; }
+  void PushPiece(Part part, size_t piece, engine::VarHandle arena);
   // Before a forward pass, whose state must hold the result: decides whether the precomputed
   // parameters must be recomputed. They must if a write to a parameter was pushed since, or if the
   // last push that computes them is not known to have succeeded: it failed, was skipped, or has not
@@ -41,22 +45,25 @@ class StepSequences {
   void PushPrecomputed(engine::VarHandle arena);
 
  private:
-  // Its port i is ports[i] of the external buffers.
+  // Its port i is ports[i] of the external buffers; those of `sums` follow.
   struct Frozen {
     std::unique_ptr<engine::Sequence, std::function<void(engine::SequenceHandle)>> handle;
     std::vector<int> ports;
+    std::vector<engine::VarHandle> sums;
   };
   // The kernels of one operation.
   struct Piece {
     std::vector<int> kernels;
     bool captured = false;
+    Stage stage = Stage::kWhole;
   };
   std::vector<Piece> Split(const std::vector<int>& kernel_ids) const;
   ByteRange Located(ByteRange range) const;
   Access AccessOf(const Piece& piece) const;
-  std::set<int> OverwrittenPorts(const std::vector<int>& kernel_ids) const;
+  std::set<int> OverwrittenPorts(const std::vector<Piece>& pieces) const;
   engine::SequenceOp OperationOf(const Piece& piece);
-  Frozen Freeze(const std::vector<int>& kernel_ids);
+  void Freeze(Part part, const std::vector<int>& kernel_ids);
+  Frozen Freeze(const std::vector<Piece>& pieces);
   void RunPrecomputed(int kernel, RunContext ctx);
 
   Runtime& runtime_;
@@ -66,7 +73,8 @@ class StepSequences {
   const bool capture_passes_;
   KernelSet kernels_;
   std::vector<int> first_of_port_;  // [port]: the first external buffer that has it
-  Frozen parts_[4];
+  std::vector<Frozen> parts_[4];
+  std::vector<NDArray> sums_[4];
   std::vector<engine::VarHandle> vars_;  // of the ports of the pushed part
   Precomputation precomputation_;        // the last one planned
   bool precomputation_due_ = false;

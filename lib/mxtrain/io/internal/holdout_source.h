@@ -11,9 +11,10 @@ namespace mxtrain::io {
 // Parameters that every kind of source takes besides its own (MakeSource).
 struct HoldoutParam : Parameter<HoldoutParam> {
   enum Side { kRest, kHeldOut };
+  enum Draw { kByPosition, kByFile };
   double holdout;
   int64_t holdout_seed;
-  int holdout_side, holdout_folds, holdout_fold;
+  int holdout_side, holdout_folds, holdout_fold, holdout_draw;
   bool holdout_stratified;
   static void Declare(Fields<HoldoutParam>& f) {
     using P = HoldoutParam;
@@ -34,6 +35,12 @@ struct HoldoutParam : Parameter<HoldoutParam> {
     f.Add("holdout_stratified", &P::holdout_stratified)
         .Default(true)
         .Help("split each class in proportion, if there are classes");
+    f.Add("holdout_draw", &P::holdout_draw)
+        .Enum({{"position", kByPosition}, {"file", kByFile}})
+        .Default(kByPosition)
+        .Help(
+            "what the random order of examples is drawn by: their numbers, or, if they have them, "
+            "the paths of their files");
   }
 };
 
@@ -42,9 +49,12 @@ struct HoldoutParam : Parameter<HoldoutParam> {
 // out, at least 1 and not all. Stratified: each class contributes its proportion, rounded up or
 // down; a class with two or more examples never all. Folds differ by at most one in size and, if
 // stratified, in the count of each class; every example is in exactly one. Examples without a
-// class, or with sets of classes, form one stratum. Throws kConfig if there are fewer than two
-// examples or fewer than folds, or if one side is empty.
-MXTRAIN_API std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param);
+// class, or with sets of classes, form one stratum. Drawn by file (paths below `root`), a file that
+// is added or removed moves no others to another side than those at the borders: of a fraction one
+// or two, of folds one for each class and border; drawn by position it moves any number. Throws
+// kConfig if there are fewer than two examples or fewer than folds, or if one side is empty.
+MXTRAIN_API std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param,
+                                                const std::string& root);
 
 // The examples with these indices, in this order; classes, fields and warnings are the source's.
 MXTRAIN_API std::unique_ptr<Source> NewSubset(std::shared_ptr<const Source> source,

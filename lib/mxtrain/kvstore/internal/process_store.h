@@ -34,6 +34,7 @@ class ProcessStore : public KVStore {
 std::unique_ptr<KVStore> NewKVStoreLocal(Runtime& runtime);
 std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers,
                                           const CommunicatorFactory& new_communicator);
-std::unique_ptr<KVStore> NewKVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group);
+std::unique_ptr<KVStore> NewKVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
+                                        const DistOptions& options);
 
 }  // namespace mxtrain

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 
+#include "mxtrain/operator/batch_sums.h"
 #include "mxtrain/operator/channel_sums.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/vector_math.h"
@@ -104,12 +105,34 @@ struct Line {
   MXTRAIN_HD A operator()(A x) const { return (x - mean) * scale + shift; }
 };
 
+// The sums of a divided batch; see NumChannelSums.
+struct WholeSums {
+  const double* at;  // null: the batch is not divided
+  int64_t channels;
+  MXTRAIN_HD double size() const { return at[2 * channels]; }
+  MXTRAIN_HD Sums Of(int64_t c) const { return {at[c], at[channels + c]}; }
+};
+template <typename T>
+struct WriteForwardSums {
+  Distances<T> distances;
+  const Sums* sums;
+  double* to;
+  MXTRAIN_HD void operator()(int64_t c) const {
+    const int64_t channels = distances.view.channels;
+    const double n = static_cast<double>(distances.view.size()), origin = distances.Of(c);
+    to[c] = sums[c].first + n * origin;
+    to[channels + c] = sums[c].second + origin * (2 * sums[c].first + n * origin);
+    if (c == 0) to[2 * channels] = n;
+  }
+};
+
 // The values of a channel derived from the sums.
 template <typename T>
 struct MakeLine {
   using A = AccumulatorOf<T>;
   Distances<T> distances;
-  const Sums* sums;                                       // null: use the moving averages
+  const Sums* sums;  // null: use `whole`; or, without, the moving averages
+  WholeSums whole;
   const A *gamma, *beta, *moving_mean, *moving_variance;  // gamma: null for 1
   A eps;
   A *saved_mean, *saved_variance, *out_mean, *out_inverse;  // saved: null without a backward pass
@@ -119,10 +142,10 @@ struct MakeLine {
   MXTRAIN_HD void operator()(int64_t c) const {
     A mean = moving_mean[c], variance = moving_variance[c];
     if (sums) {
-      const double n = static_cast<double>(distances.view.size()), away = sums[c].first / n,
-                   spread = sums[c].second / n - away * away;
-      mean = static_cast<A>(distances.Of(c) + away);
-      variance = static_cast<A>(spread > 0 ? spread : spread != spread ? spread : 0);
+      const double n = static_cast<double>(distances.view.size());
+      Set(sums[c], n, distances.Of(c), &mean, &variance);
+    } else if (whole.at) {
+      Set(whole.Of(c), whole.size(), 0, &mean, &variance);
     }
     const A inverse = 1 / std::sqrt(variance + eps);
     if (saved_mean) {
@@ -132,6 +155,12 @@ struct MakeLine {
     if (mean_req != OpReqType::kNullOp) Assign(mean_req, out_mean, c, mean);
     if (inverse_req != OpReqType::kNullOp) Assign(inverse_req, out_inverse, c, inverse);
     lines[c] = {mean, inverse * (gamma ? gamma[c] : A(1)), beta[c]};
+  }
+  // From the sums of n deviations from `origin`.
+  MXTRAIN_HD static void Set(const Sums& of, double n, double origin, A* mean, A* variance) {
+    const double away = of.first / n, spread = of.second / n - away * away;
+    *mean = static_cast<A>(origin + away);
+    *variance = static_cast<A>(spread > 0 ? spread : spread != spread ? spread : 0);
   }
 };
 
@@ -267,8 +296,10 @@ struct Slope : Line<A> {
 template <typename T>
 struct MakeSlope {
   using A = AccumulatorOf<T>;
-  int64_t size;  // of a channel
-  const Sums* sums;
+  int64_t channels, size;  // size: of a channel
+  const Sums* sums;        // null: use `whole`
+  WholeSums whole;
+  double* parts;  // null, or where the sums of a divided batch go, and then slopes are not made
   const A *gamma, *mean, *variance;  // gamma: null for 1
   const Line<A>* lines;              // or null
   A eps, momentum;
@@ -278,14 +309,22 @@ struct MakeSlope {
   Slope<A>* slopes;
 
   MXTRAIN_HD void operator()(int64_t c) const {
-    const A inverse = 1 / std::sqrt(variance[c] + eps), sum = static_cast<A>(sums[c].first);
-    const A along = static_cast<A>(sums[c].second * static_cast<double>(inverse)),
-            n = static_cast<A>(size);
+    const A inverse = 1 / std::sqrt(variance[c] + eps);
+    const Sums of = whole.at ? whole.Of(c) : sums[c];
+    const A sum = static_cast<A>(of.first),
+            n = whole.at ? static_cast<A>(whole.size()) : static_cast<A>(size),
+            along = static_cast<A>(of.second * static_cast<double>(inverse));
     if (gamma_req != OpReqType::kNullOp) Assign(gamma_req, gamma_grad, c, gamma ? along : A(0));
     if (beta_req != OpReqType::kNullOp) Assign(beta_req, beta_grad, c, sum);
+    if (parts) {
+      parts[c] = of.first;
+      parts[channels + c] = of.second;
+      if (c == 0) parts[2 * channels] = static_cast<double>(size);
+      return;
+    }
     const Line<A> line{mean[c], inverse * (gamma ? gamma[c] : A(1)), lines ? lines[c].shift : A(0)};
     slopes[c] = {line, inverse, batch ? sum / n : A(0), batch ? along / n : A(0)};
-    if (batch && size > 0) {
+    if (batch && n > 0) {
       moving_mean[c] = momentum * moving_mean[c] + (A(1) - momentum) * mean[c];
       moving_variance[c] = momentum * moving_variance[c] + (A(1) - momentum) * variance[c];
     }
@@ -435,24 +474,43 @@ V* BehindSums(const ChannelView& view, const TBlob& workspace) {
 }
 
 template <typename Device>
-class BatchNorm final : public Operator {
+class BatchNorm final : public Operator, public BatchSums {
  public:
-  explicit BatchNorm(const BatchNormSettings& settings)
-      : settings_(settings), activation_{settings.act}, gate_(GateOf(settings)) {}
+  // `sums`: how many a divided batch takes; 0 without statistics of the batch.
+  BatchNorm(const BatchNormSettings& settings, int64_t sums)
+      : settings_(settings), activation_{settings.act}, gate_(GateOf(settings)), sums_(sums) {}
 
-  void Forward(const ForwardArgs& args) override {
-    SwitchFloating(args.in_data[P::kData].type, "BatchNorm",
-                   [&](auto tag) { ForwardOf<typename decltype(tag)::type>(args); });
+  void Forward(const ForwardArgs& args) override { ForwardBy(args, nullptr, nullptr); }
+  void Backward(const BackwardArgs& args) override { BackwardBy(args, nullptr, nullptr); }
+
+  int64_t NumForwardSums() const override { return sums_; }
+  int64_t NumBackwardSums() const override { return sums_; }
+  void SumForward(const ForwardArgs& args, std::span<double> sums) override {
+    ForwardBy(args, sums.data(), nullptr);
   }
-
-  void Backward(const BackwardArgs& args) override {
-    SwitchFloating(args.in_data[P::kData].type, "BatchNorm",
-                   [&](auto tag) { BackwardOf<typename decltype(tag)::type>(args); });
+  void ForwardWith(const ForwardArgs& args, std::span<const double> sums) override {
+    ForwardBy(args, nullptr, sums.data());
+  }
+  void SumBackward(const BackwardArgs& args, std::span<double> sums) override {
+    BackwardBy(args, sums.data(), nullptr);
+  }
+  void BackwardWith(const BackwardArgs& args, std::span<const double> sums) override {
+    BackwardBy(args, nullptr, sums.data());
   }
 
  private:
+  // `parts`: where the sums of this part go, and then no more is done; `whole`: those of all parts.
+  void ForwardBy(const ForwardArgs& args, double* parts, const double* whole) const {
+    SwitchFloating(args.in_data[P::kData].type, "BatchNorm",
+                   [&](auto tag) { ForwardOf<typename decltype(tag)::type>(args, parts, whole); });
+  }
+  void BackwardBy(const BackwardArgs& args, double* parts, const double* whole) const {
+    SwitchFloating(args.in_data[P::kData].type, "BatchNorm",
+                   [&](auto tag) { BackwardOf<typename decltype(tag)::type>(args, parts, whole); });
+  }
+
   template <typename T>
-  void ForwardOf(const ForwardArgs& args) const {
+  void ForwardOf(const ForwardArgs& args, double* parts, const double* whole) const {
     using A = AccumulatorOf<T>;
     const Device device{args.ctx.run_ctx};
     const ChannelView view =
@@ -461,8 +519,11 @@ class BatchNorm final : public Operator {
     const Distances<T> distances{view, args.in_data[P::kData].dptr<T>()};
     MakeLine<T> line{};
     line.distances = distances;
-    if (OfBatch(args.ctx) && view.size() > 0)
+    line.whole = {whole, view.channels};
+    if (OfBatch(args.ctx) && view.size() > 0 && !whole)
       line.sums = SumChannels<Sums>(device, view, distances, args.ctx.workspace);
+    if (parts)
+      return Launch(device, view.channels, WriteForwardSums<T>{distances, line.sums, parts});
     line.gamma = settings_.fix_gamma ? nullptr : args.in_data[P::kGamma].dptr<A>();
     line.beta = args.in_data[P::kBeta].dptr<A>();
     line.moving_mean = args.aux_states[P::kMovingMean].dptr<A>();
@@ -488,7 +549,7 @@ class BatchNorm final : public Operator {
   }
 
   template <typename T>
-  void BackwardOf(const BackwardArgs& args) const {
+  void BackwardOf(const BackwardArgs& args, double* parts, const double* whole) const {
     using A = AccumulatorOf<T>;
     const Device device{args.ctx.run_ctx};
     const ChannelView view =
@@ -506,8 +567,12 @@ class BatchNorm final : public Operator {
     slope.size = view.size();
     slope.mean = args.ctx.saved[kSavedMean].dptr<A>();
     slope.variance = args.ctx.saved[kSavedVariance].dptr<A>();
-    slope.sums =
-        SumChannels<Sums>(device, view, GradientTerms<T>{heads, slope.mean}, args.ctx.workspace);
+    slope.whole = {whole, view.channels};
+    slope.parts = parts;
+    slope.channels = view.channels;
+    if (!whole)
+      slope.sums =
+          SumChannels<Sums>(device, view, GradientTerms<T>{heads, slope.mean}, args.ctx.workspace);
     slope.gamma = settings_.fix_gamma ? nullptr : args.in_data[P::kGamma].dptr<A>();
     slope.lines = heads.lines;
     slope.eps = A(settings_.eps);
@@ -517,10 +582,12 @@ class BatchNorm final : public Operator {
     slope.beta_grad = args.in_grad[P::kBeta].dptr<A>();
     slope.moving_mean = args.aux_states[P::kMovingMean].dptr<A>();
     slope.moving_variance = args.aux_states[P::kMovingVariance].dptr<A>();
-    slope.gamma_req = args.req[P::kGamma];
-    slope.beta_req = args.req[P::kBeta];
+    // With the sums of the whole batch, the first stage has written these gradients.
+    slope.gamma_req = whole ? OpReqType::kNullOp : args.req[P::kGamma];
+    slope.beta_req = whole ? OpReqType::kNullOp : args.req[P::kBeta];
     slope.slopes = BehindSums<Slope<A>>(view, args.ctx.workspace);
     Launch(device, view.channels, slope);
+    if (parts) return;
 
     const OpReqType sum_req = settings_.with_sum ? args.req[P::kSum] : OpReqType::kNullOp;
     if (args.req[P::kData] == OpReqType::kNullOp && sum_req == OpReqType::kNullOp) return;
@@ -535,6 +602,7 @@ class BatchNorm final : public Operator {
   BatchNormSettings settings_;
   Activation activation_;
   GateBy gate_;
+  int64_t sums_;
 };
 
 template <typename Device>
@@ -559,7 +627,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
                                         {gate == GateBy::kOutput, false, false}};
     if (settings.with_sum) plan.backward_reads->in_data.push_back(false);
   }
-  plan.make = [settings] { return std::make_unique<BatchNorm<Device>>(settings); };
+  const bool of_batch = request.is_train && !settings.use_global_stats && shape.Size() > 0;
+  const int64_t sums = of_batch ? NumChannelSums(request.in[P::kGamma].shape.Size()) : 0;
+  plan.make = [settings, sums] { return std::make_unique<BatchNorm<Device>>(settings, sums); };
   return plan;
 }
 

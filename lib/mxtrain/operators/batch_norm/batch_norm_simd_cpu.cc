@@ -10,6 +10,7 @@
 #include "mxtrain/base/math.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/device/cpu/cache.h"
+#include "mxtrain/operator/batch_sums.h"
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/batch_norm/batch_norm.h"
@@ -107,23 +108,98 @@ struct Planned {
 constexpr int kForwardArrays = 3, kBackwardArrays = 5;
 
 template <typename T>
-class BatchNormSimd final : public Operator {
+class BatchNormSimd final : public Operator, public BatchSums {
  public:
   explicit BatchNormSimd(const Planned& planned) : s_(planned), lines_(planned.lines) {}
 
   void Forward(const ForwardArgs& args) override {
-    float* const mean = Array(args.ctx, 0);
-    float* const variance = Array(args.ctx, 1);  // until overwritten by the scale
-    const T* x = args.in_data[P::kData].dptr<T>();
-    if (s_.batch_statistics) {
-      float* partials = Array(args.ctx, kForwardArrays);
-      ForPieces(
-          [&](int64_t begin, int64_t end) { kernels_.moments(lines_, x, partials, begin, end); });
-      CombineMoments(partials, mean, variance);
-    } else {
-      Pad(args.aux_states[P::kMovingMean].dptr<float>(), mean);
-      Pad(args.aux_states[P::kMovingVariance].dptr<float>(), variance);
+    if (!s_.batch_statistics) {
+      Pad(args.aux_states[P::kMovingMean].dptr<float>(), MeanOf(args));
+      Pad(args.aux_states[P::kMovingVariance].dptr<float>(), VarianceOf(args));
+      return Apply(args);
     }
+    const double all = static_cast<double>(s_.channel_size);
+    TakeMoments(args, [&](int64_t c, double mean, double squares) {
+      SetStatistics(args, c, mean, squares / all);
+    });
+    PadStatistics(args);
+    Apply(args);
+  }
+
+  void Backward(const BackwardArgs& args) override {
+    Gradient<T> g = GradientOf(args);
+    const double all = static_cast<double>(s_.channel_size);
+    TakeGradientSums(args, g, [&](int64_t c, double sum, double along) {
+      SetParameterGradients(args, c, sum, along);
+      SetCoefficients(args, g.of, c, sum, along, all);
+    });
+    Differentiate(args, &g);
+  }
+
+  int64_t NumForwardSums() const override {
+    return s_.batch_statistics ? NumChannelSums(s_.channels) : 0;
+  }
+  int64_t NumBackwardSums() const override { return NumForwardSums(); }
+
+  void SumForward(const ForwardArgs& args, std::span<double> sums) override {
+    const double all = static_cast<double>(s_.channel_size);
+    TakeMoments(args, [&](int64_t c, double mean, double squares) {
+      sums[c] = all * mean;
+      sums[s_.channels + c] = squares + all * mean * mean;
+    });
+    sums[2 * s_.channels] = all;
+  }
+
+  void ForwardWith(const ForwardArgs& args, std::span<const double> sums) override {
+    const double all = sums[2 * s_.channels];
+    for (int64_t c = 0; c < s_.channels; ++c) {
+      const double mean = sums[c] / all;
+      SetStatistics(args, c, mean, sums[s_.channels + c] / all - mean * mean);
+    }
+    PadStatistics(args);
+    Apply(args);
+  }
+
+  void SumBackward(const BackwardArgs& args, std::span<double> sums) override {
+    TakeGradientSums(args, GradientOf(args), [&](int64_t c, double sum, double along) {
+      SetParameterGradients(args, c, sum, along);
+      sums[c] = sum;
+      sums[s_.channels + c] = along;
+    });
+    sums[2 * s_.channels] = static_cast<double>(s_.channel_size);
+  }
+
+  void BackwardWith(const BackwardArgs& args, std::span<const double> sums) override {
+    Gradient<T> g = GradientOf(args);
+    const double all = sums[2 * s_.channels];
+    for (int64_t c = 0; c < s_.channels; ++c)
+      SetCoefficients(args, g.of, c, sums[c], sums[s_.channels + c], all);
+    Differentiate(args, &g);
+  }
+
+ private:
+  // Of the workspace: in forward ...
+  float* MeanOf(const ForwardArgs& args) const { return Array(args.ctx, 0); }
+  float* VarianceOf(const ForwardArgs& args) const {  // until overwritten by the scale
+    return Array(args.ctx, 1);
+  }
+  // ... and in backward.
+  float* OffsetOf(const BackwardArgs& args) const { return Array(args.ctx, 3); }
+  float* SlopeOf(const BackwardArgs& args) const { return Array(args.ctx, 4); }
+
+  void SetStatistics(const ForwardArgs& args, int64_t c, double mean, double variance) const {
+    MeanOf(args)[c] = static_cast<float>(mean);
+    VarianceOf(args)[c] = static_cast<float>(std::max(0.0, variance));
+  }
+  void PadStatistics(const ForwardArgs& args) const {
+    for (float* array : {MeanOf(args), VarianceOf(args)})
+      std::fill(array + s_.channels, array + s_.coefficients(), 0.0f);
+  }
+
+  // By the statistics of the workspace.
+  void Apply(const ForwardArgs& args) const {
+    const float* const mean = MeanOf(args);
+    const float* const variance = VarianceOf(args);
     if (!args.ctx.saved.empty()) {
       std::copy_n(mean, s_.channels, args.ctx.saved[kSavedMean].dptr<float>());
       std::copy_n(variance, s_.channels, args.ctx.saved[kSavedVariance].dptr<float>());
@@ -132,7 +208,7 @@ class BatchNormSimd final : public Operator {
     if (args.req[P::kOutput] == OpReqType::kNullOp) return;
 
     Application<T> a{.of = Prepare(args.ctx, args.in_data, mean, variance),
-                     .x = x,
+                     .x = args.in_data[P::kData].dptr<T>(),
                      .sum = nullptr,
                      .y = args.out_data[P::kOutput].dptr<T>(),
                      .bits = nullptr};
@@ -144,28 +220,29 @@ class BatchNormSimd final : public Operator {
     ForPieces([&](int64_t begin, int64_t end) { kernels_.apply(lines_, a, begin, end); });
   }
 
-  void Backward(const BackwardArgs& args) override {
-    const float* saved_mean = args.ctx.saved[kSavedMean].dptr<float>();
-    const float* saved_variance = args.ctx.saved[kSavedVariance].dptr<float>();
+  // Without offset, slope and results.
+  Gradient<T> GradientOf(const BackwardArgs& args) const {
     float* mean = Array(args.ctx, 0);
-    Pad(saved_mean, mean);
-    Gradient<T> g{.of = Prepare(args.ctx, args.in_data, mean, saved_variance),
+    Pad(args.ctx.saved[kSavedMean].dptr<float>(), mean);
+    Gradient<T> g{.of = Prepare(args.ctx, args.in_data, mean, SavedVariance(args)),
                   .gate = s_.gate(),
                   .head = args.out_grad[P::kOutput].dptr<T>(),
                   .x = args.in_data[P::kData].dptr<T>(),
                   .bits = nullptr};
     if (g.gate == Gate::kBits) g.bits = args.ctx.saved[kSavedBits].dptr<uint8_t>();
+    return g;
+  }
+  const float* SavedVariance(const BackwardArgs& args) const {
+    return args.ctx.saved[kSavedVariance].dptr<float>();
+  }
 
-    float* partials = Array(args.ctx, kBackwardArrays);
-    float* offset = Array(args.ctx, 3);
-    float* slope = Array(args.ctx, 4);
-    ForPieces([&](int64_t begin, int64_t end) {
-      kernels_.gradient_sums(lines_, g, partials, begin, end);
-    });
-    CombineGradients(partials, saved_variance, g.of.scale, args.req, args.in_grad, offset, slope);
-
-    g.offset = offset;
-    g.slope = slope;
+  // By offset and slope of the workspace; then the moving averages.
+  void Differentiate(const BackwardArgs& args, Gradient<T>* gradient) const {
+    Gradient<T>& g = *gradient;
+    g.offset = OffsetOf(args);
+    g.slope = SlopeOf(args);
+    for (float* array : {OffsetOf(args), SlopeOf(args)})
+      std::fill(array + s_.channels, array + s_.coefficients(), 0.0f);
     const auto take = [&](int argument, T** to, bool* add, bool* stream) {
       if (args.req[argument] == OpReqType::kNullOp) return;
       *to = args.in_grad[argument].dptr<T>();
@@ -178,11 +255,10 @@ class BatchNormSimd final : public Operator {
       ForPieces([&](int64_t begin, int64_t end) { kernels_.differentiate(lines_, g, begin, end); });
 
     if (!s_.batch_statistics) return;
-    Average(saved_mean, args.aux_states[P::kMovingMean]);
-    Average(saved_variance, args.aux_states[P::kMovingVariance]);
+    Average(args.ctx.saved[kSavedMean].dptr<float>(), args.aux_states[P::kMovingMean]);
+    Average(SavedVariance(args), args.aux_states[P::kMovingVariance]);
   }
 
- private:
   float* Array(const OpContext& ctx, int number) const {
     return static_cast<float*>(ctx.workspace.data) + number * s_.coefficients();
   }
@@ -212,7 +288,13 @@ class BatchNormSimd final : public Operator {
     std::fill(to + s_.channels, to + s_.coefficients(), 0.0f);
   }
 
-  void CombineMoments(const float* partials, float* mean, float* variance) const {
+  // take(channel, mean, sum of the squared deviations from it) for every channel.
+  template <typename F>
+  void TakeMoments(const ForwardArgs& args, F take) const {
+    const T* x = args.in_data[P::kData].dptr<T>();
+    float* const partials = Array(args.ctx, kForwardArrays);
+    ForPieces(
+        [&](int64_t begin, int64_t end) { kernels_.moments(lines_, x, partials, begin, end); });
     const int64_t width = lines_.channels_of_group(), step = lines_.partials_of_piece();
     const double all = static_cast<double>(s_.channel_size);
     ForGroups([&](int64_t group) {
@@ -229,12 +311,8 @@ class BatchNormSimd final : public Operator {
           squares[c] += partials[number * step + width + c] + count * distance * distance;
         }
       });
-      for (int64_t c = 0; c < width; ++c) {
-        const bool there = group * width + c < s_.channels;
-        mean[group * width + c] = there ? static_cast<float>(means[c]) : 0.0f;
-        variance[group * width + c] =
-            there ? static_cast<float>(std::max(0.0, squares[c] / all)) : 0.0f;
-      }
+      for (int64_t c = 0; c < width && group * width + c < s_.channels; ++c)
+        take(group * width + c, means[c], squares[c]);
     });
   }
   double CountOf(int64_t number) const {
@@ -272,13 +350,14 @@ class BatchNormSimd final : public Operator {
     });
   }
 
-  // Computes the gradients of gamma and beta and the coefficients of the data's gradient from the
-  // partial sums.
-  void CombineGradients(const float* partials, const float* variance, const float* scale,
-                        std::span<const OpReqType> req, std::span<const TBlob> in_grad,
-                        float* offset, float* slope) const {
+  // take(channel, sum of the gradient, sum of the gradient times the deviation) for every channel.
+  template <typename F>
+  void TakeGradientSums(const BackwardArgs& args, const Gradient<T>& g, F take) const {
+    float* const partials = Array(args.ctx, kBackwardArrays);
+    ForPieces([&](int64_t begin, int64_t end) {
+      kernels_.gradient_sums(lines_, g, partials, begin, end);
+    });
     const int64_t width = lines_.channels_of_group(), step = lines_.partials_of_piece();
-    const double all = static_cast<double>(s_.channel_size);
     ForGroups([&](int64_t group) {
       double sums[16] = {}, along[16] = {};
       ForPiecesOf(group, [&](int64_t number) {
@@ -287,19 +366,23 @@ class BatchNormSimd final : public Operator {
           along[c] += partials[number * step + width + c];
         }
       });
-      for (int64_t i = 0; i < width; ++i) {
-        const int64_t c = group * width + i;
-        offset[c] = slope[c] = 0;
-        if (c >= s_.channels) continue;
-        const double inverse = InverseDeviation(variance[c]);
-        Set(req[P::kGamma], in_grad[P::kGamma], c,
-            s_.settings.fix_gamma ? 0.0 : along[i] * inverse);
-        Set(req[P::kBeta], in_grad[P::kBeta], c, sums[i]);
-        if (!s_.batch_statistics) continue;
-        offset[c] = static_cast<float>(-scale[c] * sums[i] / all);
-        slope[c] = static_cast<float>(scale[c] * inverse * inverse * along[i] / all);
-      }
+      for (int64_t i = 0; i < width && group * width + i < s_.channels; ++i)
+        take(group * width + i, sums[i], along[i]);
     });
+  }
+  void SetParameterGradients(const BackwardArgs& args, int64_t c, double sum, double along) const {
+    Set(args.req[P::kGamma], args.in_grad[P::kGamma], c,
+        s_.settings.fix_gamma ? 0.0 : along * InverseDeviation(SavedVariance(args)[c]));
+    Set(args.req[P::kBeta], args.in_grad[P::kBeta], c, sum);
+  }
+  // Of the data's gradient, from the sums over `all` elements.
+  void SetCoefficients(const BackwardArgs& args, const Coefficients& of, int64_t c, double sum,
+                       double along, double all) const {
+    const double inverse = InverseDeviation(SavedVariance(args)[c]);
+    const bool batch = s_.batch_statistics;
+    OffsetOf(args)[c] = batch ? static_cast<float>(-of.scale[c] * sum / all) : 0.0f;
+    SlopeOf(args)[c] =
+        batch ? static_cast<float>(of.scale[c] * inverse * inverse * along / all) : 0.0f;
   }
   static void Set(OpReqType req, const TBlob& array, int64_t at, double value) {
     if (req != OpReqType::kNullOp) Assign(req, array.dptr<float>(), at, static_cast<float>(value));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/train/trainer.h"
 
 namespace mxtrain {
@@ -23,9 +24,10 @@ class BoundNet {
     Symbol symbol;
     std::map<std::string, NDArray> args, auxs;  // not those of `symbol`
   };
-  // Binds and initializes; `val` may be null. Uses the kernel choices of options.model, and
-  // measures missing ones if the options allow it. Options and iterators must outlive it. Throws
-  // kConfig for name patterns without a match, and if every parameter is frozen.
+  // Binds and initializes; with options.sync_batch_norm all ranks do so at the same time; `val` may
+  // be null. Uses the kernel choices of options.model, and measures missing ones if the options
+  // allow it. Options and iterators must outlive it. Throws kConfig for name patterns without a
+  // match, and if every parameter is frozen.
   BoundNet(Runtime& runtime, const TrainOptions& options, Part part, const DataIter& train,
            DataIter* val);
 
@@ -53,6 +55,7 @@ class BoundNet {
     return own;
   }
   void Bind(const DataIter& train, DataIter* val);
+  void PrepareSums();
   void Initialize();
   // A parameter that layers before and after the features read has an array in both parts.
   void CopyShared();
@@ -62,6 +65,7 @@ class BoundNet {
   const TrainOptions& options_;
   const Part net_;
   std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<std::unique_ptr<PreparedPartSum>> sums_;  // for batch norm, in the order of a step
   std::unique_ptr<Evaluation> evaluation_;
   std::unique_ptr<const InputOrder> input_order_;
   std::vector<NDArray> inputs_, part_;  // of Step, kept to avoid allocations

@@ -37,10 +37,20 @@ class ParameterUpdates {
 
   double base_lr() const { return updater_->optimizer().base_lr(); }
   int num_devices() const { return updater_->num_devices(); }
-  // Of the optimizer, on one of num_devices() devices; by "NAME/0", "NAME/1", ...
+  // Of the optimizer, on one of num_devices() devices; by "NAME/0", "NAME/1", ... Sharded states:
+  // those of this rank.
   std::map<std::string, NDArray> States() const { return updater_->States(); }
+  // What a checkpoint keeps of all ranks, as its maps. All ranks call it and wait; those that do
+  // not `keep` it get nothing.
+  struct OfRanks {
+    std::map<std::string, NDArray> states, residuals;
+  };
+  OfRanks Gather(bool keep) const;
   // States of parameters that were frozen before may be missing: they stay zero.
   void RestoreStates(const std::map<std::string, NDArray>& states);
+
+  // Warns if those of the checkpoint are of other ranks than these.
+  void RestoreResiduals(const Checkpoint& checkpoint);
 
   WeightAverage* average() const { return average_.get(); }  // null: none is kept
   // A run with averages, resumed from one without, starts them with its next update.
@@ -63,6 +73,7 @@ class ParameterUpdates {
   bool WasFrozen(const std::string& parameter) const;
   int PriorityOf(int key) const;
   std::vector<OptimizerUpdater::Key> AddKeys(const BoundNet& net);
+  NDArray FromRank(int rank, const NDArray& own, const NDArray& like, bool keep) const;
   void MakeAverage(const BoundNet& net);
   void MakeLossScale(const BoundNet& net, double rescale_grad);
 

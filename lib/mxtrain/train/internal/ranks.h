@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/device/process_group.h"
@@ -48,6 +49,11 @@ class Ranks {
   // Replaces arrays by rank 0's.
   void Share(const std::map<std::string, NDArray>& arrays) const;
 
+  // For how long each rank had begun collectives that others had not, since StartWaiting: the
+  // slowest rank waits least. Waits for all ranks; empty for one process.
+  void StartWaiting();
+  std::vector<double> WaitingSeconds() const;
+
   // This rank ends because of an error: what was pushed no longer waits for other ranks.
   void Fail(const std::exception_ptr& error) const;
 
@@ -65,6 +71,14 @@ class Ranks {
 
   const std::shared_ptr<ProcessGroup> group_;  // null: one process
   std::shared_ptr<Vote> vote_;                 // sent and not received
+  double waited_before_ = 0;
 };
+
+// The rank that the others wait for, during this share of the time: at least a tenth.
+struct SlowRank {
+  int rank = -1;  // none
+  double share = 0;
+};
+MXTRAIN_API SlowRank FindSlowRank(std::vector<double> waiting, double seconds);
 
 }  // namespace mxtrain

@@ -45,13 +45,14 @@ struct Trainer::Impl {
   TrainResult Run(TrainListener& listener, std::atomic<int>* stop);
   void Step(const DataBatch& batch);
   void Rehearse();
+  void EndAlone(const std::exception_ptr& error);
 
   RunStart Describe() const;
-  Checkpoint Snapshot() const;
+  Checkpoint Snapshot(ParameterUpdates::OfRanks of_ranks) const;
   void Save(const std::vector<std::string>& names, TrainListener& listener);
   // Warns of data other than those of the checkpoint, unless the run is extended, which is often
   // done because of new data.
-  void CompareData(const char* what, const std::string& then, const std::string& now,
+  void CompareData(bool validates, const std::string& then, const std::string& now,
                    bool extend) const;
   double LearningRate(int64_t position) const {
     return updates->base_lr() * progress.schedule().Factor(position);
