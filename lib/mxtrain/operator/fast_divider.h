@@ -23,7 +23,7 @@ class FastDivider {
         1);
   }
 
-  // Whether DivideSmall takes numbers up to this and divisors up to this.
+  // Whether DivideSmall takes such a number and such a divisor.
   static constexpr bool Small(int64_t n) { return n <= kMost; }
   // quotient = n / divisor, remainder = n % divisor, for a small n and a small divisor.
   MXTRAIN_HD void DivideSmall(uint32_t n, uint32_t* quotient, uint32_t* remainder) const {
