@@ -23,16 +23,26 @@ class FastDivider {
         1);
   }
 
-  // quotient = n / divisor, remainder = n % divisor, for n >= 0.
+  // Whether DivideSmall takes such a number and such a divisor.
+  static constexpr bool Small(int64_t n) { return n <= kMost; }
+  // quotient = n / divisor, remainder = n % divisor, for a small n and a small divisor.
+  MXTRAIN_HD void DivideSmall(uint32_t n, uint32_t* quotient, uint32_t* remainder) const {
+    const auto high = static_cast<uint32_t>(uint64_t{n} * multiplier_ >> 32);
+    const uint32_t q = (high + n) >> shift_;
+    *remainder = n - q * static_cast<uint32_t>(divisor_);
+    *quotient = q;
+  }
+  // The same for n >= 0.
   MXTRAIN_HD void Divide(int64_t n, int64_t* quotient, int64_t* remainder) const {
     if (n <= kMost && divisor_ <= kMost) {
-      const auto small = static_cast<uint32_t>(n);
-      const auto high = static_cast<uint32_t>(uint64_t{small} * multiplier_ >> 32);
-      *quotient = static_cast<int64_t>((high + small) >> shift_);
+      uint32_t q = 0, r = 0;
+      DivideSmall(static_cast<uint32_t>(n), &q, &r);
+      *quotient = q;
+      *remainder = r;
     } else {
       *quotient = n / divisor_;
+      *remainder = n - *quotient * divisor_;
     }
-    *remainder = n - *quotient * divisor_;
   }
 
  private:

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "mxtrain/operator/identity.h"
+#include "mxtrain/operator/joined_copies.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/view_loops.h"
 #include "mxtrain/operator/view_moves.h"
@@ -100,16 +101,21 @@ class ViewOperator final : public Operator {
 
   void Forward(const ForwardArgs& args) override {
     const Device device{args.ctx.run_ctx};
+    Joined joined(device);
     for (const ViewPlan::Step& step : plan_->forward) {
       const OpReqType req = args.req[step.target];
       if (req == OpReqType::kNullOp) continue;
-      Run(device, step, plan_->fill, args.in_data, args.out_data[step.target],
-          req == OpReqType::kAddTo);
+      const TBlob& to = args.out_data[step.target];
+      const bool add = req == OpReqType::kAddTo;
+      if (add || !joined.Take(step, args.in_data, to))
+        Run(device, step, plan_->fill, args.in_data, to, add);
     }
+    joined.Run();
   }
 
   void Backward(const BackwardArgs& args) override {
     const Device device{args.ctx.run_ctx};
+    Joined joined(device);
     for (size_t i = 0; i < plan_->gradients.size(); ++i) {
       const OpReqType req = args.req[i];
       if (req == OpReqType::kNullOp) continue;
@@ -120,6 +126,9 @@ class ViewOperator final : public Operator {
         target.type = DType::kFloat32;
       }
       const bool add = req == OpReqType::kAddTo && !gradient.staged;
+      if (gradient.steps.size() == 1 && !gradient.zero && !gradient.staged && !add &&
+          !gradient.steps[0].add && joined.Take(gradient.steps[0], args.out_grad, target))
+        continue;
       if (gradient.zero && !add) ZeroBlob(device, OpReqType::kWriteTo, target);
       for (const ViewPlan::Step& step : gradient.steps) {
         if (step.source != Move::kNone || !add)
@@ -127,9 +136,50 @@ class ViewOperator final : public Operator {
       }
       if (gradient.staged) WriteSums(device, target, req, args.in_grad[i]);
     }
+    joined.Run();
   }
 
  private:
+  // The copies of one call that a GPU can make together; the order of the others among them does
+  // not matter.
+  class Joined {
+   public:
+    explicit Joined(const Device& device) : device_(device) {}
+    // False: the step is not such a copy.
+    bool Take(const ViewPlan::Step& step, std::span<const TBlob> sources, const TBlob& to) {
+      if constexpr (Device::kType == DeviceType::kGPU) {
+        if (step.source == Move::kNone) return false;
+        const TBlob& from = sources[step.source];
+        if (from.data == to.data || !JoinedCopies::Takes(step.move, from, to)) return false;
+        if (!copies_.Add(step.move, from, to)) {
+          Run();
+          copies_.Add(step.move, from, to);
+        }
+        step_ = &step;
+        from_ = &from;
+        to_ = to;
+        return true;
+      }
+      return (void)step, (void)sources, (void)to, false;
+    }
+    void Run() {
+      if (copies_.count() == 1) {
+        RunMove(device_, step_->move, *from_, to_, false);
+      } else if (copies_.count() > 1) {
+        copies_.Run(device_);
+      }
+      copies_ = {};
+    }
+
+   private:
+    const Device& device_;
+    JoinedCopies copies_;
+    // The last one: alone, it needs no kernel.
+    const ViewPlan::Step* step_ = nullptr;
+    const TBlob* from_ = nullptr;
+    TBlob to_;
+  };
+
   static void Run(const Device& device, const ViewPlan::Step& step, double constant,
                   std::span<const TBlob> sources, const TBlob& to, bool add) {
     if (step.source == Move::kNone) return RunFill(device, step.move, constant, to, add);

@@ -45,6 +45,17 @@ TEST_CASE("Concat") {
   RunCase(Case({{120, 2}, {120, 1}, {120, 2}}, -1));
 }
 
+// Of rows of 16 bytes, which a GPU copies in one launch, sixteen arrays at most.
+TEST_CASE("Concat of rows of words") {
+  RunCase(Case({{5, 8}, {5, 24}, {5, 16}}, 1));
+  RunCase(Case({{2, 8, 3, 5}, {2, 3, 3, 5}, {2, 16, 3, 5}}, 1));  // one that is not
+  RunCase(Case({{16}, {8}, {24}}, 0));
+  RunCase(Case({{3, 8}, {0, 8}, {2, 8}}, 0));
+  std::vector<TShape> many;
+  for (int i = 0; i < 35; ++i) many.push_back({3, 8 * (1 + i % 3)});
+  RunCase(Case(many, 1));
+}
+
 TEST_CASE("Concat of one array is an alias") {
   const auto pairs = [](const char* num_args) {
     return TestRegistry().Create("Concat", {{"num_args", num_args}})->ForwardIdentityOption();

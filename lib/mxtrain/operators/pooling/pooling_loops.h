@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The reference loops of Pooling; a maximum saves its place in the image for the gradient. Written
-// once for both devices: Device is OnCpu or OnGpu.
+// once for both devices: Device is OnCpu or OnGpu. A GPU thread processes several channels at once
+// where they are contiguous.
 #include <cmath>
 #include <limits>
 #include <memory>
 
+#include "mxtrain/operator/channel_sums.h"
+#include "mxtrain/operator/fast_divider.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/rows.h"
 #include "mxtrain/operators/pooling/pooling.h"
@@ -57,11 +60,11 @@ struct Windows : PoolingAxes {
 };
 
 // Parts of a fold over the cells of a window, in scan order: fold(value, cell).
-template <typename A>
+template <typename A, typename P = int64_t>
 struct FoldMax {
   A best;
-  int64_t place = -1;
-  MXTRAIN_HD void operator()(A value, int64_t cell) {
+  P place = -1;
+  MXTRAIN_HD void operator()(A value, P cell) {
     if (place >= 0 && !Beats(value, best)) return;
     best = value;
     place = cell;
@@ -78,6 +81,11 @@ struct FoldPowers {
   A sum = 0;
   MXTRAIN_HD void operator()(A value, int64_t) { sum += Power(std::abs(value), p); }
 };
+
+template <typename A>
+MXTRAIN_HD A Root(A sum, int p) {
+  return p == 1 ? sum : p == 2 ? std::sqrt(sum) : std::cbrt(sum);
+}
 
 template <typename T>
 struct OutputElement {
@@ -102,10 +110,7 @@ struct OutputElement {
     } else if (windows.type == PoolingParam::kLp) {
       FoldPowers<A> fold{windows.p};
       ForCells(image, z, y, x, fold);
-      Assign(req, out, at,
-             windows.p == 1   ? fold.sum
-             : windows.p == 2 ? std::sqrt(fold.sum)
-                              : std::cbrt(fold.sum));
+      Assign(req, out, at, Root(fold.sum, windows.p));
     } else {
       FoldSum<A> fold;
       ForCells(image, z, y, x, fold);
@@ -124,6 +129,13 @@ struct OutputElement {
     }
   }
 };
+
+// d norm / d x = sign(x) (|x| / norm)^(p - 1); 0 at the kink.
+template <typename A>
+MXTRAIN_HD A NormSlope(A x, A length, int p) {
+  if (x == 0 || length == 0) return 0;
+  return std::copysign(Power(std::abs(x) / length, p - 1), x);
+}
 
 template <typename T>
 struct GradientElement {
@@ -154,15 +166,193 @@ struct GradientElement {
                      int64_t x) const {
     if (windows.type == PoolingParam::kMax) return places[window] == cell ? A(head[window]) : A(0);
     if (windows.type == PoolingParam::kLp)
-      return A(head[window]) * NormSlope(A(data[at]), A(norm[window]));
+      return A(head[window]) * NormSlope(A(data[at]), A(norm[window]), windows.p);
     return A(head[window]) / static_cast<A>(windows.Divisor(z, y, x));
   }
-  // d norm / d x = sign(x) (|x| / norm)^(p - 1); 0 at the kink.
-  MXTRAIN_HD A NormSlope(A x, A length) const {
-    if (x == 0 || length == 0) return 0;
-    return std::copysign(Power(std::abs(x) / length, windows.p - 1), x);
+};
+
+// Packs of adjacent channels of channels-last images, in storage order, found by numbers of 32
+// bits: a GPU has no instruction for divisions, and those of 64 bits are long functions.
+struct PackPlaces {
+  FastDivider packs, width, height, depth;
+
+  // Of images with this many cells along each axis.
+  PackPlaces(int64_t packs_of_channels, int64_t z, int64_t y, int64_t x)
+      : packs(packs_of_channels), width(x), height(y), depth(z) {}
+
+  struct Place {
+    uint32_t image, z, y, x, pack;
+  };
+  MXTRAIN_HD Place Of(int64_t index) const {
+    Place place;
+    packs.DivideSmall(static_cast<uint32_t>(index), &place.image, &place.pack);
+    width.DivideSmall(place.image, &place.image, &place.x);
+    height.DivideSmall(place.image, &place.image, &place.y);
+    depth.DivideSmall(place.image, &place.image, &place.z);
+    return place;
   }
 };
+
+// Whether the arrays of a pooling, of at most `most` elements each, consist of packs that
+// PackPlaces can find.
+inline bool InPacks(const Windows& windows, int width, int64_t most) {
+  return windows.step % width == 0 &&
+         FastDivider::Small(most + windows.d.pad + windows.h.pad + windows.w.pad);
+}
+
+template <typename T>
+struct OutputPack {
+  static constexpr int kPack = kPackOf<T>;
+  using A = AccumulatorOf<T>;
+  using Elements = ChannelPack<T, kPack>;
+  using Places = ChannelPack<int32_t, kPack>;
+  OutputElement<T> one;
+  PackPlaces packs;  // of the output
+
+  explicit OutputPack(const OutputElement<T>& element)
+      : one(element),
+        packs(one.windows.step / kPack, one.windows.d.out, one.windows.h.out, one.windows.w.out) {}
+  bool Fits(int64_t most) const {
+    return InPacks(one.windows, kPack, most) && TakesPacks(one.data) && TakesPacks(one.out) &&
+           reinterpret_cast<uintptr_t>(one.places) % sizeof(Places) == 0;
+  }
+
+  MXTRAIN_HD void operator()(int64_t index) const {
+    const Windows& windows = one.windows;
+    const PackPlaces::Place place = packs.Of(index);
+    const int64_t at = index * kPack;
+    Elements result{};
+    if (one.req == OpReqType::kAddTo) result = Elements::At(one.out + at);
+    if (windows.type == PoolingParam::kMax) {
+      FoldMax<A, int32_t> folds[kPack];
+      ForPack<kPack>([&](int k) { folds[k].best = Lowest<T>(); });
+      ForCells(place, folds);
+      Places found;
+      ForPack<kPack>([&](int k) {
+        found.v[k] = folds[k].place;
+        Assign(one.req, result.v, k, folds[k].best);
+      });
+      if (one.places) found.Put(one.places + at);
+    } else if (windows.type == PoolingParam::kLp) {
+      FoldPowers<A> folds[kPack];
+      ForPack<kPack>([&](int k) { folds[k].p = windows.p; });
+      ForCells(place, folds);
+      ForPack<kPack>([&](int k) { Assign(one.req, result.v, k, Root(folds[k].sum, windows.p)); });
+    } else {
+      FoldSum<A> folds[kPack];
+      ForCells(place, folds);
+      const auto divisor = static_cast<A>(windows.Divisor(place.z, place.y, place.x));
+      ForPack<kPack>([&](int k) { Assign(one.req, result.v, k, folds[k].sum / divisor); });
+    }
+    result.Put(one.out + at);
+  }
+  template <typename Fold>
+  MXTRAIN_HD void ForCells(const PackPlaces::Place& place, Fold (&folds)[kPack]) const {
+    const Windows& windows = one.windows;
+    const T* image =
+        one.data + place.image * windows.cells() * windows.step + int64_t{place.pack} * kPack;
+    for (int64_t h = windows.d.First(place.z); h < windows.d.Last(place.z); ++h) {
+      for (int64_t i = windows.h.First(place.y); i < windows.h.Last(place.y); ++i) {
+        for (int64_t j = windows.w.First(place.x); j < windows.w.Last(place.x); ++j) {
+          const int64_t cell = (h * windows.h.in + i) * windows.w.in + j;
+          const Elements elements = Elements::At(image + cell * windows.step);
+          ForPack<kPack>([&](int k) { folds[k](A(elements.v[k]), static_cast<int32_t>(cell)); });
+        }
+      }
+    }
+  }
+};
+
+template <typename T>
+struct GradientPack {
+  static constexpr int kPack = kPackOf<T>;
+  using A = AccumulatorOf<T>;
+  using Elements = ChannelPack<T, kPack>;
+  using Places = ChannelPack<int32_t, kPack>;
+  GradientElement<T> one;
+  PackPlaces packs;  // of the data
+  FastDivider depth_stride, height_stride, width_stride;
+
+  explicit GradientPack(const GradientElement<T>& element)
+      : one(element),
+        packs(one.windows.step / kPack, one.windows.d.in, one.windows.h.in, one.windows.w.in),
+        depth_stride(one.windows.d.stride),
+        height_stride(one.windows.h.stride),
+        width_stride(one.windows.w.stride) {}
+  bool Fits(int64_t most) const {
+    return InPacks(one.windows, kPack, most) && TakesPacks(one.head) && TakesPacks(one.data) &&
+           TakesPacks(one.norm) && TakesPacks(one.out) &&
+           reinterpret_cast<uintptr_t>(one.places) % sizeof(Places) == 0;
+  }
+
+  MXTRAIN_HD void operator()(int64_t index) const {
+    const Windows& windows = one.windows;
+    const PoolingAxis &d = windows.d, &h = windows.h, &w = windows.w;
+    const PackPlaces::Place place = packs.Of(index);
+    const int64_t at = index * kPack, first = place.image * windows.windows() * windows.step +
+                                              int64_t{place.pack} * kPack;
+    const auto cell = static_cast<int32_t>((place.z * h.in + place.y) * w.in + place.x);
+    Elements data{}, result{};
+    if (windows.type == PoolingParam::kLp) data = Elements::At(one.data + at);
+    if (one.req == OpReqType::kAddTo) result = Elements::At(one.out + at);
+    const Range over_z(d, depth_stride, place.z), over_y(h, height_stride, place.y),
+        over_x(w, width_stride, place.x);
+    A sums[kPack] = {};
+    for (int64_t z = over_z.begin; z < over_z.end; ++z) {
+      for (int64_t y = over_y.begin; y < over_y.end; ++y) {
+        for (int64_t x = over_x.begin; x < over_x.end; ++x)
+          AddShares(data, cell, first + ((z * h.out + y) * w.out + x) * windows.step, z, y, x,
+                    sums);
+      }
+    }
+    ForPack<kPack>([&](int k) { Assign(one.req, result.v, k, sums[k]); });
+    result.Put(one.out + at);
+  }
+
+ private:
+  // The windows that may contain a cell: PoolingAxis::FirstWindow, LastWindow.
+  struct Range {
+    int64_t begin = 0, end = 0;
+    MXTRAIN_HD Range(const PoolingAxis& axis, const FastDivider& stride, uint32_t cell) {
+      const int64_t padded = cell + axis.pad;
+      uint32_t quotient = 0, remainder = 0;
+      if (padded >= axis.kernel) {
+        stride.DivideSmall(static_cast<uint32_t>(padded - axis.kernel), &quotient, &remainder);
+        begin = int64_t{quotient} + 1;
+      }
+      stride.DivideSmall(static_cast<uint32_t>(padded), &quotient, &remainder);
+      end = int64_t{quotient} + 1 < axis.out ? int64_t{quotient} + 1 : axis.out;
+    }
+  };
+  MXTRAIN_HD void AddShares(const Elements& data, int32_t cell, int64_t window, int64_t z,
+                            int64_t y, int64_t x, A* sums) const {
+    const Windows& windows = one.windows;
+    const Elements heads = Elements::At(one.head + window);
+    if (windows.type == PoolingParam::kMax) {
+      const Places places = Places::At(one.places + window);
+      ForPack<kPack>([&](int k) { sums[k] += places.v[k] == cell ? A(heads.v[k]) : A(0); });
+    } else if (windows.type == PoolingParam::kLp) {
+      const Elements norms = Elements::At(one.norm + window);
+      ForPack<kPack>([&](int k) {
+        sums[k] += A(heads.v[k]) * NormSlope(A(data.v[k]), A(norms.v[k]), windows.p);
+      });
+    } else {
+      const auto divisor = static_cast<A>(windows.Divisor(z, y, x));
+      ForPack<kPack>([&](int k) { sums[k] += A(heads.v[k]) / divisor; });
+    }
+  }
+};
+
+// The pooling of n elements: in packs on a GPU, if their arrays allow it. `most`: elements of the
+// larger array.
+template <typename Pack, typename Device, typename Element>
+void ForEach(const Device& device, int64_t n, int64_t most, const Element& element) {
+  if constexpr (Device::kType == DeviceType::kGPU) {
+    const Pack pack(element);
+    if (pack.Fits(most)) return Launch(device, n / Pack::kPack, pack);
+  }
+  ForColumns(device, n, element.windows.window(), element);
+}
 
 template <typename Device>
 class PoolingReference final : public Operator {
@@ -175,9 +365,10 @@ class PoolingReference final : public Operator {
     int32_t* places = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<int32_t>();
     SwitchFloating(args.in_data[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForColumns(Device{args.ctx.run_ctx}, args.out_data[0].Size(), windows.window(),
-                 OutputElement<T>{windows, args.in_data[0].dptr<T>(), args.out_data[0].dptr<T>(),
-                                  places, args.req[0]});
+      ForEach<OutputPack<T>>(Device{args.ctx.run_ctx}, args.out_data[0].Size(),
+                             std::max(args.out_data[0].Size(), args.in_data[0].Size()),
+                             OutputElement<T>{windows, args.in_data[0].dptr<T>(),
+                                              args.out_data[0].dptr<T>(), places, args.req[0]});
     });
   }
 
@@ -187,10 +378,12 @@ class PoolingReference final : public Operator {
     const int32_t* places = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<int32_t>();
     SwitchFloating(args.in_grad[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForColumns(Device{args.ctx.run_ctx}, args.in_grad[0].Size(), windows.window(),
-                 GradientElement<T>{windows, args.out_grad[0].dptr<T>(), args.in_data[0].dptr<T>(),
-                                    args.out_data[0].dptr<T>(), places, args.in_grad[0].dptr<T>(),
-                                    args.req[0]});
+      ForEach<GradientPack<T>>(
+          Device{args.ctx.run_ctx}, args.in_grad[0].Size(),
+          std::max(args.out_grad[0].Size(), args.in_grad[0].Size()),
+          GradientElement<T>{windows, args.out_grad[0].dptr<T>(), args.in_data[0].dptr<T>(),
+                             args.out_data[0].dptr<T>(), places, args.in_grad[0].dptr<T>(),
+                             args.req[0]});
     });
   }
 

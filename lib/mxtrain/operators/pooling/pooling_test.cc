@@ -350,6 +350,18 @@ TEST_CASE("Pooling: volumes") {
          {"ref", "onednn"});
 }
 
+// Channels last, a GPU thread takes 16 bytes of them.
+TEST_CASE("Pooling: channels that are processed together") {
+  for (const char* type : {"max", "avg", "sum", "lp"}) {
+    const int p = type == std::string("lp") ? 2 : 0;
+    RunAny("images", {{2, 24, 7, 9}, {3, 2}, {2, 3}, {1, 0}, type, false, true, p}, {"ref"});
+    RunAny("images, full", {{1, 8, 6, 5}, {3, 3}, {2, 2}, {1, 1}, type, true, false, p}, {"ref"});
+    RunAny("one window", {{3, 16, 5, 4}, {5, 4}, {1, 1}, {0, 0}, type, false, true, p}, {"ref"});
+    RunAny("volume", {{2, 16, 5, 3, 4}, {3, 2, 2}, {2, 1, 3}, {1, 0, 1}, type, false, false, p},
+           {"ref"});
+  }
+}
+
 TEST_CASE("Pooling: global, of sequences and volumes") {
   for (const TShape& data : {TShape{2, 3, 11}, TShape{2, 3, 2, 3, 4}}) {
     OperatorCase c;
