@@ -161,7 +161,7 @@ const std::vector<Home> kSystem = {
     {"malloc.h", {"tests/"}},
     {"poll.h", {"lib/mxtrain/base/", "tests/"}},
     {"pthread.h", {"tests/"}},
-    {"sched.h", {"lib/mxtrain/device/", "lib/mxtrain/engine/", "tests/"}},
+    {"sched.h", {"lib/mxtrain/base/", "lib/mxtrain/device/", "lib/mxtrain/engine/", "tests/"}},
     {"signal.h", {"lib/mxtrain/base/", "tests/"}},
     {"sys/", {"lib/mxtrain/", "app/", "tests/"}},
     {"time.h", {"tests/"}},
