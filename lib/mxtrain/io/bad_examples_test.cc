@@ -38,7 +38,8 @@ TEST_CASE("too many bad examples end training, with a name") {
   CHECK(iter->Next(&batch));
   CHECK(iter->Next(&batch));
   CHECK(MessageOf([&] { iter->Next(&batch); }) ==
-        "3 of 12 examples are unreadable so far, more than max_bad = 0.2 (data.max_bad) allows; the last "
+        "3 of 12 examples are unreadable so far, more than max_bad = 0.2 (data.max_bad) allows; "
+        "the last "
         "is number 11: broken; `mxtrain check` lists them all: "
         "repair or remove them, or allow more");
   for (int64_t i = 0; i < 12; ++i) source->broken.insert(i);

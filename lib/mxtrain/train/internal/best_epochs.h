@@ -17,8 +17,8 @@ class MXTRAIN_API BestEpochs {
   BestEpochs(const std::vector<std::string>& metrics, const MetricSet& measured);
 
   // Adds an epoch (counted from 1) and returns the checkpoints to write: `best` for the first
-  // metric, best-METRIC for the others. Non-finite values are never best; of equal ones, common with
-  // few examples, that of the lowest "loss" is.
+  // metric, best-METRIC for the others. Non-finite values are never best; of equal ones, common
+  // with few examples, that of the lowest "loss" is.
   std::vector<std::string> Update(int64_t epoch, const NamedValues& values);
 
   const std::vector<BestValue>& values() const { return best_; }

@@ -40,8 +40,8 @@ class RunProgress {
   void AddStep();
   // Ends the current epoch, or only closes it if some of its steps are missing: a run that was
   // ended there by max_steps or a time limit keeps its position, so a longer run can continue from
-  // it. `value`: of the first of best_metrics; decides whether the run ends early, with `loss` where
-  // values are equal. Returns whether the epoch was complete.
+  // it. `value`: of the first of best_metrics; decides whether the run ends early, with `loss`
+  // where values are equal. Returns whether the epoch was complete.
   bool EndEpoch(std::optional<double> value, bool higher_is_better, std::optional<double> loss);
   // Parameters that were frozen so far learn from here on; early stopping counts anew.
   void Unfreeze();
