@@ -112,8 +112,9 @@ void CheckKVStore(const SessionView& session) {
   const config::KVStoreConfig& kvstore = session.config().train.kvstore;
   const auto only_between_processes = [&](const std::string& key, bool given) {
     if (!given || kvstore.type == "dist_sync") return;
+    const std::string leaf = key == "compression" ? "compression.type" : key;
     session.diagnostics.Error(
-        session.loaded.PlaceOf("train.kvstore." + key),
+        session.loaded.PlaceOf("train.kvstore." + leaf),
         format("train.kvstore.{} is for gradients between processes, and train.kvstore.type is {}",
                key, kvstore.type),
         format("set train.kvstore.type to dist_sync, or remove train.kvstore.{}", key));
