@@ -243,7 +243,8 @@ class Bench final : public Command {
   void Measure(Session& session, const Steps& steps) {
     Runtime& runtime = session.runtime();
     const auto batch = static_cast<double>(session.config().data.batch_size);
-    const auto& [synthetic, next, real, host_seconds] = steps;
+    const std::function<void()>&synthetic = steps.synthetic, &next = steps.next, &real = steps.real;
+    const std::function<double()>& host_seconds = steps.host_seconds;
     const double step_seconds = SecondsOf(runtime, synthetic);
     // The limits are those of all threads, which only one worker gives to one operation.
     std::unique_ptr<Runtime> one_worker;

@@ -90,13 +90,13 @@ void DistributedRun::TellFailure(int exit_code) noexcept {
   group_.reset();
 }
 
-void DistributedRun::RequireEqual(
-    const std::vector<std::pair<std::string, std::string>>& values) const {
+void DistributedRun::RequireEqual(const std::vector<std::pair<std::string, std::string>>& values) {
   if (!group_) return;
   for (const auto& [what, value] : values) {
     const std::vector<std::string> all = group_->GatherText(value);
     for (size_t r = 1; r < all.size(); ++r) {
       if (all[r] == all[0]) continue;
+      AgreeToEnd();
       throw SharedError(
           ErrorKind::kConfig,
           format("rank {} has another {} than rank 0; all processes need the same, and a file "

@@ -34,16 +34,17 @@ class DistributedRun {
   // net independently of each other, and SharedError if a rank has failed before it got here.
   void Join(const config::KVStoreConfig& kvstore);
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }  // null: one process
-  // Throws SharedError (kConfig) if a rank's value differs from the first one's, naming it.
-  // Values by what they are: "configuration".
-  void RequireEqual(const std::vector<std::pair<std::string, std::string>>& values) const;
+  // Throws SharedError (kConfig) if a rank's value differs from the first one's, naming it, and all
+  // leave the group. Values by what they are: "configuration".
+  void RequireEqual(const std::vector<std::pair<std::string, std::string>>& values);
   // Work of each rank between two collectives that may fail. If it fails on any, all leave the
   // group, and those on which it did not throw SharedError.
   void Together(const std::function<void()>& work);
   bool first() const { return !launch_ || launch_->rank == 0; }
 
   // All ranks have agreed on the end of the run, whatever their exit codes.
-  void AgreedToEnd() { agreed_to_end_ = true; }
+  void AgreeToEnd() { agreed_to_end_ = true; }
+  bool agreed_to_end() const { return agreed_to_end_; }
   // The last call: leaves the group, or ends all processes if this one ends alone; one that failed
   // before it joined tells those that wait for it. Returns the exit code.
   int End(int exit_code);

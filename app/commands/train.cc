@@ -61,20 +61,20 @@ void RefuseCheckpoint(const std::string& config) {
         config, run.empty() ? "RUN" : report::QuoteShell(run));
 }
 
-// An error that passes it ends what was pushed for other processes, before the trainer waits for
-// it.
+// An error that passes it, of this process alone, ends what was pushed for other processes before
+// the trainer waits for it.
 class LeaveRanks {
  public:
-  explicit LeaveRanks(ProcessGroup* group) : group_(group), before_(std::uncaught_exceptions()) {}
+  explicit LeaveRanks(const DistributedRun& run) : run_(run), before_(std::uncaught_exceptions()) {}
   ~LeaveRanks() {
-    if (group_ && std::uncaught_exceptions() > before_)
-      group_->Fail("this process ended with an error");
+    if (run_.group() && !run_.agreed_to_end() && std::uncaught_exceptions() > before_)
+      run_.group()->Fail("this process ended with an error");
   }
   LeaveRanks(const LeaveRanks&) = delete;
   LeaveRanks& operator=(const LeaveRanks&) = delete;
 
  private:
-  ProcessGroup* const group_;
+  const DistributedRun& run_;
   const int before_;
 };
 
@@ -197,7 +197,7 @@ class Train final : public Command {
     // Do what may fail before creating the run folder: `--resume` and `runs/latest` must not find
     // an empty one.
     Trainer trainer(session.runtime(), options, *train, val.get());
-    const LeaveRanks leave(distributed_.group().get());
+    const LeaveRanks leave(distributed_);
     CheckMinMetric(trainer);
     if (session.config().train.amp != "off") {
       console.Message(LogLevel::kInfo, format("mixed precision: convolutions and matrix products "
@@ -209,7 +209,9 @@ class Train final : public Command {
     if (!distributed_.first()) return Follow(session, &trainer, console);
     // Fail before the run if it cannot be written.
     if (!profile_.empty()) WriteFileAtomically(profile_, "");
-    const report::RunFolder folder = OpenFolder(session);
+    std::optional<report::RunFolder> opened;
+    distributed_.Together([&] { opened = OpenFolder(session); });
+    const report::RunFolder& folder = *opened;
     if (distributed_.group()) distributed_.group()->BroadcastText(folder.path());
     Enter(session, folder, &trainer, console);
     KeepTrainedFiles(session, folder, trainer, console);
@@ -218,7 +220,7 @@ class Train final : public Command {
     const bool was_finished = trainer.finished();
     RunListeners listeners(folder, val.get(), console);
     const TrainResult result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
-    distributed_.AgreedToEnd();
+    distributed_.AgreeToEnd();
     // Before the reports are written.
     const int64_t peak_memory = report::PeakMemoryBytes();
     const Json summary = SummaryOf(folder, result, peak_memory);
@@ -290,6 +292,7 @@ class Train final : public Command {
   // A process of a distributed run other than the first, which alone writes the run folder, but for
   // their logs.
   int Follow(Session& session, Trainer* trainer, report::Console& console) {
+    distributed_.Together([] {});  // the first opens the folder
     const ProcessGroup& group = *distributed_.group();
     const std::string run = distributed_.group()->BroadcastText("");
     trainer->SaveTo(run + "/checkpoints");
@@ -298,12 +301,12 @@ class Train final : public Command {
     RequireEqualState(trainer);
     TrainListener silent;
     const TrainResult result = trainer->Run(silent, &StopFlag());
-    distributed_.AgreedToEnd();
+    distributed_.AgreeToEnd();
     return result.end == RunEnd::kStopped ? 128 + SignalOfStop() : 0;
   }
 
   // Each process has loaded the state that the run begins with.
-  void RequireEqualState(Trainer* trainer) const {
+  void RequireEqualState(Trainer* trainer) {
     if (!distributed_.group()) return;
     std::string weights;
     for (const auto& [name, array] : trainer->executor().args()) {
@@ -504,6 +507,7 @@ class Train final : public Command {
              report::Console& console) {
     report::RunFolder::RequireCreatable("runs", out_, overwrite_);
     Trainer trainer(session.runtime(), options, train, val);
+    const LeaveRanks leave(distributed_);
     TakePretrained(session, &trainer, console);
     trainer.Rehearse();
     console.Message(LogLevel::kInfo,

@@ -35,8 +35,8 @@ left() {
 processes() {
   local n=$1 batch workers
   batch=$(sed -n 's/^  batch_size: //p' "$run/config.yaml" 2>/dev/null)
-  workers=$(sed -n 's/^  kvstore: .*workers: \([0-9]*\), batch: global.*/\1/p' "$run/config.yaml" 2>/dev/null)
-  if [[ -n $batch && -n $workers ]]; then
+  workers=$(sed -n '/^  kvstore:/,/^  [a-z]/s/^    workers: //p' "$run/config.yaml" 2>/dev/null)
+  if [[ -n $batch && -n $workers ]] && grep -q '^    batch: global$' "$run/config.yaml"; then
     while ((n > 1 && batch % (n * workers) != 0)); do n=$((n - 1)); done
   fi
   echo "$n"

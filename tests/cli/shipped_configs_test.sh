@@ -46,7 +46,7 @@ shipped clothing/resnet18.yaml "$(train photos/train)" "$(val photos/validation)
 holds "the run lacks the numbers of normalize: imagenet" \
   grep -qF '{name: normalize, mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}' run/config.yaml
 expect 0 export run clothing@1
-says "normalize mean=(0.485, 0.456, 0.406) std=(0.229, 0.224, 0.225)"
+says "with mean=(0.485, 0.456, 0.406) std=(0.229, 0.224, 0.225)"
 shipped quickstart.yaml "$(train photos/train)" "$(val photos/validation)"
 for net in alexnet convnext_tiny densenet121 efficientnet_b0 efficientnet_lite0 efficientnet_v2_s googlenet inception_v3 mnasnet1_0 mobilenet_v2 \
   mobilenet_v3_large mobilenet_v3_small regnet_y_400mf resnet18 resnet50 shufflenet_v2_x1_0 squeezenet1_1 swin_t \

@@ -33,7 +33,8 @@ int64_t BytesOf(const Collective& collective, int ranks) {
 // How long a rank waits for the others.
 class Patience {
  public:
-  explicit Patience(const ProcessGroup::Options& options) : options_(options) {}
+  Patience(const ProcessGroup::Options& options, const std::atomic<bool>& unhurried)
+      : options_(options), unhurried_(unhurried) {}
 
   // The share of it that a wait since then has used up.
   double Used(int64_t since_ns) {
@@ -41,7 +42,7 @@ class Patience {
     const auto seconds = [now](int64_t since) {
       return static_cast<double>(now - since) / kNanoseconds;
     };
-    const bool stop = options_.stop && *options_.stop == 1;
+    const bool stop = options_.stop && *options_.stop == 1 && !unhurried_;
     if (!stop || stop_seen_ns_ == 0) stop_seen_ns_ = stop ? now : 0;
     waited_ = seconds(since_ns);
     const double used = waited_ / options_.timeout_seconds;
@@ -62,6 +63,7 @@ class Patience {
 
  private:
   const ProcessGroup::Options& options_;
+  const std::atomic<bool>& unhurried_;  // a wish to stop has been granted
   double waited_ = 0;
   int64_t stop_seen_ns_ = 0;  // since when options_.stop asks for the end; 0: it does not
 };
@@ -109,7 +111,7 @@ ProcessGroup::ProcessGroup(std::function<std::unique_ptr<Transport>()> open, con
     opening->done.set_value();
     Serve(*transport);
   });
-  Patience patience(options_);
+  Patience patience(options_, closing_);
   const int64_t begin = SteadyNanoseconds();
   while (opened.wait_for(std::chrono::nanoseconds(kLongestPause)) == std::future_status::timeout) {
     if (patience.Used(begin) < 1 || opening->decided.test_and_set()) continue;
@@ -129,6 +131,7 @@ ProcessGroup::~ProcessGroup() {
 }
 
 void ProcessGroup::Close() {
+  closing_ = true;
   // What ends the transport on all ranks has no deadline of its own.
   if (!failed()) Barrier();
   Leave(End::kClose, 0);
@@ -273,7 +276,7 @@ void ProcessGroup::Serve(Transport& transport) {
   std::vector<int64_t> completed;
   int64_t busy_since = 0, progress = 0;  // times
   RunPromptly();
-  Patience patience(options_);
+  Patience patience(options_, closing_);
   int64_t told = -1;
   try {
     while (TakeStarted(&ready)) {
@@ -318,7 +321,7 @@ void ProcessGroup::Serve(Transport& transport) {
         continue;
       }
       const auto& [oldest, flight] = *flights.begin();
-      const double used = patience.Used(flight.begin_ns);
+      const double used = patience.Used(std::max(flight.begin_ns, progress));
       if (used >= 1) {
         Throw(kRankLost, "{}: {}", patience.Text(format("rank {}", rank_)),
               Missing(transport.Heard(), oldest, rank_));

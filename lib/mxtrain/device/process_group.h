@@ -116,7 +116,8 @@ class MXTRAIN_API ProcessGroup {
   void Fail(const std::string& text);
   bool failed() const;
 
-  // With nothing in flight. Waits for the other ranks, no longer than the timeout.
+  // With nothing in flight. Waits for the other ranks, no longer than the timeout, also while they
+  // are asked to end.
   void Close();
   // Ends all ranks; may not return.
   void Abort(int exit_code);
@@ -158,6 +159,7 @@ class MXTRAIN_API ProcessGroup {
   int64_t next_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // the place that the lane begins next
   std::map<int64_t, Started> started_ MXTRAIN_GUARDED_BY(mutex_);
   Stats stats_ MXTRAIN_GUARDED_BY(mutex_);
+  std::atomic<bool> closing_{false};
   std::thread lane_;
 };
 

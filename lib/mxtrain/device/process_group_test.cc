@@ -105,7 +105,7 @@ TEST_CASE("ranks that wait name those that do not") {
   std::vector<std::thread> threads;
   for (int r : {0, 2, 4}) {
     threads.emplace_back([&, r] {
-      ProcessGroup group(ranks.Opener(r), {.timeout_seconds = 0.5});
+      ProcessGroup group(ranks.Opener(r), {.timeout_seconds = 4});
       outcomes[static_cast<size_t>(r)] = OutcomeOf([&] { group.Barrier(); });
     });
   }

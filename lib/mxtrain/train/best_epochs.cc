@@ -25,8 +25,7 @@ bool IsBetter(double value, const std::optional<double>& loss, const BestValue& 
 
 std::vector<std::string> BestEpochs::Update(int64_t epoch, const NamedValues& values) {
   std::vector<std::string> names;
-  std::optional<double> loss = FindValue(values, "loss");
-  if (loss && !std::isfinite(*loss)) loss.reset();
+  const std::optional<double> loss = TieBreakingLoss(values);
   for (size_t i = 0; i < best_.size(); ++i) {
     BestValue& best = best_[i];
     const std::optional<double> value = FindValue(values, best.metric);
@@ -46,6 +45,12 @@ void BestEpochs::Restore(const std::vector<BestValue>& saved) {
       if (old.metric == best.metric) best = old;
     }
   }
+}
+
+std::optional<double> TieBreakingLoss(const NamedValues& values) {
+  const std::optional<double> loss = FindValue(values, "loss");
+  if (!loss || !std::isfinite(*loss)) return std::nullopt;
+  return static_cast<float>(*loss);
 }
 
 std::optional<double> FindValue(const NamedValues& values, const std::string& name) {

@@ -150,9 +150,10 @@ TEST_CASE_FIXTURE(Fixture, "invalid contents are damage, whatever the checksum s
   CHECK(why(Forgery(whole).SetArrays({{}, {array}})) ==
         " is not a complete checkpoint: its 1 arrays have no names");
   CHECK(why(Forgery(whole).SetArrays({{"w"}, {array}})) ==
-        " is not a complete checkpoint: the array 'w' is neither arg:, aux:, opt: nor avg:");
+        " is not a complete checkpoint: the array 'w' is neither arg:, aux:, opt:, avg: nor res:");
   CHECK(why(Forgery(whole).SetArrays({{"net:w"}, {array}})) ==
-        " is not a complete checkpoint: the array 'net:w' is neither arg:, aux:, opt: nor avg:");
+        " is not a complete checkpoint: the array 'net:w' is neither arg:, aux:, opt:, avg: nor "
+        "res:");
   CHECK(why(Forgery(whole).SetArrays({{"arg:w"}, {NDArray()}})) ==
         " is not a complete checkpoint: the array 'arg:w' has no shape");
   CHECK(why(Forgery(whole).SetArrays({{"arg:w", "arg:w"}, {array, array}})) ==

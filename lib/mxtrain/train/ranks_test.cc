@@ -176,20 +176,22 @@ TEST_CASE("a stop of one rank stops all after the same step; other ranks continu
   }
 }
 
-// Trains for `steps` steps (0: all) into spec.folder, resumed from there if `resume`.
+// Trains into spec.folder, resumed from there if `resume`; is stopped after so many steps (0: not).
 void TrainPart(int size, const TempDir& data, const RunSpec& spec, int64_t steps, bool resume) {
   RunRanks(size, [&](const std::shared_ptr<ProcessGroup>& group) {
     RunSpec own = spec;
     own.group = group;
-    own.max_steps = steps;
+    own.report_steps = 1;
     Process process(data, own);
     std::vector<std::string> warnings;
     if (resume) {
       process.trainer->Resume(CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings));
     }
     group->Barrier();
-    Log log;
-    process.trainer->Run(log);
+    std::atomic<int> stop{0};
+    StopAfter listener(steps - 1, &stop);  // what one rank wishes, all do a step later
+    const TrainResult result = process.trainer->Run(listener, &stop);
+    CHECK(result.end == (steps > 0 ? RunEnd::kStopped : RunEnd::kComplete));
   });
 }
 
@@ -200,14 +202,16 @@ TEST_CASE("a run saved by ranks in the middle of an epoch resumes to the same by
   spec.symbol = NoisyNet();
   spec.save_every_steps = 3;
   using Wire = DistOptions::Wire;
-  for (const auto& [size, dist] :
+  for (const auto& variant :
        {std::pair{2, DistOptions()}, std::pair{2, DistOptions{.wire = Wire::kBfloat16}},
         std::pair{2, DistOptions{.wire = Wire::kTwoBit, .threshold = 0.2F}},
         std::pair{4, DistOptions{.wire = Wire::kTwoBit, .threshold = 0.1F, .shard_states = true}},
         std::pair{2, DistOptions{.shard_states = true}}}) {
+    const int size = variant.first;
+    const auto wire = static_cast<int>(variant.second.wire);
     CAPTURE(size);
-    CAPTURE(static_cast<int>(dist.wire));
-    spec.dist = dist;
+    CAPTURE(wire);
+    spec.dist = variant.second;
     const Outcome whole = RunAsRanks(size, data, spec);
     const TempDir folder;
     spec.folder = folder.path("checkpoints");
@@ -237,10 +241,10 @@ TEST_CASE("residuals of compressed gradients are kept for each rank, and are of 
   CHECK(of_two.contains("0/fc1_weight"));
   CHECK(of_two.at("0/fc1_weight") != of_two.at("1/fc1_weight"));
   // Of another number of ranks they restart at zero; without compression they are dropped.
-  TrainPart(4, data, spec, 5, /*resume=*/true);
+  TrainPart(4, data, spec, 9, /*resume=*/true);
   CHECK(load().size() == 16);
   spec.dist = {};
-  TrainPart(2, data, spec, 6, /*resume=*/true);
+  TrainPart(2, data, spec, 13, /*resume=*/true);
   CHECK(load().empty());
 }
 
@@ -337,7 +341,7 @@ TEST_CASE("a rank that ends by an error does not wait for the others, which noti
       RunSpec spec;
       spec.symbol = QuietNet();
       spec.group = std::make_shared<ProcessGroup>(
-          ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 0.5});
+          ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 5.0});
       try {
         Process process(data, spec);
         Failing failing;

@@ -314,7 +314,7 @@ TEST_CASE("a rank that ends by an error does not wait for the statistics of othe
     threads.emplace_back([&, r] {
       RunSpec spec = Spec();
       spec.group = std::make_shared<ProcessGroup>(
-          ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 2.0});
+          ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 10.0});
       try {
         Process process(data, spec);
         Failing failing;

@@ -306,6 +306,8 @@ void Trainer::Impl::Loop::NameSlowRank(const EpochEvent& e) {
 }
 
 void Trainer::Impl::Loop::EndEpoch() {
+  // Several ranks would stop at different batches of the evaluation.
+  if (t_.ranks.several() && stopped()) return;
   t_.updates->ReportLossScale(state().step, listener_);
   Evaluation* const evaluation = t_.net->evaluation();
   EpochEvent e;
@@ -322,7 +324,6 @@ void Trainer::Impl::Loop::EndEpoch() {
   if (evaluation) {
     const WeightAverage::InUse averages(t_.updates->average());
     t_.ranks.Share(t_.net->auxs());
-    // Several ranks would stop at different batches.
     e.val = evaluation->Run(
         {}, [this] { return !t_.ranks.several() && stopped(); },
         [this](EpochScores* scores) { return t_.ranks.Merge(scores); });
@@ -332,7 +333,7 @@ void Trainer::Impl::Loop::EndEpoch() {
   t_.result.last = values;
 
   const bool complete = t_.progress.EndEpoch(FindValue(values, t_.best.first().metric),
-                                             t_.best.HigherIsBetter(), FindValue(values, "loss"));
+                                             t_.best.HigherIsBetter(), TieBreakingLoss(values));
   if (complete) t_.scores.Reset();
   const std::vector<std::string> names = t_.best.Update(e.epoch, values);
   e.best = !names.empty() && names[0] == "best";

@@ -32,6 +32,10 @@ class MXTRAIN_API BestEpochs {
   std::vector<bool> higher_is_better_;
 };
 
+// The loss that decides between equal values of a metric; none if it is not finite. Rounded to
+// float32: ranks add it in another order than one process does, and should decide alike.
+MXTRAIN_API std::optional<double> TieBreakingLoss(const NamedValues& values);
+
 // The value with this name, if any.
 MXTRAIN_API std::optional<double> FindValue(const NamedValues& values, const std::string& name);
 
