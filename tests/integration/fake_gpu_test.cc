@@ -789,6 +789,7 @@ TEST_CASE("the copy of a batch is made while the GPU works on the one before") {
       Process process(data, two ? OnTwoGpus(spec) : spec);
       DataBatch batches[2];
       for (DataBatch& batch : batches) REQUIRE(process.train->Next(&batch));
+      process.runtime->engine().WaitForAll();  // memory freed behind the gate would be waited for
       Gate gate(*process.runtime, kGpu);
       for (const DataBatch& batch : batches) process.trainer->Step(batch);
       // Both could be overwritten: the copies are done, and no step of the first GPU has started.
