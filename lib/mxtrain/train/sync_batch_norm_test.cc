@@ -5,6 +5,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "mxtrain/kvstore/collectives.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/thread_ranks.h"
@@ -176,11 +177,12 @@ TEST_CASE("layers that are computed again in backward use the sums of the first 
   CHECK(LargestDifference(plain.bits, again.bits) == 0);
 }
 
-TEST_CASE("accumulated gradients, bfloat16 and the reference kernels synchronise too") {
+TEST_CASE("accumulated gradients and bfloat16 synchronise too") {
   const TempDir data;
   WriteTable(data);
   for (int variant = 0; variant < 2; ++variant) {
     CAPTURE(variant);
+    if (variant == 1 && !WhyNoBfloat16().empty()) continue;
     RunSpec spec = Spec();
     if (variant == 0) spec.grad_accum = 3;
     if (variant == 1) spec.amp = DType::kBfloat16;
