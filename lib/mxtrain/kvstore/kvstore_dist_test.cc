@@ -30,6 +30,18 @@ unsigned SeedOf(int rank, int step, size_t key) {
   return static_cast<unsigned>(rank * 1000 + step * 100) + static_cast<unsigned>(key);
 }
 
+// Sums and updates by the random gradients of a rank. All ranks make the calls in one order.
+void Step(KVStore& store, int rank, int step, std::vector<NDArray>* grads) {
+  for (size_t k = 0; k < kSizes.size(); ++k) {
+    const Values own = Random(kSizes[k], SeedOf(rank, step, k));
+    (*grads)[k].CopyFromHost(own.data(), kSizes[k] * 4);
+  }
+  std::vector<KVStore::KeySums> sums;
+  for (size_t k = kSizes.size(); k-- > 0;)
+    sums.push_back({static_cast<int>(k), store.Sum(static_cast<int>(k), {&(*grads)[k], 1}, 0), 0});
+  store.Update(sums);
+}
+
 TEST_CASE("dist_sync sums over the ranks, in buckets, step after step") {
   constexpr int kSteps = 3;
   for (int ranks : {1, 2, 3}) {
@@ -48,16 +60,8 @@ TEST_CASE("dist_sync sums over the ranks, in buckets, step after step") {
       for (size_t k = 0; k < kSizes.size(); ++k)
         CHECK(weights[k].ToVector() == Random(kSizes[k], SeedOf(0, 99, k)));
       for (int step = 0; step < kSteps; ++step) {
-        std::vector<KVStore::KeySums> sums;
-        // Each rank issues its gradients in an order of its own; the calls have one order.
-        for (size_t k = 0; k < kSizes.size(); ++k) {
-          const Values own = Random(kSizes[k], SeedOf(group->rank(), step, k));
-          grads[k].CopyFromHost(own.data(), kSizes[k] * 4);
-        }
-        for (size_t k = kSizes.size(); k-- > 0;)
-          sums.push_back(
-              {static_cast<int>(k), store->Sum(static_cast<int>(k), {&grads[k], 1}, 0), 0});
-        store->Update(sums);  // without an updater: the sums replace the values
+        Step(*store, group->rank(), step,
+             &grads);  // without an updater: the sums replace the values
         for (size_t k = 0; k < kSizes.size(); ++k) {
           Values expected = Random(kSizes[k], SeedOf(0, step, k));
           for (int r = 1; r < ranks; ++r) {
@@ -174,15 +178,7 @@ TEST_CASE("with 2-bit compression the sum is that of what each rank sends, in th
         for (int64_t size : kSizes) of_rank.emplace_back(static_cast<size_t>(size));
       }
       for (int step = 0; step < 3; ++step) {
-        std::vector<KVStore::KeySums> sums;
-        for (size_t k = 0; k < kSizes.size(); ++k) {
-          const Values own = Random(kSizes[k], SeedOf(group->rank(), step, k));
-          grads[k].CopyFromHost(own.data(), kSizes[k] * 4);
-        }
-        for (size_t k = kSizes.size(); k-- > 0;)
-          sums.push_back(
-              {static_cast<int>(k), store->Sum(static_cast<int>(k), {&grads[k], 1}, 0), 0});
-        store->Update(sums);
+        Step(*store, group->rank(), step, &grads);
         for (size_t k = 0; k < kSizes.size(); ++k) {
           Values expected(static_cast<size_t>(kSizes[k]));
           for (int r = 0; r < ranks; ++r) {

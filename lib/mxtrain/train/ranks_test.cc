@@ -333,29 +333,32 @@ TEST_CASE("a rank that ends by an error does not wait for the others, which noti
   };
   const TempDir data;
   WriteTable(data);
-  ThreadRanks ranks(2);
-  std::vector<std::string> errors(2);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < 2; ++r) {
-    threads.emplace_back([&, r] {
-      RunSpec spec;
-      spec.symbol = QuietNet();
-      spec.group = std::make_shared<ProcessGroup>(
-          ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 5.0});
-      try {
-        Process process(data, spec);
-        Failing failing;
-        TrainListener silent;
-        process.trainer->Run(r == 0 ? failing : silent);
-      } catch (const Error& e) {
-        errors[static_cast<size_t>(r)] = e.what();
-      }
-      spec.group->Abort(8);
-    });
+  for (const bool sync_batch_norm : {false, true}) {
+    ThreadRanks ranks(2);
+    std::vector<std::string> errors(2);
+    std::vector<std::thread> threads;
+    for (int r = 0; r < 2; ++r) {
+      threads.emplace_back([&, r] {
+        RunSpec spec;
+        spec.symbol = NoisyNet();
+        spec.sync_batch_norm = sync_batch_norm;
+        spec.group = std::make_shared<ProcessGroup>(
+            ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 10.0});
+        try {
+          Process process(data, spec);
+          Failing failing;
+          TrainListener silent;
+          process.trainer->Run(r == 0 ? failing : silent);
+        } catch (const Error& e) {
+          errors[static_cast<size_t>(r)] = e.what();
+        }
+        spec.group->Abort(8);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(errors[0].find("the disk is full") != std::string::npos);
+    CHECK(errors[1].find("train.kvstore.timeout") != std::string::npos);
   }
-  for (std::thread& thread : threads) thread.join();
-  CHECK(errors[0].find("the disk is full") != std::string::npos);
-  CHECK(errors[1].find("train.kvstore.timeout") != std::string::npos);
 }
 
 }  // namespace

@@ -303,36 +303,6 @@ TEST_CASE("an error of one worker reaches the others, which do not wait for its 
                        doctest::Contains("the first worker failed"), Error);
 }
 
-TEST_CASE("a rank that ends by an error does not wait for the statistics of others") {
-  struct Failing final : TrainListener {
-    void OnEpoch(const EpochEvent&) override { Throw(ErrorKind::kFileSystem, "the disk is full"); }
-  };
-  const TempDir data;
-  WriteTable(data);
-  ThreadRanks ranks(2);
-  std::vector<std::string> errors(2);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < 2; ++r) {
-    threads.emplace_back([&, r] {
-      RunSpec spec = Spec();
-      spec.group = std::make_shared<ProcessGroup>(
-          ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 10.0});
-      try {
-        Process process(data, spec);
-        Failing failing;
-        TrainListener silent;
-        process.trainer->Run(r == 0 ? failing : silent);
-      } catch (const Error& e) {
-        errors[static_cast<size_t>(r)] = e.what();
-      }
-      spec.group->Abort(8);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  CHECK(errors[0].find("the disk is full") != std::string::npos);
-  CHECK(errors[1].find("train.kvstore.timeout") != std::string::npos);
-}
-
 TEST_CASE("ranks that would exchange other sums are refused, all of them") {
   const TempDir data;
   WriteTable(data);
