@@ -241,12 +241,18 @@ class Section {
       const params::Bounds bounds{low, high};
       key_->info.bounds = bounds;
       key_->info.range = params::RangeText(bounds, std::is_integral_v<T>);
+      if (std::is_same_v<T, Duration>) key_->info.range += " s";
       key_->read = [inner = key_->read, m = member_, bounds](void* owner, const Value& value,
                                                              const ReadContext& context) {
         if (!inner(owner, value, context)) return false;
         bool within = true;
-        params::ForNumbers(static_cast<Owner*>(owner)->*m,
-                           [&](double number) { within = params::Hold(bounds, number); });
+        const auto hold = [&](double number) { within = params::Hold(bounds, number); };
+        const T& read = static_cast<Owner*>(owner)->*m;
+        if constexpr (std::is_same_v<T, Duration>) {
+          hold(static_cast<double>(read.seconds));
+        } else {
+          params::ForNumbers(read, hold);
+        }
         if (within) return true;
         context.diagnostics->Error(value.place,
                                    fmt::format("{} = {} is out of range", context.path, value.text),

@@ -22,6 +22,7 @@ for value in inf .inf -.inf 1e38 1e300; do
 done
 refuses "error: optimizer adam: beta1 = '1': 1 is out of range (>= 0, < 1)" 'train.optimizer={name: adam, beta1: 1}'
 refuses "error: optimizer adam: epsilon = '0': 0 is out of range (> 0)" 'train.optimizer={name: adam, epsilon: 0}'
+refuses "error: train.kvstore.timeout = 0s is out of range" train.kvstore.timeout=0s
 refuses "error: optimizer sgd: momentum = '1': 1 is out of range (>= 0, < 1)" train.optimizer.momentum=1
 refuses "error: schedule multistep: milestones = '(-5,)': (-5,) is out of range (0 .. 1e+09)" 'train.lr_schedule={multistep: {milestones: [-5]}}'
 refuses "command line:1:18: error: train.clip.value: expected a finite number, got '.inf'" train.clip.value=.inf
