@@ -154,17 +154,25 @@ void ProcessGroup::Leave(End end, int exit_code) {
   lane_.join();
 }
 
-int64_t ProcessGroup::Reserve() {
-  MutexLock lock(mutex_);
-  return reserved_++;
+ProcessGroup::Place::Place(Place&& other) noexcept
+    : group_(std::exchange(other.group_, nullptr)), number_(other.number_) {}
+
+ProcessGroup::Place::~Place() {
+  if (group_) group_->Fail("this rank could not compute what it was to send to the others");
 }
 
-void ProcessGroup::Start(int64_t place, const Collective& collective, Done done) {
+ProcessGroup::Place ProcessGroup::Reserve() {
+  MutexLock lock(mutex_);
+  return Place(this, reserved_++);
+}
+
+void ProcessGroup::Start(Place place, const Collective& collective, Done done) {
+  place.group_ = nullptr;
   std::exception_ptr error;
   {
     MutexLock lock(mutex_);
     error = error_;
-    if (!error) started_.emplace(place, Started{collective, std::move(done)});
+    if (!error) started_.emplace(place.number_, Started{collective, std::move(done)});
   }
   if (error) return done(error);
   changed_.NotifyAll();

@@ -96,11 +96,26 @@ class MXTRAIN_API ProcessGroup {
   bool first() const { return rank_ == 0; }
   const std::string& transport() const { return transport_name_; }
 
-  // The place of the next collective in the order of all. By one thread.
-  int64_t Reserve();
+  // The place of one collective in the order of all. The collectives after it wait for its start,
+  // so dropping it (because what should start it was skipped after an error) fails the group, which
+  // must outlive it.
+  class MXTRAIN_API Place {
+   public:
+    Place(Place&& other) noexcept;
+    Place& operator=(Place&&) = delete;
+    ~Place();
+
+   private:
+    friend class ProcessGroup;
+    Place(ProcessGroup* group, int64_t number) : group_(group), number_(number) {}
+    ProcessGroup* group_;  // null once started
+    int64_t number_;
+  };
+  // The next place. By one thread.
+  Place Reserve();
   // `done` is called on the lane, with an error if the collective failed, and must not wait. By any
   // thread. After the first failure every collective fails at once.
-  void Start(int64_t place, const Collective& collective, Done done);
+  void Start(Place place, const Collective& collective, Done done);
 
   // Reserve, start and wait. Throws.
   void Run(const Collective& collective);

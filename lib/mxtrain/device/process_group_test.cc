@@ -47,7 +47,7 @@ TEST_CASE("collectives give every rank the same values") {
 TEST_CASE("collectives begin in the order of their places, whatever the order of their starts") {
   static constexpr int kCollectives = 200;
   RunRanks(3, [](const std::shared_ptr<ProcessGroup>& group) {
-    std::vector<int64_t> places;
+    std::vector<ProcessGroup::Place> places;
     for (int i = 0; i < kCollectives; ++i) places.push_back(group->Reserve());
     std::vector<int> order(kCollectives);
     std::iota(order.begin(), order.end(), 0);
@@ -57,7 +57,7 @@ TEST_CASE("collectives begin in the order of their places, whatever the order of
     std::iota(values.begin(), values.end(), 0.0f);
     std::atomic<int> done{0};
     for (int i : order) {
-      group->Start(places[static_cast<size_t>(i)],
+      group->Start(std::move(places[static_cast<size_t>(i)]),
                    {.data = &values[static_cast<size_t>(i)], .n = 1},
                    [&done](std::exception_ptr error) {
                      CHECK(!error);
@@ -158,16 +158,32 @@ TEST_CASE("a process that is asked to end waits only briefly for ranks that do n
   CHECK(outcome.text.find("asked to end") != std::string::npos);
 }
 
-TEST_CASE("what is reserved and never started does not keep a failed rank waiting") {
+TEST_CASE("what is reserved and not started does not keep a failed rank waiting") {
   ThreadRanks ranks(2);
   ProcessGroup group(ranks.Opener(0), {});
-  group.Reserve();  // of a function that was skipped
+  const ProcessGroup::Place never = group.Reserve();
   std::atomic<int> failed{0};
   float value = 1;
   group.Start(group.Reserve(), {.data = &value, .n = 1},
               [&failed](std::exception_ptr error) { failed += error ? 1 : 0; });
   group.Fail("this rank ended with an error: no disk");
   CHECK(OutcomeOf([&] { group.Barrier(); }).text.find("no disk") != std::string::npos);
+  group.Abort(8);
+  CHECK(failed == 1);
+}
+
+TEST_CASE("a place that is dropped without a start fails what would wait for it") {
+  ThreadRanks ranks(2);
+  ProcessGroup group(ranks.Opener(0), {});
+  std::atomic<int> failed{0};
+  float value = 1;
+  {
+    const ProcessGroup::Place never = group.Reserve();
+    group.Start(group.Reserve(), {.data = &value, .n = 1},
+                [&failed](std::exception_ptr error) { failed += error ? 1 : 0; });
+    CHECK_FALSE(group.failed());
+  }
+  CHECK(OutcomeOf([&] { group.Barrier(); }).text.find("could not compute") != std::string::npos);
   group.Abort(8);
   CHECK(failed == 1);
 }

@@ -2,11 +2,10 @@
 #include "mxtrain/kvstore/collectives.h"
 
 #include <algorithm>
-#include <deque>
+#include <optional>
 #include <utility>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/mutex.h"
 
 namespace mxtrain {
 namespace {
@@ -24,67 +23,37 @@ Collective OverAll(Collective::Kind kind, const TBlob& blob, const TensorSpec& s
       .kind = kind, .data = blob.data, .n = spec.Bytes() / SizeOf(spec.type), .type = spec.type};
 }
 
-ProcessGroup::Done Finish(engine::Callback done) {
-  return [done = std::move(done)](std::exception_ptr error) mutable { done(std::move(error)); };
+// collective: of the array, once it can be read.
+template <typename CollectiveOf>
+void Push(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority, const char* name,
+          const CollectiveOf& collective) {
+  RequireHost(array);
+  const engine::VarHandle var = array.var();
+  engine::Engine& engine = array.runtime().engine();
+  engine.PushAsync(
+      [group, array = std::move(array), collective, place = group->Reserve()](
+          RunContext, engine::Callback done) mutable {
+        group->Start(
+            std::move(place), collective(array),
+            [done = std::move(done)](std::exception_ptr error) mutable { done(std::move(error)); });
+      },
+      {}, {&var, 1}, {.property = engine::FnProperty::kComm, .priority = priority, .name = name});
 }
 
 }  // namespace
 
-class ReservedPlaces {
- public:
-  void Add(int64_t place) {
-    MutexLock lock(mutex_);
-    reserved_.push_back(place);
-  }
-  int64_t Take() {
-    MutexLock lock(mutex_);
-    MXTRAIN_ASSERT(!reserved_.empty());
-    const int64_t place = reserved_.front();
-    reserved_.pop_front();
-    return place;
-  }
-
- private:
-  Mutex mutex_;
-  std::deque<int64_t> reserved_ MXTRAIN_GUARDED_BY(mutex_);
-};
-
-PreparedAllReduce::PreparedAllReduce(std::shared_ptr<ProcessGroup> group, const NDArray& array)
-    : group_(std::move(group)), array_(array), places_(std::make_shared<ReservedPlaces>()) {
-  RequireHost(array);
-  const engine::VarHandle var = array.var();
-  // Pushes run in their order, since each writes the array.
-  all_reduce_ = array.runtime().engine().NewOperator(
-      [group = group_, places = places_, array](RunContext, engine::Callback done) {
-        group->Start(places->Take(),
-                     OverAll(Collective::Kind::kAllReduce, array.data(), array.spec()),
-                     Finish(std::move(done)));
-      },
-      {}, {&var, 1}, {.property = engine::FnProperty::kComm, .name = "all_reduce"});
-}
-
-PreparedAllReduce::~PreparedAllReduce() {
-  array_.runtime().engine().DeleteOperator(all_reduce_);
-}
-
-void PreparedAllReduce::Push(int priority) {
-  places_->Add(group_->Reserve());
-  array_.runtime().engine().Push(all_reduce_, priority);
-}
-
-PreparedPartSum::PreparedPartSum(std::shared_ptr<ProcessGroup> group,
-                                 std::vector<NDArray> of_workers)
-    : group_(std::move(group)),
-      arrays_(std::move(of_workers)),
-      places_(std::make_shared<ReservedPlaces>()) {
+void SumOverParts(const std::shared_ptr<ProcessGroup>& group, std::vector<NDArray> of_workers) {
   std::vector<engine::VarHandle> vars;
-  for (const NDArray& array : arrays_) {
+  for (const NDArray& array : of_workers) {
     RequireHost(array);
-    MXTRAIN_ASSERT(array.dtype() == DType::kFloat64 && array.shape() == arrays_[0].shape());
+    MXTRAIN_ASSERT(array.dtype() == DType::kFloat64 && array.shape() == of_workers[0].shape());
     vars.push_back(array.var());
   }
-  sum_ = arrays_[0].runtime().engine().NewOperator(
-      [group = group_, places = places_, arrays = arrays_](RunContext, engine::Callback done) {
+  std::optional<ProcessGroup::Place> place;
+  if (group) place.emplace(group->Reserve());
+  of_workers[0].runtime().engine().PushAsync(
+      [group, arrays = of_workers, place = std::move(place)](RunContext,
+                                                             engine::Callback done) mutable {
         double* const sum = arrays[0].data().dptr<double>();
         const int64_t n = arrays[0].shape().Size();
         for (size_t w = 1; w < arrays.size(); ++w) {
@@ -97,46 +66,34 @@ PreparedPartSum::PreparedPartSum(std::shared_ptr<ProcessGroup> group,
           done(std::move(e));
         };
         if (!group) return finish(nullptr);
-        group->Start(places->Take(),
+        group->Start(std::move(*place),
                      OverAll(Collective::Kind::kAllReduce, arrays[0].data(), arrays[0].spec()),
                      std::move(finish));
       },
       {}, vars, {.property = engine::FnProperty::kComm, .name = "sum_over_parts"});
 }
 
-PreparedPartSum::~PreparedPartSum() {
-  arrays_[0].runtime().engine().DeleteOperator(sum_);
-}
-
-void PreparedPartSum::Push() {
-  if (group_) places_->Add(group_->Reserve());
-  arrays_[0].runtime().engine().Push(sum_, 0);
+void AllReduce(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority) {
+  Push(group, std::move(array), priority, "all_reduce", [](const NDArray& whole) {
+    return OverAll(Collective::Kind::kAllReduce, whole.data(), whole.spec());
+  });
 }
 
 void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array, int root, int priority) {
-  RequireHost(array);
-  const engine::VarHandle var = array.var();
-  array.runtime().engine().PushAsync(
-      [group, array, root, place = group->Reserve()](RunContext, engine::Callback done) {
-        Collective broadcast = OverAll(Collective::Kind::kBroadcast, array.data(), array.spec());
-        broadcast.root = root;
-        group->Start(place, broadcast, Finish(std::move(done)));
-      },
-      {}, {&var, 1},
-      {.property = engine::FnProperty::kComm, .priority = priority, .name = "broadcast"});
+  Push(group, std::move(array), priority, "broadcast", [root](const NDArray& whole) {
+    Collective broadcast = OverAll(Collective::Kind::kBroadcast, whole.data(), whole.spec());
+    broadcast.root = root;
+    return broadcast;
+  });
 }
 
 void AllGather(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority) {
-  RequireHost(array);
-  const engine::VarHandle var = array.var();
-  array.runtime().engine().PushAsync(
-      [group, array, place = group->Reserve()](RunContext, engine::Callback done) {
-        Collective gather = OverAll(Collective::Kind::kAllGather, array.data(), array.spec());
-        gather.n /= group->size();
-        group->Start(place, gather, Finish(std::move(done)));
-      },
-      {}, {&var, 1},
-      {.property = engine::FnProperty::kComm, .priority = priority, .name = "all_gather"});
+  const int ranks = group->size();
+  Push(group, std::move(array), priority, "all_gather", [ranks](const NDArray& whole) {
+    Collective gather = OverAll(Collective::Kind::kAllGather, whole.data(), whole.spec());
+    gather.n /= ranks;
+    return gather;
+  });
 }
 
 }  // namespace mxtrain

@@ -104,8 +104,6 @@ class KVStoreDist final : public ProcessStore {
       }
       place.leave(priority);
     } else if (bucket.keys.size() == 1) {
-      if (!bucket.all_reduce || !bucket.all_reduce->array().SameView(own))
-        bucket.all_reduce = std::make_unique<PreparedAllReduce>(group_, own);
       place.sum = own;
     } else {
       place.sum.CopyFrom(own, priority);
@@ -153,8 +151,7 @@ class KVStoreDist final : public ProcessStore {
     std::vector<int> keys;
     int64_t summed = 0;  // of them, in this step so far
     int64_t bytes = 0;   // of this rank, in the buffer
-    NDArray buffer;      // kTwoBit: [ranks, bytes]
-    std::unique_ptr<PreparedAllReduce> all_reduce;
+    NDArray buffer;      // empty: of a single key; kTwoBit: [ranks, bytes]
   };
   struct Place {
     size_t bucket = 0;
@@ -211,7 +208,6 @@ class KVStoreDist final : public ProcessStore {
       const int64_t parts = packed ? group_->size() : 1;
       bucket.buffer = NDArray::Zeros(runtime_, TShape({parts * bucket.bytes / SizeOf(bucket.type)}),
                                      bucket.type, Values(bucket.keys[0])[0].ctx());
-      if (!packed) bucket.all_reduce = std::make_unique<PreparedAllReduce>(group_, bucket.buffer);
       for (int key : bucket.keys) {
         Place& place = places_.at(key);
         const TensorSpec& spec = specs_.at(key);
@@ -263,10 +259,11 @@ class KVStoreDist final : public ProcessStore {
 
   void Send(Bucket* bucket, int priority) {
     bucket->summed = 0;
-    if (bucket->all_reduce) {
-      bucket->all_reduce->Push(priority);
-    } else {
+    if (bucket->wire == Wire::kTwoBit) {
       AllGather(group_, bucket->buffer, priority);
+    } else {
+      AllReduce(group_, bucket->buffer.empty() ? places_.at(bucket->keys[0]).sum : bucket->buffer,
+                priority);
     }
     if (bucket->wire == Wire::kFloat32) return;
     for (int key : bucket->keys) {

@@ -106,7 +106,7 @@ void BoundNet::PrepareSums() {
     std::vector<NDArray> of_workers;
     for (const auto& executor : executors_) of_workers.push_back(executor->step_sums().at(i));
     order += format("{} {}\n", of_workers[0].who(), of_workers[0].shape().ToString());
-    sums_.push_back(std::make_unique<PreparedPartSum>(options_.group, std::move(of_workers)));
+    sums_.push_back(std::move(of_workers));
   }
   if (!options_.group) return;
   const std::vector<std::string> orders = options_.group->GatherText(order);
@@ -172,7 +172,7 @@ void BoundNet::Step(const DataBatch& batch) {
     executors_[w]->BeginStep(part_);
   }
   for (size_t i = 0; i < first().step_sums().size(); ++i) {
-    sums_[i]->Push();
+    SumOverParts(options_.group, sums_[i]);
     for (const auto& executor : executors_) executor->ContinueStep();
   }
   inputs_.clear();

@@ -2,10 +2,12 @@
 // Distributed training between ranks that are threads, each with a process of its own.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <thread>
 
+#include "mxtrain/operator/plans.h"
 #include "mxtrain/train/internal/best_epochs.h"
 #include "mxtrain/train/internal/ranks.h"
 #include "tests/support/thread_ranks.h"
@@ -357,6 +359,68 @@ TEST_CASE("a rank that ends by an error does not wait for the others, which noti
     }
     for (std::thread& thread : threads) thread.join();
     CHECK(errors[0].find("the disk is full") != std::string::npos);
+    CHECK(errors[1].find("train.kvstore.timeout") != std::string::npos);
+  }
+}
+
+// As SoftmaxOutput, but its third gradient is an error.
+class FailingLoss final : public Operator {
+ public:
+  void Forward(const ForwardArgs& args) override {
+    const TBlob& out = args.out_data[0];
+    std::fill_n(out.dptr<float>(), out.Size(), 1.0f / static_cast<float>(out.shape[1]));
+  }
+  void Backward(const BackwardArgs& args) override {
+    if (++passes_ == 3) Throw(ErrorKind::kData, "the third gradient failed");
+    const TBlob& gradient = args.in_grad[0];
+    std::fill_n(gradient.dptr<float>(), gradient.Size(), 0.0f);
+  }
+
+ private:
+  int passes_ = 0;
+};
+
+std::unique_ptr<Runtime> RuntimeWithFailingLoss(const RunSpec&) {
+  const auto registry = BuiltinOperators();
+  registry->AddKernel({"SoftmaxOutput", DeviceType::kCPU, "failing", -1,
+                       [](const OperatorProperty& property, const PlanRequest& request,
+                          Backend&) -> Expected<Plan, Refusal> {
+                         Plan plan = PlainPlan(property, request);
+                         plan.make = [] { return std::make_unique<FailingLoss>(); };
+                         return plan;
+                       }});
+  RuntimeOptions options;
+  options.threads = 2;
+  return std::make_unique<Runtime>(options, registry);
+}
+
+TEST_CASE("a gradient that cannot be computed ends its rank at once, by its error") {
+  const TempDir data;
+  WriteTable(data);
+  for (const bool sync_batch_norm : {false, true}) {
+    ThreadRanks ranks(2);
+    std::vector<std::string> errors(2);
+    std::vector<std::thread> threads;
+    for (int r = 0; r < 2; ++r) {
+      threads.emplace_back([&, r] {
+        RunSpec spec;
+        spec.symbol = NoisyNet();
+        spec.sync_batch_norm = sync_batch_norm;
+        if (r == 0) spec.make_runtime = RuntimeWithFailingLoss;
+        spec.group = std::make_shared<ProcessGroup>(
+            ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 10.0});
+        try {
+          Process process(data, spec);
+          TrainListener silent;
+          process.trainer->Run(silent);
+        } catch (const Error& e) {
+          errors[static_cast<size_t>(r)] = e.what();
+        }
+        spec.group->Abort(8);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(errors[0].find("the third gradient failed") != std::string::npos);
     CHECK(errors[1].find("train.kvstore.timeout") != std::string::npos);
   }
 }

@@ -197,7 +197,7 @@ TEST_CASE("accumulated gradients and bfloat16 synchronise too") {
 // norm gives, with arrays of float64.
 struct Part {
   std::unique_ptr<Executor> executor;
-  std::vector<std::unique_ptr<PreparedPartSum>> sums;  // of one worker
+  std::shared_ptr<ProcessGroup> group;
 
   Part(Runtime& runtime, const std::string& name, Context ctx = Context::cpu()) {
     const Symbol norm =
@@ -221,14 +221,10 @@ struct Part {
   }
   static Symbol Weights() { return Symbol::Variable("weights"); }
 
-  void Connect(const std::shared_ptr<ProcessGroup>& group) {
-    for (const NDArray& array : executor->step_sums())
-      sums.push_back(std::make_unique<PreparedPartSum>(group, std::vector{array}));
-  }
   void Step() {
     executor->BeginStep({});
-    for (const auto& sum : sums) {
-      sum->Push();
+    for (const NDArray& array : executor->step_sums()) {
+      SumOverParts(group, {array});
       executor->ContinueStep();
     }
   }
@@ -243,7 +239,7 @@ TEST_CASE("gradients through two ranks are the central differences of the loss o
     const auto runtime = NewRuntime("threaded", 1);
     Part part(*runtime, format("rank {} ", group->rank()));
     CHECK(part.executor->step_sums().size() == 2);
-    part.Connect(group);
+    part.group = group;
     const auto all = [&](double value) {
       group->Run({.data = &value, .n = 1, .type = DType::kFloat64});
       return value;
@@ -293,9 +289,7 @@ TEST_CASE("an error of one worker reaches the others, which do not wait for its 
   failing.executor->BeginStep({});
   other.executor->BeginStep({});
   for (size_t i = 0; i < failing.executor->step_sums().size(); ++i) {
-    PreparedPartSum sum(nullptr,
-                        {failing.executor->step_sums()[i], other.executor->step_sums()[i]});
-    sum.Push();
+    SumOverParts(nullptr, {failing.executor->step_sums()[i], other.executor->step_sums()[i]});
     failing.executor->ContinueStep();
     other.executor->ContinueStep();
   }

@@ -66,12 +66,15 @@ void Trainer::Impl::Save(const std::vector<std::string>& names, TrainListener& l
   listener.OnSave({folder.File("last"), state.epoch, state.step, RunClock::SecondsSince(begin)});
 }
 
-// What was pushed no longer waits for other ranks, and ends by the same error.
-void Trainer::Impl::EndAlone(const std::exception_ptr& error) {
+// What was pushed no longer waits for other ranks, and ends by the same error. `lost`: this error
+// is that of ranks which do not meet; throws what left this one without its part, if anything did.
+void Trainer::Impl::EndAlone(const std::exception_ptr& error, bool lost) {
   if (!ranks.several()) return;
   ranks.Fail(error);
   try {
     runtime.engine().WaitForAll();
+  } catch (const Error& pushed) {
+    if (lost && pushed.kind() != kRankLost) throw;
   } catch (const std::exception&) {  // as `error` says
   }
 }
@@ -83,14 +86,14 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
     loop.Summarize(loop.Run());
     return result;
   } catch (const Error& e) {
-    EndAlone(std::current_exception());
+    EndAlone(std::current_exception(), e.kind() == kRankLost);
     if (e.kind() != ErrorKind::kDiverged) throw;
     loop.Summarize(RunEnd::kDiverged);
     if (!batches->diverged()) throw;
     result.steps = batches->diverged()->step();  // later ones may have been started
     throw DivergedError(*batches->diverged());
   } catch (...) {
-    EndAlone(std::current_exception());
+    EndAlone(std::current_exception(), /*lost=*/false);
     throw;
   }
 }

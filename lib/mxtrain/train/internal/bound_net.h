@@ -65,7 +65,7 @@ class BoundNet {
   const TrainOptions& options_;
   const Part net_;
   std::vector<std::unique_ptr<Executor>> executors_;
-  std::vector<std::unique_ptr<PreparedPartSum>> sums_;  // for batch norm, in the order of a step
+  std::vector<std::vector<NDArray>> sums_;  // for batch norm, of workers; in the order of a step
   std::unique_ptr<Evaluation> evaluation_;
   std::unique_ptr<const InputOrder> input_order_;
   std::vector<NDArray> inputs_, part_;  // of Step, kept to avoid allocations

@@ -45,7 +45,7 @@ struct Trainer::Impl {
   TrainResult Run(TrainListener& listener, std::atomic<int>* stop);
   void Step(const DataBatch& batch);
   void Rehearse();
-  void EndAlone(const std::exception_ptr& error);
+  void EndAlone(const std::exception_ptr& error, bool lost);
 
   RunStart Describe() const;
   Checkpoint Snapshot(ParameterUpdates::OfRanks of_ranks) const;
