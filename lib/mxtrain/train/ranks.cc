@@ -13,7 +13,7 @@ Ranks::~Ranks() = default;
 
 void Ranks::Send(const Wishes& own) {
   vote_ = std::make_shared<Vote>();
-  vote_->flags = {own.stop, own.save, own.out_of_time};
+  vote_->flags = {own.stop, own.save, own.out_of_time, own.diverged};
   group_->Start(group_->Reserve(),
                 {.kind = Collective::Kind::kAllReduce,
                  .data = vote_->flags.data(),
@@ -34,7 +34,7 @@ Wishes Ranks::Receive() {
   MutexLock lock(vote->mutex);
   while (!vote->arrived) vote->changed.Wait(lock);
   if (vote->error) std::rethrow_exception(vote->error);
-  return {vote->flags[0] != 0, vote->flags[1] != 0, vote->flags[2] != 0};
+  return {vote->flags[0] != 0, vote->flags[1] != 0, vote->flags[2] != 0, vote->flags[3] != 0};
 }
 
 Wishes Ranks::AgreeLater(const Wishes& own) {
@@ -77,6 +77,14 @@ std::vector<double> Ranks::WaitingSeconds() const {
   group_->Run(
       {.kind = Collective::Kind::kAllGather, .data = all.data(), .n = 1, .type = DType::kFloat64});
   return all;
+}
+
+std::string Ranks::FirstText(const std::string& own) const {
+  if (!several()) return own;
+  const std::vector<std::string> texts = group_->GatherText(own);
+  const auto found = std::find_if(texts.begin(), texts.end(),
+                                  [](const std::string& text) { return !text.empty(); });
+  return found == texts.end() ? "" : *found;
 }
 
 void Ranks::Fail(const std::exception_ptr& error) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -363,65 +364,112 @@ TEST_CASE("a rank that ends by an error does not wait for the others, which noti
   }
 }
 
-// As SoftmaxOutput, but its third gradient is an error.
+// In place of SoftmaxOutput: its gradients are 0, and in the third pass the loss is NaN or the
+// gradient an error.
 class FailingLoss final : public Operator {
  public:
+  explicit FailingLoss(bool diverges) : diverges_(diverges) {}
   void Forward(const ForwardArgs& args) override {
     const TBlob& out = args.out_data[0];
-    std::fill_n(out.dptr<float>(), out.Size(), 1.0f / static_cast<float>(out.shape[1]));
+    const bool fails = ++passes_ == 3 && diverges_;
+    std::fill_n(out.dptr<float>(), out.Size(),
+                fails ? std::numeric_limits<float>::quiet_NaN() : 1.0f / 3);
   }
   void Backward(const BackwardArgs& args) override {
-    if (++passes_ == 3) Throw(ErrorKind::kData, "the third gradient failed");
+    if (passes_ == 3 && !diverges_) Throw(ErrorKind::kData, "the third gradient failed");
     const TBlob& gradient = args.in_grad[0];
     std::fill_n(gradient.dptr<float>(), gradient.Size(), 0.0f);
   }
 
  private:
+  const bool diverges_;
   int passes_ = 0;
 };
 
-std::unique_ptr<Runtime> RuntimeWithFailingLoss(const RunSpec&) {
-  const auto registry = BuiltinOperators();
-  registry->AddKernel({"SoftmaxOutput", DeviceType::kCPU, "failing", -1,
-                       [](const OperatorProperty& property, const PlanRequest& request,
-                          Backend&) -> Expected<Plan, Refusal> {
-                         Plan plan = PlainPlan(property, request);
-                         plan.make = [] { return std::make_unique<FailingLoss>(); };
-                         return plan;
-                       }});
-  RuntimeOptions options;
-  options.threads = 2;
-  return std::make_unique<Runtime>(options, registry);
+std::function<std::unique_ptr<Runtime>(const RunSpec&)> WithFailingLoss(bool diverges) {
+  return [diverges](const RunSpec&) {
+    const auto registry = BuiltinOperators();
+    registry->AddKernel({"SoftmaxOutput", DeviceType::kCPU, "failing", -1,
+                         [diverges](const OperatorProperty& property, const PlanRequest& request,
+                                    Backend&) -> Expected<Plan, Refusal> {
+                           Plan plan = PlainPlan(property, request);
+                           plan.make = [diverges] {
+                             return std::make_unique<FailingLoss>(diverges);
+                           };
+                           return plan;
+                         }});
+    RuntimeOptions options;
+    options.threads = 2;
+    return std::make_unique<Runtime>(options, registry);
+  };
+}
+
+// What two ranks end with, of which one has a loss that fails.
+struct Ending {
+  std::string error;
+  std::optional<RunEnd> end;
+  int64_t steps = 0;
+};
+std::vector<Ending> TrainWithFailingLoss(const TempDir& data, RunSpec spec, int failing,
+                                         bool diverges, double timeout_of_other) {
+  ThreadRanks ranks(2);
+  std::vector<Ending> endings(2);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      RunSpec own = spec;
+      Ending& ending = endings[static_cast<size_t>(r)];
+      if (r == failing) own.make_runtime = WithFailingLoss(diverges);
+      own.group = std::make_shared<ProcessGroup>(
+          ranks.Opener(r),
+          ProcessGroup::Options{.timeout_seconds = r == failing ? 600.0 : timeout_of_other});
+      {
+        Process process(data, own);
+        TrainListener silent;
+        try {
+          process.trainer->Run(silent);
+        } catch (const DivergedError& e) {
+          ending = {e.what(), process.trainer->result().end, process.trainer->result().steps};
+        } catch (const Error& e) {
+          ending.error = e.what();
+        }
+      }
+      own.group->Abort(8);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return endings;
 }
 
 TEST_CASE("a gradient that cannot be computed ends its rank at once, by its error") {
   const TempDir data;
   WriteTable(data);
+  RunSpec spec;
+  spec.symbol = NoisyNet();
   for (const bool sync_batch_norm : {false, true}) {
-    ThreadRanks ranks(2);
-    std::vector<std::string> errors(2);
-    std::vector<std::thread> threads;
-    for (int r = 0; r < 2; ++r) {
-      threads.emplace_back([&, r] {
-        RunSpec spec;
-        spec.symbol = NoisyNet();
-        spec.sync_batch_norm = sync_batch_norm;
-        if (r == 0) spec.make_runtime = RuntimeWithFailingLoss;
-        spec.group = std::make_shared<ProcessGroup>(
-            ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 10.0});
-        try {
-          Process process(data, spec);
-          TrainListener silent;
-          process.trainer->Run(silent);
-        } catch (const Error& e) {
-          errors[static_cast<size_t>(r)] = e.what();
-        }
-        spec.group->Abort(8);
-      });
+    spec.sync_batch_norm = sync_batch_norm;
+    const auto endings = TrainWithFailingLoss(data, spec, 0, /*diverges=*/false, 10);
+    CHECK(endings[0].error.find("the third gradient failed") != std::string::npos);
+    CHECK(endings[1].error.find("train.kvstore.timeout") != std::string::npos);
+  }
+}
+
+TEST_CASE("a loss of one rank that is not finite ends all ranks together") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec;
+  spec.symbol = NoisyNet();
+  for (const int64_t grad_accum : {1, 2}) {
+    for (const int64_t max_steps : {0, 3}) {
+      spec.grad_accum = grad_accum;
+      spec.max_steps = max_steps;
+      const auto endings = TrainWithFailingLoss(data, spec, 1, /*diverges=*/true, 600);
+      for (const Ending& ending : endings) {
+        CHECK(ending.end == RunEnd::kDiverged);
+        CHECK(ending.error.find("is not finite at step") != std::string::npos);
+      }
+      CHECK(endings[0].error.starts_with("on another rank the loss of 'softmax'"));
     }
-    for (std::thread& thread : threads) thread.join();
-    CHECK(errors[0].find("the third gradient failed") != std::string::npos);
-    CHECK(errors[1].find("train.kvstore.timeout") != std::string::npos);
   }
 }
 

@@ -34,6 +34,10 @@ class Trainer::Impl::Loop {
   bool ReportIsDue() const;
   std::vector<std::pair<double, double>> RatesOfEpoch() const;
 
+  template <typename Wait>
+  void NoticeDivergence(const Wait& wait);
+  void Agree(const Wishes& wishes);
+
   void TrainEpoch();
   void PauseClock();
   void ReportStep();
@@ -46,6 +50,7 @@ class Trainer::Impl::Loop {
   Impl& t_;
   TrainListener& listener_;
   std::atomic<int>* const stop_;
+  bool diverged_ = false;     // this rank of several, as far as the training thread knows
   Wishes agreed_;             // by several ranks, so far
   std::set<int> named_slow_;  // ranks
   RunClock clock_;
@@ -144,7 +149,29 @@ bool Trainer::Impl::Loop::OwnSaveIsDue() const {
 }
 
 Wishes Trainer::Impl::Loop::OwnWishes() const {
-  return {stop_ && *stop_ == 1, OwnSaveIsDue(), own_out_of_time()};
+  return {stop_ && *stop_ == 1, OwnSaveIsDue(), own_out_of_time(), diverged_};
+}
+
+// A loss that is not finite ends a run at once, but several ranks together: the others need what
+// this one has still to send, and rank 0 writes the results.
+template <typename Wait>
+void Trainer::Impl::Loop::NoticeDivergence(const Wait& wait) {
+  if (!t_.ranks.several()) return wait();
+  try {
+    wait();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kDiverged || !t_.batches->diverged()) throw;
+    diverged_ = true;
+  }
+}
+
+// `wishes`: granted by all ranks.
+void Trainer::Impl::Loop::Agree(const Wishes& wishes) {
+  agreed_ |= wishes;
+  if (!agreed_.diverged) return;
+  const std::string text = t_.ranks.FirstText(diverged_ ? t_.batches->diverged()->what() : "");
+  if (diverged_) throw DivergedError(*t_.batches->diverged());
+  throw DivergedError(format("on another rank {}", text), state().step, {});
 }
 
 RunEnd Trainer::Impl::Loop::Run() {
@@ -201,15 +228,16 @@ void Trainer::Impl::Loop::TrainEpoch() {
   DataBatch batch;
   while (StepFollows() && t_.batches->data_wait().Next(data, &batch)) {
     t_.Step(batch);
-    if (clock_.AddBatch(batch.count * t_.ranks.size())) PauseClock();
+    // An error of it: its wishes never arrive.
+    if (t_.ranks.several()) NoticeDivergence([this] { t_.batches->WaitForOlder(); });
+    if (clock_.AddBatch(batch.count * t_.ranks.size())) NoticeDivergence([this] { PauseClock(); });
     if (t_.batches_of_step > 0) continue;
-    if (t_.ranks.several()) t_.batches->WaitForOlder();  // an error of it: its wishes never arrive
-    agreed_ |= t_.ranks.AgreeLater(OwnWishes());
-    if (ReportIsDue()) ReportStep();
+    if (t_.ranks.several()) Agree(t_.ranks.AgreeLater(OwnWishes()));
+    if (ReportIsDue()) NoticeDivergence([this] { ReportStep(); });
     SaveWhereDue();
   }
-  PauseClock();
-  agreed_ |= t_.ranks.Agree(OwnWishes());
+  NoticeDivergence([this] { PauseClock(); });
+  if (t_.ranks.several()) Agree(t_.ranks.Agree(OwnWishes()));
 }
 
 // Once everything that was pushed is done.
@@ -282,8 +310,8 @@ void Trainer::Impl::Loop::SaveWhereDue() {
   if (!by_steps && !(t_.ranks.several() ? agreed_.save : OwnSaveIsDue())) return;
   int request = 2;
   if (stop_) stop_->compare_exchange_strong(request, 0);  // keep a stop that arrived meanwhile
-  PauseClock();
-  agreed_ |= t_.ranks.Agree(OwnWishes());
+  NoticeDivergence([this] { PauseClock(); });
+  if (t_.ranks.several()) Agree(t_.ranks.Agree(OwnWishes()));
   agreed_.save = false;  // wished again meanwhile: for the same save
   t_.Save({}, listener_);
   reported_ = t_.scores.loss().sums();  // several ranks merge them

@@ -16,14 +16,16 @@
 
 namespace mxtrain {
 
-// What a rank wants because of its own signals and clock, or what was decided.
+// What a rank wants because of its own signals, clock and losses, or what was decided.
 struct Wishes {
   bool stop = false, save = false, out_of_time = false;
+  bool diverged = false;  // wants the end, since a loss is not finite
 
   Wishes& operator|=(const Wishes& other) {
     stop |= other.stop;
     save |= other.save;
     out_of_time |= other.out_of_time;
+    diverged |= other.diverged;
     return *this;
   }
 };
@@ -54,13 +56,16 @@ class Ranks {
   void StartWaiting();
   std::vector<double> WaitingSeconds() const;
 
+  // The first text that is not empty, by rank. Waits for all ranks.
+  std::string FirstText(const std::string& own) const;
+
   // This rank ends because of an error: what was pushed no longer waits for other ranks.
   void Fail(const std::exception_ptr& error) const;
 
  private:
   // Wishes on their way; written by the group's lane until `arrived`.
   struct Vote {
-    std::array<int32_t, 3> flags{};
+    std::array<int32_t, 4> flags{};
     Mutex mutex;
     ConditionVariable changed;
     bool arrived MXTRAIN_GUARDED_BY(mutex) = false;
