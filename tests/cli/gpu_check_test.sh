@@ -243,9 +243,9 @@ if [[ $asked == *train.save.every=* ]]; then
     [[ ! -e $here/grows ]] || data+=$(head -c 3000000 /dev/zero | tr '\0' x)
     sleep 0.1
   done
-  [[ ! -e $here/forgets || $asked != *--resume* ]] || steps=other
+  [[ ! -e $here/forgets || $asked != *--resume* ]] || end=other
 fi
-echo "after $steps steps" >"$out/checkpoints/last"
+echo "${end:-same}" >"$out/checkpoints/last"
 echo "1000 images/s in training"
 awk -v steps="$steps" -v wrong="$([[ $device == *,* ]] && cat "$here/wrong_step")" 'BEGIN {
   for (s = 1; s <= steps; ++s) {
