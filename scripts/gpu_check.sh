@@ -7,8 +7,10 @@
 #   gpu_check.sh all [MNIST_FOLDER]     all three
 #   gpu_check.sh first                  what to run where a GPU can be had for ten minutes only: within 540 s the most important of each,
 #                                       in order of value, and all logs in gpu_check_first.tar.gz
+#   gpu_check.sh second                 after it, within 540 s: what only several GPUs show (NCCL, copies, losses, scaling), and a soak: a run
+#                                       that is killed and resumed, and memory that does not grow; all logs in gpu_check_second.tar.gz
 # The tarball of `package.sh --cuda` contains it as libexec/mxtrain/gpu_check.sh. In the tree it uses build/cuda-dev, or the build
-# folder MXTRAIN_BUILD. Each part ends within 8 minutes (GPU_CHECK_SECONDS, 470; first 540); `bench` repeats until then, at most GPU_CHECK_ROUNDS
+# folder MXTRAIN_BUILD. Each part ends within 8 minutes (GPU_CHECK_SECONDS, 470; first and second 540); `bench` repeats until then, at most GPU_CHECK_ROUNDS
 # (9) times. The logs of all steps are kept in GPU_CHECK_LOGS, by default a new folder. A table comes last; if a line says FAIL, 1 is
 # the exit code.
 set -uo pipefail
@@ -18,7 +20,7 @@ usage() {
   exit 2
 }
 case "${1:-} $#" in
-  "agree "[12] | "bench 1" | "sanitize 1" | "first 1") parts=("$1") ;;
+  "agree "[12] | "bench 1" | "sanitize 1" | "first 1" | "second 1") parts=("$1") ;;
   "all "[12]) parts=(agree bench sanitize) ;;
   *) usage ;;
 esac
@@ -38,8 +40,9 @@ fi
 for needed in "$program" "$tests/test_gpu" "$tests/test_gpu_operators"; do
   [[ -x $needed ]] || { echo "gpu_check.sh: $needed does not exist; build it, or set MXTRAIN_BUILD to the build folder" >&2; exit 2; }
 done
-[[ $1 == first ]] && allowed=540 || allowed=470
+[[ $1 == first || $1 == second ]] && allowed=540 || allowed=470
 part_seconds=${GPU_CHECK_SECONDS:-$allowed} most_rounds=${GPU_CHECK_ROUNDS:-9}
+soak_seconds=${GPU_CHECK_SOAK:-100}
 logs=${GPU_CHECK_LOGS:-$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-XXXXXX")}
 mkdir -p "$logs"
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-work-XXXXXX")
@@ -128,10 +131,10 @@ print(":".join(folder for path in sys.path for folder in glob.glob(os.path.join(
 
 # ---- agree
 
-# doctests CHECK PROGRAM LIMIT: runs a test program; counts its cases and lists those that failed.
+# doctests CHECK PROGRAM LIMIT [ARGUMENT...]: runs a test program; counts its cases and lists those that failed.
 doctests() {
   local check=$1 cases failing seen=""
-  run "$2" "$3" "$tests/$2"
+  run "$2" "$3" "$tests/$2" "${@:4}"
   cases=$(sed -n 's/^\[doctest\] test cases: *\([0-9]*\) *|.*/\1/p' "$log")
   failing=$(awk '/^TEST CASE:/ { name = substr($0, 13) } / ERROR: / { if (!seen[name]++) print name }' "$log")
   if [[ $code -eq 0 && ${cases:-0} -gt 0 ]]; then
@@ -157,36 +160,50 @@ step_losses() {
        }' "$1"
 }
 
-# losses CHECK STEPS CONFIG...: each of the first STEPS losses on the GPU is within 1e-3 of that on the CPU.
-losses() {
-  local check=$1 steps=$2 device
-  shift 2
-  for device in cpu gpu; do
-    must "$check" "$check on $device" 150 "$program" train "$@" train.math=exact train.max_steps="$steps" train.report_every=1 --device "$device" \
-      --deterministic --out "$work/$check-$device" --progress none || return
-    step_losses "$work/$check-$device/events.jsonl" >"$(file_of "$check on $device").losses"
-  done
+# loss_run CHECK NAME STEPS ARGUMENT...: trains, and keeps the loss of each step.
+loss_run() {
+  local check=$1 name=$2 steps=$3 out
+  out=$work/${2//[^a-zA-Z0-9_.]/-}
+  shift 3
+  must "$check" "$name" 150 "$program" train "$@" train.max_steps="$steps" train.report_every=1 --deterministic --out "$out" --progress none ||
+    return
+  step_losses "$out/events.jsonl" >"$(file_of "$name").losses"
+}
+
+# compare_losses CHECK STEPS NAME OTHER MOST: each loss of the one run is within MOST of that of the other.
+compare_losses() {
   local seen
-  if seen=$(paste -d ' ' "$(file_of "$check on cpu").losses" "$(file_of "$check on gpu").losses" | awk -v steps="$steps" '
+  if seen=$(paste -d ' ' "$(file_of "$3").losses" "$(file_of "$4").losses" | awk -v steps="$2" -v most="$5" '
       function size(x) { return x < 0 ? -x : x }
       $1 == $3 && $4 != "" {
         apart = size($4 - $2) / size($2); last = $2; other = $4
         if (!n++) first = $2
         if (apart >= worst) { worst = apart; at = $1 }
       }
-      END { printf "%d of %d steps, from %.4f to %.4f (GPU: %.4f); at most %.1e apart, at step %d", n, steps, first, last, other, worst, at
-            exit !(n == steps && worst <= 1e-3) }'); then
-    record ok "$took" "$check" "$seen"
+      END { printf "%d of %d steps, from %.4f to %.4f and %.4f; at most %.1e apart, at step %d", n, steps, first, last, other, worst, at
+            exit !(n == steps && worst <= most) }'); then
+    record ok "$took" "$1" "$seen"
   else
-    record FAIL "$took" "$check" "$seen; 1e-3 is allowed"
+    record FAIL "$took" "$1" "$seen; $5 is allowed"
   fi
 }
 
-# The same run twice gives the same checkpoint.
+# losses CHECK STEPS CONFIG...: each of the first STEPS losses on the GPU is within 1e-3 of that on the CPU.
+losses() {
+  local check=$1 steps=$2 device
+  shift 2
+  for device in cpu gpu; do
+    loss_run "$check" "$check on $device" "$steps" "$@" train.math=exact --device "$device" || return
+  done
+  compare_losses "$check" "$steps" "$check on cpu" "$check on gpu" 1e-3
+}
+
+# repeats CHECK DEVICE CONFIG...: the same run twice gives the same checkpoint.
 repeats() {
-  local check="two runs, same bits" i
+  local check=$1 device=$2 i
+  shift 2
   for i in 1 2; do
-    must "$check" "repeat $i" 90 "$program" train "$@" train.max_steps=100 train.epochs=4 --device gpu --deterministic --out "$work/repeat-$i" \
+    must "$check" "$check $i" 90 "$program" train "$@" train.max_steps=100 train.epochs=4 --device "$device" --deterministic --out "$work/repeat-$i" \
       --progress none || return
   done
   if cmp "$work/repeat-1/checkpoints/last" "$work/repeat-2/checkpoints/last" >"$log" 2>&1; then
@@ -214,7 +231,7 @@ agree() {
   losses "ResNet-18, 10 steps" 10 "${resnet[@]}"
   must resume resume 120 "$program" verify-resume "${lenet[@]}" --steps 60 --device gpu --deterministic &&
     record ok "$took" resume "$(tail -n 1 "$log")"
-  repeats "${lenet[@]}"
+  repeats "two runs, same bits" gpu "${lenet[@]}"
   learns fp16 "$work/lenet.yaml"
   learns bf16 "$work/lenet.yaml"
   if [[ -z $mnist ]]; then
@@ -447,6 +464,151 @@ first() {
   tar -czf gpu_check_first.tar.gz -C "$logs" . && echo "logs: $PWD/gpu_check_first.tar.gz"
 }
 
+# ---- second
+
+scaling_wanted=0.9  # of the images/s of one GPU, times their number
+
+# gpus_to N: the first N GPUs, as --device takes them.
+gpus_to() { echo "gpu:$(seq -s , 0 $(($1 - 1)))"; }
+
+# scale N [SETTING]: images/s of ResNet-50 in bfloat16, 256 for each of N GPUs.
+scale() {
+  measure ours "ResNet-50, GPUs: $1${2:+, $2}" "$program" bench "$configs/imagenet/resnet50.yaml" data.batch_size=$((256 * $1)) train.amp=bf16 \
+    ${2:+"$2"} --device "$(gpus_to "$1")" --synthetic --json --rounds 1 --seconds 3
+}
+
+# record_scaling N KEY: beside one GPU.
+record_scaling() {
+  local check="ResNet-50, GPUs: $1" key="ours $2" one seen
+  one=${rates["ours ResNet-50, GPUs: 1"]:-}
+  if [[ -z ${rates[$key]:-} || -z $one ]]; then
+    record FAIL "${seconds[$key]:-0}" "$check" "${refusals[$key]:-${refusals["ours ResNet-50, GPUs: 1"]:-no result}}"
+  elif seen=$(awk -v n="$1" -v rate="$(median "${rates[$key]}")" -v one="$(median "$one")" -v wanted="$scaling_wanted" \
+      -v replays="$(number replays_per_step <<<"${results[$key]}")" 'BEGIN {
+        printf "%.1f images/s, %.3f of %d times one GPU (wanted %s), %.2f graphs a step", rate, rate / (n * one), n, wanted, replays
+        exit !(rate >= wanted * n * one && replays >= 0.99 * n) }'); then
+    record ok "${seconds[$key]}" "$check" "$seen"
+  else
+    record FAIL "${seconds[$key]}" "$check" "$seen"
+  fi
+}
+
+# What only several GPUs show.
+between_gpus() {
+  local all n check batch=data.batch_size=$((32 * gpus)) wire=train.kvstore.wire=bfloat16
+  all=$(gpus_to "$gpus")
+  doctests "NCCL and copies" test_gpu 60 '-tc=*all GPUs*,*between GPUs*'
+  grep -q "GPUs: $gpus\$" "$log" || record FAIL 0 NCCL "$(grep -m 1 NCCL "$log" || echo "the test did not sum over $gpus GPUs")"
+
+  check="LeNet, GPUs: $gpus"
+  loss_run "$check" "LeNet on one GPU" 50 "${lenet[@]}" "$batch" train.math=exact --device gpu &&
+    loss_run "$check" "$check" 50 "${lenet[@]}" "$batch" train.math=exact --device "$all" &&
+    compare_losses "$check" 50 "LeNet on one GPU" "$check" 1e-3
+  loss_run "LeNet, $wire" "LeNet, $wire" 50 "${lenet[@]}" "$batch" train.math=exact "$wire" --device "$all" &&
+    compare_losses "LeNet, $wire" 50 "LeNet on one GPU" "LeNet, $wire" 3e-2
+  # Batch norm takes its statistics of a part: two parts of one GPU's batch are as those of two GPUs.
+  check="ResNet-18, GPUs: 2"
+  loss_run "$check" "ResNet-18, 2 workers" 10 "${resnet[@]}" train.math=exact train.kvstore.workers=2 --device gpu &&
+    loss_run "$check" "$check" 10 "${resnet[@]}" train.math=exact --device "$(gpus_to 2)" &&
+    compare_losses "$check" 10 "ResNet-18, 2 workers" "$check" 1e-3
+  repeats "GPUs: $gpus, same bits" "$all" "${lenet[@]}" "$batch"
+
+  scale 1
+  for n in $(printf '%s\n' 2 "$gpus" | sort -un); do
+    scale "$n"
+    record_scaling "$n" "ResNet-50, GPUs: $n"
+  done
+  scale "$gpus" "$wire"
+  record_wire "ResNet-50, GPUs: $gpus" "$wire"
+}
+
+# record_wire KEY SETTING: beside float32.
+record_wire() {
+  local key="ours $1, $2"
+  if [[ -n ${rates[$key]:-} ]]; then
+    record ok "${seconds[$key]}" "wire in bfloat16" "$(median "${rates[$key]}") images/s; in float32 $(median "${rates["ours $1"]:-nan}")"
+  else
+    record FAIL "${seconds[$key]:-0}" "wire in bfloat16" "${refusals[$key]:-no result}"
+  fi
+}
+
+# watched FILE COMMAND...: runs the command, and appends every half second the MiB that it takes on the host and that the first GPU has lent.
+# shellcheck disable=SC2317  # a process of its own calls it
+watched() {
+  local file=$1 pid gpu
+  shift
+  "$@" &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    gpu=$(nvidia-smi -i 0 --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null) || gpu=0
+    awk -v gpu="$gpu" '/^VmRSS:/ { print $2 / 1024, gpu }' "/proc/$pid/status" >>"$file" 2>/dev/null
+    sleep 0.5
+  done
+  wait "$pid"
+}
+
+# Of the samples: the largest values in the second and in the last quarter.
+flat() {
+  awk '{ host[NR] = $1; gpu[NR] = $2 }
+       function most(of, from, to,   i, m) { for (i = from; i <= to; ++i) if (of[i] > m) m = of[i]; return m }
+       END {
+         if (NR < 8) { printf "only %d samples of memory", NR; failed = 1; exit }
+         q = int(NR / 4)
+         h0 = most(host, q, 2 * q); h1 = most(host, 3 * q, NR); g0 = most(gpu, q, 2 * q); g1 = most(gpu, 3 * q, NR)
+         printf "memory of the host %.0f, later %.0f MiB, of the GPU %s", h0, h1, (g1 > 0 ? sprintf("%d, later %d MiB", g0, g1) : "not seen")
+         failed = !(h1 <= 1.02 * h0 + 16 && g1 <= 1.02 * g0 + 16)
+       }
+       END { exit failed }' "$1"
+}
+
+# A run of LeNet that takes about half of soak_seconds: memory stays flat, and killed three times and resumed it gives the same bytes.
+soak() {
+  local check=soak device batch=$((64 * gpus)) rate steps after whole kills=0 begin=$SECONDS seen resume=() run_of
+  device=$(gpus_to "$gpus")
+  run_of=("$program" train "${lenet[@]}" data.batch_size="$batch" train.epochs=1000000 --device "$device" --deterministic --progress none)
+  must $check "soak, speed" 60 "${run_of[@]}" train.max_steps=300 --out "$work/speed" || return
+  rate=$(grep -o '[0-9.]* images/s in training' "$log" | head -n 1)
+  steps=$(awk -v rate="${rate%% *}" -v batch="$batch" -v time="$soak_seconds" 'BEGIN {
+    steps = int(rate / batch * time / 3); print (steps < 100 ? 100 : (steps > 200000 ? 200000 : steps)) }')
+  run_of+=(train.max_steps="$steps" train.save.every=$((steps / 20))steps)
+  export -f watched
+  must $check "soak, undisturbed" $((3 * soak_seconds)) bash -c 'watched "$@"' watched "$logs/soak.memory" "${run_of[@]}" --out "$work/peace" ||
+    return
+  whole=$took
+  seen=$(flat "$logs/soak.memory") || { record FAIL $((SECONDS - begin)) $check "$steps steps; $seen"; return; }
+  while ((kills < 3)); do
+    after=$(awk -v whole="$whole" -v seed="$RANDOM" 'BEGIN { srand(seed); printf "%.1f", whole * (0.15 + 0.25 * rand()) }')
+    run "soak, killed $kills" $((3 * soak_seconds)) timeout -s KILL "$after" "${run_of[@]}" --out "$work/fire" "${resume[@]}"
+    [[ $code -eq 137 ]] || break
+    kills=$((kills + 1))
+    if [[ -e $work/fire/config.yaml ]]; then resume=(--resume); else rm -rf "$work/fire"; fi
+  done
+  if ((kills == 3)); then
+    must $check "soak, resumed" $((3 * soak_seconds)) "${run_of[@]}" --out "$work/fire" "${resume[@]}" || return
+  elif ((code != 0 || kills == 0)); then
+    record FAIL $((SECONDS - begin)) $check "$steps steps, killed $kills times: $(why)"
+    return
+  fi
+  if cmp "$work/peace/checkpoints/last" "$work/fire/checkpoints/last" >"$log" 2>&1; then
+    record ok $((SECONDS - begin)) $check "$steps steps on $device, killed $kills times: the same bytes; $seen"
+  else
+    record FAIL $((SECONDS - begin)) $check "$steps steps, killed $kills times: $(tail -n 1 "$log")"
+  fi
+}
+
+second() {
+  find_gpu || return
+  gpus=$(grep -c '^gpu:' "$log")
+  made_images || return
+  if ((gpus > 1)); then
+    between_gpus
+  else
+    record skip 0 "several GPUs" "there is one: NCCL, copies between GPUs, losses, scaling and the wire of several are not checked"
+  fi
+  soak
+  tar -czf gpu_check_second.tar.gz -C "$logs" . && echo "logs: $PWD/gpu_check_second.tar.gz"
+}
+
 # ----
 
 child=""
@@ -460,6 +622,7 @@ for part in "${parts[@]}"; do
     bench) bench ;;
     sanitize) sanitize ;;
     first) first ;;
+    second) second ;;
   esac
 done
 exit $((failed > 0))

@@ -112,11 +112,15 @@ void CheckKVStore(const SessionView& session) {
   const config::KVStoreConfig& kvstore = session.config().train.kvstore;
   const auto only_between_processes = [&](const std::string& key, bool given) {
     if (!given || kvstore.type == "dist_sync") return;
+    // Whether `auto` finds several GPUs is known when training begins.
+    const bool between_gpus = kvstore.type == "device" || kvstore.type == "auto";
+    if (key == "wire" && between_gpus) return;
     const std::string leaf = key == "compression" ? "compression.type" : key;
     session.diagnostics.Error(
         session.loaded.PlaceOf("train.kvstore." + leaf),
-        format("train.kvstore.{} is for gradients between processes, and train.kvstore.type is {}",
-               key, kvstore.type),
+        format(
+            "train.kvstore.{} is for gradients between processes{}, and train.kvstore.type is {}",
+            key, key == "wire" ? " or GPUs" : "", kvstore.type),
         format("set train.kvstore.type to dist_sync, or remove train.kvstore.{}", key));
   };
   const bool compresses = kvstore.compression.type == "2bit";

@@ -11,7 +11,7 @@ void CheckInputOrder(const SessionView& session);
 void CheckNetShapes(const SessionView& session);
 // Checks parameter name patterns against the parameters of the net.
 void CheckPatterns(const SessionView& session);
-// Keys of train.kvstore that only dist_sync has.
+// Keys of train.kvstore that the type does not have.
 void CheckKVStore(const SessionView& session);
 // Warns of layers with parameters that are not frozen and that no loss's gradient reaches.
 void WarnOfUntrained(const SessionView& session);

@@ -589,8 +589,8 @@ Section<KVStoreConfig> KVStoreSection() {
       .Default("float32")
       .Choices({"float32", "bfloat16"})
       .Help(
-          "dist_sync: how gradients travel between processes; bfloat16: half as many bytes, with 8 "
-          "bits of precision");
+          "how gradients travel between processes (dist_sync) or GPUs (device); bfloat16: half as "
+          "many bytes, with 8 bits of precision");
   s.Below("compression", &KVStoreConfig::compression, CompressionSection(),
           "dist_sync: MXNet's gradient compression", false, "type",
           {"gradient_compression", "compression_params"});

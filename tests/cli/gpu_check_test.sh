@@ -63,6 +63,9 @@ tells '^ok +[0-9]+  two runs, same bits +100 steps of LeNet'
 tells '^ok +[0-9]+  LeNet in fp16 +best: epoch 7 by accuracy = 0.7700  loss scale 1024, 2 steps skipped$'
 tells '^ok +[0-9]+  LeNet in bf16 +best: epoch 7'
 tells '^skip +[0-9]+  MNIST +no folder of MNIST was given'
+GPU_CHECK_SOAK=6 gpu_check 0 second
+tells '^skip +[0-9]+  several GPUs +there is one'
+tells '^ok +[0-9]+  soak +[0-9]+ steps on gpu:0, killed [123] times: the same bytes'
 
 # A program that does everything but well. It trains to losses that follow from the step, and errs on the GPU at the step in the file wrong_step.
 make package/bin/mxtrain <<'END'
@@ -206,8 +209,80 @@ tells '^ok +[0-9]+  ResNet-18, 10 steps'
 tar -tzf gpu_check_first.tar.gz >listed
 holds "the tar has the logs" grep -q 'operators.log' listed
 
+# Several GPUs, and a soak. The program's losses on several can go wrong, it scales as it is told, and a run can grow or forget.
+printf 'TEST CASE:  arrays of all GPUs\n  a.cc:1: MESSAGE: GPUs: 4\n[doctest] test cases:  2 |  2 passed | 0 failed | 9 skipped\n' >nccl
+make package/libexec/mxtrain/test_gpu <<<"cat '$work/nccl'"
+make package/bin/mxtrain <<'END'
+here=$(dirname "$0") asked="$* "
+case $1 in
+  devices) for id in 0 1 2 3; do echo "gpu:$id   NVIDIA H1"; done; exit ;;
+  synth) exit ;;
+  bench)
+    case $asked in
+      *wire=bfloat16*) rate=390 ;;
+      *"gpu:0 "*) rate=100 ;;
+      *"gpu:0,1 "*) rate=190 ;;
+      *) rate=$(cat "$here/rate") ;;
+    esac
+    echo "{\"images_per_second\":$rate.0,\"replays_per_step\":24.0}"
+    exit ;;
+esac
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --out) out=$2 ;;
+    --device) device=$2 ;;
+    train.max_steps=*) steps=${1#*=} ;;
+  esac
+  shift
+done
+mkdir -p "$out/checkpoints"
+touch "$out/config.yaml"
+if [[ $asked == *train.save.every=* ]]; then
+  for ((step = $(cat "$out/step" 2>/dev/null || echo 0); step < 60; ++step)); do
+    echo $step >"$out/step"
+    [[ ! -e $here/grows ]] || data+=$(head -c 3000000 /dev/zero | tr '\0' x)
+    sleep 0.1
+  done
+  [[ ! -e $here/forgets || $asked != *--resume* ]] || end=other
+fi
+echo "${end:-same}" >"$out/checkpoints/last"
+echo "1000 images/s in training"
+awk -v steps="$steps" -v wrong="$([[ $device == *,* ]] && cat "$here/wrong_step")" 'BEGIN {
+  for (s = 1; s <= steps; ++s) {
+    sum += 2 / s * (s == wrong ? 1.01 : 1)
+    printf "{\"epoch\":0,\"event\":\"step\",\"loss\":%.17g,\"step\":%d}\n", sum / s, s
+  } }' >"$out/events.jsonl"
+END
+echo 0 >package/bin/wrong_step
+echo 380 >package/bin/rate
+GPU_CHECK_SOAK=60 gpu_check 0 second
+tells '^ok +[0-9]+  NCCL and copies +2 cases$'
+tells '^ok +[0-9]+  LeNet, GPUs: 4 +50 of 50 steps, from 2.0000 to 0.0400 and 0.0400; at most 0.0e\+00 apart'
+tells '^ok +[0-9]+  LeNet, train.kvstore.wire=bfloat16 +50 of 50 steps'
+tells '^ok +[0-9]+  ResNet-18, GPUs: 2 +10 of 10 steps'
+tells '^ok +[0-9]+  GPUs: 4, same bits +100 steps of LeNet'
+tells '^ok +[0-9]+  ResNet-50, GPUs: 2 +190.0 images/s, 0.950 of 2 times one GPU \(wanted 0.9\), 24.00 graphs a step$'
+tells '^ok +[0-9]+  ResNet-50, GPUs: 4 +380.0 images/s, 0.950 of 4 times'
+tells '^ok +[0-9]+  wire in bfloat16 +390.0 images/s; in float32 380.0$'
+tells '^ok +[0-9]+  soak +100 steps on gpu:0,1,2,3, killed [123] times: the same bytes; memory of the host [0-9]+, later [0-9]+ MiB, of the GPU not seen$'
+tar -tzf gpu_check_second.tar.gz >listed
+holds "the tar has the samples of the memory" grep -q 'soak.memory' listed
+sed -i 's/GPUs: 4/NCCL was not found/' nccl
+echo 9 >package/bin/wrong_step
+echo 300 >package/bin/rate
+touch package/bin/forgets
+GPU_CHECK_SOAK=60 gpu_check 1 second
+tells '^FAIL +[0-9]+  NCCL .*NCCL was not found'
+tells '^FAIL +[0-9]+  LeNet, GPUs: 4 .*at most 1.0e-02 apart, at step 9; 1e-3 is allowed'
+tells '^ok +[0-9]+  LeNet, train.kvstore.wire=bfloat16 .*at most 1.0e-02 apart'
+tells '^FAIL +[0-9]+  ResNet-50, GPUs: 4 +300.0 images/s, 0.750 of 4 times'
+tells '^FAIL +[0-9]+  soak .*differ'
+touch package/bin/grows
+GPU_CHECK_SOAK=60 gpu_check 1 second
+tells '^FAIL +[0-9]+  soak +100 steps; memory of the host [0-9]+, later [1-9][0-9][0-9] MiB'
+
 # Without a GPU.
-echo "gpu     none: libcudnn.so.9 was not found; install it" >package/bin/devices
+make package/bin/mxtrain <<<'echo "gpu     none: libcudnn.so.9 was not found; install it"'
 gpu_check 1 all
 tells '^FAIL +[0-9]+  devices +gpu     none: libcudnn.so.9 was not found; install it; nothing else can be checked without one'
 holds "the three parts are in one table" [ "$(sed -n '/^== gpu_check.sh/,$p' stdout | grep -c '^FAIL')" -eq 3 ]

@@ -27,17 +27,23 @@ TEST_CASE("arrays of all GPUs are summed into each, for every gradient type") {
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16}) {
     for (const int64_t n : {1, 1000, 1 << 20}) {
       std::vector<NDArray> arrays;
-      std::vector<void*> data;
+      std::vector<void*> first_half, rest;
       std::vector<engine::VarHandle> writes;
       for (const Context gpu : gpus) {
         NDArray& array = arrays.emplace_back(*runtime, TShape{n}, type, gpu);
         array.Fill(gpu.id + 1);
-        data.push_back(array.data().data);
+        char* const data = array.data().dptr<char>();
+        first_half.push_back(data);
+        rest.push_back(data + n / 2 * SizeOf(type));
         writes.push_back(array.var());
       }
       for (int round = 0; round < 3; ++round) {
         runtime->engine().PushSync(
-            [=](RunContext ctx) { communicator->AllReduce(ctx, type, data, n); }, {}, writes,
+            [=](RunContext ctx) {
+              const ArrayOnEach halves[] = {{type, first_half, n / 2}, {type, rest, n - n / 2}};
+              communicator->AllReduce(ctx, halves);
+            },
+            {}, writes,
             {.ctx = gpus[0], .property = engine::FnProperty::kComm, .name = "all_reduce"});
       }
       const auto count = static_cast<float>(gpus.size());

@@ -8,6 +8,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/ndarray/ndarray.h"
+#include "mxtrain/operator/arithmetic.h"
 #include "tests/gpu/runtime.h"
 
 namespace mxtrain::test {
@@ -58,6 +59,24 @@ TEST_CASE("copies to the GPU round-trip through host, pinned and device memory")
       CHECK(zeros.ToVector() == std::vector<float>(static_cast<size_t>(n), 2.5f));
       const NDArray empty(*runtime, {0}, DType::kFloat32, kGpu);
       CHECK(empty.ToVector().empty());
+    }
+  }
+}
+
+TEST_CASE("copies between GPUs, each to each, while both work") {
+  const auto runtime = GpuRuntime();
+  const int gpus = runtime->backend(kGpu).DeviceCount();
+  for (const int64_t n : {1, 1000, 1 << 22}) {
+    const std::vector<float> numbers = Numbers(n);
+    for (int from = 0; from < gpus; ++from) {
+      for (int to = 0; to < gpus; ++to) {
+        NDArray first = NDArray::FromVector(*runtime, {n}, numbers, Context::gpu(from));
+        first *= 2;
+        NDArray second = first.Copy(Context::gpu(to));
+        first.Fill(0);  // after the copy has read it
+        second *= 0.5;  // after it has come
+        CHECK(second.ToVector() == numbers);
+      }
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
+#include "tests/support/thread_ranks.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
@@ -93,17 +94,51 @@ TEST_CASE("whole runs on two GPUs give the bits of two workers, whichever store 
   specs[3].engine = "naive";
   specs[4].lr_mult = {{"*_bias", 0}};
   for (const RunSpec& s : specs) {
-    RunSpec on_cpu = s, by_copies = OnTwoGpus(s);
+    RunSpec on_cpu = s, by_copies = OnTwoGpus(s), in_parts = OnTwoGpus(s);
     on_cpu.workers = 2;
     by_copies.kvstore = "local";
+    in_parts.bucket_bytes = 1;
     const Outcome expected = RunWhole(data, on_cpu);
-    for (const Outcome& outcome : {RunWhole(data, OnTwoGpus(s)), RunWhole(data, by_copies)}) {
+    for (const Outcome& outcome :
+         {RunWhole(data, OnTwoGpus(s)), RunWhole(data, by_copies), RunWhole(data, in_parts)}) {
       CHECK(outcome.bits == expected.bits);
       REQUIRE(outcome.epochs.size() == expected.epochs.size());
       for (size_t e = 0; e < expected.epochs.size(); ++e)
         CheckSameEpoch(outcome.epochs[e], expected.epochs[e]);
     }
   }
+}
+
+// Two ranks of the CPU round the same gradients and sums.
+TEST_CASE("whole runs on two GPUs with the wire in bfloat16 give the bits of two such ranks") {
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec = OnFakeGpus();
+  spec.symbol = QuietNet();
+  spec.dist.wire = DistOptions::Wire::kBfloat16;
+  RunSpec by_ranks = spec;
+  by_ranks.make_runtime = {};
+  Bits expected;
+  RunRanks(2, [&](const std::shared_ptr<ProcessGroup>& group) {
+    const TempDir folder;
+    RunSpec own = by_ranks;
+    own.group = group;
+    own.folder = folder.path("checkpoints");
+    Process process(data, own);
+    Log log;
+    process.trainer->Run(log);
+    if (group->first())
+      expected =
+          BitsOf(LoadCheckpoint(*process.runtime, CheckpointFolder(own.folder).File("last")));
+  });
+  for (const int64_t bucket_bytes : {int64_t{1}, int64_t{400}, spec.bucket_bytes}) {
+    RunSpec on_gpus = OnTwoGpus(spec);
+    on_gpus.bucket_bytes = bucket_bytes;
+    CHECK(RunWhole(data, on_gpus).bits == expected);
+  }
+  RunSpec exact = OnTwoGpus(spec);
+  exact.dist = {};
+  CHECK(RunWhole(data, exact).bits != expected);
 }
 
 // The CPU updates key by key.

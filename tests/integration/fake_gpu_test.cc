@@ -11,6 +11,8 @@
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/memory_lender.h"
 #include "mxtrain/executor/captures.h"
+#include "mxtrain/executor/gradient_buckets.h"
+#include "mxtrain/kvstore/kvstore.h"
 #include "mxtrain/ndarray/device_times.h"
 #include "mxtrain/operator/arithmetic.h"
 #include "mxtrain/operator/imperative.h"
@@ -235,6 +237,150 @@ TEST_CASE("a pass whose arrays have not moved is captured, and then replayed as 
                                   why)) != std::string::npos);
   }
   CHECK(replays_of(dropout, true, Mode::kWork) == 4);
+}
+
+TEST_CASE("a pass with buckets is captured in parts, which end where a bucket is complete") {
+  const auto registry = BuiltinOperators();
+  for (const SmallNet& net : {SmallNets(*registry)[0], DropoutNet(*registry)}) {
+    CAPTURE(net.name);
+    std::map<int64_t, std::vector<std::vector<double>>> values;
+    for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{200}, int64_t{1} << 30}) {
+      CAPTURE(bytes);
+      const auto runtime = NewFakeGpuRuntime();
+      executor::BindRequest request = RequestFor(net, net.losses);
+      request.ctx = kGpu;
+      request.bucket_bytes = bytes;
+      const auto executor = BindWithValues(*runtime, net.losses, request);
+      for (int step = 0; step < 6; ++step) {
+        executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32,
+                                  std::to_string(step)));
+        values[bytes].push_back(GetValues(executor->outputs()[0]));
+        for (const auto& [name, array] : executor->grads())
+          values[bytes].push_back(GetValues(array));
+      }
+      CHECK(values[bytes] == values[0]);
+      // Nothing follows the first layer's gradients. Each of two sets of inputs runs once first.
+      const std::vector<executor::GradientBucket> buckets =
+          executor::GradientBuckets(executor->graph(), bytes);
+      const auto parts = bytes > 0 ? std::ssize(buckets) : 1;
+      CHECK((bytes == 1 ? parts > 1 : true));
+      const executor::Captures& counts = executor::CapturesOf(*runtime);
+      CHECK(counts.replays == 4 * parts);
+      CHECK(counts.uncaptured == 2 * parts);
+    }
+  }
+}
+
+// Its backward kernel runs until `sums` says that the gradients behind it were summed.
+class WaitsForSums final : public Operator {
+ public:
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int sums = 0, passes = 0, in_time = 0;  // guarded by mutex
+  };
+  WaitsForSums(std::shared_ptr<Shared> shared, int devices)
+      : shared_(std::move(shared)), devices_(devices) {}
+  void Forward(const ForwardArgs&) override {}
+  void Backward(const BackwardArgs& args) override {
+    Do(args.ctx.run_ctx, [shared = shared_, devices = devices_] {
+      std::unique_lock lock(shared->mutex);
+      const int step = shared->passes++ / devices;
+      shared->in_time += shared->changed.wait_for(lock, std::chrono::seconds(20),
+                                                  [&] { return shared->sums > 2 * step; });
+    });
+  }
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+  const int devices_;
+};
+
+// Tells when the sums are done.
+class TellsSums final : public Communicator {
+ public:
+  TellsSums(std::shared_ptr<WaitsForSums::Shared> shared, std::span<const Context> devices)
+      : shared_(std::move(shared)), real_(NewFakeCommunicator(devices)) {}
+  void AllReduce(RunContext ctx, std::span<const ArrayOnEach> arrays) override {
+    real_->AllReduce(ctx, arrays);
+    Do(ctx, [shared = shared_] {
+      const std::lock_guard lock(shared->mutex);
+      ++shared->sums;
+      shared->changed.notify_all();
+    });
+  }
+
+ private:
+  const std::shared_ptr<WaitsForSums::Shared> shared_;
+  const std::unique_ptr<Communicator> real_;
+};
+
+TEST_CASE("the sum of a bucket is done while the captured rest of the pass still runs") {
+  const std::vector<Context> gpus{Context::gpu(0), Context::gpu(1)};
+  const auto shared = std::make_shared<WaitsForSums::Shared>();
+  const auto runtime =
+      NewFakeGpuRuntimeWithout({"Activation"}, {}, [&](OperatorRegistry* registry) {
+        registry->AddKernel({"Activation", DeviceType::kGPU, "waits", kRefRank,
+                             [&](const OperatorProperty& property, const PlanRequest& request,
+                                 Backend&) -> Expected<Plan, Refusal> {
+                               Plan plan = PlainPlan(property, request);
+                               plan.make = [&] {
+                                 return std::make_unique<WaitsForSums>(shared, 2);
+                               };
+                               return plan;
+                             }});
+      });
+  const auto layer = [&](const char* op, const char* name, const Symbol& in, const Kwargs& kwargs) {
+    return Symbol::Create(runtime->operators(), op, name, kwargs, std::vector{in});
+  };
+  Symbol x = layer("FullyConnected", "fc1", Symbol::Variable("data"), {{"num_hidden", "3"}});
+  x = layer("Activation", "act", x, {{"act_type", "relu"}});
+  x = layer("MakeLoss", "loss", layer("FullyConnected", "fc2", x, {{"num_hidden", "2"}}), {});
+  executor::BindRequest request;
+  request.shapes = {{"data", {2, 4}}};
+  request.inputs = {"data"};
+  request.bucket_bytes = 1;
+  const std::vector<std::string> parameters{"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"};
+  for (const std::string& name : parameters) request.grad_req[name] = executor::GradReq::kWrite;
+  std::vector<std::unique_ptr<Executor>> executors;
+  std::vector<std::vector<NDArray>> inputs;
+  for (const Context gpu : gpus) {
+    request.ctx = gpu;
+    executors.push_back(Executor::SimpleBind(*runtime, x, request));
+    for (const auto& [name, array] : executors.back()->args()) NDArray(array).Fill(0.25);
+    inputs.push_back({NDArray(*runtime, {2, 4}, DType::kFloat32, gpu)});
+    inputs.back()[0].Fill(0.5);
+  }
+  const auto store =
+      KVStore::Create(*runtime, "device", gpus, [&](std::span<const Context> devices) {
+        return std::make_unique<TellsSums>(shared, devices);
+      });
+  std::vector<std::vector<int>> buckets;
+  for (const auto& bucket : executor::GradientBuckets(executors[0]->graph(), 1)) {
+    buckets.emplace_back();
+    for (const std::string& name : bucket.arguments)
+      buckets.back().push_back(static_cast<int>(
+          std::find(parameters.begin(), parameters.end(), name) - parameters.begin()));
+  }
+  CHECK(buckets == std::vector<std::vector<int>>{{2, 3}, {0, 1}});
+  std::vector<std::vector<NDArray>> grads;
+  for (size_t key = 0; key < parameters.size(); ++key) {
+    grads.push_back({executors[0]->grad(parameters[key]), executors[1]->grad(parameters[key])});
+    store->Init(static_cast<int>(key), grads.back(), /*share=*/false);
+  }
+  store->SetBuckets(buckets);
+  constexpr int kSteps = 5;
+  for (int step = 0; step < kSteps; ++step) {
+    for (size_t d = 0; d < gpus.size(); ++d) executors[d]->Step(inputs[d]);
+    for (int key = 3; key >= 0; --key)
+      store->Sum(key, grads[static_cast<size_t>(key)], executor::kStepPriority - 1);
+  }
+  runtime->engine().WaitForAll();
+  CHECK(shared->passes == 2 * kSteps);
+  CHECK(shared->in_time == shared->passes);
+  CHECK(shared->sums == 2 * kSteps);
+  // Two parts of each step on each GPU; the first step launches kernel by kernel.
+  CHECK(executor::CapturesOf(*runtime).replays == 2 * 2 * (kSteps - 1));
 }
 
 // Fails in its second call, as a kernel would that allocates while a stream captures.

@@ -128,20 +128,29 @@ class FakeGpu final : public ChoosingBackend, public Borrower, public TimingBack
   std::map<void*, int64_t> sizes_;
 };
 
+template <typename T>
+void SumOnEach(const std::vector<void*>& data, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    float sum = static_cast<T*>(data[0])[i];
+    for (size_t p = 1; p < data.size(); ++p)
+      sum = static_cast<T>(sum + static_cast<float>(static_cast<T*>(data[p])[i]));
+    for (void* part : data) static_cast<T*>(part)[i] = static_cast<T>(sum);
+  }
+}
+
 class FakeCommunicator final : public Communicator {
  public:
-  void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
-    if (type != DType::kFloat32)
-      Throw(ErrorKind::kDevice, "fake GPUs sum float32, not {}", NameOf(type));
-    std::vector<float*> parts;
-    for (void* part : data) parts.push_back(static_cast<float*>(ToHost(part)));
-    Do(ctx, [parts = std::move(parts), n] {
-      for (int64_t i = 0; i < n; ++i) {
-        float sum = parts[0][i];
-        for (size_t p = 1; p < parts.size(); ++p) sum += parts[p][i];
-        for (float* part : parts) part[i] = sum;
-      }
-    });
+  void AllReduce(RunContext ctx, std::span<const ArrayOnEach> arrays) override {
+    for (const auto& [type, data, n] : arrays) {
+      if (type != DType::kFloat32 && type != DType::kBfloat16)
+        Throw(ErrorKind::kDevice, "fake GPUs sum float32 and bfloat16, not {}", NameOf(type));
+      std::vector<void*> parts;
+      for (void* part : data) parts.push_back(ToHost(static_cast<char*>(part)));
+      Do(ctx, [parts = std::move(parts), n = n,
+               sum = type == DType::kFloat32 ? SumOnEach<float> : SumOnEach<bfloat16>] {
+        sum(parts, n);
+      });
+    }
   }
 };
 

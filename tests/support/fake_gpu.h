@@ -20,7 +20,7 @@ inline constexpr double kFakeSecondsPerElement = 1e-9;
 // `memory`: bytes of each GPU.
 std::unique_ptr<Backend> NewFakeGpuBackend(int64_t memory = std::numeric_limits<int64_t>::max());
 
-// Adds in the order of the devices; float32 only.
+// Adds in the order of the devices; float32, and bfloat16, rounded at each addition.
 std::unique_ptr<Communicator> NewFakeCommunicator(std::span<const Context> devices);
 
 // A Runtime without operators on fake GPUs with this much memory.

@@ -69,6 +69,7 @@ struct RunSpec {
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
   std::optional<double> clip_norm;
   bool sync_batch_norm = false;
+  int64_t bucket_bytes = BindOptions().bucket_bytes;
   executor::MemoryBudget memory_budget;
   std::optional<DType> amp;
   bool deterministic = false;
@@ -142,6 +143,7 @@ struct Process {
     options.metrics = {{"accuracy", {}, "", ""}, {"cross_entropy", {}, "", ""}};
     options.clip_norm = spec.clip_norm;
     options.sync_batch_norm = spec.sync_batch_norm;
+    options.bucket_bytes = spec.bucket_bytes;
     options.memory_budget = spec.memory_budget;
     options.modes.amp = spec.amp;
     options.modes.deterministic = spec.deterministic;

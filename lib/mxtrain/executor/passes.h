@@ -52,6 +52,9 @@ struct BindRequest {
   bool deterministic = false;
   // On one GPU a pass is one captured graph; false: each gradient is ready at once.
   bool capture_passes = true;
+  // Above 0: several graphs, cut where gradients of that many bytes are complete, so that their
+  // sums over devices begin meanwhile (gradient_buckets.h).
+  int64_t bucket_bytes = 0;
   Math math = Math::kFast;
   // Narrow type of convolutions, matrix products and the operators between them.
   std::optional<DType> amp;

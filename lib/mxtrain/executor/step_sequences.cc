@@ -7,6 +7,7 @@
 #include <set>
 
 #include "mxtrain/executor/executor.h"
+#include "mxtrain/executor/gradient_buckets.h"
 #include "mxtrain/operator/host_kernel.h"
 
 namespace mxtrain::executor {
@@ -26,6 +27,10 @@ StepSequences::StepSequences(Runtime& runtime, const ExecGraph& graph, const Mem
       capture_passes_(request.capture_passes),
       kernels_(graph, plan, externals.of_buffer(), runtime, request.is_train, state,
                request.divided_batch) {
+  if (request.bucket_bytes > 0) {
+    for (const GradientBucket& bucket : GradientBuckets(graph, request.bucket_bytes))
+      bucket_ends_.push_back(bucket.last);
+  }
   first_of_port_.resize(externals.num_ports());
   for (int i = externals.size(); i-- > 0;) {
     first_of_port_[externals[i].port] = i;
@@ -56,18 +61,28 @@ std::vector<StepSequences::Piece> StepSequences::Split(const std::vector<int>& k
                node_of(k).ctx == node_of(kernel_ids[0]).ctx && !node_of(k).precomputed &&
                node_of(k).kind != Node::Kind::kCopy;
       });
+  if (on_one_gpu && capture_passes_) return SplitCaptured(kernel_ids);
   std::vector<Piece> each;
-  if (on_one_gpu && capture_passes_) {
-    // The host kernel cannot be captured; what runs between two of them is.
-    for (int k : kernel_ids) {
-      const bool captured = !node_of(k).plan || !RunsOnHost(*node_of(k).plan);
-      if (each.empty() || !captured || !each.back().captured) each.push_back({{}, captured});
-      each.back().kernels.push_back(k);
-    }
-    return each;
-  }
   for (int k : kernel_ids) each.push_back({{k}, false});
   return each;
+}
+
+// The host kernel cannot be captured; what runs between two of them is, up to the end of a bucket.
+std::vector<StepSequences::Piece> StepSequences::SplitCaptured(
+    const std::vector<int>& kernel_ids) const {
+  const auto bucket_of = [&](int k) {
+    return std::lower_bound(bucket_ends_.begin(), bucket_ends_.end(), kernels_[k].node);
+  };
+  std::vector<Piece> pieces;
+  for (int k : kernel_ids) {
+    const ExecNode& node = graph_.nodes[kernels_[k].node];
+    const bool captured = !node.plan || !RunsOnHost(*node.plan);
+    const bool continues = !pieces.empty() && captured && pieces.back().captured &&
+                           bucket_of(k) == bucket_of(pieces.back().kernels.back());
+    if (!continues) pieces.push_back({{}, captured});
+    pieces.back().kernels.push_back(k);
+  }
+  return pieces;
 }
 
 // Arrays of one variable may share bytes: they are one space, of addresses.

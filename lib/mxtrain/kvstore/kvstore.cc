@@ -5,9 +5,30 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/kvstore/internal/process_store.h"
 
 namespace mxtrain {
+namespace {
+
+// Of a store within one process.
+void CheckOptions(std::string_view type, std::span<const Context> workers,
+                  const DistOptions& options) {
+  using Wire = DistOptions::Wire;
+  if (options.shard_states || options.wire == Wire::kTwoBit)
+    Throw(ErrorKind::kConfig,
+          "KVStore '{}': gradients are compressed, and states sharded, between processes only: use "
+          "dist_sync",
+          type);
+  if (options.wire == Wire::kBfloat16 && (type == "local" || workers.size() < 2))
+    Throw(ErrorKind::kConfig,
+          "kvstore.wire=bfloat16 is for gradients that travel between several GPUs or processes, "
+          "and there is {} with KVStore '{}'; remove it, or use device with several GPUs, or "
+          "dist_sync",
+          Counted(std::max<int64_t>(std::ssize(workers), 1), "worker"), type);
+}
+
+}  // namespace
 
 std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers,
@@ -16,8 +37,9 @@ std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type
                                          const DistOptions& dist) {
   runtime.log("kvstore").Debug("{}, {} worker{}", type, std::max<size_t>(workers.size(), 1),
                                workers.size() > 1 ? "s" : "");
+  if (type == "local" || type == "device") CheckOptions(type, workers, dist);
   if (type == "local") return NewKVStoreLocal(runtime);
-  if (type == "device") return NewKVStoreDevice(runtime, workers, new_communicator);
+  if (type == "device") return NewKVStoreDevice(runtime, workers, new_communicator, dist.wire);
   if (type == "dist_sync") {
     if (!group) Throw(ErrorKind::kBug, "KVStore 'dist_sync' without a group of processes");
     const bool on_gpu = std::any_of(workers.begin(), workers.end(),

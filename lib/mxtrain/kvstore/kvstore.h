@@ -28,13 +28,13 @@
 
 namespace mxtrain {
 
-// Of dist_sync; all ranks have the same.
+// Of dist_sync, where all ranks have the same, and the wire of `device` too.
 struct DistOptions {
-  // How float32 gradients travel; updates are float32.
+  // How float32 gradients travel between devices or ranks; updates are float32.
   enum class Wire : uint8_t {
     kFloat32,
     kBfloat16,  // gradients are rounded to bfloat16, and so are their sums
-    kTwoBit,    // MXNet's compression with error feedback (two_bit.h)
+    kTwoBit,    // MXNet's compression with error feedback (two_bit.h); between ranks
   };
   Wire wire = Wire::kFloat32;
   float threshold = 0.5F;  // of kTwoBit, above 0
@@ -46,7 +46,8 @@ class MXTRAIN_API KVStore {
  public:
   // "local"; "device", for which `workers` are distinct GPUs; "dist_sync", which needs `group` and
   // workers on the CPU, and whose calls all ranks make in the same order. MXNet's other types
-  // (dist_device_sync, dist_async) are rejected. Throws kDevice if the GPUs cannot all-reduce.
+  // (dist_device_sync, dist_async) are rejected, and options that the type does not have. Throws
+  // kDevice if the GPUs cannot all-reduce.
   // Empty `new_communicator`: NewGpuCommunicator.
   static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers = {},
@@ -60,6 +61,10 @@ class MXTRAIN_API KVStore {
   virtual void Init(int key, std::span<const NDArray> values, bool share) = 0;
   // The stored arrays: of the first worker (local) or of every worker (device).
   virtual std::span<const NDArray> Values(int key) const = 0;
+  // Between Init and the first Sum: keys whose gradients become ready at about the same time, in
+  // one list each. `device` sums each list by one collective, and a key that is in none alone; the
+  // others decide for themselves.
+  virtual void SetBuckets(std::vector<std::vector<int>> /*keys*/) {}
   // One gradient per local worker, of the value's shape, type and layout. They are summed and
   // passed to the updater.
   void Push(int key, std::span<const NDArray> values, int priority) {

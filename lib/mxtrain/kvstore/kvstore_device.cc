@@ -2,27 +2,35 @@
 // KVStore `device`: every GPU keeps the values and updates them itself, identically. Gradients are
 // all-reduced between the GPUs, in place, by a communicator.
 //
-// A sum is one function on the communication lane of the first GPU: it is ready when all GPUs have
-// issued their gradients, and that lane orders all collectives.
+// The sums of a bucket are one function on the communication lane of the first GPU: it is ready
+// when all GPUs have issued all gradients of the bucket, and that lane orders all collectives. With
+// the wire in bfloat16, each GPU rounds its gradients into a buffer and takes the sums from there.
 #include <algorithm>
 #include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/internal/process_store.h"
+#include "mxtrain/kvstore/internal/rounded_gradient.h"
 
 namespace mxtrain {
 namespace {
 
+using Wire = DistOptions::Wire;
+
+// Rounding needs only a gradient of its own device, so it does not wait behind the step's kernels,
+// as what depends on other devices does.
+constexpr int kRoundingPriority = 0;
+
 class KVStoreDevice final : public ProcessStore {
  public:
   KVStoreDevice(Runtime& runtime, std::span<const Context> devices,
-                std::shared_ptr<Communicator> communicator)
+                std::shared_ptr<Communicator> communicator, Wire wire)
       : ProcessStore(runtime),
         devices_(devices.begin(), devices.end()),
-        communicator_(std::move(communicator)) {}
+        communicator_(std::move(communicator)),
+        wire_(wire) {}
   ~KVStoreDevice() override {
-    for (auto& [key, collective] : collectives_)
-      runtime_.engine().DeleteOperator(collective.all_reduce);
+    for (const Bucket& bucket : buckets_) Delete(bucket.all_reduce);
   }
 
   void Init(int key, std::span<const NDArray> values, bool share) override {
@@ -37,25 +45,54 @@ class KVStoreDevice final : public ProcessStore {
     Keep(key, values, share);
   }
 
+  void SetBuckets(std::vector<std::vector<int>> keys) override {
+    if (!buckets_.empty()) Throw(ErrorKind::kBug, "buckets after the first sum, or twice");
+    for (std::vector<int>& of_bucket : keys) AddBucket(std::move(of_bucket));
+  }
+
   std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) override {
     Values(key);  // throws for an unknown key
     CheckPlaces(key, values);
     if (values.size() == 1) return values;
-    auto found = collectives_.find(key);
-    if (found != collectives_.end() && !found->second.Takes(values)) {
-      runtime_.engine().DeleteOperator(found->second.all_reduce);
-      collectives_.erase(found);
-      found = collectives_.end();
+    if (!places_.contains(key)) AddBucket({key});
+    Place& place = places_.at(key);
+    Bucket& bucket = buckets_[place.bucket];
+    if (!place.Takes(values)) {
+      place.values.assign(values.begin(), values.end());
+      place.rounded.clear();
+      for (size_t d = 0; d < values.size() && place.offset >= 0; ++d)
+        place.rounded.emplace_back(values[d], bucket.buffers[d], place.offset);
+      Delete(bucket.all_reduce);
+      bucket.all_reduce = nullptr;
     }
-    if (found == collectives_.end()) found = collectives_.emplace(key, NewCollective(values)).first;
-    runtime_.engine().Push(found->second.all_reduce, priority);
+    place.priority = priority;
+    for (RoundedGradient& gradient : place.rounded) gradient.Leave(kRoundingPriority);
+    if (++bucket.summed == std::ssize(bucket.keys)) Send(&bucket, priority);
     return values;
   }
 
+  void Update(std::span<const KeySums> keys) override {
+    for (const Bucket& bucket : buckets_) {
+      if (bucket.summed > 0)
+        Throw(ErrorKind::kBug, "an update while {} of the {} gradients of a bucket are summed",
+              bucket.summed, bucket.keys.size());
+    }
+    ProcessStore::Update(keys);
+  }
+
  private:
-  struct Collective {
-    std::vector<NDArray> values;
+  struct Bucket {
+    std::vector<int> keys;
+    std::vector<NDArray> buffers;  // of rounded gradients, on each device; empty: none is
+    int64_t summed = 0;            // keys in this step so far
     engine::OprHandle all_reduce = nullptr;
+  };
+  struct Place {
+    size_t bucket = 0;
+    int64_t offset = -1;          // in the buffers, of a rounded gradient
+    std::vector<NDArray> values;  // of the last sum
+    std::vector<RoundedGradient> rounded;
+    int priority = 0;  // in this step
 
     bool Takes(std::span<const NDArray> others) const {
       return std::equal(values.begin(), values.end(), others.begin(), others.end(),
@@ -72,37 +109,80 @@ class KVStoreDevice final : public ProcessStore {
             key, devices_.size());
   }
 
-  Collective NewCollective(std::span<const NDArray> values) {
-    const TensorSpec& spec = values[0].spec();
-    std::vector<void*> data;
-    std::vector<engine::VarHandle> writes;
-    for (const NDArray& value : values) {
-      data.push_back(value.data().data);
-      writes.push_back(value.var());
+  void Delete(engine::OprHandle all_reduce) {
+    if (all_reduce) runtime_.engine().DeleteOperator(all_reduce);
+  }
+
+  void AddBucket(std::vector<int> keys) {
+    Bucket& bucket = buckets_.emplace_back();
+    bucket.keys = std::move(keys);
+    int64_t bytes = 0;
+    for (int key : bucket.keys) {
+      const TensorSpec& spec = Values(key)[0].spec();
+      const auto [place, fresh] = places_.try_emplace(key);
+      if (!fresh) Throw(ErrorKind::kBug, "key {} is in two buckets", key);
+      place->second.bucket = buckets_.size() - 1;
+      if (wire_ == Wire::kFloat32 || spec.type != DType::kFloat32) continue;
+      place->second.offset = bytes;
+      bytes += AlignedInBuffer(StoredElements(spec) * SizeOf(DType::kBfloat16));
     }
-    // Elements including padding, which is zero and stays zero.
-    const int64_t n = spec.Bytes() / SizeOf(spec.type);
-    Collective collective{{values.begin(), values.end()}, nullptr};
-    collective.all_reduce = runtime_.engine().NewOperator(
-        [communicator = communicator_, data = std::move(data), type = spec.type, n](
-            RunContext ctx, engine::Callback done) {
-          communicator->AllReduce(ctx, type, data, n);
+    if (bytes == 0) return;
+    for (const Context device : devices_) {
+      bucket.buffers.push_back(NDArray::Zeros(runtime_, TShape({bytes / SizeOf(DType::kBfloat16)}),
+                                              DType::kBfloat16, device));
+    }
+  }
+
+  void Send(Bucket* bucket, int priority) {
+    bucket->summed = 0;
+    if (!bucket->all_reduce) bucket->all_reduce = NewAllReduce(*bucket);
+    runtime_.engine().Push(bucket->all_reduce, priority);
+    for (int key : bucket->keys) {
+      Place& place = places_.at(key);
+      for (RoundedGradient& gradient : place.rounded) gradient.ComeBack(place.priority);
+    }
+  }
+
+  engine::OprHandle NewAllReduce(const Bucket& bucket) {
+    std::vector<ArrayOnEach> arrays;
+    std::vector<engine::VarHandle> reads, writes;
+    const auto add = [&](std::span<const NDArray> values) {
+      // Elements including padding, which is zero and stays zero.
+      ArrayOnEach& array = arrays.emplace_back();
+      array.type = values[0].dtype();
+      array.n = StoredElements(values[0].spec());
+      for (const NDArray& value : values) {
+        array.data.push_back(value.data().data);
+        writes.push_back(value.var());
+      }
+    };
+    if (!bucket.buffers.empty()) add(bucket.buffers);
+    for (int key : bucket.keys) {
+      if (places_.at(key).offset < 0) add(places_.at(key).values);
+    }
+    engine::DeduplicateVars(&reads, &writes);  // arrays may be parts of one
+    return runtime_.engine().NewOperator(
+        [communicator = communicator_, arrays = std::move(arrays)](RunContext ctx,
+                                                                   engine::Callback done) {
+          communicator->AllReduce(ctx, arrays);
           done();
         },
         {}, writes,
         {.ctx = devices_[0], .property = engine::FnProperty::kComm, .name = "all_reduce"});
-    return collective;
   }
 
   const std::vector<Context> devices_;
   const std::shared_ptr<Communicator> communicator_;  // shared with pushed functions
-  std::map<int, Collective> collectives_;             // of keys with several workers
+  const Wire wire_;
+  // With several devices.
+  std::vector<Bucket> buckets_;
+  std::map<int, Place> places_;
 };
 
 }  // namespace
 
 std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers,
-                                          const CommunicatorFactory& new_communicator) {
+                                          const CommunicatorFactory& new_communicator, Wire wire) {
   const std::set<Context> distinct(workers.begin(), workers.end());
   const bool on_gpus = std::all_of(workers.begin(), workers.end(),
                                    [](Context worker) { return worker.type == DeviceType::kGPU; });
@@ -112,7 +192,7 @@ std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Cont
   std::shared_ptr<Communicator> communicator;
   if (workers.size() > 1)
     communicator = new_communicator ? new_communicator(workers) : NewGpuCommunicator(workers);
-  return std::make_unique<KVStoreDevice>(runtime, workers, std::move(communicator));
+  return std::make_unique<KVStoreDevice>(runtime, workers, std::move(communicator), wire);
 }
 
 }  // namespace mxtrain

@@ -160,15 +160,20 @@ class Watched final : public Communicator {
   struct Seen {
     int64_t fails_at = -1;
     std::function<void()> on_call = {};
-    // Written by the one worker that makes collectives, read after a wait.
-    std::vector<int64_t> sizes = {};
+    // Of each call; written by the one worker that makes collectives, read after a wait.
+    std::vector<std::vector<int64_t>> sizes = {};
+    std::vector<DType> types = {};
   };
   explicit Watched(Seen* seen) : seen_(seen) {}
-  void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
-    seen_->sizes.push_back(n);
+  void AllReduce(RunContext ctx, std::span<const ArrayOnEach> arrays) override {
+    std::vector<int64_t>& sizes = seen_->sizes.emplace_back();
+    for (const ArrayOnEach& array : arrays) {
+      sizes.push_back(array.n);
+      seen_->types.push_back(array.type);
+    }
     if (seen_->on_call) seen_->on_call();
-    if (n == seen_->fails_at) Throw(ErrorKind::kDevice, "the link is down");
-    real_->AllReduce(ctx, type, data, n);
+    if (sizes[0] == seen_->fails_at) Throw(ErrorKind::kDevice, "the link is down");
+    real_->AllReduce(ctx, arrays);
   }
 
  private:
@@ -183,14 +188,14 @@ TEST_CASE("each push is one collective of all GPUs, run when all gradients are r
   const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) {
     return std::make_unique<Watched>(&seen);
   });
-  std::vector<int64_t> order;
+  std::vector<std::vector<int64_t>> order;
   for (int round = 0; round < 20; ++round) {
     for (int key = 7; key >= 0; --key) {
       const std::vector<float> numbers(static_cast<size_t>(key + 1), 1.f);
       const std::vector<NDArray> grads = OnEach(*runtime, kGpus, numbers);
       if (round == 0) store->Init(key, grads, /*share=*/false);
       store->Push(key, grads, 0);
-      order.push_back(key + 1);
+      order.push_back({key + 1});
     }
   }
   store->Barrier();
@@ -200,6 +205,98 @@ TEST_CASE("each push is one collective of all GPUs, run when all gradients are r
   for (int key = 0; key < 8; ++key) {
     for (const NDArray& value : store->Values(key))
       CHECK(value.ToVector() == std::vector<float>(static_cast<size_t>(key) + 1, 2.f));
+  }
+}
+
+TEST_CASE("the keys of a bucket are one collective, pushed with the last of them") {
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto runtime = test::NewFakeGpuRuntime(engine);
+    Watched::Seen seen;
+    const auto store = KVStore::Create(*runtime, "device", kGpus, [&](std::span<const Context>) {
+      return std::make_unique<Watched>(&seen);
+    });
+    const auto numbers = [](int key, float value) {
+      return std::vector<float>(static_cast<size_t>(key) + 1, value);
+    };
+    std::vector<std::vector<NDArray>> values;
+    for (int key = 0; key < 5; ++key) {
+      values.push_back(OnEach(*runtime, kGpus, numbers(key, 0)));
+      store->Init(key, values.back(), /*share=*/true);
+    }
+    store->SetBuckets({{4, 2}, {3, 1}});
+    for (int round = 1; round <= 3; ++round) {
+      const auto value = static_cast<float>(round);
+      std::vector<std::vector<NDArray>> grads;
+      for (int key = 0; key < 5; ++key)
+        grads.push_back(OnEach(*runtime, kGpus, numbers(key, value)));
+      std::vector<KVStore::KeySums> sums;
+      for (int key : {4, 3, 0, 2, 1})
+        sums.push_back({key, store->Sum(key, grads[static_cast<size_t>(key)], 0), 0});
+      store->Update(sums);
+      store->Barrier();
+      std::sort(seen.sizes.begin(), seen.sizes.end());
+      CHECK(seen.sizes == std::vector<std::vector<int64_t>>{{1}, {4, 2}, {5, 3}});
+      seen.sizes.clear();
+      for (int key = 0; key < 5; ++key) {
+        for (const NDArray& array : values[static_cast<size_t>(key)])
+          CHECK(array.ToVector() == numbers(key, 2 * value));
+      }
+    }
+    CHECK_THROWS_WITH(store->SetBuckets({{0}}), "buckets after the first sum, or twice");
+    const std::vector<NDArray> half = OnEach(*runtime, kGpus, numbers(4, 1));
+    const KVStore::KeySums of_half{4, store->Sum(4, half, 0), 0};
+    CHECK_THROWS_WITH(store->Update({&of_half, 1}),
+                      "an update while 1 of the 2 gradients of a bucket are summed");
+  }
+}
+
+// As two ranks do (kvstore_dist_test.cc): each GPU rounds, and so does the sum.
+TEST_CASE("with the wire in bfloat16 float32 gradients travel in one rounded array of each GPU") {
+  const auto rounded = [](float value) { return static_cast<float>(bfloat16(value)); };
+  for (const char* engine : {"naive", "threaded"}) {
+    const auto runtime = test::NewFakeGpuRuntime(engine);
+    Watched::Seen seen;
+    const auto store =
+        KVStore::Create(*runtime, "device", kGpus,
+                        [&](std::span<const Context>) { return std::make_unique<Watched>(&seen); },
+                        nullptr, {.wire = DistOptions::Wire::kBfloat16});
+    std::vector<std::vector<NDArray>> values;
+    for (const size_t n : {3, 40, 7}) {
+      values.push_back(OnEach(*runtime, kGpus, std::vector<float>(n, 0)));
+      store->Init(static_cast<int>(values.size()) - 1, values.back(), /*share=*/true);
+    }
+    store->SetBuckets({{2, 1}});
+    for (int round = 1; round <= 3; ++round) {
+      std::vector<std::vector<float>> expected;
+      std::vector<std::vector<NDArray>> grads;
+      std::vector<KVStore::KeySums> sums;
+      for (int key = 2; key >= 0; --key) {
+        const auto n = static_cast<size_t>(values[static_cast<size_t>(key)][0].shape().Size());
+        std::vector<float> first(n), second(n), sum(n);
+        for (size_t i = 0; i < n; ++i) {
+          first[i] = 1.0F / static_cast<float>(i + static_cast<size_t>(3 * round));
+          second[i] = -0.37F * static_cast<float>(i) + static_cast<float>(key);
+          sum[i] = rounded(rounded(first[i]) + rounded(second[i]));
+        }
+        grads.push_back({NDArray::FromVector(*runtime, values[static_cast<size_t>(key)][0].shape(),
+                                             first, kGpus[0]),
+                         NDArray::FromVector(*runtime, values[static_cast<size_t>(key)][0].shape(),
+                                             second, kGpus[1])});
+        expected.insert(expected.begin(), sum);
+        sums.push_back({key, store->Sum(key, grads.back(), 0), 0});
+      }
+      store->Update(sums);
+      for (size_t key = 0; key < 3; ++key) {
+        for (const NDArray& array : values[key]) CHECK(array.ToVector() == expected[key]);
+      }
+      store->Barrier();
+      // Parts of the buffer begin at multiples of 64 bytes.
+      std::sort(seen.sizes.begin(), seen.sizes.end());
+      CHECK(seen.sizes == std::vector<std::vector<int64_t>>{{32}, {96}});
+      CHECK(seen.types == std::vector<DType>(2, DType::kBfloat16));
+      seen.sizes.clear();
+      seen.types.clear();
+    }
   }
 }
 
@@ -336,6 +433,17 @@ TEST_CASE("what the store cannot do is rejected") {
   CHECK_THROWS_WITH_AS(store->Push(0, {&value[0], 1}, 0), doctest::Contains("one array on each"),
                        Error);
   CHECK_THROWS_WITH_AS(store->Push(1, value, 0), doctest::Contains("key 1"), Error);
+  for (const char* type : {"local", "device"}) {
+    for (const DistOptions& dist :
+         {DistOptions{.wire = DistOptions::Wire::kTwoBit}, DistOptions{.shard_states = true}}) {
+      CHECK_THROWS_WITH_AS(
+          KVStore::Create(*runtime, type, kGpus, test::NewFakeCommunicator, nullptr, dist),
+          doctest::Contains("between processes only"), Error);
+    }
+    CHECK_THROWS_WITH_AS(KVStore::Create(*runtime, type, {kGpus.data(), 1}, {}, nullptr,
+                                         {.wire = DistOptions::Wire::kBfloat16}),
+                         doctest::Contains("and there is 1 worker with KVStore"), Error);
+  }
   // One GPU needs no communicator.
   const std::vector<Context> one{Context::gpu(1)};
   const auto alone = KVStore::Create(*runtime, "device", one,

@@ -16,9 +16,9 @@
 #include <optional>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/math.h"
 #include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/kvstore/internal/process_store.h"
+#include "mxtrain/kvstore/internal/rounded_gradient.h"
 #include "mxtrain/kvstore/internal/worker_sums.h"
 #include "mxtrain/kvstore/shards.h"
 #include "mxtrain/kvstore/two_bit.h"
@@ -32,15 +32,6 @@ using Wire = DistOptions::Wire;
 // nothing hides, are few. Larger gradients travel alone, and as soon as they are there.
 constexpr int64_t kBucketBytes = int64_t{1} << 20;
 constexpr int64_t kPackedBucketBytes = kBucketBytes / 4;
-constexpr int64_t kAlignment = 64;
-
-int64_t StoredElements(const TensorSpec& spec) {
-  return spec.Bytes() / SizeOf(spec.type);
-}
-
-int64_t Aligned(int64_t bytes) {
-  return CeilDivide(bytes, kAlignment) * kAlignment;
-}
 
 // A function of arrays that is pushed in every step.
 class Repeated {
@@ -183,8 +174,8 @@ class KVStoreDist final : public ProcessStore {
                          : wire == Wire::kBfloat16 ? DType::kBfloat16
                                                    : spec.type;
       const int64_t bytes =
-          Aligned(wire == Wire::kTwoBit ? TwoBit::PackedBytes(StoredElements(spec))
-                                        : StoredElements(spec) * SizeOf(type));
+          AlignedInBuffer(wire == Wire::kTwoBit ? TwoBit::PackedBytes(StoredElements(spec))
+                                                : StoredElements(spec) * SizeOf(type));
       const int64_t most = wire == Wire::kTwoBit ? kPackedBucketBytes : kBucketBytes;
       const bool alone = bytes >= most / 2;
       const bool fits = !alone && shared < buckets_.size() && buckets_[shared].wire == wire &&
@@ -217,19 +208,11 @@ class KVStoreDist final : public ProcessStore {
     }
   }
 
-  // Whole arrays, as they are stored.
   void PrepareRounded(Place* place) {
-    const NDArray& buffer = buckets_[place->bucket].buffer;
-    const TShape flat({StoredElements(place->sum.spec())});
-    const NDArray rounded(buffer, place->offset, flat, DType::kBfloat16, {}),
-        sum(place->sum, 0, flat, DType::kFloat32, {});
-    const auto cast = [](const NDArray& from, const NDArray& to) {
-      return [call = PreparedCall("Cast", std::span(&from, 1), std::span(&to, 1),
-                                  OpReqType::kWriteTo, Kwargs{{"dtype", NameOf(to.dtype())}},
-                                  {})](int priority) { call.Push(priority); };
-    };
-    place->leave = cast(sum, rounded);
-    place->come_back = cast(rounded, sum);
+    const auto rounded = std::make_shared<RoundedGradient>(
+        place->sum, buckets_[place->bucket].buffer, place->offset);
+    place->leave = [rounded](int priority) { rounded->Leave(priority); };
+    place->come_back = [rounded](int priority) { rounded->ComeBack(priority); };
   }
 
   void PreparePacked(int key, Place* place) {
@@ -281,7 +264,7 @@ class KVStoreDist final : public ProcessStore {
     // In the order of the buckets.
     for (auto key = specs_.rbegin(); key != specs_.rend(); ++key) {
       const TensorSpec& spec = key->second;
-      const int64_t size = Aligned(spec.Bytes());
+      const int64_t size = AlignedInBuffer(spec.Bytes());
       const int owner = owners_.at(key->first);
       auto parcel = std::find_if(parcels_.begin(), parcels_.end(), [&](const Parcel& p) {
         return p.owner == owner && p.type == spec.type && p.bytes + size <= kBucketBytes;
@@ -299,7 +282,7 @@ class KVStoreDist final : public ProcessStore {
       for (int key : parcel.keys) {
         const TensorSpec& spec = specs_.at(key);
         parcel.parts.emplace_back(parcel.buffer, offset, spec.shape, spec.type, spec.layout);
-        offset += Aligned(spec.Bytes());
+        offset += AlignedInBuffer(spec.Bytes());
       }
     }
   }

@@ -25,7 +25,8 @@ Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& 
   request.divided_batch = options.sync_batch_norm;
   request.replica = options.first_replica + static_cast<int>(worker);
   // Across several devices, gradient aggregation starts as gradients become ready.
-  request.capture_passes = on_device == static_cast<ptrdiff_t>(workers.size());
+  if (on_device != static_cast<ptrdiff_t>(workers.size()))
+    request.bucket_bytes = options.bucket_bytes;
   request.memory_budget = options.memory_budget.Among(on_device);
   for (auto& [name, shape] : request.shapes) shape[0] /= static_cast<int64_t>(workers.size());
   const std::map<std::string, Attrs> attrs = net.ListAttrs();

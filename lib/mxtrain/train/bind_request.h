@@ -22,7 +22,9 @@ struct BindOptions {
   ComputeModes modes;                    // of training and evaluation
   executor::MemoryBudget memory_budget;  // per device, shared by its workers
   int first_replica = 0;                 // number of the first worker in a run of several processes
-  int64_t grad_accum = 1;        // batches per step: gradients are summed as for one large batch
+  int64_t grad_accum = 1;  // batches per step: gradients are summed as for one large batch
+  // Of workers on several devices: gradients that their sums wait for, or just more.
+  int64_t bucket_bytes = int64_t{16} << 20;
   LrPatterns lr_mult;            // by parameter name pattern; 0 freezes
   bool sync_batch_norm = false;  // batch norm takes its statistics over all workers and processes
 };

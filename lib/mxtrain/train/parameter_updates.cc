@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
+#include "mxtrain/executor/gradient_buckets.h"
 #include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/operator/param_of.h"
 
@@ -26,6 +27,19 @@ std::vector<std::string> FixedStatistics(const Symbol& net) {
       names.push_back(graph.nodes[static_cast<size_t>(node.inputs[i].node)].name);
   }
   return names;
+}
+
+// Gradients that become ready together, by key.
+std::vector<std::vector<int>> KeysByBucket(const executor::ExecGraph& graph, int64_t bytes,
+                                           std::span<const OptimizerUpdater::Key> keys) {
+  std::map<std::string_view, int> key_of;
+  for (size_t k = 0; k < keys.size(); ++k) key_of[keys[k].name] = static_cast<int>(k);
+  std::vector<std::vector<int>> buckets;
+  for (const executor::GradientBucket& bucket : executor::GradientBuckets(graph, bytes)) {
+    std::vector<int>& of_bucket = buckets.emplace_back();
+    for (const std::string& argument : bucket.arguments) of_bucket.push_back(key_of.at(argument));
+  }
+  return buckets;
 }
 
 std::unique_ptr<Optimizer> NewOptimizer(const TrainOptions& options) {
@@ -89,6 +103,8 @@ std::vector<OptimizerUpdater::Key> ParameterUpdates::AddKeys(const BoundNet& net
     keys[k].updated = !owner || *owner == kvstore_->rank();
   }
   sums_of_.resize(learned_.size());
+  if (!OnOneDevice(options_.workers))
+    kvstore_->SetBuckets(KeysByBucket(net.first().graph(), options_.bucket_bytes, keys));
   return keys;
 }
 

@@ -7,6 +7,7 @@
 #include "mxtrain/device/cuda/internal/cudnn_version.h"
 #include "mxtrain/device/cuda/internal/device_scope.h"
 #include "mxtrain/device/cuda/internal/nccl_version.h"
+#include "mxtrain/device/cuda/internal/peer_access.h"
 #include "mxtrain/device/cuda/internal/put_bytes.h"
 #include "mxtrain/device/cuda/internal/reorder.h"
 #include "mxtrain/device/cuda/internal/timed_event.h"
@@ -140,6 +141,7 @@ class CudaBackend final : public Backend, public Borrower, public TimingBackend 
     const auto size = static_cast<size_t>(bytes);
     cudaStream_t stream = StreamOf(ctx).get();
     if (from.type == DeviceType::kGPU && to.type == DeviceType::kGPU && from.id != to.id) {
+      peers_.Between(from.id, to.id);  // with or without it the copy is right
       MXTRAIN_CHECK_CUDA(cudaMemcpyPeerAsync(dst, to.id, src, from.id, size, stream));
     } else {
       MXTRAIN_CHECK_CUDA(cudaMemcpyAsync(dst, src, size, cudaMemcpyDefault, stream));
@@ -157,6 +159,7 @@ class CudaBackend final : public Backend, public Borrower, public TimingBackend 
 
  private:
   const Census census_ = CountDevices();
+  cuda::PeerAccess peers_;
   Mutex mutex_;
   // Descriptions are never removed.
   std::map<std::string, std::unique_ptr<LayoutDesc>> layouts_ MXTRAIN_GUARDED_BY(mutex_);

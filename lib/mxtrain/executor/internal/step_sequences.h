@@ -3,8 +3,8 @@
 // The kernels of a bound net as frozen sequences of the engine: one for the forward pass, one for
 // the backward pass, one for both, and one for the precomputed parameters. Each kernel is an
 // operation; on one GPU, whose stream orders them anyway, a pass is one captured operation
-// (captured_kernels.h), or several with the kernels that run on the host between them, unless the
-// request wants each gradient as soon as it is ready.
+// (captured_kernels.h), or several: with the kernels that run on the host between them, and cut
+// where a bucket of gradients is complete, if the request wants buckets.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -58,6 +58,7 @@ class StepSequences {
     Stage stage = Stage::kWhole;
   };
   std::vector<Piece> Split(const std::vector<int>& kernel_ids) const;
+  std::vector<Piece> SplitCaptured(const std::vector<int>& kernel_ids) const;
   ByteRange Located(ByteRange range) const;
   Access AccessOf(const Piece& piece) const;
   std::set<int> OverwrittenPorts(const std::vector<Piece>& pieces) const;
@@ -71,6 +72,7 @@ class StepSequences {
   const ExecGraph& graph_;
   ExternalBuffers& externals_;
   const bool capture_passes_;
+  std::vector<int> bucket_ends_;  // nodes that complete a bucket of gradients, ascending
   KernelSet kernels_;
   std::vector<int> first_of_port_;  // [port]: the first external buffer that has it
   std::vector<Frozen> parts_[4];

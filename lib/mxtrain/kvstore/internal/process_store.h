@@ -33,7 +33,8 @@ class ProcessStore : public KVStore {
 // The types of KVStore::Create.
 std::unique_ptr<KVStore> NewKVStoreLocal(Runtime& runtime);
 std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers,
-                                          const CommunicatorFactory& new_communicator);
+                                          const CommunicatorFactory& new_communicator,
+                                          DistOptions::Wire wire);
 std::unique_ptr<KVStore> NewKVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
                                         const DistOptions& options);
 

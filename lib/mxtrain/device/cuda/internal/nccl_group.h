@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "mxtrain/device/communicator.h"
 #include "mxtrain/device/cuda/internal/nccl.h"
 
 namespace mxtrain::cuda {
@@ -31,10 +32,9 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // Issues an all-reduce in place, of n elements of an array per GPU, on a stream per GPU. Throws
-  // kDevice if this one or an earlier one failed.
-  void AllReduce(std::span<void* const> data, int64_t n, ncclDataType_t type,
-                 std::span<const cudaStream_t> streams);
+  // Issues all-reduces in place, as one group of NCCL, on a stream per GPU. Throws kDevice if these
+  // or earlier ones failed.
+  void AllReduce(std::span<const ArrayOnEach> arrays, std::span<const cudaStream_t> streams);
 
   // The last call: wait() returns when the issued work is done, or aborted, which happens after
   // this time.
@@ -43,8 +43,7 @@ class NcclGroup {
  private:
   void Watch();
   // Those below: with mutex_ held.
-  void Issue(std::span<void* const> data, int64_t n, ncclDataType_t type,
-             std::span<const cudaStream_t> streams) const;
+  void Issue(std::span<const ArrayOnEach> arrays, std::span<const cudaStream_t> streams) const;
   void Look();
   void Fail(std::exception_ptr error);
 

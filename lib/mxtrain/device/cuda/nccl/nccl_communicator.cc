@@ -17,21 +17,6 @@ namespace {
 // For the sums that are issued when a communicator is destroyed.
 constexpr std::chrono::seconds kPatience{60};
 
-ncclDataType_t NcclTypeOf(DType type) {
-  switch (type) {
-    case DType::kFloat32:
-      return ncclFloat32;
-    case DType::kFloat64:
-      return ncclFloat64;
-    case DType::kFloat16:
-      return ncclFloat16;
-    case DType::kBfloat16:
-      return ncclBfloat16;
-    default:
-      Throw(ErrorKind::kDevice, "GPUs sum only floating-point types, not {}", NameOf(type));
-  }
-}
-
 class NcclCommunicator final : public Communicator {
  public:
   explicit NcclCommunicator(std::span<const Context> devices)
@@ -53,8 +38,7 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  void AllReduce(RunContext ctx, DType type, std::span<void* const> data, int64_t n) override {
-    if (n == 0) return;
+  void AllReduce(RunContext ctx, std::span<const ArrayOnEach> arrays) override {
     CudaStream& first = StreamOf(ctx);
     if (!begun_) begun_ = first.NewEvent();
     first.Record(*begun_);
@@ -63,7 +47,7 @@ class NcclCommunicator final : public Communicator {
       other.stream->WaitFor(*begun_);
       streams.push_back(other.stream->get());
     }
-    group_.AllReduce(data, n, NcclTypeOf(type), streams);
+    group_.AllReduce(arrays, streams);
     for (Other& other : others_) {
       other.stream->Record(*other.ended);
       first.WaitFor(*other.ended);

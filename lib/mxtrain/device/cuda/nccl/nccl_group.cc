@@ -5,6 +5,24 @@
 #include "mxtrain/base/thread.h"
 
 namespace mxtrain::cuda {
+namespace {
+
+ncclDataType_t NcclTypeOf(DType type) {
+  switch (type) {
+    case DType::kFloat32:
+      return ncclFloat32;
+    case DType::kFloat64:
+      return ncclFloat64;
+    case DType::kFloat16:
+      return ncclFloat16;
+    case DType::kBfloat16:
+      return ncclBfloat16;
+    default:
+      Throw(ErrorKind::kDevice, "GPUs sum only floating-point types, not {}", NameOf(type));
+  }
+}
+
+}  // namespace
 
 NcclGroup::NcclGroup(const Nccl& nccl, const std::vector<int>& ids,
                      std::chrono::milliseconds between_looks)
@@ -31,26 +49,29 @@ NcclGroup::~NcclGroup() {
   for (ncclComm_t member : members_) nccl_.CommDestroy(member);
 }
 
-void NcclGroup::AllReduce(std::span<void* const> data, int64_t n, ncclDataType_t type,
+void NcclGroup::AllReduce(std::span<const ArrayOnEach> arrays,
                           std::span<const cudaStream_t> streams) {
   const std::lock_guard lock(mutex_);
   Look();
   if (failure_) std::rethrow_exception(failure_);
   try {
-    Issue(data, n, type, streams);
+    Issue(arrays, streams);
   } catch (...) {
     Fail(std::current_exception());
     throw;
   }
 }
 
-void NcclGroup::Issue(std::span<void* const> data, int64_t n, ncclDataType_t type,
+void NcclGroup::Issue(std::span<const ArrayOnEach> arrays,
                       std::span<const cudaStream_t> streams) const {
+  for (const ArrayOnEach& array : arrays) NcclTypeOf(array.type);  // throws before the group opens
   nccl_.Check(nccl_.GroupStart(), "ncclGroupStart");
   ncclResult_t failed = ncclSuccess;
-  for (size_t i = 0; i < members_.size() && failed == ncclSuccess; ++i) {
-    failed = nccl_.AllReduce(data[i], data[i], static_cast<size_t>(n), type, ncclSum, members_[i],
-                             streams[i]);
+  for (const ArrayOnEach& array : arrays) {
+    for (size_t i = 0; i < members_.size() && failed == ncclSuccess && array.n > 0; ++i) {
+      failed = nccl_.AllReduce(array.data[i], array.data[i], static_cast<size_t>(array.n),
+                               NcclTypeOf(array.type), ncclSum, members_[i], streams[i]);
+    }
   }
   const ncclResult_t ended = nccl_.GroupEnd();  // also after a failure: the group is open
   nccl_.Check(failed, "ncclAllReduce");

@@ -20,7 +20,7 @@ constexpr int kMembers = 2;
 
 // What was called, and what the functions answer.
 struct Calls {
-  std::atomic<int> groups = 0, sums = 0, destroyed = 0, aborted = 0;
+  std::atomic<int> groups = 0, groups_ended = 0, sums = 0, destroyed = 0, aborted = 0;
   std::atomic<ncclResult_t> sum = ncclSuccess;
   std::array<std::atomic<ncclResult_t>, kMembers> later{};  // of each member
 };
@@ -46,7 +46,7 @@ Nccl FakeNccl() {
     return ncclSuccess;
   };
   nccl.GroupStart = [] { return ++calls->groups, ncclSuccess; };
-  nccl.GroupEnd = [] { return --calls->groups, ncclSuccess; };
+  nccl.GroupEnd = [] { return --calls->groups, ++calls->groups_ended, ncclSuccess; };
   nccl.AllReduce = [](const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
                       cudaStream_t) -> ncclResult_t {
     ++calls->sums;
@@ -58,9 +58,9 @@ Nccl FakeNccl() {
 
 void Sum(NcclGroup& group) {
   float a = 0, b = 0;
-  void* const data[kMembers] = {&a, &b};
+  const ArrayOnEach array{DType::kFloat32, {&a, &b}, 1};
   const cudaStream_t streams[kMembers] = {};
-  group.AllReduce(data, 1, ncclFloat32, streams);
+  group.AllReduce({&array, 1}, streams);
 }
 
 void AwaitAborts() {
@@ -81,6 +81,25 @@ TEST_CASE("sums of a group that works") {
   CHECK(made.groups == 0);
   CHECK(made.destroyed == kMembers);
   CHECK(made.aborted == 0);
+}
+
+TEST_CASE("arrays that travel together are one group; an empty one has no part in it") {
+  Calls made;
+  calls = &made;
+  const Nccl nccl = FakeNccl();
+  NcclGroup group(nccl, {0, 1}, 1h);
+  float a[4] = {}, b[4] = {};
+  const cudaStream_t streams[kMembers] = {};
+  const ArrayOnEach arrays[] = {{DType::kFloat32, {a, b}, 3},
+                                {DType::kBfloat16, {a, b}, 0},
+                                {DType::kBfloat16, {a + 3, b + 3}, 2}};
+  group.AllReduce(arrays, streams);
+  CHECK(made.groups_ended == 1);
+  CHECK(made.sums == 2 * kMembers);
+  const ArrayOnEach of_bytes{DType::kUint8, {a, b}, 4};
+  CHECK_THROWS_WITH_AS(group.AllReduce({&of_bytes, 1}, streams),
+                       "GPUs sum only floating-point types, not uint8", Error);
+  CHECK(made.groups_ended == 1);
 }
 
 TEST_CASE("an error that NCCL finds later aborts every member, and the next sum throws it") {
