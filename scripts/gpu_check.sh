@@ -532,7 +532,7 @@ record_wire() {
   fi
 }
 
-# watched FILE COMMAND...: runs the command, and appends every half second the MiB that it takes on the host and that the first GPU has lent.
+# watched FILE COMMAND...: runs the command, and appends five times a second the MiB that it takes on the host and that the first GPU has lent.
 # shellcheck disable=SC2317  # a process of its own calls it
 watched() {
   local file=$1 pid gpu
@@ -542,7 +542,7 @@ watched() {
   while kill -0 "$pid" 2>/dev/null; do
     gpu=$(nvidia-smi -i 0 --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null) || gpu=0
     awk -v gpu="$gpu" '/^VmRSS:/ { print $2 / 1024, gpu }' "/proc/$pid/status" >>"$file" 2>/dev/null
-    sleep 0.5
+    sleep 0.2
   done
   wait "$pid"
 }
@@ -552,13 +552,12 @@ flat() {
   awk '{ host[NR] = $1; gpu[NR] = $2 }
        function most(of, from, to,   i, m) { for (i = from; i <= to; ++i) if (of[i] > m) m = of[i]; return m }
        END {
-         if (NR < 8) { printf "only %d samples of memory", NR; failed = 1; exit }
+         if (NR < 8) { printf "only %d samples of memory", NR; exit 1 }
          q = int(NR / 4)
          h0 = most(host, q, 2 * q); h1 = most(host, 3 * q, NR); g0 = most(gpu, q, 2 * q); g1 = most(gpu, 3 * q, NR)
          printf "memory of the host %.0f, later %.0f MiB, of the GPU %s", h0, h1, (g1 > 0 ? sprintf("%d, later %d MiB", g0, g1) : "not seen")
-         failed = !(h1 <= 1.02 * h0 + 16 && g1 <= 1.02 * g0 + 16)
-       }
-       END { exit failed }' "$1"
+         exit !(h1 <= 1.02 * h0 + 16 && g1 <= 1.02 * g0 + 16)
+       }' "$1"
 }
 
 # A run of LeNet that takes about half of soak_seconds: memory stays flat, and killed three times and resumed it gives the same bytes.
