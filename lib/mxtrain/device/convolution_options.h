@@ -35,7 +35,8 @@ struct ConvolutionOptions {
   bool channels_last = false;  // data, weight and output
   // The parts that will be called.
   bool forward = true, data_gradient = false, weight_gradient = false;
-  // Whether a part will add to its result: the forward part at least as a rule, a gradient always.
+  // Whether a part adds to its result instead of assigning it: forward as a rule, a gradient
+  // always.
   bool forward_adds = false, data_gradient_adds = false, weight_gradient_adds = false;
   // Wanted of the forward part in one kernel.
   ConvolutionEpilogue epilogue;

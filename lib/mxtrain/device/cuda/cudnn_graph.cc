@@ -371,7 +371,9 @@ cudnnStatus_t CudnnPlan::Run(cudnnHandle_t handle, const GraphArrays& arrays,
            std::span<void* const>(places));
   made.Set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
   made.Finalize(pack);
-  return made.ok() ? cudnn_.Execute(handle, plan_, pack) : made.status();
+  if (!made.ok()) return made.status();
+  const MutexLock lock(running_);
+  return cudnn_.Execute(handle, plan_, pack);
 }
 
 }  // namespace mxtrain::cuda

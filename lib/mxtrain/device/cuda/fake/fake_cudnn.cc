@@ -2,43 +2,15 @@
 #include "mxtrain/device/cuda/fake/fake_cudnn.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <set>
 
-#include "mxtrain/base/dtype.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/device/cuda/fake/fake_graph.h"
 
 namespace mxtrain::cuda::test {
 
-using Object = FakeCudnn::Object;
-using Kind = cudnnBackendDescriptorType_t;
-using Name = cudnnBackendAttributeName_t;
 using Type = cudnnBackendAttributeType_t;
-
-// A value of an attribute: numbers, or references to other descriptors.
-struct Value {
-  std::vector<int64_t> numbers;
-  std::vector<double> reals;
-  std::vector<void*> pointers;
-  std::vector<Object*> objects;
-};
-
-struct FakeCudnn::Object {
-  Kind kind;
-  bool finalized = false;
-  std::map<Name, Value> values;
-  const FakeEngine* engine = nullptr;  // of a configuration, an engine, a plan
-  Object* graph = nullptr;             // of the same
-  size_t knob = 0;                     // of a knob choice
-
-  int64_t Number(Name name, size_t i = 0) const { return values.at(name).numbers.at(i); }
-  const std::vector<int64_t>& Numbers(Name name) const { return values.at(name).numbers; }
-  Object* Reference(Name name) const {
-    const auto found = values.find(name);
-    return found == values.end() ? nullptr : found->second.objects.at(0);
-  }
-};
 
 namespace {
 
@@ -229,61 +201,6 @@ cudnnStatus_t SetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
   }
   object->values[name] = std::move(value);
   return CUDNN_STATUS_SUCCESS;
-}
-
-// The three operations of a convolution, as their forward part.
-struct Convolution {
-  Object *window, *data, *weight, *out;
-  double alpha, beta;
-  int written;  // of data, weight, out
-
-  explicit Convolution(const Object& op) {
-    const int first = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
-                          ? CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA
-                      : op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
-                          ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA
-                          : CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA;
-    const auto at = [&](int offset) { return op.Reference(static_cast<Name>(first + offset)); };
-    window = at(2);
-    weight = at(3);
-    data = at(4);
-    out = at(5);
-    alpha = op.values.at(static_cast<Name>(first)).reals[0];
-    beta = op.values.at(static_cast<Name>(first + 1)).reals[0];
-    written = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR         ? 2
-              : op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? 0
-                                                                                        : 1;
-  }
-  Object* result() const { return written == 0 ? data : written == 1 ? weight : out; }
-};
-
-bool IsPointwise(const Object& op) {
-  return op.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
-}
-bool IsVirtual(const Object& tensor) {
-  const auto found = tensor.values.find(CUDNN_ATTR_TENSOR_IS_VIRTUAL);
-  return found != tensor.values.end() && found->second.numbers[0];
-}
-int64_t IdOf(const Object& tensor) {
-  return tensor.Number(CUDNN_ATTR_TENSOR_UNIQUE_ID);
-}
-const std::vector<int64_t>& ShapeOf(const Object& tensor) {
-  return tensor.Numbers(CUDNN_ATTR_TENSOR_DIMENSIONS);
-}
-
-// The arrays that an operation reads, and the one that it writes.
-std::pair<std::vector<Object*>, Object*> ArraysOf(const Object& op) {
-  if (IsPointwise(op)) {
-    std::vector<Object*> in{op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)};
-    if (Object* b = op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)) in.push_back(b);
-    return {in, op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)};
-  }
-  const Convolution c(op);
-  std::vector<Object*> in;
-  for (Object* array : {c.data, c.weight, c.out}) {
-    if (array != c.result()) in.push_back(array);
-  }
-  return {in, c.result()};
 }
 
 // "" or what is wrong with the shapes of an operation.
@@ -485,131 +402,6 @@ cudnnStatus_t GetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
   }
 }
 
-// An array of a graph: its elements in the order of its shape, and where they lie.
-struct Array {
-  const Object* tensor;
-  void* place;  // null: virtual
-  std::vector<double> elements;
-
-  template <typename F>
-  void ForElements(const F& f) const {
-    const auto &n = ShapeOf(*tensor), &strides = tensor->Numbers(CUDNN_ATTR_TENSOR_STRIDES);
-    size_t i = 0;
-    for (int64_t a = 0; a < n[0]; ++a) {
-      for (int64_t b = 0; b < n[1]; ++b) {
-        for (int64_t c = 0; c < n[2]; ++c) {
-          for (int64_t d = 0; d < n[3]; ++d)
-            f(i++, a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3]);
-        }
-      }
-    }
-  }
-  template <typename F>
-  void WithType(const F& f) const {
-    switch (tensor->Number(CUDNN_ATTR_TENSOR_DATA_TYPE)) {
-      case CUDNN_DATA_FLOAT:
-        return f(float());
-      case CUDNN_DATA_DOUBLE:
-        return f(double());
-      case CUDNN_DATA_HALF:
-        return f(float16());
-      case CUDNN_DATA_BFLOAT16:
-        return f(bfloat16());
-      default:
-        Blame(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "a type of an array");
-    }
-  }
-  void Load() {
-    const auto& n = ShapeOf(*tensor);
-    elements.assign(static_cast<size_t>(n[0] * n[1] * n[2] * n[3]), 0);
-    if (!place) return;
-    WithType([&](auto zero) {
-      ForElements([&](size_t i, int64_t at) {
-        elements[i] = static_cast<double>(static_cast<decltype(zero)*>(place)[at]);
-      });
-    });
-  }
-  // Rounds to the type of the array.
-  void Store() {
-    WithType([&](auto zero) {
-      using T = decltype(zero);
-      ForElements([&](size_t i, int64_t at) {
-        T value;
-        if constexpr (sizeof(T) == 2) {
-          value = static_cast<T>(static_cast<float>(elements[i]));
-        } else {
-          value = static_cast<T>(elements[i]);
-        }
-        elements[i] = static_cast<double>(value);
-        if (place) static_cast<T*>(place)[at] = value;
-      });
-    });
-  }
-};
-
-size_t At(const std::vector<int64_t>& n, int64_t a, int64_t b, int64_t c, int64_t d) {
-  return static_cast<size_t>(((a * n[1] + b) * n[2] + c) * n[3] + d);
-}
-
-void RunConvolution(const Convolution& c, std::map<const Object*, Array>* arrays) {
-  const auto &x = ShapeOf(*c.data), &w = ShapeOf(*c.weight), &y = ShapeOf(*c.out);
-  const auto number = [&](Name name, size_t axis) { return c.window->Number(name, axis); };
-  std::vector<double>* values[3] = {&arrays->at(c.data).elements, &arrays->at(c.weight).elements,
-                                    &arrays->at(c.out).elements};
-  std::vector<double> sums(values[c.written]->size());
-  const int first = c.written == 0 ? 1 : 0, second = c.written == 2 ? 1 : 2;
-  const int64_t group_out = w[0] / (x[1] / w[1]);
-  for (int64_t n = 0; n < y[0]; ++n) {
-    for (int64_t o = 0; o < y[1]; ++o) {
-      for (int64_t row = 0; row < y[2]; ++row) {
-        for (int64_t column = 0; column < y[3]; ++column) {
-          for (int64_t k = 0; k < w[1] * w[2] * w[3]; ++k) {
-            const int64_t channel = k / (w[2] * w[3]), i = k / w[3] % w[2], j = k % w[3];
-            const auto in = [&](int64_t at, int64_t tap, size_t axis) {
-              return at * number(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axis) +
-                     tap * number(CUDNN_ATTR_CONVOLUTION_DILATIONS, axis) -
-                     number(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axis);
-            };
-            const int64_t from = in(row, i, 0), beside = in(column, j, 1);
-            if (from < 0 || from >= x[2] || beside < 0 || beside >= x[3]) continue;
-            const size_t places[3] = {At(x, n, o / group_out * w[1] + channel, from, beside),
-                                      At(w, o, channel, i, j), At(y, n, o, row, column)};
-            sums[places[c.written]] +=
-                (*values[first])[places[first]] * (*values[second])[places[second]];
-          }
-        }
-      }
-    }
-  }
-  // As on a device: what is not added is not read.
-  for (size_t i = 0; i < sums.size(); ++i) {
-    double& to = (*values[c.written])[i];
-    to = c.alpha * sums[i] + (c.beta != 0 ? c.beta * to : 0);
-  }
-}
-
-void RunPointwise(const Object& op, std::map<const Object*, Array>* arrays) {
-  const auto [in, out] = ArraysOf(op);
-  const auto mode =
-      op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)->Number(CUDNN_ATTR_POINTWISE_MODE);
-  const auto& n = ShapeOf(*out);
-  const auto value = [&](const Object* array, int64_t a, int64_t b, int64_t c, int64_t d) {
-    const auto& s = ShapeOf(*array);
-    return arrays->at(array).elements[At(s, a % s[0], b % s[1], c % s[2], d % s[3])];
-  };
-  for (int64_t a = 0; a < n[0]; ++a) {
-    for (int64_t b = 0; b < n[1]; ++b) {
-      for (int64_t c = 0; c < n[2]; ++c) {
-        for (int64_t d = 0; d < n[3]; ++d) {
-          const double x = value(in[0], a, b, c, d);
-          arrays->at(out).elements[At(n, a, b, c, d)] =
-              mode == CUDNN_POINTWISE_RELU_FWD ? (x < 0 ? 0 : x) : x + value(in[1], a, b, c, d);
-        }
-      }
-    }
-  }
-}
-
 // Every descriptor that `o` was made from is alive.
 bool Whole(const Object* o) {
   if (!living.contains(const_cast<Object*>(o))) return false;
@@ -635,24 +427,13 @@ cudnnStatus_t Execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descri
   const auto& ids = pack->Numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   for (size_t i = 0; i < ids.size(); ++i)
     places[ids[i]] = pack->values.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).pointers[i];
-  std::map<const Object*, Array> arrays;
   std::set<void*> used;
   const auto& ops = plan->graph->values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).objects;
-  for (const Object* op : ops) {
-    auto [all, out] = ArraysOf(*op);
-    all.push_back(out);
-    for (const Object* tensor : all) {
-      if (arrays.contains(tensor)) continue;
-      Array array{tensor, IsVirtual(*tensor) ? nullptr : places[IdOf(*tensor)], {}};
-      const auto alignment =
-          static_cast<uintptr_t>(tensor->Number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
-      if (!IsVirtual(*tensor) &&
-          (!array.place || reinterpret_cast<uintptr_t>(array.place) % alignment != 0 ||
-           !used.insert(array.place).second))
-        return Blame(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a pointer of an array");
-      array.Load();
-      arrays.emplace(tensor, std::move(array));
-    }
+  for (const auto& [id, tensor] : RealArraysOf(ops)) {
+    const auto alignment = static_cast<uintptr_t>(tensor->Number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
+    void* place = places[id];
+    if (!place || reinterpret_cast<uintptr_t>(place) % alignment != 0 || !used.insert(place).second)
+      return Blame(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a pointer of an array");
   }
   if (used.size() != places.size())
     return Blame(CUDNN_STATUS_BAD_PARAM, "pointers of arrays that are not in the graph");
@@ -661,14 +442,7 @@ cudnnStatus_t Execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descri
     return Blame(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no workspace");
   if (plan->engine->executed != CUDNN_STATUS_SUCCESS) return plan->engine->executed;
   if (workspace) std::memset(workspace, 0xa5, static_cast<size_t>(plan->engine->workspace));
-  for (const Object* op : ops) {
-    if (IsPointwise(*op)) {
-      RunPointwise(*op, &arrays);
-    } else {
-      RunConvolution(Convolution(*op), &arrays);
-    }
-    arrays.at(ArraysOf(*op).second).Store();
-  }
+  RunOperations(ops, places);
   fake->executed.push_back(plan->engine->index);
   return CUDNN_STATUS_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mxtrain/base/expected.h"
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/device/convolution_options.h"
 
 namespace mxtrain::cuda {
@@ -98,7 +99,7 @@ struct GraphArrays {
 };
 inline constexpr int64_t kGraphAlignment = 16;  // bytes
 
-// An engine that will run. Constant: any thread may run it, on the device it is for.
+// An engine that will run, on the device that it is for. Any thread may run it.
 class CudnnPlan {
  public:
   int64_t workspace() const { return workspace_; }  // bytes
@@ -117,6 +118,7 @@ class CudnnPlan {
   cudnnBackendDescriptor_t plan_ = nullptr;
   int64_t workspace_ = 0;
   bool deterministic_ = true;
+  mutable Mutex running_;  // cuDNN does not promise that a plan may run in two threads at once
 };
 
 class CudnnGraph {
