@@ -78,7 +78,7 @@ class Operations {
     const ConvolutionEpilogue& e = task_.epilogue;
     Descriptor last = Result(!e.any());
     all.push_back(Convolution(last));
-    // In this order cuDNN has engines that need not be compiled first.
+    // In this order cuDNN has engines that it need not compile.
     if (e.sum) {
       const Descriptor sum = Array(kSum, OutShape(), type_), result = Result(!e.bias && !e.relu);
       all.push_back(Pointwise(CUDNN_POINTWISE_ADD, last, sum, result));
@@ -300,9 +300,13 @@ bool CudnnGraph::Describe(Descriptor config, Engine* engine) const {
   int64_t index = -1;
   made.Get(kernel, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, std::span(&index, 1));
   std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  const int64_t count = made.Get(kernel, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                 CUDNN_TYPE_NUMERICAL_NOTE, std::span(notes));
-  notes.resize(std::min(notes.size(), static_cast<size_t>(count)));
+  notes.resize(std::min(
+      notes.size(), static_cast<size_t>(made.Get(kernel, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                 CUDNN_TYPE_NUMERICAL_NOTE, std::span(notes)))));
+  std::vector<cudnnBackendBehaviorNote_t> habits(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  habits.resize(std::min(
+      habits.size(), static_cast<size_t>(made.Get(kernel, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+                                                  CUDNN_TYPE_BEHAVIOR_NOTE, std::span(habits)))));
 
   const auto knobs_of = [&](std::span<Descriptor> into) {
     return made.Get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, into);
@@ -320,7 +324,10 @@ bool CudnnGraph::Describe(Descriptor config, Engine* engine) const {
   }
   engine->deterministic =
       std::find(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == notes.end();
-  return made.ok() && Allowed(notes, task_.options);
+  // Kernels that cuDNN compiles cost a second or so whenever they are planned.
+  const bool compiles = std::find(habits.begin(), habits.end(),
+                                  CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != habits.end();
+  return made.ok() && !compiles && Allowed(notes, task_.options);
 }
 
 void CudnnGraph::Take(const Engine& engine) {

@@ -335,6 +335,13 @@ cudnnStatus_t Give(T value, int64_t requested, int64_t* count, void* into) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+template <typename T>
+cudnnStatus_t GiveAll(const std::vector<T>& values, int64_t requested, int64_t* count, void* into) {
+  *count = std::min(static_cast<int64_t>(values.size()), requested);
+  std::copy_n(values.begin(), *count, static_cast<T*>(into));
+  return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t GetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type type,
                            int64_t requested, int64_t* count, void* into) {
   if (Injected()) return FakeCudnn::kInjected;
@@ -345,6 +352,8 @@ cudnnStatus_t GetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
       {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, {CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_TYPE_INT64}},
       {CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
        {CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_TYPE_NUMERICAL_NOTE}},
+      {CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+       {CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_TYPE_BEHAVIOR_NOTE}},
       {CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
        {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_TYPE_KNOB_TYPE}},
       {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_TYPE_INT64}},
@@ -387,12 +396,10 @@ cudnnStatus_t GetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
                     });
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
       return Give(o->engine->index, requested, count, into);
-    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
-      const auto& notes = o->engine->notes;
-      *count = std::min(static_cast<int64_t>(notes.size()), requested);
-      std::copy_n(notes.begin(), *count, static_cast<cudnnBackendNumericalNote_t*>(into));
-      return CUDNN_STATUS_SUCCESS;
-    }
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+      return GiveAll(o->engine->notes, requested, count, into);
+    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
+      return GiveAll(o->engine->habits, requested, count, into);
     case CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE:
       return Give(o->engine->knobs[o->knob].first, requested, count, into);
     case CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE:

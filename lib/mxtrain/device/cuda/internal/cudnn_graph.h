@@ -126,9 +126,9 @@ class CudnnGraph {
   static constexpr size_t kMostEngines = 10;
   static constexpr int64_t kMostWorkspace = int64_t{1} << 30;  // bytes
 
-  // With the engines that compute what the options allow: those that the heuristics A and B
-  // propose, by turns; if there are none, and no epilogue that could be computed otherwise, those
-  // that they fall back to. `cudnn` outlives the graph and its plans.
+  // With the engines that are part of cuDNN's libraries and compute what the options allow: those
+  // that the heuristics A and B propose, by turns; if there are none, and no epilogue that could be
+  // computed otherwise, those that they fall back to. `cudnn` outlives the graph and its plans.
   static Expected<CudnnGraph, Refusal> Make(const CudnnBackend& cudnn, const GraphDevice& device,
                                             const GraphTask& task);
 
