@@ -206,6 +206,16 @@ bool Allowed(std::span<const cudnnBackendNumericalNote_t> notes,
   });
 }
 
+// The values of an attribute, at most `most`.
+template <typename T>
+std::vector<T> ReadAll(CudnnDescriptors* from, Descriptor descriptor, Name name,
+                       cudnnBackendAttributeType_t type, size_t most) {
+  std::vector<T> values(most);
+  values.resize(
+      std::min(most, static_cast<size_t>(from->Get(descriptor, name, type, std::span(values)))));
+  return values;
+}
+
 }  // namespace
 
 CudnnDescriptors::~CudnnDescriptors() {
@@ -299,14 +309,12 @@ bool CudnnGraph::Describe(Descriptor config, Engine* engine) const {
            std::span(&kernel, 1));
   int64_t index = -1;
   made.Get(kernel, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, std::span(&index, 1));
-  std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  notes.resize(std::min(
-      notes.size(), static_cast<size_t>(made.Get(kernel, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                 CUDNN_TYPE_NUMERICAL_NOTE, std::span(notes)))));
-  std::vector<cudnnBackendBehaviorNote_t> habits(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
-  habits.resize(std::min(
-      habits.size(), static_cast<size_t>(made.Get(kernel, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
-                                                  CUDNN_TYPE_BEHAVIOR_NOTE, std::span(habits)))));
+  const auto notes = ReadAll<cudnnBackendNumericalNote_t>(
+      &made, kernel, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+      CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const auto behavior =
+      ReadAll<cudnnBackendBehaviorNote_t>(&made, kernel, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+                                          CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
 
   const auto knobs_of = [&](std::span<Descriptor> into) {
     return made.Get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, into);
@@ -325,8 +333,8 @@ bool CudnnGraph::Describe(Descriptor config, Engine* engine) const {
   engine->deterministic =
       std::find(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == notes.end();
   // Kernels that cuDNN compiles cost a second or so whenever they are planned.
-  const bool compiles = std::find(habits.begin(), habits.end(),
-                                  CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != habits.end();
+  const bool compiles = std::find(behavior.begin(), behavior.end(),
+                                  CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behavior.end();
   return made.ok() && !compiles && Allowed(notes, task_.options);
 }
 

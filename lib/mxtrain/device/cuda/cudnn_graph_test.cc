@@ -380,10 +380,10 @@ TEST_CASE("what cuDNN notes of an engine must be allowed") {
     CHECK(allowed(DType::kBfloat16, ConvolutionMath::kWinograd, false) == row.bfloat16);
     CHECK(allowed(DType::kFloat32, ConvolutionMath::kTf32, true) == row.deterministic);
   }
-  cudnn.engines[CUDNN_HEUR_MODE_A][0].habits = {CUDNN_BEHAVIOR_NOTE_CUBLASLT_DEPENDENCY,
-                                                CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
+  cudnn.engines[CUDNN_HEUR_MODE_A][0].behavior = {CUDNN_BEHAVIOR_NOTE_CUBLASLT_DEPENDENCY,
+                                                  CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION};
   CHECK(EnginesOf(cudnn, TaskOf(kSmall)) == Names{"engine 2"});
-  cudnn.engines[CUDNN_HEUR_MODE_A][0].habits.pop_back();
+  cudnn.engines[CUDNN_HEUR_MODE_A][0].behavior.pop_back();
   cudnn.engines[CUDNN_HEUR_MODE_A][0].notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
   const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, TaskOf(kSmall));
   CHECK_FALSE((*graph->PlanOf(0))->deterministic());

@@ -399,7 +399,7 @@ cudnnStatus_t GetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
       return GiveAll(o->engine->notes, requested, count, into);
     case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
-      return GiveAll(o->engine->habits, requested, count, into);
+      return GiveAll(o->engine->behavior, requested, count, into);
     case CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE:
       return Give(o->engine->knobs[o->knob].first, requested, count, into);
     case CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE:

@@ -19,7 +19,7 @@ struct FakeEngine {
   int64_t index = 0;
   std::vector<std::pair<cudnnBackendKnobType_t, int64_t>> knobs;
   std::vector<cudnnBackendNumericalNote_t> notes;
-  std::vector<cudnnBackendBehaviorNote_t> habits;
+  std::vector<cudnnBackendBehaviorNote_t> behavior;
   int64_t workspace = 0;                           // bytes, all of which its runs overwrite
   cudnnStatus_t finalized = CUDNN_STATUS_SUCCESS;  // of its plan
   cudnnStatus_t executed = CUDNN_STATUS_SUCCESS;
