@@ -524,7 +524,9 @@ class Plan final : public Command {
     }
     const KernelChoices* choices = ChoicesOf(session.runtime().backend(session.ctx()));
     for (const auto& [key, choice] : choices ? choices->kept() : KernelChoices::Table())
-      std::cout << format("  measured: {}: {}\n", key, choice);
+      std::cout << format("  {}: {}: {}\n",
+                          choice == KernelChoices::kNotMeasured ? "default" : "measured", key,
+                          choice);
   }
 
   ConfigArguments config_;

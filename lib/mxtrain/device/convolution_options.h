@@ -17,6 +17,16 @@ struct ConvolutionShape {
 // float32 factors rounded to 10 bits of fraction.
 enum class ConvolutionMath { kTf32, kWinograd, kPlain };
 
+// What follows the products before they are rounded to the type of the output:
+// max(0, products [+ sum] [+ bias]).
+struct ConvolutionEpilogue {
+  bool sum = false;  // an array like the output
+  bool bias = false;
+  DType bias_type = DType::kFloat32;
+  bool relu = false;
+  bool any() const { return sum || bias || relu; }
+};
+
 struct ConvolutionOptions {
   DType type = DType::kFloat32;
   ConvolutionMath math = ConvolutionMath::kPlain;
@@ -25,6 +35,11 @@ struct ConvolutionOptions {
   bool channels_last = false;  // data, weight and output
   // The parts that will be called.
   bool forward = true, data_gradient = false, weight_gradient = false;
+  // Whether a part adds to its result instead of assigning it: forward as a rule, a gradient
+  // always.
+  bool forward_adds = false, data_gradient_adds = false, weight_gradient_adds = false;
+  // Wanted of the forward part in one kernel.
+  ConvolutionEpilogue epilogue;
 };
 
 }  // namespace mxtrain

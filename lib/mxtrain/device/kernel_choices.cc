@@ -29,6 +29,7 @@ size_t KernelChoices::Choose(const std::string& key, std::span<const std::string
   if (const std::optional<std::string> kept = Find(key)) {
     const auto found = std::find(candidates.begin(), candidates.end(), *kept);
     if (found != candidates.end()) return static_cast<size_t>(found - candidates.begin());
+    if (*kept == kNotMeasured) return 0;
   }
   if (!seconds_of || candidates.size() < 2) return 0;
   {
@@ -43,7 +44,7 @@ size_t KernelChoices::Choose(const std::string& key, std::span<const std::string
     least = seconds;
     fastest = i;
   }
-  Keep({{key, candidates[fastest]}});
+  Keep({{key, least ? candidates[fastest] : kNotMeasured}});
   return fastest;
 }
 
@@ -66,6 +67,18 @@ std::optional<std::string> KernelChoices::Find(const std::string& key) const {
 KernelChoices* ChoicesOf(Backend& backend) {
   auto* choosing = dynamic_cast<ChoosingBackend*>(&backend);
   return choosing ? &choosing->choices() : nullptr;
+}
+
+std::optional<size_t> ChooseUsable(KernelChoices* choices, const std::string& key,
+                                   std::span<const std::string> candidates,
+                                   const KernelChoices::Stopwatch& seconds_of,
+                                   const std::function<bool(size_t)>& usable) {
+  const size_t chosen = choices ? choices->Choose(key, candidates, seconds_of) : 0;
+  if (usable(chosen)) return chosen;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (i != chosen && usable(i)) return i;
+  }
+  return std::nullopt;
 }
 
 }  // namespace mxtrain

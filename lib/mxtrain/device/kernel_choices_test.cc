@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -48,16 +49,45 @@ TEST_CASE("the fastest is measured once if allowed, otherwise the library's defa
   CHECK(choices.kept() == KernelChoices::Table{{"a", "winograd"}, {"b", "direct"}});
 }
 
-TEST_CASE(
-    "a kernel that does not run is not used; if none could be measured, the library's default is "
-    "stored") {
+TEST_CASE("a kernel that does not run is not used; if none could be measured, none is chosen") {
   KernelChoices choices;
   const KernelChoices::Measuring allowed(&choices);
   Clock clock{{-1, 2, -1}};
   CHECK(choices.Choose("a", Names{"direct", "winograd", "gemm"}, clock.watch()) == 1);
   clock.seconds = {-1, -1};
   CHECK(choices.Choose("b", Names{"direct", "winograd"}, clock.watch()) == 0);
-  CHECK(choices.kept() == KernelChoices::Table{{"a", "winograd"}, {"b", "direct"}});
+  CHECK(choices.kept() ==
+        KernelChoices::Table{{"a", "winograd"}, {"b", KernelChoices::kNotMeasured}});
+
+  // Neither this run, though it could measure later, nor one that continues it; another does.
+  clock.seconds = {2, 1};
+  CHECK(choices.Choose("b", Names{"direct", "winograd"}, clock.watch()) == 0);
+  KernelChoices continued, other;
+  continued.Keep(choices.kept());
+  const KernelChoices::Measuring here(&continued), there(&other);
+  CHECK(continued.Choose("b", Names{"direct", "winograd"}, clock.watch()) == 0);
+  CHECK(continued.kept() == choices.kept());
+  CHECK(other.Choose("b", Names{"direct", "winograd"}, clock.watch()) == 1);
+}
+
+TEST_CASE("a candidate that is not usable gives way to the first that is") {
+  KernelChoices choices;
+  choices.Keep({{"a", "gemm"}});
+  const Names names{"direct", "winograd", "gemm"};
+  std::vector<size_t> asked;
+  const auto all_but = [&](std::set<size_t> not_usable) {
+    asked.clear();
+    return [&asked, not_usable](size_t i) {
+      asked.push_back(i);
+      return !not_usable.contains(i);
+    };
+  };
+  CHECK(ChooseUsable(&choices, "a", names, {}, all_but({})) == 2);
+  CHECK(ChooseUsable(&choices, "a", names, {}, all_but({2, 0})) == 1);
+  CHECK(asked == std::vector<size_t>{2, 0, 1});
+  CHECK(ChooseUsable(nullptr, "a", names, {}, all_but({0})) == 1);
+  CHECK_FALSE(ChooseUsable(&choices, "a", names, {}, all_but({0, 1, 2})).has_value());
+  CHECK(asked.size() == 3);
 }
 
 TEST_CASE("a small gain is noise: the earlier one stays") {

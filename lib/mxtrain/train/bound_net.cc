@@ -69,11 +69,19 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, con
     Bind(train, val);
   }
   if (choices && choices->kept().size() > before.size()) {
+    size_t measured = 0;
     for (const auto& [key, choice] : choices->kept()) {
-      if (!before.contains(key)) runtime.log("train").Debug("measured: {}: {}", key, choice);
+      if (before.contains(key)) continue;
+      runtime.log("train").Debug("measured: {}: {}", key, choice);
+      measured += choice != KernelChoices::kNotMeasured;
     }
     runtime.log("train").Info("{} kernels were chosen by measuring; checkpoints keep the choices",
-                              choices->kept().size() - before.size());
+                              measured);
+    if (const size_t others = choices->kept().size() - before.size() - measured; others > 0) {
+      runtime.log("train").Info(
+          "{} could not be measured, for lack of memory as a rule: the library's default is used",
+          others);
+    }
   }
   input_order_ = std::make_unique<InputOrder>(first(), train);
   Initialize();

@@ -22,6 +22,8 @@ struct Images {
   }
 };
 
+// `fuses`: epilogues too.
+template <bool fuses>
 class HostLibrary {
  public:
   static constexpr const char* kName = "the host's library";
@@ -42,6 +44,7 @@ class HostLibrary {
   int64_t forward_workspace() const { return 777; }
   int64_t backward_workspace() const { return 1233; }
   bool deterministic() const { return true; }
+  bool fused() const { return fuses && options_.epilogue.any(); }
 
   void Forward(RunContext, const void* data, const void* weight, void* out, bool add,
                void* workspace) const {
@@ -51,9 +54,40 @@ class HostLibrary {
                return std::array{t.data, t.weight, t.out};
              });
   }
+  // As the graph's engines: no array is another one.
+  void ForwardFused(RunContext, const void* data, const void* weight, const void* bias,
+                    const void* sum, void* out, void* workspace) const {
+    const ConvolutionEpilogue& e = options_.epilogue;
+    MXTRAIN_ASSERT(fused() && e.bias == (bias != nullptr) && e.sum == (sum != nullptr));
+    MXTRAIN_ASSERT(!out || (out != data && out != sum));  // null: empty
+    UseUp(workspace, forward_workspace());
+    SwitchFloating(options_.type, "a convolution", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const std::vector<double> sums = Sums<T>(
+          data, weight, s_.batch * s_.out_channels * s_.out[0] * s_.out[1], [](const Term& t) {
+            return std::array{t.data, t.weight, t.out};
+          });
+      const int64_t pixels = s_.out[0] * s_.out[1];
+      for (int64_t i = 0; i < static_cast<int64_t>(sums.size()); ++i) {
+        double value = sums[static_cast<size_t>(i)];
+        if (sum)
+          value +=
+              static_cast<double>(static_cast<AccumulatorOf<T>>(static_cast<const T*>(sum)[i]));
+        const int64_t channel =
+            options_.channels_last ? i % s_.out_channels : i / pixels % s_.out_channels;
+        if (bias)
+          value += e.bias_type == options_.type
+                       ? static_cast<double>(
+                             static_cast<AccumulatorOf<T>>(static_cast<const T*>(bias)[channel]))
+                       : static_cast<double>(static_cast<const float*>(bias)[channel]);
+        if (e.relu) value = value < 0 ? 0 : value;
+        static_cast<T*>(out)[i] = static_cast<T>(static_cast<AccumulatorOf<T>>(value));
+      }
+    });
+  }
   void DataGradient(RunContext, const void* head, const void* weight, void* out, bool add,
                     void* workspace) const {
-    MXTRAIN_ASSERT(options_.data_gradient);
+    MXTRAIN_ASSERT(options_.data_gradient && add == options_.data_gradient_adds);
     UseUp(workspace, backward_workspace());
     Products(head, weight, out, add, s_.batch * s_.in_channels * s_.in[0] * s_.in[1],
              [](const Term& t) {
@@ -62,7 +96,7 @@ class HostLibrary {
   }
   void WeightGradient(RunContext, const void* head, const void* data, void* out, bool add,
                       void* workspace) const {
-    MXTRAIN_ASSERT(options_.weight_gradient);
+    MXTRAIN_ASSERT(options_.weight_gradient && add == options_.weight_gradient_adds);
     UseUp(workspace, backward_workspace());
     Products(head, data, out, add, s_.out_channels * weight_.channels * s_.kernel[0] * s_.kernel[1],
              [](const Term& t) {
@@ -104,24 +138,30 @@ class HostLibrary {
     }
   }
 
-  // result[places[2]] (+)= the sum of first[places[0]] second[places[1]].
+  // The sums of first[places[0]] second[places[1]] at places[2].
+  template <typename T, typename Places>
+  std::vector<double> Sums(const void* first, const void* second, int64_t size,
+                           const Places& places_of) const {
+    using A = AccumulatorOf<T>;
+    std::vector<double> sums(static_cast<size_t>(size));
+    const T *a = static_cast<const T*>(first), *b = static_cast<const T*>(second);
+    ForTerms([&](const Term& term) {
+      const auto places = places_of(term);
+      sums[static_cast<size_t>(places[2])] +=
+          static_cast<double>(static_cast<A>(a[places[0]])) * static_cast<A>(b[places[1]]);
+    });
+    return sums;
+  }
   template <typename Places>
   void Products(const void* first, const void* second, void* result, bool add, int64_t size,
                 const Places& places_of) const {
     SwitchFloating(options_.type, "a convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      using A = AccumulatorOf<T>;
-      std::vector<double> sums(static_cast<size_t>(size));
-      const T *a = static_cast<const T*>(first), *b = static_cast<const T*>(second);
-      ForTerms([&](const Term& term) {
-        const auto places = places_of(term);
-        sums[static_cast<size_t>(places[2])] +=
-            static_cast<double>(static_cast<A>(a[places[0]])) * static_cast<A>(b[places[1]]);
-      });
+      const std::vector<double> sums = Sums<T>(first, second, size, places_of);
       T* to = static_cast<T*>(result);
       for (int64_t i = 0; i < size; ++i)
         Assign(add ? OpReqType::kAddTo : OpReqType::kWriteTo, to, i,
-               static_cast<A>(sums[static_cast<size_t>(i)]));
+               static_cast<AccumulatorOf<T>>(sums[static_cast<size_t>(i)]));
     });
   }
 
@@ -228,7 +268,8 @@ TEST_CASE("gradients of biases in 16 bits, of many images") {
 }  // namespace
 
 void AddLibraryConvolution(OperatorRegistry& registry) {
-  convolution::AddLibraryKernels<OnTeams, HostLibrary>(kKernel, registry);
+  convolution::AddLibraryKernels<OnTeams, HostLibrary<false>>(kKernel, registry);
+  convolution::AddLibraryKernels<OnTeams, HostLibrary<true>>("fusing_library", registry);
 }
 
 }  // namespace mxtrain::test

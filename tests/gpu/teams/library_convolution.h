@@ -6,7 +6,8 @@
 
 namespace mxtrain::test {
 
-// Adds the kernel "library", with the rank of cuDNN's.
+// Adds the kernels "library" and "fusing_library", which computes epilogues too, with the rank of
+// cuDNN's.
 void AddLibraryConvolution(OperatorRegistry& registry);
 
 }  // namespace mxtrain::test

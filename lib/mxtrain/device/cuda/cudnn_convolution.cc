@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses cuDNN's calls from before its graph interface, which are deprecated but still supported.
+// Graphs first (internal/cudnn_graph.h). For what they refuse, cuDNN's calls from before them,
+// which are deprecated but still supported.
 #include "mxtrain/device/cuda/cudnn_convolution.h"
 
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <random>
 #include <string_view>
 #include <vector>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/device/cuda/internal/cudnn_graph.h"
 #include "mxtrain/device/cuda/internal/planning_handle.h"
 
 namespace mxtrain::cuda {
 namespace {
 
-constexpr int64_t kMostWorkspace = int64_t{1} << 30;       // bytes
+constexpr CudnnBackend kCudnn = {cudnnBackendCreateDescriptor, cudnnBackendDestroyDescriptor,
+                                 cudnnBackendSetAttribute,     cudnnBackendGetAttribute,
+                                 cudnnBackendFinalize,         cudnnBackendExecute,
+                                 cudnnGetErrorString};
+
+constexpr int64_t kMostWorkspace = CudnnGraph::kMostWorkspace;
 constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;  // of an array that these calls support
 // Algorithms measured per part: the fastest ones by cuDNN's model.
 constexpr size_t kMostMeasured = 4;
@@ -59,7 +67,7 @@ class Factors {
   bool wide_;
 };
 
-// What a part of a convolution reads and writes.
+// What a part of a convolution reads, in the order of these calls, and writes.
 struct Operands {
   const void *first, *second;
   void* result;
@@ -68,6 +76,7 @@ struct Operands {
 // The cuDNN calls for the three parts, and cuDNN's names of their algorithms, by number.
 struct ForwardCalls {
   using Result = cudnnConvolutionFwdAlgoPerf_t;
+  static constexpr ConvolutionPart kPart = ConvolutionPart::kForward;
   static constexpr const char* kName = "forward";
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
       "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling",
@@ -93,11 +102,12 @@ struct ForwardCalls {
                                    static_cast<size_t>(part.workspace), k.Beta(), f.out.get(),
                                    o.result);
   }
-  static Operands OperandsOf(void* data, void* weight, void* out) { return {data, weight, out}; }
+  static Operands OperandsOf(const GraphArrays& a) { return {a.data, a.weight, a.out}; }
 };
 
 struct DataGradientCalls {
   using Result = cudnnConvolutionBwdDataAlgoPerf_t;
+  static constexpr ConvolutionPart kPart = ConvolutionPart::kDataGradient;
   static constexpr const char* kName = "gradient of the data";
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {
       "algorithm_0", "algorithm_1", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
@@ -122,11 +132,12 @@ struct DataGradientCalls {
                                         static_cast<size_t>(part.workspace), k.Beta(), f.data.get(),
                                         o.result);
   }
-  static Operands OperandsOf(void* data, void* weight, void* out) { return {out, weight, data}; }
+  static Operands OperandsOf(const GraphArrays& a) { return {a.out, a.weight, a.data}; }
 };
 
 struct WeightGradientCalls {
   using Result = cudnnConvolutionBwdFilterAlgoPerf_t;
+  static constexpr ConvolutionPart kPart = ConvolutionPart::kWeightGradient;
   static constexpr const char* kName = "gradient of the weight";
   static constexpr const char* kAlgorithms[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
       "algorithm_0", "algorithm_1",       "fft",       "algorithm_3",
@@ -152,7 +163,7 @@ struct WeightGradientCalls {
                                           static_cast<size_t>(part.workspace), k.Beta(),
                                           f.weight.get(), o.result);
   }
-  static Operands OperandsOf(void* data, void* weight, void* out) { return {out, data, weight}; }
+  static Operands OperandsOf(const GraphArrays& a) { return {a.out, a.data, a.weight}; }
 };
 
 // Errors of the Fourier method depend on the largest element of an image, not of a window.
@@ -273,17 +284,25 @@ const char* NameOf(ConvolutionMath math) {
                                               : "exact";
 }
 
-// Everything that the choice for a part depends on.
-std::string KeyOf(const char* part, const ConvolutionShape& s, const ConvolutionOptions& o,
+// Everything that the choice for a task depends on.
+std::string KeyOf(const std::string& task, const ConvolutionShape& s, const ConvolutionOptions& o,
                   const std::string& machine) {
   return format(
-      "convolution, {}: data {}x{}x{}x{}, weight {}x{}x{}x{}, stride {}x{}, dilate {}x{}, pad "
-      "{}x{}, groups {}; {}, {}, math {}{}; {}",
-      part, s.batch, s.in_channels, s.in[0], s.in[1], s.out_channels, s.in_channels / s.groups,
+      "{}: data {}x{}x{}x{}, weight {}x{}x{}x{}, stride {}x{}, dilate {}x{}, pad {}x{}, groups {}; "
+      "{}, {}, math {}{}; {}",
+      task, s.batch, s.in_channels, s.in[0], s.in[1], s.out_channels, s.in_channels / s.groups,
       s.kernel[0], s.kernel[1], s.stride[0], s.stride[1], s.dilate[0], s.dilate[1], s.pad[0],
       s.pad[1], s.groups, mxtrain::NameOf(o.type),
       o.channels_last ? "channels last" : "channels first", NameOf(o.math),
       o.deterministic ? ", deterministic" : "", machine);
+}
+
+// "convolution graph, forward + sum + bias of float32 + relu", "..., forward, accumulated".
+std::string NameOf(const GraphTask& task, const char* part) {
+  const ConvolutionEpilogue& e = task.epilogue;
+  return format("convolution graph, {}{}{}{}{}", part, e.sum ? " + sum" : "",
+                e.bias ? format(" + bias of {}", mxtrain::NameOf(e.bias_type)) : "",
+                e.relu ? " + relu" : "", task.add ? ", accumulated" : "");
 }
 
 // The request for the parts of one convolution.
@@ -296,32 +315,65 @@ struct Question {
   const ConvolutionOptions& options;
 };
 
-// Tries candidates of a part on zero-filled arrays, which live as long as this object. Without
-// space for them none is tried.
-template <typename Calls, typename Part>
+// Random numbers from -1 to 1.
+template <typename T>
+std::vector<char> RandomBlock() {
+  std::vector<T> block(size_t{1} << 16);
+  std::minstd_rand random;
+  for (T& value : block) value = static_cast<T>(static_cast<float>(random() % 4096) / 2048 - 1);
+  const auto* bytes = reinterpret_cast<const char*>(block.data());
+  return {bytes, bytes + block.size() * sizeof(T)};
+}
+std::vector<char> RandomBlock(DType type) {
+  switch (type) {
+    case DType::kFloat64:
+      return RandomBlock<double>();
+    case DType::kFloat16:
+      return RandomBlock<float16>();
+    case DType::kBfloat16:
+      return RandomBlock<bfloat16>();
+    default:
+      return RandomBlock<float>();
+  }
+}
+
+// One block, repeated. Zeros would need less power, which clocks follow.
+void FillWithRandom(void* array, int64_t bytes, DType type, cudaStream_t stream) {
+  const std::vector<char> block = RandomBlock(type);
+  auto* to = static_cast<char*>(array);
+  const auto size = static_cast<size_t>(bytes);
+  size_t done = std::min(size, block.size());
+  MXTRAIN_CHECK_CUDA(cudaMemcpyAsync(to, block.data(), done, cudaMemcpyHostToDevice, stream));
+  MXTRAIN_CHECK_CUDA(cudaStreamSynchronize(stream));  // the block ends here
+  while (done < size) {
+    const size_t more = std::min(done, size - done);
+    MXTRAIN_CHECK_CUDA(cudaMemcpyAsync(to + done, to, more, cudaMemcpyDeviceToDevice, stream));
+    done += more;
+  }
+}
+
+// Tries kernels on arrays of random numbers, which live as long as this object. Without space for
+// them none is tried.
 class Trial {
  public:
-  Trial(const Question& question, const Candidates<Calls>& candidates, Part* part)
-      : question_(question),
-        candidates_(candidates),
-        part_(part),
-        lender_(LenderOf(question.backend)),
-        data_(Zeros(Sizes(question.shape).data)),
-        weight_(Zeros(Sizes(question.shape).weight)),
-        out_(Zeros(Sizes(question.shape).out)) {}
+  Trial(const Question& question, const ConvolutionEpilogue& epilogue)
+      : question_(question), lender_(LenderOf(question.backend)) {
+    const Sizes n(question.shape);
+    const DType type = question.options.type;
+    Take(n.data, type, &arrays_.data);
+    Take(n.weight, type, &arrays_.weight);
+    Take(n.out, type, &arrays_.out);
+    if (epilogue.bias) Take(question.shape.out_channels, epilogue.bias_type, &arrays_.bias);
+    if (epilogue.sum) Take(n.out, type, &arrays_.sum);
+  }
 
-  std::optional<double> SecondsOf(size_t candidate) {
-    if (candidate >= kMostMeasured || !data_ || !weight_ || !out_) return std::nullopt;
-    const Question& q = question_;
-    if (candidates_.Take(candidate, q.handle.get(), q.layouts, part_) != CUDNN_STATUS_SUCCESS)
-      return std::nullopt;
-    const std::unique_ptr<Loan> workspace = Borrow(std::max<int64_t>(part_->workspace, 1));
-    if (!workspace) return std::nullopt;
-    const Factors factors(q.options.type, false);
-    const Operands operands = Calls::OperandsOf(data_->get(), weight_->get(), out_->get());
-    return TimeOf(q.handle.stream(), [&] {
-      return Calls::Run(q.handle.get(), q.layouts, *part_, factors, operands, workspace->get());
-    });
+  // Of run(arrays, workspace), which returns a status.
+  template <typename Run>
+  std::optional<double> SecondsOf(int64_t workspace, const Run& run) const {
+    if (!whole_) return std::nullopt;
+    const std::unique_ptr<Loan> loan = Borrow(std::max<int64_t>(workspace, 1));
+    if (!loan) return std::nullopt;
+    return TimeOf(question_.handle.stream(), [&] { return run(arrays_, loan->get()); });
   }
 
  private:
@@ -335,43 +387,145 @@ class Trial {
       return nullptr;
     }
   }
-  std::unique_ptr<Loan> Zeros(int64_t elements) const {
-    const int64_t bytes = elements * SizeOf(question_.options.type);
-    std::unique_ptr<Loan> loan = Borrow(bytes);
-    if (loan)
-      MXTRAIN_CHECK_CUDA(
-          cudaMemsetAsync(loan->get(), 0, static_cast<size_t>(bytes), question_.handle.stream()));
-    return loan;
+  void Take(int64_t elements, DType type, void** array) {
+    const int64_t bytes = elements * SizeOf(type);
+    std::unique_ptr<Loan> loan = whole_ ? Borrow(bytes) : nullptr;
+    whole_ = loan != nullptr;
+    if (!whole_) return;
+    FillWithRandom(loan->get(), bytes, type, question_.handle.stream());
+    *array = loan->get();
+    loans_.push_back(std::move(loan));
   }
 
   const Question& question_;
-  const Candidates<Calls>& candidates_;
-  Part* const part_;
   const std::shared_ptr<const MemoryLender> lender_;
-  const std::unique_ptr<Loan> data_, weight_, out_;
+  std::vector<std::unique_ptr<Loan>> loans_;
+  GraphArrays arrays_;
+  bool whole_ = true;
 };
+
+// Whether a choice may be made by a clock.
+enum class By { kTime, kModel };
+
+// The plan of the engine that is chosen for a task, and its name; null if there is none.
+struct NamedPlan {
+  std::shared_ptr<const CudnnPlan> plan;
+  std::string engine;
+};
+NamedPlan ChoosePlan(const Question& q, const GraphTask& task, const char* part, By by) {
+  const auto graph = CudnnGraph::Make(kCudnn, {q.handle.get()}, task);
+  if (!graph) return {};
+  std::vector<std::optional<std::shared_ptr<const CudnnPlan>>> plans(graph->engines().size());
+  const auto plan_of = [&](size_t i) -> const CudnnPlan* {
+    if (!plans[i]) {
+      const auto made = graph->PlanOf(i);
+      plans[i] = made ? *made : nullptr;
+    }
+    return plans[i]->get();
+  };
+  std::optional<Trial> trial;  // from the first measurement on
+  KernelChoices::Stopwatch seconds_of = [&](size_t i) -> std::optional<double> {
+    const CudnnPlan* plan = plan_of(i);
+    if (!plan) return std::nullopt;
+    if (!trial) trial.emplace(q, task.epilogue);
+    return trial->SecondsOf(plan->workspace(), [&](const GraphArrays& arrays, void* workspace) {
+      return plan->Run(q.handle.get(), arrays, workspace);
+    });
+  };
+  if (by == By::kModel) seconds_of = {};
+  const std::optional<size_t> chosen = ChooseUsable(
+      ChoicesOf(q.backend), KeyOf(NameOf(task, part), q.shape, q.options, q.handle.machine()),
+      graph->engines(), seconds_of, [&](size_t i) { return plan_of(i) != nullptr; });
+  if (!chosen) return {};
+  return {*plans[*chosen], graph->engines()[*chosen]};
+}
+
+// The plan of the engine of this name; if there is none, of another; null if there is none either.
+std::shared_ptr<const CudnnPlan> PlanOfEngine(const Question& q, const GraphTask& task,
+                                              const std::string& engine) {
+  const auto graph = CudnnGraph::Make(kCudnn, {q.handle.get()}, task);
+  if (!graph) return nullptr;
+  const std::vector<std::string>& engines = graph->engines();
+  const auto found = std::find(engines.begin(), engines.end(), engine);
+  if (found != engines.end()) {
+    if (const auto plan = graph->PlanOf(static_cast<size_t>(found - engines.begin()))) return *plan;
+  }
+  for (size_t i = 0; i < engines.size(); ++i) {
+    if (const auto plan = graph->PlanOf(i)) return *plan;
+  }
+  return nullptr;
+}
+
+// False if no graph of the part has a plan.
+template <typename Calls, typename Part>
+bool ChoosePlans(const Question& q, bool add, By by, Part* part) {
+  GraphTask task{Calls::kPart, q.shape, q.options, add, {}};
+  const NamedPlan chosen = ChoosePlan(q, task, Calls::kName, by);
+  if (!chosen.plan) return false;
+  part->plans[add] = chosen.plan;
+  // Forward is planned as if its result were assigned; within a backward pass it may be added.
+  if (Calls::kPart == ConvolutionPart::kForward) {
+    task.add = !add;
+    part->plans[!add] = PlanOfEngine(q, task, chosen.engine);
+    if (!part->plans[!add]) return false;
+  }
+  for (const auto& plan : part->plans) {
+    if (!plan) continue;
+    part->workspace = std::max(part->workspace, plan->workspace());
+    part->deterministic = part->deterministic && plan->deterministic();
+  }
+  return true;
+}
 
 // False if no algorithm is allowed, or cuDNN cannot run those that are.
 template <typename Calls, typename Part>
-bool Choose(const Question& q, Part* part) {
+bool ChooseAlgorithm(const Question& q, bool add, By by, Part* part) {
   const Candidates<Calls> candidates(q.handle.get(), q.layouts, q.options, *part);
   if (candidates.names.empty()) return false;
-  std::optional<Trial<Calls, Part>> trial;  // from the first measurement on
-  KernelChoices::Stopwatch seconds_of = [&](size_t candidate) {
-    if (!trial) trial.emplace(q, candidates, part);
-    return trial->SecondsOf(candidate);
+  const auto take = [&](size_t i) {
+    return candidates.Take(i, q.handle.get(), q.layouts, part) == CUDNN_STATUS_SUCCESS;
   };
-  if (q.options.deterministic) seconds_of = {};
-  KernelChoices* choices = ChoicesOf(q.backend);
-  const size_t chosen =
-      choices ? choices->Choose(KeyOf(Calls::kName, q.shape, q.options, q.handle.machine()),
-                                candidates.names, seconds_of)
-              : 0;
-  if (candidates.Take(chosen, q.handle.get(), q.layouts, part) == CUDNN_STATUS_SUCCESS) return true;
-  for (size_t i = 0; i < candidates.names.size(); ++i) {
-    if (candidates.Take(i, q.handle.get(), q.layouts, part) == CUDNN_STATUS_SUCCESS) return true;
+  std::optional<Trial> trial;  // from the first measurement on
+  KernelChoices::Stopwatch seconds_of = [&](size_t i) -> std::optional<double> {
+    if (i >= kMostMeasured || !take(i)) return std::nullopt;
+    if (!trial) trial.emplace(q, ConvolutionEpilogue());
+    const Factors factors(q.options.type, add);
+    return trial->SecondsOf(part->workspace, [&](const GraphArrays& arrays, void* workspace) {
+      return Calls::Run(q.handle.get(), q.layouts, *part, factors, Calls::OperandsOf(arrays),
+                        workspace);
+    });
+  };
+  if (by == By::kModel) seconds_of = {};
+  const std::string key =
+      KeyOf(format("convolution, {}", Calls::kName), q.shape, q.options, q.handle.machine());
+  return ChooseUsable(ChoicesOf(q.backend), key, candidates.names, seconds_of, take).has_value();
+}
+
+template <typename Calls, typename Part>
+bool Choose(const Question& q, bool add, By by, Part* part) {
+  if (ChoosePlans<Calls>(q, add, by, part)) return true;
+  part->plans = {};
+  return ChooseAlgorithm<Calls>(q, add, by, part);
+}
+
+// Runs a part by its plan or by its algorithm.
+template <typename Calls, typename Part>
+void RunPart(RunContext ctx, const ConvolutionLayouts& layouts, const Part& part, DType type,
+             bool add, const GraphArrays& arrays, void* workspace) {
+  cudnnHandle_t handle = StreamOf(ctx).cudnn();
+  const CudnnPlan* plan = part.plans[add].get();
+  MXTRAIN_ASSERT(plan || !part.plans[!add]);
+  if (plan) {
+    MXTRAIN_CHECK_CUDA(plan->Run(handle, arrays, workspace));
+  } else {
+    MXTRAIN_CHECK_CUDA(Calls::Run(handle, layouts, part, Factors(type, add),
+                                  Calls::OperandsOf(arrays), workspace));
   }
-  return false;
+}
+
+// cuDNN takes what it reads without const, too.
+void* Read(const void* array) {
+  return const_cast<void*>(array);
 }
 
 }  // namespace
@@ -399,29 +553,58 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
   const std::shared_ptr<CudnnConvolution> made(new CudnnConvolution(shape, options));
   const PlanningHandle handle(device);
   const Question question{backend, device, handle, made->layouts_, shape, options};
-  if (options.forward && !Choose<ForwardCalls>(question, &made->forward_)) return nullptr;
-  if (options.data_gradient && !Choose<DataGradientCalls>(question, &made->data_)) return nullptr;
-  if (options.weight_gradient && !Choose<WeightGradientCalls>(question, &made->weight_))
+  const By by = options.deterministic ? By::kModel : By::kTime;
+  if (options.forward) {
+    if (options.epilogue.any()) {
+      const GraphTask task{ConvolutionPart::kForward, shape, options, false, options.epilogue};
+      made->fused_ = ChoosePlan(question, task, ForwardCalls::kName, by).plan;
+    }
+    // Beside the fused one it is hardly ever used.
+    if (!Choose<ForwardCalls>(question, options.forward_adds, made->fused_ ? By::kModel : by,
+                              &made->forward_))
+      return nullptr;
+  }
+  if (options.data_gradient &&
+      !Choose<DataGradientCalls>(question, options.data_gradient_adds, by, &made->data_))
+    return nullptr;
+  if (options.weight_gradient &&
+      !Choose<WeightGradientCalls>(question, options.weight_gradient_adds, by, &made->weight_))
     return nullptr;
   return made;
 }
 
+int64_t CudnnConvolution::forward_workspace() const {
+  return std::max(forward_.workspace, fused_ ? fused_->workspace() : 0);
+}
+
+bool CudnnConvolution::deterministic() const {
+  return forward_.deterministic && data_.deterministic && weight_.deterministic &&
+         (!fused_ || fused_->deterministic());
+}
+
 void CudnnConvolution::Forward(RunContext ctx, const void* data, const void* weight, void* out,
                                bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(ForwardCalls::Run(StreamOf(ctx).cudnn(), layouts_, forward_,
-                                       Factors(type_, add), {data, weight, out}, workspace));
+  RunPart<ForwardCalls>(ctx, layouts_, forward_, type_, add,
+                        {.data = Read(data), .weight = Read(weight), .out = out}, workspace);
+}
+
+void CudnnConvolution::ForwardFused(RunContext ctx, const void* data, const void* weight,
+                                    const void* bias, const void* sum, void* out,
+                                    void* workspace) const {
+  const GraphArrays arrays{Read(data), Read(weight), out, Read(bias), Read(sum)};
+  MXTRAIN_CHECK_CUDA(fused_->Run(StreamOf(ctx).cudnn(), arrays, workspace));
 }
 
 void CudnnConvolution::DataGradient(RunContext ctx, const void* head, const void* weight, void* out,
                                     bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(DataGradientCalls::Run(StreamOf(ctx).cudnn(), layouts_, data_,
-                                            Factors(type_, add), {head, weight, out}, workspace));
+  RunPart<DataGradientCalls>(ctx, layouts_, data_, type_, add,
+                             {.data = out, .weight = Read(weight), .out = Read(head)}, workspace);
 }
 
 void CudnnConvolution::WeightGradient(RunContext ctx, const void* head, const void* data, void* out,
                                       bool add, void* workspace) const {
-  MXTRAIN_CHECK_CUDA(WeightGradientCalls::Run(StreamOf(ctx).cudnn(), layouts_, weight_,
-                                              Factors(type_, add), {head, data, out}, workspace));
+  RunPart<WeightGradientCalls>(ctx, layouts_, weight_, type_, add,
+                               {.data = Read(data), .weight = out, .out = Read(head)}, workspace);
 }
 
 }  // namespace mxtrain::cuda

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// 2-D convolutions by cuDNN. Algorithms are chosen when the object is created and do not change.
+// 2-D convolutions by cuDNN. Engines of its graph interface, or algorithms of the calls from before
+// it, are chosen when the object is created and do not change.
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "mxtrain/device/convolution_options.h"
@@ -10,6 +12,8 @@
 #include "mxtrain/device/kernel_choices.h"
 
 namespace mxtrain::cuda {
+
+class CudnnPlan;  // internal/cudnn_graph.h
 
 // The arrays as cuDNN descriptors.
 struct ConvolutionLayouts {
@@ -22,33 +26,40 @@ class CudnnConvolution {
   static constexpr const char* kName = "cuDNN";
   static constexpr int64_t kAlignment = 256;  // bytes, of every workspace
 
-  // Null if cuDNN does not support the options. Algorithms come from the backend's kernel choices
-  // (ChoicesOf). Missing ones are measured on arrays that the backend lends; if measuring is not
-  // allowed or memory is short, cuDNN's own model of the device decides. Throws kDevice. Safe from
-  // every thread; so are the functions below for different streams.
+  // Null if cuDNN does not support the options. Engines and algorithms come from the backend's
+  // kernel choices (ChoicesOf). Missing ones are measured on arrays that the backend lends; if
+  // measuring is not allowed or memory is short, cuDNN's own model of the device decides. Throws
+  // kDevice. Safe from every thread; so are the functions below for different streams.
   static std::shared_ptr<const CudnnConvolution> Make(Backend& backend, int device,
                                                       const ConvolutionShape& shape,
                                                       const ConvolutionOptions& options);
 
-  int64_t forward_workspace() const { return forward_.workspace; }
+  int64_t forward_workspace() const;
   int64_t backward_workspace() const { return std::max(data_.workspace, weight_.workspace); }
-  bool deterministic() const {
-    return forward_.deterministic && data_.deterministic && weight_.deterministic;
-  }
+  bool deterministic() const;
+  // Whether the epilogue of the options is one kernel with the products.
+  bool fused() const { return fused_ != nullptr; }
 
-  // Arrays [N, C, H, W]; weight [O, C / groups, kh, kw]; all plain, or all channels last. The
-  // result is assigned or accumulated.
+  // Arrays [N, C, H, W]; weight [O, C / groups, kh, kw]; all plain, or all channels last; aligned
+  // to 16 bytes. The result is assigned or accumulated; a gradient as the options say.
   void Forward(RunContext ctx, const void* data, const void* weight, void* out, bool add,
                void* workspace) const;
+  // With the epilogue, only if fused(). `bias` and `sum` are null where it has none; the result is
+  // assigned. No array is another one.
+  void ForwardFused(RunContext ctx, const void* data, const void* weight, const void* bias,
+                    const void* sum, void* out, void* workspace) const;
   void DataGradient(RunContext ctx, const void* head, const void* weight, void* out, bool add,
                     void* workspace) const;
   void WeightGradient(RunContext ctx, const void* head, const void* data, void* out, bool add,
                       void* workspace) const;
 
  private:
-  // One of the three parts: its algorithm, and a descriptor with the math type for it.
+  // One of the three parts: its plans, or its algorithm and a descriptor with the math type for it.
   template <typename Algorithm>
   struct Part {
+    // For a result that is assigned and for one that is accumulated; null where it is not needed.
+    // Both null: by the algorithm.
+    std::array<std::shared_ptr<const CudnnPlan>, 2> plans;
     ConvolutionDescriptor descriptor;
     Algorithm algorithm{};
     int64_t workspace = 0;  // bytes
@@ -59,6 +70,7 @@ class CudnnConvolution {
 
   DType type_;
   ConvolutionLayouts layouts_;
+  std::shared_ptr<const CudnnPlan> fused_;
   Part<cudnnConvolutionFwdAlgo_t> forward_;
   Part<cudnnConvolutionBwdDataAlgo_t> data_;
   Part<cudnnConvolutionBwdFilterAlgo_t> weight_;

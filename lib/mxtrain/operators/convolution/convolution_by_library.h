@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Convolution on a GPU by a library such as cuDNN: everything around the library's calls. Addends
-// (bias, sum) are written to the output first; the products are then accumulated.
+// Convolution on a GPU by a library such as cuDNN: everything around the library's calls. Where the
+// library does not fuse the epilogue, addends (bias, sum) are written to the output first; the
+// products are then accumulated.
 //
 // Device is OnGpu. Library is cuda::CudnnConvolution, or, for tests on a host, a class with the
 // same functions.
@@ -39,6 +40,7 @@ class ConvolutionByLibrary final : public Operator {
 
   void Forward(const ForwardArgs& args) override {
     if (args.req[0] == OpReqType::kNullOp) return;
+    if (library_->fused() && args.req[0] != OpReqType::kAddTo) return ForwardFused(args);
     const Device device{args.ctx.run_ctx};
     const bool prepared = !settings_.no_bias || settings_.with_sum;
     if (prepared) Prepare(device, args.in_data, args.req[0], args.out_data[0]);
@@ -70,6 +72,15 @@ class ConvolutionByLibrary final : public Operator {
   }
 
  private:
+  void ForwardFused(const ForwardArgs& args) const {
+    const void* bias = settings_.no_bias ? nullptr : args.in_data[P::kBias].data;
+    const void* sum = settings_.with_sum ? args.in_data.back().data : nullptr;
+    library_->ForwardFused(args.ctx.run_ctx, args.in_data[P::kData].data,
+                           args.in_data[P::kWeight].data, bias, sum, args.out_data[0].data,
+                           Aligned(args.ctx.workspace));
+    if (settings_.act == Epilogue::kRelu6) Activate(Device{args.ctx.run_ctx}, args.out_data[0]);
+  }
+
   static void* Aligned(const TBlob& workspace) {
     const auto address = reinterpret_cast<uintptr_t>(workspace.data);
     return reinterpret_cast<void*>(RoundUp(address, Library::kAlignment));
@@ -117,6 +128,18 @@ inline ConvolutionMath LibraryMathOf(const PlanRequest& request) {
                                        : ConvolutionMath::kWinograd;
 }
 
+// Bounds from both sides are left to a pass over the output: no fast kernel of cuDNN has them.
+inline ConvolutionEpilogue LibraryEpilogueOf(const ConvolutionSettings& settings,
+                                             const PlanRequest& request) {
+  if (request.out_req[0] == OpReqType::kAddTo) return {};
+  ConvolutionEpilogue epilogue;
+  epilogue.sum = settings.with_sum;
+  epilogue.bias = !settings.no_bias;
+  if (epilogue.bias) epilogue.bias_type = request.in[P::kBias].type;
+  epilogue.relu = settings.act == Epilogue::kRelu;
+  return epilogue;
+}
+
 // Matrix units expect channels last; other layouts would be converted before and after.
 inline Layout BestLayout(const PlanRequest& request, ConvolutionMath math, Backend& backend) {
   const DType type = request.in[P::kData].type;
@@ -145,6 +168,14 @@ Expected<Plan, Refusal> PlanByLibrary(const OperatorProperty& base, const PlanRe
   options.deterministic = request.deterministic;
   options.data_gradient = wanted(P::kData);
   options.weight_gradient = wanted(P::kWeight);
+  const auto adds = [&](int argument) {
+    return request.grad_req[static_cast<size_t>(argument)] == OpReqType::kAddTo;
+  };
+  options.data_gradient_adds = options.data_gradient && adds(P::kData);
+  options.weight_gradient_adds = options.weight_gradient && adds(P::kWeight);
+  options.forward_adds =
+      !settings.no_bias || settings.with_sum || request.out_req[0] == OpReqType::kAddTo;
+  options.epilogue = LibraryEpilogueOf(settings, request);
   const ConvolutionShape shape = LibraryShapeOf(
       ConvolutionGeometry(settings, request.in[P::kData].shape, request.out[0].shape));
   Layout layout = BestLayout(request, options.math, backend);
@@ -158,6 +189,7 @@ Expected<Plan, Refusal> PlanByLibrary(const OperatorProperty& base, const PlanRe
   if (!library) return Refusal{format("{} has no algorithm for this convolution", Library::kName)};
   Plan plan = PlainPlan(base, request);
   LieAs(layout, base, request, &plan);
+  if (library->fused() && settings.with_sum) plan.forward_inplace.clear();  // the sum is read
   plan.forward_workspace = library->forward_workspace() + Library::kAlignment;
   if (request.needs_backward)
     plan.backward_workspace = std::max(library->backward_workspace() + Library::kAlignment,

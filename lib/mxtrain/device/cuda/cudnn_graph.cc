@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/device/cuda/internal/cudnn_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "mxtrain/base/format.h"
+#include "mxtrain/device/cuda/cudnn_descriptors.h"
+
+namespace mxtrain::cuda {
+namespace {
+
+using Descriptor = cudnnBackendDescriptor_t;
+using Name = cudnnBackendAttributeName_t;
+
+// The properties of a device, by the numbers that they have since cuDNN 9.8: older headers lack
+// them.
+constexpr Name kHeuristicProperties = static_cast<Name>(204),
+               kPlanProperties = static_cast<Name>(407);
+
+// Names of the arrays within a graph. Intermediate results are numbered from kFirstVirtual on.
+enum Id : int64_t { kData = 1, kWeight, kOut, kBias, kSum, kFirstVirtual };
+
+cudnnDataType_t WideType(DType type) {
+  return type == DType::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+}
+
+// The attributes of the three operations, which have the same meaning in each. `data` and `out` are
+// the arrays of the forward part or their gradients.
+struct OperationNames {
+  cudnnBackendDescriptorType_t type;
+  Name alpha, beta, convolution, data, weight, out;
+};
+
+OperationNames NamesOf(ConvolutionPart part) {
+  switch (part) {
+    case ConvolutionPart::kDataGradient:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+    case ConvolutionPart::kWeightGradient:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+    case ConvolutionPart::kForward:
+      break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+}
+
+// The operations of a task, in order.
+class Operations {
+ public:
+  Operations(const GraphTask& task, CudnnDescriptors* made)
+      : task_(task),
+        shape_(task.shape),
+        made_(*made),
+        type_(CudnnType(task.options.type)),
+        wide_(WideType(task.options.type)) {}
+
+  std::vector<Descriptor> All() {
+    std::vector<Descriptor> all;
+    const ConvolutionEpilogue& e = task_.epilogue;
+    Descriptor last = Result(!e.any());
+    all.push_back(Convolution(last));
+    // In this order cuDNN has engines that it need not compile.
+    if (e.sum) {
+      const Descriptor sum = Array(kSum, OutShape(), type_), result = Result(!e.bias && !e.relu);
+      all.push_back(Pointwise(CUDNN_POINTWISE_ADD, last, sum, result));
+      last = result;
+    }
+    if (e.bias) {
+      const Descriptor bias = Array(kBias, {1, shape_.out_channels, 1, 1}, CudnnType(e.bias_type)),
+                       result = Result(!e.relu);
+      all.push_back(Pointwise(CUDNN_POINTWISE_ADD, last, bias, result));
+      last = result;
+    }
+    if (e.relu) all.push_back(Pointwise(CUDNN_POINTWISE_RELU_FWD, last, nullptr, Result(true)));
+    return all;
+  }
+
+ private:
+  using Shape = std::array<int64_t, 4>;
+
+  Shape OutShape() const {
+    return {shape_.batch, shape_.out_channels, shape_.out[0], shape_.out[1]};
+  }
+
+  Descriptor Array(int64_t id, const Shape& s, cudnnDataType_t type, bool is_virtual = false) {
+    const Shape strides = task_.options.channels_last
+                              ? Shape{s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}
+                              : Shape{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
+    const Descriptor array = made_.New(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    made_.Set(array, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
+    made_.Set(array, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
+    made_.Set(array, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, std::span<const int64_t>(s));
+    made_.Set(array, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64,
+              std::span<const int64_t>(strides));
+    made_.Set(array, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kGraphAlignment);
+    made_.Set(array, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
+    made_.Finalize(array);
+    return array;
+  }
+
+  // The output, or an intermediate result of its shape, which is nowhere in memory.
+  Descriptor Result(bool last) {
+    return last ? Array(kOut, OutShape(), type_) : Array(next_virtual_++, OutShape(), wide_, true);
+  }
+
+  Descriptor Convolution(Descriptor out) {
+    const Descriptor window = made_.New(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    made_.Set(window, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t{2});
+    made_.Set(window, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, wide_);
+    made_.Set(window, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
+              CUDNN_CROSS_CORRELATION);
+    const auto set = [&](Name name, const int64_t(&values)[2]) {
+      made_.Set(window, name, CUDNN_TYPE_INT64, std::span<const int64_t>(values));
+    };
+    set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, shape_.pad);
+    set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, shape_.pad);
+    set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, shape_.stride);
+    set(CUDNN_ATTR_CONVOLUTION_DILATIONS, shape_.dilate);
+    made_.Finalize(window);
+
+    const OperationNames names = NamesOf(task_.part);
+    const Descriptor data =
+        Array(kData, {shape_.batch, shape_.in_channels, shape_.in[0], shape_.in[1]}, type_);
+    const Descriptor weight = Array(kWeight,
+                                    {shape_.out_channels, shape_.in_channels / shape_.groups,
+                                     shape_.kernel[0], shape_.kernel[1]},
+                                    type_);
+    const Descriptor operation = made_.New(names.type);
+    made_.Set(operation, names.convolution, CUDNN_TYPE_BACKEND_DESCRIPTOR, window);
+    made_.Set(operation, names.data, CUDNN_TYPE_BACKEND_DESCRIPTOR, data);
+    made_.Set(operation, names.weight, CUDNN_TYPE_BACKEND_DESCRIPTOR, weight);
+    made_.Set(operation, names.out, CUDNN_TYPE_BACKEND_DESCRIPTOR, out);
+    made_.Set(operation, names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
+    made_.Set(operation, names.beta, CUDNN_TYPE_FLOAT, task_.add ? 1.0f : 0.0f);
+    made_.Finalize(operation);
+    return operation;
+  }
+
+  // y = mode(x) or mode(x, b).
+  Descriptor Pointwise(cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descriptor y) {
+    const Descriptor function = made_.New(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    made_.Set(function, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
+    made_.Set(function, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, wide_);
+    if (!b)
+      made_.Set(function, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION,
+                CUDNN_PROPAGATE_NAN);
+    made_.Finalize(function);
+    const Descriptor operation = made_.New(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+              CUDNN_TYPE_BACKEND_DESCRIPTOR, function);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, x);
+    if (b)
+      made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, b);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, y);
+    made_.Finalize(operation);
+    return operation;
+  }
+
+  const GraphTask& task_;
+  const ConvolutionShape& shape_;
+  CudnnDescriptors& made_;
+  const cudnnDataType_t type_, wide_;
+  int64_t next_virtual_ = kFirstVirtual;
+};
+
+// Errors of the Fourier method depend on the largest element of an image, not of a window.
+bool Allowed(std::span<const cudnnBackendNumericalNote_t> notes,
+             const ConvolutionOptions& options) {
+  return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:  // TF32
+        return options.type == DType::kFloat32 && options.math != ConvolutionMath::kTf32;
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+        return options.deterministic;
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        return options.math == ConvolutionMath::kPlain;
+      case CUDNN_NUMERICAL_NOTE_FFT:
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+        return true;
+      default:
+        return false;
+    }
+  });
+}
+
+// The values of an attribute, at most `most`.
+template <typename T>
+std::vector<T> ReadAll(CudnnDescriptors* from, Descriptor descriptor, Name name,
+                       cudnnBackendAttributeType_t type, size_t most) {
+  std::vector<T> values(most);
+  values.resize(
+      std::min(most, static_cast<size_t>(from->Get(descriptor, name, type, std::span(values)))));
+  return values;
+}
+
+}  // namespace
+
+CudnnDescriptors::~CudnnDescriptors() {
+  while (!owned_.empty()) {
+    cudnn_.DestroyDescriptor(owned_.back());
+    owned_.pop_back();
+  }
+}
+
+Descriptor CudnnDescriptors::New(cudnnBackendDescriptorType_t type) {
+  if (!ok()) return nullptr;
+  Descriptor made = nullptr;
+  status_ = cudnn_.CreateDescriptor(type, &made);
+  if (!ok()) return nullptr;
+  owned_.push_back(made);
+  return made;
+}
+
+std::vector<Descriptor> CudnnDescriptors::New(cudnnBackendDescriptorType_t type, int64_t count) {
+  std::vector<Descriptor> made(static_cast<size_t>(count));
+  for (Descriptor& descriptor : made) descriptor = New(type);
+  return made;
+}
+
+void CudnnDescriptors::Finalize(Descriptor descriptor) {
+  if (ok()) status_ = cudnn_.Finalize(descriptor);
+}
+
+Expected<CudnnGraph, Refusal> CudnnGraph::Make(const CudnnBackend& cudnn, const GraphDevice& device,
+                                               const GraphTask& task) {
+  CudnnGraph made(cudnn, device, task);
+  const Expected<Descriptor, Refusal> graph = made.Build();
+  if (!graph) return graph.error();
+  const std::vector<Engine> a = made.Propose(*graph, CUDNN_HEUR_MODE_A),
+                            b = made.Propose(*graph, CUDNN_HEUR_MODE_B);
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    if (i < a.size()) made.Take(a[i]);
+    if (i < b.size()) made.Take(b[i]);
+  }
+  if (made.engines_.empty() && !task.epilogue.any()) {
+    for (const Engine& engine : made.Propose(*graph, CUDNN_HEUR_MODE_FALLBACK)) made.Take(engine);
+  }
+  if (made.engines_.empty()) return Refusal{"no engine computes what is allowed"};
+  return made;
+}
+
+Expected<Descriptor, Refusal> CudnnGraph::Build() {
+  const auto made = std::make_shared<CudnnDescriptors>(*cudnn_);
+  const std::vector<Descriptor> operations = Operations(task_, made.get()).All();
+  const Descriptor graph = made->New(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  made->Set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            std::span<const Descriptor>(operations));
+  if (device_.handle)
+    made->Set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, device_.handle);
+  made->Finalize(graph);
+  if (!made->ok()) return made->refusal();
+  owners_.push_back(made);
+  return graph;
+}
+
+// Those that are allowed; none if this heuristic fails.
+std::vector<CudnnGraph::Engine> CudnnGraph::Propose(Descriptor graph, cudnnBackendHeurMode_t mode) {
+  const auto made = std::make_shared<CudnnDescriptors>(*cudnn_);
+  const Descriptor heuristic = made->New(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  made->Set(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph);
+  made->Set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (device_.properties)
+    made->Set(heuristic, kHeuristicProperties, CUDNN_TYPE_BACKEND_DESCRIPTOR, device_.properties);
+  made->Finalize(heuristic);
+  const auto results = [&](std::span<Descriptor> into) {
+    return made->Get(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, into);
+  };
+  // Without space for them the number is an upper bound.
+  std::vector<Descriptor> configs = made->New(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, results({}));
+  configs.resize(std::min(configs.size(), static_cast<size_t>(results(configs))));
+  std::vector<Engine> engines;
+  if (!made->ok()) return engines;
+  for (const Descriptor config : configs) {
+    Engine engine{config, "", true};
+    if (Describe(config, &engine)) engines.push_back(std::move(engine));
+  }
+  owners_.push_back(made);
+  return engines;
+}
+
+// False if it is not allowed, or cuDNN does not say what it is.
+bool CudnnGraph::Describe(Descriptor config, Engine* engine) const {
+  CudnnDescriptors made(*cudnn_);
+  Descriptor kernel = made.New(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  made.Get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+           std::span(&kernel, 1));
+  int64_t index = -1;
+  made.Get(kernel, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, std::span(&index, 1));
+  const auto notes = ReadAll<cudnnBackendNumericalNote_t>(
+      &made, kernel, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+      CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const auto behavior =
+      ReadAll<cudnnBackendBehaviorNote_t>(&made, kernel, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+                                          CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+
+  const auto knobs_of = [&](std::span<Descriptor> into) {
+    return made.Get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, into);
+  };
+  std::vector<Descriptor> knobs =
+      made.New(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS);
+  knobs.resize(std::min(knobs.size(), static_cast<size_t>(knobs_of(knobs))));
+  engine->name = format("engine {}{}", index, knobs.empty() ? "" : ", knobs");
+  for (const Descriptor knob : knobs) {
+    cudnnBackendKnobType_t type{};
+    int64_t value = 0;
+    made.Get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, std::span(&type, 1));
+    made.Get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, std::span(&value, 1));
+    engine->name += format(" {}={}", static_cast<int>(type), value);
+  }
+  engine->deterministic =
+      std::find(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == notes.end();
+  // Kernels that cuDNN compiles cost a second or so whenever they are planned.
+  const bool compiles = std::find(behavior.begin(), behavior.end(),
+                                  CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behavior.end();
+  return made.ok() && !compiles && Allowed(notes, task_.options);
+}
+
+void CudnnGraph::Take(const Engine& engine) {
+  if (engines_.size() == kMostEngines ||
+      std::find(names_.begin(), names_.end(), engine.name) != names_.end())
+    return;
+  engines_.push_back(engine);
+  names_.push_back(engine.name);
+}
+
+Expected<std::shared_ptr<const CudnnPlan>, Refusal> CudnnGraph::PlanOf(size_t i) const {
+  const Engine& engine = engines_[i];
+  const std::shared_ptr<CudnnPlan> made(new CudnnPlan(*cudnn_, task_.epilogue));
+  CudnnDescriptors& own = made->own_;
+  made->from_ = owners_;
+  made->deterministic_ = engine.deterministic;
+  made->plan_ = own.New(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  own.Set(made->plan_, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+          engine.config);
+  if (device_.handle)
+    own.Set(made->plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, device_.handle);
+  if (device_.properties)
+    own.Set(made->plan_, kPlanProperties, CUDNN_TYPE_BACKEND_DESCRIPTOR, device_.properties);
+  own.Finalize(made->plan_);
+  own.Get(made->plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+          std::span(&made->workspace_, 1));
+  if (!own.ok()) return own.refusal();
+  if (made->workspace_ > kMostWorkspace)
+    return Refusal{format("its workspace is {}", FormatBytes(made->workspace_))};
+  return std::shared_ptr<const CudnnPlan>(made);
+}
+
+cudnnStatus_t CudnnPlan::Run(cudnnHandle_t handle, const GraphArrays& arrays,
+                             void* workspace) const {
+  std::vector<int64_t> ids{kData, kWeight, kOut};
+  std::vector<void*> places{arrays.data, arrays.weight, arrays.out};
+  const auto add = [&](int64_t id, void* place) {
+    ids.push_back(id);
+    places.push_back(place);
+  };
+  if (epilogue_.bias) add(kBias, arrays.bias);
+  if (epilogue_.sum) add(kSum, arrays.sum);
+  CudnnDescriptors made(cudnn_);
+  const Descriptor pack = made.New(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  made.Set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+           std::span<const int64_t>(ids));
+  made.Set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+           std::span<void* const>(places));
+  made.Set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+  made.Finalize(pack);
+  if (!made.ok()) return made.status();
+  const MutexLock lock(running_);
+  return cudnn_.Execute(handle, plan_, pack);
+}
+
+}  // namespace mxtrain::cuda

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/device/cuda/fake/fake_graph.h"
+
+#include <utility>
+
+#include "mxtrain/base/dtype.h"
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::cuda::test {
+
+Convolution::Convolution(const Object& op) {
+  const int first = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
+                        ? CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA
+                    : op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+                        ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA
+                        : CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA;
+  const auto at = [&](int offset) { return op.Reference(static_cast<Name>(first + offset)); };
+  window = at(2);
+  weight = at(3);
+  data = at(4);
+  out = at(5);
+  alpha = op.values.at(static_cast<Name>(first)).reals[0];
+  beta = op.values.at(static_cast<Name>(first + 1)).reals[0];
+  written = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR         ? 2
+            : op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? 0
+                                                                                      : 1;
+}
+
+bool IsPointwise(const Object& op) {
+  return op.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+}
+bool IsVirtual(const Object& tensor) {
+  const auto found = tensor.values.find(CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+  return found != tensor.values.end() && found->second.numbers[0];
+}
+int64_t IdOf(const Object& tensor) {
+  return tensor.Number(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+}
+const std::vector<int64_t>& ShapeOf(const Object& tensor) {
+  return tensor.Numbers(CUDNN_ATTR_TENSOR_DIMENSIONS);
+}
+
+std::pair<std::vector<Object*>, Object*> ArraysOf(const Object& op) {
+  if (IsPointwise(op)) {
+    std::vector<Object*> in{op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)};
+    if (Object* b = op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)) in.push_back(b);
+    return {in, op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)};
+  }
+  const Convolution c(op);
+  std::vector<Object*> in;
+  for (Object* array : {c.data, c.weight, c.out}) {
+    if (array != c.result()) in.push_back(array);
+  }
+  return {in, c.result()};
+}
+
+std::map<int64_t, const Object*> RealArraysOf(const std::vector<Object*>& ops) {
+  std::map<int64_t, const Object*> arrays;
+  for (const Object* op : ops) {
+    auto [all, out] = ArraysOf(*op);
+    all.push_back(out);
+    for (const Object* tensor : all) {
+      if (!IsVirtual(*tensor)) arrays[IdOf(*tensor)] = tensor;
+    }
+  }
+  return arrays;
+}
+
+namespace {
+
+// An array of a graph: its elements in the order of its shape, and where they lie.
+struct Array {
+  const Object* tensor;
+  void* place;  // null: virtual
+  std::vector<double> elements;
+
+  template <typename F>
+  void ForElements(const F& f) const {
+    const auto &n = ShapeOf(*tensor), &strides = tensor->Numbers(CUDNN_ATTR_TENSOR_STRIDES);
+    size_t i = 0;
+    for (int64_t a = 0; a < n[0]; ++a) {
+      for (int64_t b = 0; b < n[1]; ++b) {
+        for (int64_t c = 0; c < n[2]; ++c) {
+          for (int64_t d = 0; d < n[3]; ++d)
+            f(i++, a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3]);
+        }
+      }
+    }
+  }
+  template <typename F>
+  void WithType(const F& f) const {
+    switch (tensor->Number(CUDNN_ATTR_TENSOR_DATA_TYPE)) {
+      case CUDNN_DATA_FLOAT:
+        return f(float());
+      case CUDNN_DATA_DOUBLE:
+        return f(double());
+      case CUDNN_DATA_HALF:
+        return f(float16());
+      case CUDNN_DATA_BFLOAT16:
+        return f(bfloat16());
+      default:
+        Throw(ErrorKind::kBug, "a type that the fake does not have");
+    }
+  }
+  void Load() {
+    const auto& n = ShapeOf(*tensor);
+    elements.assign(static_cast<size_t>(n[0] * n[1] * n[2] * n[3]), 0);
+    if (!place) return;
+    WithType([&](auto zero) {
+      ForElements([&](size_t i, int64_t at) {
+        elements[i] = static_cast<double>(static_cast<decltype(zero)*>(place)[at]);
+      });
+    });
+  }
+  // Rounds to the type of the array.
+  void Store() {
+    WithType([&](auto zero) {
+      using T = decltype(zero);
+      ForElements([&](size_t i, int64_t at) {
+        T value;
+        if constexpr (sizeof(T) == 2) {
+          value = static_cast<T>(static_cast<float>(elements[i]));
+        } else {
+          value = static_cast<T>(elements[i]);
+        }
+        elements[i] = static_cast<double>(value);
+        if (place) static_cast<T*>(place)[at] = value;
+      });
+    });
+  }
+};
+
+size_t At(const std::vector<int64_t>& n, int64_t a, int64_t b, int64_t c, int64_t d) {
+  return static_cast<size_t>(((a * n[1] + b) * n[2] + c) * n[3] + d);
+}
+
+void RunConvolution(const Convolution& c, std::map<const Object*, Array>* arrays) {
+  const auto &x = ShapeOf(*c.data), &w = ShapeOf(*c.weight), &y = ShapeOf(*c.out);
+  const auto number = [&](Name name, size_t axis) { return c.window->Number(name, axis); };
+  std::vector<double>* values[3] = {&arrays->at(c.data).elements, &arrays->at(c.weight).elements,
+                                    &arrays->at(c.out).elements};
+  std::vector<double> sums(values[c.written]->size());
+  const int first = c.written == 0 ? 1 : 0, second = c.written == 2 ? 1 : 2;
+  const int64_t group_out = w[0] / (x[1] / w[1]);
+  for (int64_t n = 0; n < y[0]; ++n) {
+    for (int64_t o = 0; o < y[1]; ++o) {
+      for (int64_t row = 0; row < y[2]; ++row) {
+        for (int64_t column = 0; column < y[3]; ++column) {
+          for (int64_t k = 0; k < w[1] * w[2] * w[3]; ++k) {
+            const int64_t channel = k / (w[2] * w[3]), i = k / w[3] % w[2], j = k % w[3];
+            const auto in = [&](int64_t at, int64_t tap, size_t axis) {
+              return at * number(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axis) +
+                     tap * number(CUDNN_ATTR_CONVOLUTION_DILATIONS, axis) -
+                     number(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axis);
+            };
+            const int64_t from = in(row, i, 0), beside = in(column, j, 1);
+            if (from < 0 || from >= x[2] || beside < 0 || beside >= x[3]) continue;
+            const size_t places[3] = {At(x, n, o / group_out * w[1] + channel, from, beside),
+                                      At(w, o, channel, i, j), At(y, n, o, row, column)};
+            sums[places[c.written]] +=
+                (*values[first])[places[first]] * (*values[second])[places[second]];
+          }
+        }
+      }
+    }
+  }
+  // As on a device: what is not added is not read.
+  for (size_t i = 0; i < sums.size(); ++i) {
+    double& to = (*values[c.written])[i];
+    to = c.alpha * sums[i] + (c.beta != 0 ? c.beta * to : 0);
+  }
+}
+
+void RunPointwise(const Object& op, std::map<const Object*, Array>* arrays) {
+  const auto [in, out] = ArraysOf(op);
+  const auto mode =
+      op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)->Number(CUDNN_ATTR_POINTWISE_MODE);
+  const auto& n = ShapeOf(*out);
+  const auto value = [&](const Object* array, int64_t a, int64_t b, int64_t c, int64_t d) {
+    const auto& s = ShapeOf(*array);
+    return arrays->at(array).elements[At(s, a % s[0], b % s[1], c % s[2], d % s[3])];
+  };
+  for (int64_t a = 0; a < n[0]; ++a) {
+    for (int64_t b = 0; b < n[1]; ++b) {
+      for (int64_t c = 0; c < n[2]; ++c) {
+        for (int64_t d = 0; d < n[3]; ++d) {
+          const double x = value(in[0], a, b, c, d);
+          arrays->at(out).elements[At(n, a, b, c, d)] =
+              mode == CUDNN_POINTWISE_RELU_FWD ? (x < 0 ? 0 : x) : x + value(in[1], a, b, c, d);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void RunOperations(const std::vector<Object*>& ops, const std::map<int64_t, void*>& places) {
+  std::map<const Object*, Array> arrays;
+  for (const Object* op : ops) {
+    auto [all, out] = ArraysOf(*op);
+    all.push_back(out);
+    for (const Object* tensor : all) {
+      if (arrays.contains(tensor)) continue;
+      Array array{tensor, IsVirtual(*tensor) ? nullptr : places.at(IdOf(*tensor)), {}};
+      array.Load();
+      arrays.emplace(tensor, std::move(array));
+    }
+    if (IsPointwise(*op)) {
+      RunPointwise(*op, &arrays);
+    } else {
+      RunConvolution(Convolution(*op), &arrays);
+    }
+    arrays.at(out).Store();
+  }
+}
+
+}  // namespace mxtrain::cuda::test

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Convolutions as operation graphs of cuDNN 9, through the functions of its backend. A graph is one
+// part of a convolution, for forward with what follows it. Heuristics propose engines for it; an
+// engine becomes a plan, which runs. What cuDNN does not support is a Refusal, never an exception.
+#include <cudnn.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mxtrain/base/expected.h"
+#include "mxtrain/base/mutex.h"
+#include "mxtrain/device/convolution_options.h"
+
+namespace mxtrain::cuda {
+
+// cuDNN's functions, named without their prefix. Tests bring their own.
+struct CudnnBackend {
+  decltype(&cudnnBackendCreateDescriptor) CreateDescriptor = nullptr;
+  decltype(&cudnnBackendDestroyDescriptor) DestroyDescriptor = nullptr;
+  decltype(&cudnnBackendSetAttribute) SetAttribute = nullptr;
+  decltype(&cudnnBackendGetAttribute) GetAttribute = nullptr;
+  decltype(&cudnnBackendFinalize) Finalize = nullptr;
+  decltype(&cudnnBackendExecute) Execute = nullptr;
+  decltype(&cudnnGetErrorString) GetErrorString = nullptr;
+};
+
+// Owns descriptors and keeps the first status that is not success; from then on its functions do
+// nothing.
+class CudnnDescriptors {
+ public:
+  explicit CudnnDescriptors(const CudnnBackend& cudnn) : cudnn_(cudnn) {}
+  ~CudnnDescriptors();  // the last one first
+  CudnnDescriptors(const CudnnDescriptors&) = delete;
+  CudnnDescriptors& operator=(const CudnnDescriptors&) = delete;
+
+  // Null after a failure.
+  cudnnBackendDescriptor_t New(cudnnBackendDescriptorType_t type);
+  std::vector<cudnnBackendDescriptor_t> New(cudnnBackendDescriptorType_t type, int64_t count);
+  template <typename T>
+  void Set(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+           cudnnBackendAttributeType_t type, std::span<const T> values) {
+    if (ok())
+      status_ = cudnn_.SetAttribute(descriptor, name, type, static_cast<int64_t>(values.size()),
+                                    values.data());
+  }
+  template <typename T>
+  void Set(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+           cudnnBackendAttributeType_t type, const T& value) {
+    Set(descriptor, name, type, std::span<const T>(&value, 1));
+  }
+  void Finalize(cudnnBackendDescriptor_t descriptor);
+  // Reads at most values.size() elements; returns how many there are, 0 after a failure. For
+  // descriptors the values are descriptors, which are filled in.
+  template <typename T>
+  int64_t Get(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+              cudnnBackendAttributeType_t type, std::span<T> values) {
+    int64_t count = 0;
+    if (ok())
+      status_ =
+          cudnn_.GetAttribute(descriptor, name, type, static_cast<int64_t>(values.size()), &count,
+                              values.empty() ? nullptr : static_cast<void*>(values.data()));
+    return ok() ? count : 0;
+  }
+
+  bool ok() const { return status_ == CUDNN_STATUS_SUCCESS; }
+  cudnnStatus_t status() const { return status_; }
+  Refusal refusal() const { return {cudnn_.GetErrorString(status_)}; }
+
+ private:
+  const CudnnBackend& cudnn_;
+  std::vector<cudnnBackendDescriptor_t> owned_;
+  cudnnStatus_t status_ = CUDNN_STATUS_SUCCESS;
+};
+
+enum class ConvolutionPart { kForward, kDataGradient, kWeightGradient };
+
+struct GraphTask {
+  ConvolutionPart part = ConvolutionPart::kForward;
+  ConvolutionShape shape;
+  ConvolutionOptions options;
+  bool add = false;              // the result is added to what is there
+  ConvolutionEpilogue epilogue;  // of kForward, without `add`
+};
+
+// The device that a graph is for: a handle on it; or, to plan without the device, a finalized
+// descriptor of its properties (since cuDNN 9.8).
+struct GraphDevice {
+  cudnnHandle_t handle = nullptr;
+  cudnnBackendDescriptor_t properties = nullptr;
+};
+
+// The arrays of a part, its result among them; `bias` and `sum` as the epilogue has them. Aligned
+// to kGraphAlignment. No two are the same.
+struct GraphArrays {
+  void *data = nullptr, *weight = nullptr, *out = nullptr, *bias = nullptr, *sum = nullptr;
+};
+inline constexpr int64_t kGraphAlignment = 16;  // bytes
+
+// An engine that will run, on the device that it is for. Any thread may run it.
+class CudnnPlan {
+ public:
+  int64_t workspace() const { return workspace_; }  // bytes
+  bool deterministic() const { return deterministic_; }
+  cudnnStatus_t Run(cudnnHandle_t handle, const GraphArrays& arrays, void* workspace) const;
+
+ private:
+  friend class CudnnGraph;
+  CudnnPlan(const CudnnBackend& cudnn, const ConvolutionEpilogue& epilogue)
+      : cudnn_(cudnn), epilogue_(epilogue), own_(cudnn) {}
+
+  const CudnnBackend& cudnn_;
+  const ConvolutionEpilogue epilogue_;
+  std::vector<std::shared_ptr<const CudnnDescriptors>> from_;  // what the plan was made from
+  CudnnDescriptors own_;
+  cudnnBackendDescriptor_t plan_ = nullptr;
+  int64_t workspace_ = 0;
+  bool deterministic_ = true;
+  mutable Mutex running_;  // cuDNN does not promise that a plan may run in two threads at once
+};
+
+class CudnnGraph {
+ public:
+  static constexpr size_t kMostEngines = 10;
+  static constexpr int64_t kMostWorkspace = int64_t{1} << 30;  // bytes
+
+  // With the engines that are part of cuDNN's libraries and compute what the options allow: those
+  // that the heuristics A and B propose, by turns; if there are none, and no epilogue that could be
+  // computed otherwise, those that they fall back to. `cudnn` outlives the graph and its plans.
+  static Expected<CudnnGraph, Refusal> Make(const CudnnBackend& cudnn, const GraphDevice& device,
+                                            const GraphTask& task);
+
+  // Names of the engines with their settings, at least one, the preferred one first: "engine 62,
+  // knobs 2=4 13=0". They mean the same in every process with this version of cuDNN.
+  const std::vector<std::string>& engines() const { return names_; }
+  Expected<std::shared_ptr<const CudnnPlan>, Refusal> PlanOf(size_t engine) const;
+
+ private:
+  struct Engine {
+    cudnnBackendDescriptor_t config;
+    std::string name;
+    bool deterministic;
+  };
+
+  CudnnGraph(const CudnnBackend& cudnn, const GraphDevice& device, const GraphTask& task)
+      : cudnn_(&cudnn), device_(device), task_(task) {}
+  Expected<cudnnBackendDescriptor_t, Refusal> Build();
+  std::vector<Engine> Propose(cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode);
+  bool Describe(cudnnBackendDescriptor_t config, Engine* engine) const;
+  void Take(const Engine& engine);
+
+  const CudnnBackend* cudnn_;
+  GraphDevice device_;
+  GraphTask task_;
+  std::vector<std::shared_ptr<const CudnnDescriptors>> owners_;
+  std::vector<Engine> engines_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace mxtrain::cuda
