@@ -114,6 +114,18 @@ expect 3 train points.yaml --dry-run 'net.layers=[{FullyConnected: {num_hidden: 
 says "SoftmaxOutput follows Softmax 'softmaxoutput0', which is a loss too"
 says "remove one of them"
 
+# --- nets; a key over the short form of its section
+for pair in resnet20:resnet50 efficientnet_lit0:efficientnet_lite0 resnet-18:resnet18; do
+  means "net={use: ${pair%:*}}" "there is no net '${pair%:*}'; did you mean '"
+done
+means 'net={use: efficientnet_lit0}' "there is no net 'efficientnet_lit0'; did you mean 'efficientnet_lite0'? \`mxtrain nets\` lists them"
+means 'net={use: effnet}' "there is no net 'effnet'; did you mean efficientnet_b0, efficientnet_lite0, efficientnet_v2_s? \`mxtrain nets\` lists them"
+means 'net={use: mynet}' "there is no net 'mynet'; \`mxtrain nets\` lists them"
+sed 's/train: {/&early_stop: 5, /' points.yaml >short.yaml
+expect 0 train short.yaml --out short train.early_stop.min_delta=0.01 train.epochs=1
+holds "the patience is lost" grep -q 'patience: 5' short/config.yaml
+expect 0 train short.yaml --dry-run train.early_stop.patience=0
+
 # --- commands, flags, help
 for pair in fit:train predict:infer summary:plan evaluate:eval; do
   expect 2 ${pair%:*} points.yaml
