@@ -21,21 +21,21 @@ std::string Beginning(std::string_view bytes) {
   return text;
 }
 
-// Formats of cameras and of the web that are not read; null for anything else.
+// "a HEIC": a format of cameras or of the web that is not read; null for anything else.
 const char* OtherFormat(std::string_view bytes) {
   if (bytes.size() < 12) return nullptr;
   if (bytes.substr(4, 4) == "ftyp") {
     const std::string_view brand = bytes.substr(8, 4);
     for (const std::string_view heic : {"heic", "heix", "hevc", "heim", "heis", "mif1", "msf1"}) {
-      if (brand == heic) return "HEIC";
+      if (brand == heic) return "a HEIC";
     }
-    return brand == "avif" || brand == "avis" ? "AVIF" : nullptr;
+    return brand == "avif" || brand == "avis" ? "an AVIF" : nullptr;
   }
-  if (bytes.starts_with("GIF8")) return "GIF";
-  if (bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP") return "WebP";
+  if (bytes.starts_with("GIF8")) return "a GIF";
+  if (bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP") return "a WebP";
   const bool tiff = bytes.starts_with(std::string_view("II*\0", 4)) ||
                     bytes.starts_with(std::string_view("MM\0*", 4));
-  return tiff ? "TIFF" : nullptr;
+  return tiff ? "a TIFF" : nullptr;
 }
 
 Expected<ImageInfo, Refusal> Probe(std::string_view bytes, JpegCodec& jpeg) {
@@ -45,7 +45,7 @@ Expected<ImageInfo, Refusal> Probe(std::string_view bytes, JpegCodec& jpeg) {
   if (bytes.starts_with(kPngSignature)) return ProbePng(bytes);
   if (bytes.starts_with("BM")) return ProbeBmp(bytes);
   if (const char* other = OtherFormat(bytes))
-    return Refusal{format("a {} image, which is not supported; convert it to JPEG or PNG", other)};
+    return Refusal{format("{} image, which is not supported; convert it to JPEG or PNG", other)};
   return Refusal{format("not a JPEG, PNG or BMP (begins with '{}')", Beginning(bytes))};
 }
 
