@@ -20,7 +20,7 @@ std::string OneLine(std::string text) {
 std::string ClassList(const ImageFolder& folder) {
   std::string text;
   for (size_t i = 0; i < folder.classes.size() && i < 12; ++i) {
-    text += format("{}{} {}", i ? ", " : "", OneLine(report::ListItem(folder.classes[i].first)),
+    text += format("{}{} {}", i ? ", " : "", report::ListItem(folder.classes[i].first),
                    folder.classes[i].second);
   }
   return text + (folder.classes.size() > 12 ? ", ..." : "");

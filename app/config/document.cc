@@ -73,7 +73,7 @@ class DocumentLoader {
 
   static std::string ReadNamed(const std::string& file, const fs::path& path) {
     if (!fs::exists(path)) {
-      const std::string guess = DidYouMeanFile(path.string());
+      const std::string guess = DidYouMeanFile(file);
       const bool is_yaml = path.extension() == ".yaml" || path.extension() == ".yml";
       Throw(ErrorKind::kConfig, "there is no configuration {}{}{}", is_yaml ? "" : "or run folder ",
             file,

@@ -121,7 +121,7 @@ Json ReadObject(const std::string& file) {
 // How a run ended: the words of result.json, which are for programs.
 std::string WordsOfEnd(const std::string& end) {
   static constexpr std::pair<const char*, const char*> kWords[] = {
-      {"complete", "all epochs trained"},
+      {"complete", "trained to the end"},
       {"stopped", "stopped by a signal, and saved"},
       {"no_improvement", "stopped early, without improvement (train.early_stop)"},
       {"time_limit", "time limit reached (train.time_limit)"},

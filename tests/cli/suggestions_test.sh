@@ -115,13 +115,15 @@ says "SoftmaxOutput follows Softmax 'softmaxoutput0', which is a loss too"
 says "remove one of them"
 
 # --- nets; a key over the short form of its section
-for pair in resnet20:resnet50 efficientnet_lit0:efficientnet_lite0 resnet-18:resnet18; do
-  means "net={use: ${pair%:*}}" "there is no net '${pair%:*}'; did you mean '"
-done
-means 'net={use: efficientnet_lit0}' "there is no net 'efficientnet_lit0'; did you mean 'efficientnet_lite0'? \`mxtrain nets\` lists them"
-means 'net={use: effnet}' "there is no net 'effnet'; did you mean efficientnet_b0, efficientnet_lite0, efficientnet_v2_s? \`mxtrain nets\` lists them"
-means 'net={use: mynet}' "there is no net 'mynet'; \`mxtrain nets\` lists them"
-sed 's/train: {/&early_stop: 5, /' points.yaml >short.yaml
+no_net() {
+  expect 3 init photos --net "$1" --output none.yaml
+  says "there is no net '$1'$2 \`mxtrain nets\` lists them"
+}
+no_net efficientnet_lit0 "; did you mean 'efficientnet_lite0'?"
+no_net ResNet-50 "; did you mean 'resnet50'?"
+no_net effnet "; did you mean efficientnet_b0, efficientnet_lite0, efficientnet_v2_s?"
+no_net mynet ";"
+sed 's/^train: {/&early_stop: 5, /' points.yaml >short.yaml
 expect 0 train short.yaml --out short train.early_stop.min_delta=0.01 train.epochs=1
 holds "the patience is lost" grep -q 'patience: 5' short/config.yaml
 expect 0 train short.yaml --dry-run train.early_stop.patience=0
