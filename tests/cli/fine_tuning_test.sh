@@ -12,7 +12,7 @@ prints '"parameters": 4652008'
 prints '"batch_size": 4'
 holds "--json says other than JSON" sh -c 'tr -d "\n" <stdout >line && "$0" json <line' "$helper"
 expect 3 nets efficientnet_lite9
-says "there is no net 'efficientnet_lite9'; did you mean 'efficientnet_lite0'?; \`mxtrain nets\` lists them"
+says "there is no net 'efficientnet_lite9'; did you mean 'efficientnet_lite0'? \`mxtrain nets\` lists them"
 
 # --- a net by name: as many classes as are said, else as the data has; settings of the file win
 "$helper" images train 6
