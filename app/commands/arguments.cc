@@ -283,7 +283,7 @@ Arguments CommandLine::Add(const std::string& command, const std::string& descri
 std::string CommandLine::Help(const std::string& command) const {
   if (command.empty()) return app_->help();
   for (const CLI::App* known : commands_) {
-    if (known->get_name() == command) return known->help();
+    if (known->get_name() == command) return known->help(app_->get_name());
   }
   Throw(ErrorKind::kUsage, "unknown command '{}'", command);
 }

@@ -53,6 +53,16 @@ double ExpectedCalibrationError(std::span<const CalibrationBin> bins) {
   return Ratio(gaps, examples);
 }
 
+std::string DescribeConfidence(std::span<const Verdict> verdicts) {
+  constexpr double kSame = 0.01;
+  double excess = 0;  // of confidence over accuracy
+  for (const Verdict& v : verdicts) excess += v.confidence - (v.right ? 1 : 0);
+  excess = Ratio(excess, static_cast<double>(verdicts.size()));
+  if (std::abs(excess) < kSame) return "";
+  return format(": scores are {:.4f} {} the accuracy, on average", std::abs(excess),
+                excess > 0 ? "above" : "below");
+}
+
 std::vector<ConfidenceThreshold> ConfidenceThresholds(std::span<const Verdict> verdicts) {
   std::vector<ConfidenceThreshold> rows;
   for (const double threshold : kConfidences) {

@@ -62,6 +62,16 @@ class Findings {
     return false;
   }
   const Json& list() const { return list_; }
+  // "3 findings: 1 error, 2 warnings"
+  std::string Count() const {
+    const auto is_error = [](const Json& finding) { return finding.at("severity") == "error"; };
+    const int64_t all = static_cast<int64_t>(list_.size()),
+                  errors = std::count_if(list_.begin(), list_.end(), is_error);
+    if (all == 0) return "no findings";
+    return format("{}: {}{}{}", Counted(all, "finding"), errors > 0 ? Counted(errors, "error") : "",
+                  errors > 0 && errors < all ? ", " : "",
+                  errors < all ? Counted(all - errors, "warning") : "");
+  }
   bool any_error() const { return obstacle_.has_value(); }
   // The exit code: if a part of the check could not run, that of the first such error, as another
   // command would exit; else whether there are findings.
@@ -108,8 +118,10 @@ class Check final : public Command {
     CatchSignals();
     Findings findings(console);
     Json result = {{"ok", false}, {"findings", 0}};
+    bool opened = false;
     findings.Try([&] {
       Session session(config_, WithoutAutoGpu(flags), console);
+      opened = true;
       CheckAll(session, console, &findings, &result);
     });
     if (Stopped()) return 128 + StopSignal();
@@ -125,13 +137,19 @@ class Check final : public Command {
             result["train_examples"].get<int64_t>(), result["val_examples"].get<int64_t>(),
             result["steps"].get<int64_t>());
       }
-      std::cout << (findings.list().empty() ? "no findings\n"
-                                            : Counted(findings.list().size(), "finding") + "\n");
+      // Where there was nothing to check, the error says all.
+      if (opened || findings.list().size() > 1)
+        std::cout << format("{}{}\n", findings.Count(), NotesOf(result));
     }
     return findings.ExitCode();
   }
 
  private:
+  static std::string NotesOf(const Json& result) {
+    const size_t notes = result.contains("notes") ? result["notes"].size() : 0;
+    return notes > 0 ? "; " + Counted(notes, "note") : "";
+  }
+
   // If one part fails, the others still run as far as they can.
   void CheckAll(Session& session, report::Console& console, Findings* findings,
                 Json* result) const {
@@ -188,8 +206,10 @@ class Check final : public Command {
       for (std::string& text : DescribeOddities(set, input)) notes.push_back(std::move(text));
     }
     if (Stopped()) return;
-    for (const std::string& text : notes)
-      strict_ ? findings->Add(LogLevel::kWarning, text) : console.Message(LogLevel::kInfo, text);
+    for (const std::string& text : notes) {
+      strict_ ? findings->Add(LogLevel::kWarning, text)
+              : console.Message(LogLevel::kInfo, "note: " + text);
+    }
     if (!strict_) (*result)["notes"] = notes;
   }
 

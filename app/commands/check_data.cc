@@ -28,10 +28,12 @@ struct Record {
   }
 };
 
-void AddTold(const std::vector<std::string>& all, const std::string& what,
-             std::vector<std::string>* texts) {
-  if (!all.empty())
-    texts->push_back(format("{} {}: {}", all.size(), what, FirstOf(all, kMostNamed, "; ")));
+// `one`, `many`: what is so of one image, and of several.
+void AddTold(const std::vector<std::string>& all, const std::string& noun, const std::string& one,
+             const std::string& many, std::vector<std::string>* texts) {
+  if (all.empty()) return;
+  texts->push_back(format("{} {}: {}", Counted(all.size(), noun), all.size() == 1 ? one : many,
+                          FirstOf(all, kMostNamed, "; ")));
 }
 
 std::unordered_set<uint64_t> ChecksumsOf(const DataSet& set) {
@@ -87,9 +89,10 @@ std::optional<std::string> DescribeImbalance(const io::Source& source) {
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end(), by_count);
   if (least->second == 0 || most->second < kImbalance * least->second) return std::nullopt;
   return format(
-      "class '{}' has {} examples and '{}' {}, {} times as many: check the metrics of each class, "
+      "class '{}' has {} and '{}' {}, {} times as many: check the metrics of each class, "
       "not only accuracy",
-      least->first, least->second, most->first, most->second, most->second / least->second);
+      least->first, Counted(least->second, "example"), most->first, most->second,
+      most->second / least->second);
 }
 
 // Least, median and most of a member.
@@ -127,11 +130,11 @@ DataFindings FindDuplicates(const DataSet& train, const DataSet& val) {
     }
   }
   DataFindings found;
-  AddTold(shared,
-          "validation images are also training images, which makes validation results too good",
-          &found.findings);
-  AddTold(contradicting, "images are in two classes", &found.findings);
-  AddTold(repeated, "images occur more than once", &found.notes);
+  AddTold(shared, "validation image",
+          "is also a training image, which makes validation results too good",
+          "are also training images, which makes validation results too good", &found.findings);
+  AddTold(contradicting, "image", "is in two classes", "are in two classes", &found.findings);
+  AddTold(repeated, "image", "occurs more than once", "occur more than once", &found.notes);
   return found;
 }
 
@@ -156,8 +159,8 @@ DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val,
                           train.source->Name(other), bits));
   }
   DataFindings found;
-  AddTold(near, "validation images look like copies of training images; inspect them",
-          &found.notes);
+  AddTold(near, "validation image", "looks like a copy of a training image; inspect it",
+          "look like copies of training images; inspect them", &found.notes);
   return found;
 }
 
@@ -169,37 +172,46 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
   std::vector<std::string> findings;
   for (const auto& [name, of] : counts) {
     if (of.first > 0 && of.second == 0)
-      findings.push_back(
-          format("class '{}' has {} training examples and none for validation", name, of.first));
+      findings.push_back(format("class '{}' has {} and none for validation", name,
+                                Counted(of.first, "training example")));
     if (of.first == 0 && of.second > 0)
-      findings.push_back(format("class '{}' has {} examples for validation and none to train on",
-                                name, of.second));
+      findings.push_back(format("class '{}' has {} for validation and none to train on", name,
+                                Counted(of.second, "example")));
   }
   return findings;
 }
 
 std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input) {
   std::vector<std::string> texts;
-  const auto add = [&](const std::vector<std::string>& names, const std::string& what) {
-    if (!names.empty())
-      texts.push_back(format("{}: {} of {} images {}: {}", set.name, names.size(), set.facts.size(),
-                             what, FirstOf(names, kMostNamed, "; ")));
+  const auto add = [&](const std::vector<std::string>& names, const std::string& one,
+                       const std::string& many) {
+    if (names.empty()) return;
+    texts.push_back(format("{}: {} of {} {}: {}", set.name, names.size(),
+                           Counted(set.facts.size(), "image"), names.size() == 1 ? one : many,
+                           FirstOf(names, kMostNamed, "; ")));
   };
   if (input.ndim() == 3) {
     const auto is_smaller = [&input](const ImageFacts& f) {
       return f.height < input[1] || f.width < input[2];
     };
-    add(NamesOf(set, is_smaller),
-        format("are smaller than the net's input of {}x{} and are enlarged", input[2], input[1]));
+    const std::string wanted =
+        format("smaller than the net's input of {}x{} and", input[2], input[1]);
+    add(NamesOf(set, is_smaller), format("is {} is enlarged", wanted),
+        format("are {} are enlarged", wanted));
   }
   const std::vector<std::string> gray = NamesOf(set, IsGray);
   const auto readable = static_cast<size_t>(
       std::count_if(set.facts.begin(), set.facts.end(), [](const auto& f) { return f.readable; }));
-  if (gray.size() < readable) add(gray, "are gray, the others are in colour");
-  add(NamesOf(set, HasAlpha), "have an alpha channel and are blended onto white");
+  if (gray.size() < readable)
+    add(gray, "is gray, the others are in colour", "are gray, the others are in colour");
+  add(NamesOf(set, HasAlpha), "has an alpha channel and is blended onto white",
+      "have an alpha channel and are blended onto white");
   add(NamesOf(set, [](const ImageFacts& f) { return f.cmyk; }),
+      "is CMYK, whose colours are converted only approximately; convert it to RGB",
       "are CMYK, whose colours are converted only approximately; convert them to RGB");
   add(NamesOf(set, [](const ImageFacts& f) { return f.orientation != 1; }),
+      "is stored rotated or mirrored (EXIF orientation); it is read upright, which not every tool "
+      "does",
       "are stored rotated or mirrored (EXIF orientation); they are read upright, which not every "
       "tool does");
   if (const auto text = DescribeImbalance(*set.source))

@@ -214,10 +214,15 @@ void ClassReport::PrintConfusion(size_t width) const {
 
 // Calibration and thresholds.
 void ClassReport::PrintSureness() const {
-  std::cout << format("\nexpected calibration error {:.4f} ({} bins)\n",
-                      ExpectedCalibrationError(CalibrationBins(verdicts_)), kCalibrationBins);
-  std::cout << format("{:>10}  {:>6}  {:>8}\n", "confidence", "kept", "accuracy");
+  std::cout << format("\nexpected calibration error {:.4f} ({} bins){}\n",
+                      ExpectedCalibrationError(CalibrationBins(verdicts_)), kCalibrationBins,
+                      DescribeConfidence(verdicts_));
+  std::cout << format(
+      "of the predictions with at least this score: how many, and how many of them "
+      "are right\n{:>10}  {:>6}  {:>8}\n",
+      "score", "kept", "accuracy");
   for (const ConfidenceThreshold& row : ConfidenceThresholds(verdicts_)) {
+    if (row.kept == 0) continue;
     std::cout << format("  >= {:<5.3g}  {:>6.4f}  {:>8}\n", row.threshold, row.kept,
                         TableCell(row.accuracy));
   }

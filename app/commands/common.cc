@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <deque>
 
 #include "app/commands/command.h"
+#include "app/commands/last_line.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -11,6 +15,7 @@ namespace {
 std::atomic<int> stop_flag{0};
 std::atomic<int> stop_signal{0};
 std::atomic<int64_t> stop_time{0};  // of the first one, in nanoseconds
+std::atomic<const std::string*> last_line{nullptr};
 
 int64_t Now() {
   timespec now{};
@@ -27,8 +32,11 @@ void OnSignal(int signal) {
   // timeout(1) and service managers signal the process and its group: one signal arrives twice.
   constexpr int64_t kSame = 200'000'000;
   if (stop_signal != 0) {
-    if (Now() - stop_time > kSame) std::_Exit(128 + signal);  // the second one: at once
-    return;
+    if (Now() - stop_time <= kSame) return;
+    // The second one: at once.
+    if (const std::string* line = last_line)
+      static_cast<void>(write(STDERR_FILENO, line->data(), line->size()) + 1);
+    std::_Exit(128 + signal);
   }
   stop_time = Now();
   stop_signal = signal;
@@ -56,6 +64,12 @@ std::atomic<int>& StopFlag() {
 }
 int StopSignal() {
   return stop_signal;
+}
+
+void SayWhenKilled(std::string line) {
+  static std::deque<std::string> lines;  // its elements stay where they are
+  lines.push_back("\n" + std::move(line) + "\n");
+  last_line = &lines.back();
 }
 
 void CatchSignals() {

@@ -7,6 +7,7 @@
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/source_params.h"
 #include "app/commands/train_options.h"
+#include "app/config/near_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/column_statistics.h"
@@ -138,10 +139,12 @@ config::Place DataSets::PlaceOfError(const config::SourceConfig& c, const std::s
 
 void DataSets::RequirePath(const config::SourceConfig& c) const {
   if (std::filesystem::exists(c.path)) return;
-  Throw(ErrorKind::kData,
-        "{}: {} does not exist; paths are relative to the file that names them, on the command "
-        "line to the working folder",
-        session_.diagnostics.sources().Where(c.place), c.path);
+  const std::string guess = config::DidYouMeanFile(c.path);
+  Throw(ErrorKind::kData, "{}: {} does not exist{}", session_.diagnostics.sources().Where(c.place),
+        c.path,
+        guess.empty() ? "; paths are relative to the file that names them, on the command line to "
+                        "the working folder"
+                      : guess);
 }
 
 // Every input of the net must have columns before a table can be read.

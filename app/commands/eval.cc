@@ -17,6 +17,7 @@
 #include "app/commands/trained_files.h"
 #include "app/commands/value_report.h"
 #include "app/config/document.h"
+#include "app/config/near_file.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "app/report/result_file.h"
@@ -211,7 +212,8 @@ class Eval final : public Command {
         return io::MakeSource(source, {{"path", data_}, {"split", "test"}});
     }
     if (data_ != "-" && !fs::exists(data_))
-      Throw(ErrorKind::kFileSystem, "there is no file or folder {}", data_);
+      Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", data_,
+            config::DidYouMeanFile(data_));
     if (IsConfiguration(data_)) {
       Session session({data_, overrides_, {}}, WithoutAutoGpu(flags), console);
       session.KeepDraw(model.info.pipeline);
@@ -357,7 +359,10 @@ class Eval final : public Command {
               e.what()));
       return;
     }
-    console.Message(LogLevel::kInfo, format("tables and figures: {}", folder));
+    console.Message(
+        LogLevel::kInfo,
+        format("tables and figures: {}{}", folder,
+               own_run ? format(", all in {}", (fs::path(model_) / "report.html").string()) : ""));
   }
 
   void Print(const Json& result, const Model& model, const NamedValues& values,

@@ -161,6 +161,60 @@ quoted.
 rows of another table with the same input columns; labels are not needed. A run on a column of images also
 takes images, folders and lists: there a file, or stdin, is read as a table if its first line names that
 column, and with --key.
+)"},
+      {{"photos", "images", "folders"},
+       "from a folder of images to predictions",
+       R"(Put the images (JPEG, PNG, BMP) of each class into a folder named after the class. These folders are in
+train/ and val/, or all in one folder, of which a fifth is then held out for validation:
+
+    photos/cat/*.jpg    photos/dog/*.jpg
+
+    mxtrain init photos                     writes photos.yaml, with comments
+    mxtrain check photos.yaml               reads every image: damaged, contradictory and duplicate ones
+    mxtrain train photos.yaml               Ctrl-C stops and saves; train runs/latest --resume continues
+    mxtrain eval runs/latest                accuracy, each class, confusion matrix, worst mistakes
+    mxtrain infer runs/latest NEW_IMAGES --top-k 3 --format csv
+    mxtrain export runs/latest photos.onnx  for other programs
+
+Under a thousand images or so, begin with published weights: `mxtrain help fine-tuning`. A fifth of a small
+folder is a few dozen images, whose accuracy is known only to several per cent: `mxtrain sweep --folds 5`
+validates on all of them.
+)"},
+      {{"fine-tuning", "fine_tuning", "finetuning", "pretrained", "transfer-learning"},
+       "published weights for your own images",
+       R"(`init` writes the recipe for a folder of images, a net and a file of its weights:
+
+    mxtrain nets                            the nets, with parameters, work and memory
+    mxtrain init photos --net efficientnet_lite0 --weights efficientnet_lite0.pth
+    mxtrain train photos.yaml
+
+The file may be one of PyTorch (.pth, .pt), safetensors, MXNet, a run of your own, or an address: https://...
+or hf://OWNER/REPO/FILE, which is downloaded once. Who published it, told by the names of its arrays, decides
+how images are prepared: torchvision, timm, or lukemelas (EfficientNet-PyTorch, whose weights are
+TensorFlow's); --weights-family says which where several share the names.
+
+The new last layer learns alone in the first epoch, then all layers with small steps. --head-only trains
+the last layer alone, in seconds, and less accurately. Every value is in the file, to be changed there.
+
+See also `mxtrain help train.weights`, `help train.freeze`.
+)"},
+      {{"report", "reports", "run-folder"},
+       "what a run and an evaluation leave",
+       R"(A run writes its folder, runs/NAME-0001; runs/latest is the newest that has saved something.
+
+  report.html    all of the following in one file: open it in a browser
+  config.yaml    the whole configuration; `mxtrain train runs/NAME-0001` trains with it again
+  checkpoints/   last, best (by the first metric) and some epochs
+  metrics.csv    one line per epoch; events.jsonl the same with steps; result.json how the run ended
+  plots/, tb/    curves, as images and for TensorBoard
+  samples/       the first batch as the net sees it
+  eval/          of `mxtrain eval RUN`: tables and figures
+
+Of `eval`: precision is the part of the predictions of a class that are right, recall the part of the
+images of a class that are found, F1 between the two. The expected calibration error is the mean distance
+between scores and accuracy: at 0 seven of ten predictions with score 0.7 are right. The table below it
+says how many predictions remain if those with lower scores are left to a person (infer --min-score), and
+how many of them are right.
 )"}};
   return topics;
 }

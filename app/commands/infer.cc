@@ -25,6 +25,7 @@
 #include "app/report/npy.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/image_folder_source.h"
 
 namespace mxtrain::commands {
@@ -221,6 +222,15 @@ class Infer final : public Command {
             "--output {}: predictions are text (.csv, .jsonl, or a table); --probabilities {} "
             "writes the scores of all classes, --output-layer NAME --output {} what a layer gives",
             output_, output_, output_);
+      }
+      const std::string ending = Lower(std::filesystem::path(output_).extension().string());
+      const bool text = ending.empty() || ending == ".csv" || ending == ".jsonl" ||
+                        ending == ".txt" || ending == ".tsv";
+      if (!text && format_.empty()) {
+        Throw(ErrorKind::kUsage,
+              "--output {}: predictions are not written as {}; name it .csv, which spreadsheets "
+              "open, .jsonl, or .txt for a table, or say what to write with --format",
+              output_, ending);
       }
       return;
     }

@@ -13,6 +13,7 @@
 #include "app/commands/pretrained.h"
 #include "app/config/address.h"
 #include "app/config/name_list.h"
+#include "app/config/near_file.h"
 #include "app/fetch/sha256.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -28,21 +29,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostProbed = 500;  // images whose size is read
+constexpr int64_t kFewImages = 1000;  // of which a net learns too little from scratch
 constexpr double kHoldout = 0.2;
 
-bool HasFolders(const fs::path& folder) {
+// Sorted, without hidden ones.
+std::vector<std::string> FoldersIn(const fs::path& folder) {
+  std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
     std::error_code broken;  // a dangling link is not a folder
-    if (entry.is_directory(broken) && !entry.path().filename().string().starts_with('.'))
-      return true;
+    if (entry.is_directory(broken) && !name.starts_with('.')) names.push_back(name);
   }
-  return false;
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 // The first of these sub-folders that exists; "" for none.
 std::string SubFolder(const fs::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (fs::is_directory(folder / name) && HasFolders(folder / name))
+    if (fs::is_directory(folder / name) && !FoldersIn(folder / name).empty())
       return (folder / name).string();
   }
   return "";
@@ -50,9 +55,7 @@ std::string SubFolder(const fs::path& folder, std::initializer_list<const char*>
 
 std::unique_ptr<io::Source> OpenFolder(const std::string& path,
                                        const std::vector<std::string>& classes) {
-  Kwargs kwargs{{"path", path}};
-  if (!classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
-  return io::MakeSource("image_folder", kwargs);
+  return io::MakeSource("image_folder", {{"path", path}, {"classes", params::Print(classes)}});
 }
 
 // Sizes and channels, from the headers of images spread over the folder; reports unreadable ones.
@@ -159,6 +162,14 @@ class Init final : public Command {
       MakeFolders(parent.string());
     WriteFileAtomically(output_, text);
     Report(flags, folder, choice);
+    if (net_.empty() && folder.train_images < kFewImages) {
+      console.Message(
+          LogLevel::kInfo,
+          format("{} are few for a net that begins with random weights; a published one "
+                 "needs fewer: mxtrain init {} --net NAME --weights FILE (`mxtrain help "
+                 "fine-tuning`)",
+                 Counted(folder.train_images, "image"), report::QuoteShell(folder_)));
+    }
     return 0;
   }
 
@@ -187,7 +198,18 @@ class Init final : public Command {
     weights.head_only = head_only_;
     *choice = ChooseFineTuning(folder, net, weights);
     channels_ = 3;  // as the net takes them
+    sizes_ = SizesOf(net);
     return RecipeText(folder, net, weights, *choice, file);
+  }
+
+  // "" if images always have the size that the net is made for.
+  std::string SizesOf(const ZooNet& net) const {
+    if (net.train_size == net.native && net.val_size == net.native) return "";
+    const std::string later =
+        head_only_ ? ""
+                   : format(" in training, {0}x{0} in validation and prediction", net.val_size);
+    return format("{} ({} is made for {}x{}{})", later, net.name, net.native, net.native,
+                  net.any_size ? "; --size is that of training" : "");
   }
 
   // What can be known before a download.
@@ -227,18 +249,22 @@ class Init final : public Command {
     const auto runtime = MakeRuntime(WithoutAutoGpu(flags), 0, MakeRegistry({}), console);
     choice.facts = LookAtWeights(*runtime, net, local, family_);
     const ZooWeights& found = choice.facts;
-    std::string text = format("{}: {} of {} arrays before the head of {}", weights_, found.fits,
+    std::string text = format("{}: {} {} arrays before the head of {} fit", weights_,
+                              found.fits == found.wanted ? "all" : format("{} of the", found.fits),
                               found.wanted, net.name);
     if (found.of_run) {
       text += ", of a run: `vars` and `normalize` as there";
     } else if (found.family) {
-      text += format(", with the names of {}", found.family->name);
+      const std::string more =
+          found.candidates.empty()
+              ? ""
+              : format(", or by {} (--weights-family says which)", join(found.candidates, ", "));
+      text += format(", named as by {}{}: images are prepared as for those weights",
+                     found.family->name, more);
     } else {
       text += format(", with {} names: check that `vars` and `normalize` are those of its training",
                      found.own_names ? "its own" : "unknown");
     }
-    if (!found.candidates.empty())
-      text += format(" (and of {}; --weights-family says which)", join(found.candidates, ", "));
     console.Message(LogLevel::kInfo, text);
     if (found.fits < found.wanted) {
       console.Message(
@@ -252,14 +278,16 @@ class Init final : public Command {
 
   ImageFolder Look(report::Console& console) {
     if (!fs::is_directory(folder_)) {
+      const std::string guess = config::DidYouMeanFile(folder_);
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
-            fs::exists(folder_)
-                ? "is not a folder"
-                : "does not exist; give a folder with one sub-folder of images per class");
+            fs::exists(folder_) ? "is not a folder"
+            : guess.empty()
+                ? "does not exist; give a folder with one sub-folder of images per class"
+                : "does not exist" + guess);
     }
     fs::path root = fs::absolute(folder_).lexically_normal();
     if (!root.has_filename()) root = root.parent_path();  // a slash at the end
-    if (!HasFolders(root)) {
+    if (FoldersIn(root).empty()) {
       Throw(ErrorKind::kData,
             "{} contains no folders; put the images of each class into a folder named after the "
             "class: {}/cat, {}/dog",
@@ -270,9 +298,11 @@ class Init final : public Command {
     if (output_.empty()) output_ = found.name + ".yaml";
     const std::string train = SubFolder(root, {"train", "training"}),
                       val = SubFolder(root, {"val", "validation", "valid", "dev"});
-    const auto source = OpenFolder(train.empty() ? root.string() : train, {});
-    for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
+    const std::string from = train.empty() ? root.string() : train;
+    // With the names of the folders, so that empty ones are counted, too.
+    const auto source = OpenFolder(from, FoldersIn(from));
     Count(*source, &found);
+    for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     if (!train.empty() && !val.empty()) {
       const auto validation = OpenFolder(val, source->class_names());
       for (const std::string& text : validation->remarks())
@@ -284,7 +314,7 @@ class Init final : public Command {
       found.val_images = std::llround(kHoldout * static_cast<double>(found.train_images));
       found.train_images -= found.val_images;
     }
-    found.train = Written(train.empty() ? root.string() : train);
+    found.train = Written(from);
     if (const std::string test = SubFolder(root, {"test", "testing"});
         !train.empty() && !test.empty())
       found.test = Shown(test);
@@ -304,12 +334,17 @@ class Init final : public Command {
             "{} contains only one class, '{}'; at least two classes are needed, one folder each",
             folder_, source.class_names()[0]);
     }
+    std::vector<std::string> few;
     for (const auto& [name, count] : found->classes) {
-      if (count < 2)
-        Throw(ErrorKind::kData,
-              "class '{}' has only one image; at least 2 are needed, and dozens for useful results",
-              name);
+      if (count == 0) few.push_back(format("class '{}' holds no images", name));
+      if (count == 1) few.push_back(format("class '{}' has only one image", name));
     }
+    if (few.empty()) return;
+    few.insert(few.end(), source.losses().begin(), source.losses().end());
+    Throw(ErrorKind::kData,
+          "{}: {}; fill or remove these folders: at least 2 images are needed in "
+          "each, and dozens for useful results",
+          folder_, join(few, "; "));
   }
 
   // A path as written to the file: relative if it is below the working folder, else absolute.
@@ -350,15 +385,16 @@ class Init final : public Command {
     if (!f.test.empty())
       std::cout << format("{0} is for the final test: mxtrain eval runs/latest {0}\n",
                           report::QuoteShell(f.test));
-    std::cout << format("net input {}x{}x{}, batches of {}, {} epochs\n", Channels(f), c.input_size,
-                        c.input_size, c.batch_size, c.epochs);
+    std::cout << format("net input {}x{}x{}{}, batches of {}, {} epochs\n", Channels(f),
+                        c.input_size, c.input_size, sizes_, c.batch_size, c.epochs);
     std::cout << format("next: mxtrain check {0}, then mxtrain train {0}\n",
                         report::QuoteShell(output_));
   }
 
   std::string folder_, output_, net_, weights_, family_;
   int size_ = 0;
-  int channels_ = 0;  // of the net's input, if it is not that of the images
+  int channels_ = 0;   // of the net's input, if it is not that of the images
+  std::string sizes_;  // " in training, ...": others of a net by name
   bool head_only_ = false, overwrite_ = false;
 };
 

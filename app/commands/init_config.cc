@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/report/list_item.h"
 #include "app/report/output.h"
 #include "mxtrain/base/format.h"
 
@@ -19,7 +20,7 @@ std::string OneLine(std::string text) {
 std::string ClassList(const ImageFolder& folder) {
   std::string text;
   for (size_t i = 0; i < folder.classes.size() && i < 12; ++i) {
-    text += format("{}{} {}", i ? ", " : "", OneLine(folder.classes[i].first),
+    text += format("{}{} {}", i ? ", " : "", report::ListItem(folder.classes[i].first),
                    folder.classes[i].second);
   }
   return text + (folder.classes.size() > 12 ? ", ..." : "");
@@ -135,20 +136,21 @@ std::string ExactDecodeText() {
 }
 
 std::string HeadText(const ImageFolder& f, const std::string& file) {
-  const std::string test = f.test.empty() ? ""
-                                          : format(
-                                                "# {0} is not used in training; it measures the "
-                                                "finished net: `mxtrain eval runs/latest {0}`.\n",
-                                                OneLine(f.test));
-  return format(R"(# Made by `mxtrain init`: {} images to train on, {} to validate, {} classes ({}).
+  const std::string test = f.test.empty()
+                               ? ""
+                               : format(
+                                     "# {0} is not used in training; it measures the "
+                                     "finished net: `mxtrain eval runs/latest {1}`.\n",
+                                     OneLine(f.test), OneLine(report::QuoteShell(f.test)));
+  return format(R"(# Made by `mxtrain init`: {} to train on, {} to validate, {} classes ({}).
 # Images: {}. To try it: `mxtrain check {}`, then `mxtrain train {}`.
 {}# Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
 name: {}
 seed: 1                                   # of all random numbers; the same seed gives the same run
 )",
-                f.train_images, f.val_images, f.classes.size(), ClassList(f), Sides(f),
-                OneLine(report::QuoteShell(file)), OneLine(report::QuoteShell(file)), test,
-                QuoteYaml(f.name));
+                Counted(f.train_images, "image"), f.val_images, f.classes.size(), ClassList(f),
+                Sides(f), OneLine(report::QuoteShell(file)), OneLine(report::QuoteShell(file)),
+                test, QuoteYaml(f.name));
 }
 
 TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {

@@ -13,6 +13,7 @@
 #include "app/commands/device_flag.h"
 #include "app/commands/open_runtime.h"
 #include "app/commands/plugin_trust.h"
+#include "app/config/near_file.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
@@ -134,13 +135,17 @@ void SayWhich(const std::string& where, const std::string& file, report::Console
              report::RunFolder::IsBusy(run) ? ", from a run that is still training" : ""));
 }
 
-// Names a file that cannot be a model for what it is, and says what to do.
+// Names what cannot be a model for what it is, and says what to do.
 void RefuseOtherFiles(const std::string& where) {
   const fs::path path(where);
   std::error_code none;
   if (path.filename() == "latest" && !fs::exists(fs::symlink_status(path, none))) {
     Throw(ErrorKind::kFileSystem,
           "there is no {}: no run has saved anything yet; `mxtrain train CONFIG` makes one", where);
+  }
+  if (!fs::exists(path, none) && where.find('@') == std::string::npos) {
+    Throw(ErrorKind::kFileSystem, "there is no run or checkpoint {}{}", where,
+          config::DidYouMeanFile(where));
   }
   if (!fs::is_regular_file(path, none) || IsCheckpoint(where)) return;
   const std::string ending = Lower(path.extension().string()), name = report::QuoteShell(where);
@@ -159,6 +164,36 @@ void RefuseOtherFiles(const std::string& where) {
   if (ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp") {
     Throw(ErrorKind::kData,
           "{} is an image, not a model; give the model first: a run folder or a checkpoint", where);
+  }
+}
+
+// "; whole: runs/a/checkpoints/last (step 20)": of the checkpoints beside a damaged one of a run,
+// newest first.
+std::string WholeBeside(const std::string& file) {
+  std::vector<std::pair<int64_t, std::string>> whole;
+  std::error_code none;
+  const fs::path folder = fs::path(file).parent_path();
+  if (folder.filename() != "checkpoints") return "";
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+    if (entry.path() == file || !IsCheckpoint(entry.path().string())) continue;
+    try {
+      whole.emplace_back(PeekState(entry.path().string()).step, entry.path().string());
+    } catch (const Error&) {  // damaged, too
+    }
+  }
+  std::sort(whole.rbegin(), whole.rend());
+  std::vector<std::string> names;
+  for (const auto& [step, name] : whole) names.push_back(format("{} (step {})", name, step));
+  return names.empty() ? "" : "; whole: " + FirstOf(names, 3);
+}
+
+// Throws kData, with the checkpoints that could be taken instead, if the file is damaged.
+void RequireUndamaged(const std::string& file) {
+  try {
+    PeekState(file);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kData) throw;
+    Throw(e.kind(), "{}{}", e.what(), WholeBeside(file));
   }
 }
 
@@ -186,7 +221,7 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
   OpenedModel opened;
   RefuseOtherFiles(where);
   if (const std::string file = CheckpointOf(where); !file.empty()) {
-    PeekState(file);  // report a damaged file before reading its configuration
+    RequireUndamaged(file);  // before reading its configuration
     RequirePluginsNamed(PluginsOf(PeekModel(file).config), flags.plugins, file);
   }
   const Context device = DeviceOf(flags);
@@ -218,7 +253,8 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
     }
   }
   if (!missing.empty() && missing.size() == files.size())
-    Throw(ErrorKind::kFileSystem, "there is no file or folder {}", FirstOf(missing, 3));
+    Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", FirstOf(missing, 3),
+          config::DidYouMeanFile(missing[0]));
   if (files.empty()) console.Message(LogLevel::kInfo, "no images found: nothing to predict");
   return files;
 }
@@ -237,9 +273,11 @@ int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64
   for (const auto& [name, reason] : bad)
     console.Message(LogLevel::kWarning, report::NameAndReason(name, reason));
   if (bad.empty()) return 0;
-  const std::string text = format("{} of {} examples could not be read", bad.size(), tried);
+  const std::string text =
+      format("{} of {} could not be read", bad.size(), Counted(tried, "example"));
+  const bool all = static_cast<int64_t>(bad.size()) == tried;  // nothing is left to tolerate them
   console.Message(skip ? LogLevel::kWarning : LogLevel::kError,
-                  skip ? text : text + "; --skip-bad tolerates them");
+                  skip || all ? text : text + "; --skip-bad tolerates them");
   return skip ? 0 : static_cast<int>(ErrorKind::kData);
 }
 

@@ -9,6 +9,7 @@
 #include "app/config/address.h"
 #include "app/config/document.h"
 #include "app/config/name_list.h"
+#include "app/config/near_file.h"
 #include "app/config/net_onnx.h"
 #include "app/fetch/remote_file.h"
 #include "mxtrain/base/error.h"
@@ -166,6 +167,18 @@ std::map<std::string, NDArray> Load(Session& session, const std::string& file,
   }
 }
 
+// `names`: what the rules made of names in the file; becomes these.
+void NameAsInFile(const std::vector<std::string>& in_file, const NameMap& rules,
+                  std::vector<std::string>* names) {
+  std::map<std::string, std::string> origins;
+  for (const std::string& name : in_file) {
+    if (const std::optional<std::string> becomes = rules.Apply(name)) origins[*becomes] = name;
+  }
+  for (std::string& name : *names) {
+    if (const auto found = origins.find(name); found != origins.end()) name = found->second;
+  }
+}
+
 // Without training, the arrays that are not taken would be saved with their random values.
 void RequireWhole(const WeightsAccount& account, Session& session) {
   if (account.reset.empty()) return;
@@ -198,6 +211,10 @@ std::map<std::string, NDArray> ArraysOfOnnx(Session& session) {
 std::string LocalWeights(const std::string& file, report::Console& console, bool offline) {
   const config::PinnedFile pinned = config::SplitPin(file);
   if (!config::IsAddress(file)) {
+    if (!std::filesystem::exists(pinned.file) && pinned.file.find('@') == std::string::npos) {
+      Throw(ErrorKind::kFileSystem, "there are no weights {}{}", pinned.file,
+            config::DidYouMeanFile(pinned.file));
+    }
     if (!pinned.sha256.empty()) fetch::CheckSha256(pinned.file, pinned.sha256);
     return pinned.file;
   }
@@ -260,11 +277,12 @@ std::string TakePretrained(Session& session, Trainer* trainer, report::Console& 
   std::vector<std::string> in_file;
   const std::map<std::string, NDArray> arrays =
       is_onnx ? ArraysOfOnnx(session) : Load(session, file, name, &in_file);
-  const WeightsAccount account = trainer->Begin(arrays);
+  WeightsAccount account = trainer->Begin(arrays);
+  NameAsInFile(in_file, ReadMap(weights.map), &account.unused);
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,
-          "no array of {} fits the net: {}; use train.weights.map to map names in the file to "
-          "names of the net",
+          "no array of {} fits the net: {}; are they of another net? If only the names differ, use "
+          "train.weights.map to map those in the file to those of the net",
           name, account.Text());
   }
   if (!is_onnx) WarnIfOtherwise(in_file, name, session, console);

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "app/commands/last_line.h"
 #include "app/commands/train_report.h"
 #include "app/report/listeners.h"
 #include "app/report/run_plots.h"
@@ -30,6 +31,23 @@ class UnreadListener final : public TrainListener {
   size_t told_ = 0;
 };
 
+// Keeps what a second signal says at the state of the last save.
+class LastSaveListener final : public TrainListener {
+ public:
+  explicit LastSaveListener(const report::RunFolder& folder) : again_(ContinueCommand(folder)) {
+    Say("nothing was saved since the start");
+  }
+  void OnSave(const SaveEvent& save) override {
+    Say(format("the last save is of step {}", save.step));
+  }
+
+ private:
+  void Say(const std::string& saved) const {
+    SayWhenKilled(format("ended at once, without saving; {}; to continue: {}", saved, again_));
+  }
+  const std::string again_;
+};
+
 }  // namespace
 
 struct RunListeners::Impl {
@@ -42,9 +60,10 @@ struct RunListeners::Impl {
         on_tensorboard(&tensorboard, "the TensorBoard files", console),
         on_plots(&plots, "curves", console),
         latest(folder),
-        unread(validation, console) {
+        unread(validation, console),
+        last_save(folder) {
     for (TrainListener* l : std::initializer_list<TrainListener*>{
-             &on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest, &unread})
+             &on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest, &unread, &last_save})
       all.Add(l);
   }
 
@@ -56,6 +75,7 @@ struct RunListeners::Impl {
   report::ShowingListener on_tensorboard, on_plots;
   report::LatestListener latest;
   UnreadListener unread;
+  LastSaveListener last_save;
   report::Listeners all;
 };
 

@@ -27,6 +27,7 @@
 #include "app/config/document.h"
 #include "app/fetch/remote_file.h"
 #include "app/report/html_report.h"
+#include "app/report/list_item.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "app/report/run_plots.h"
@@ -485,7 +486,7 @@ class Train final : public Command {
     bool numbers = true;
     for (size_t i = 0; i < names.size(); ++i) {
       numbers = numbers && names[i] == std::to_string(i);
-      if (i < kMost) text += format("{}{} {}", i ? ", " : "", i, report::Printable(names[i]));
+      if (i < kMost) text += format("{}{} {}", i ? ", " : "", i, report::ListItem(names[i]));
     }
     return numbers ? format("{}, numbered", names.size())
                    : text + (names.size() > kMost ? ", ..." : "");

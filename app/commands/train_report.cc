@@ -66,12 +66,13 @@ std::string Next(const config::Config& config, const report::RunFolder& folder,
                     report::FormatDuration(static_cast<double>(config.train.time_limit.seconds)),
                     r.steps, r.total_steps, PlaceInSchedule(config, r), again);
     case RunEnd::kNoImprovement:
-      return format(
-          "stopped early after {} epochs: {} without improvement of {} (train.early_stop); {}",
-          r.epochs, config.train.early_stop.patience, r.best[0].metric, use);
+      return format("stopped early after {}: {} without improvement of {} (train.early_stop); {}",
+                    Counted(r.epochs, "epoch"), config.train.early_stop.patience, r.best[0].metric,
+                    use);
     case RunEnd::kTarget:
-      return format("{} reached {} after {} epochs (train.early_stop.target); {}", r.best[0].metric,
-                    report::FormatNumber(*config.train.early_stop.target), r.epochs, use);
+      return format("{} reached {} after {} (train.early_stop.target); {}", r.best[0].metric,
+                    report::FormatNumber(*config.train.early_stop.target),
+                    Counted(r.epochs, "epoch"), use);
     case RunEnd::kComplete:
     case RunEnd::kDiverged:  // thrown as an error
       break;

@@ -8,6 +8,7 @@
 #include "app/config/address.h"
 #include "app/config/bare_expressions.h"
 #include "app/config/expression.h"
+#include "app/config/near_file.h"
 #include "app/config/schema.h"
 #include "app/config/zoo.h"
 #include "mxtrain/base/error.h"
@@ -71,11 +72,15 @@ class DocumentLoader {
   }
 
   static std::string ReadNamed(const std::string& file, const fs::path& path) {
-    if (!fs::exists(path))
-      Throw(ErrorKind::kConfig,
-            "there is no configuration {}; relative paths on the command line are relative to the "
-            "working folder",
-            file);
+    if (!fs::exists(path)) {
+      const std::string guess = DidYouMeanFile(file);
+      const bool is_yaml = path.extension() == ".yaml" || path.extension() == ".yml";
+      Throw(ErrorKind::kConfig, "there is no configuration {}{}{}", is_yaml ? "" : "or run folder ",
+            file,
+            guess.empty()
+                ? "; relative paths on the command line are relative to the working folder"
+                : guess);
+    }
     if (fs::is_directory(path))
       Throw(ErrorKind::kConfig,
             "{} is a folder without config.yaml; give a configuration file (YAML) or a run folder",
@@ -144,9 +149,9 @@ class DocumentLoader {
     try {
       text = ReadFile(path.string(), kMostBytes);
     } catch (const Error&) {
-      diagnostics_.Error(
-          file.place, format("cannot read the included file '{}'", file.text),
-          format("paths are relative to the file that names them; looked for {}", path.string()));
+      diagnostics_.Error(file.place, format("cannot read the included file '{}'", file.text),
+                         format("paths are relative to the file that names them; looked for {}{}",
+                                path.string(), DidYouMeanFile(path.string())));
       return;
     }
     Merge(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(), path,
@@ -332,9 +337,7 @@ class DocumentLoader {
       key_place.length = static_cast<int>(key.size());
       // train.weights.sha256=SUM over `weights: FILE`, which stands for {file: FILE}.
       if (start > 0 && at->is_scalar() && !at->text.empty()) {
-        const std::string path = item.substr(0, start - 1);
-        if (const std::string member = ShortFormOf(path);
-            path == "train.weights" && !member.empty()) {
+        if (const std::string member = ShortFormOf(item.substr(0, start - 1)); !member.empty()) {
           Value file = std::move(*at);
           const Place old = file.place;
           *at = Value::Map({{member, old, std::move(file)}}, old);

@@ -4,9 +4,12 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/params.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain::config {
 namespace {
@@ -37,6 +40,32 @@ fs::path Folder() {
   return folder;
 }
 
+// Whether the letters and digits of the word are in the name, in this order: effnet, in
+// efficientnet_b0.
+bool IsWithin(std::string_view word, std::string_view name) {
+  size_t at = 0;
+  for (const char c : word) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) continue;
+    at = name.find(c, at);
+    if (at == std::string_view::npos) return false;
+    ++at;
+  }
+  return true;
+}
+
+// "; did you mean 'resnet50'?": the nearest name; else those that shorten to the word.
+std::string DidYouMeanNet(const std::string& name, const std::vector<std::string>& names) {
+  constexpr size_t kLeast = 4;  // letters, which fit too many names
+  if (const std::string typo = DidYouMean(name, names); !typo.empty()) return typo;
+  const std::string word = Lower(name);
+  std::vector<std::string> longer;
+  for (const std::string& other : names) {
+    if (word.size() >= kLeast && word[0] == other[0] && IsWithin(word, other))
+      longer.push_back(other);
+  }
+  return longer.empty() ? "" : format("; did you mean {}?", join(longer, ", "));
+}
+
 // The members of a map that are among these keys.
 Value Only(const Value& map, std::initializer_list<std::string_view> keys) {
   Value kept = Value::Map({}, map.place);
@@ -61,8 +90,9 @@ std::vector<std::string> NetNames() {
 fs::path NetFile(const std::string& name) {
   const std::vector<std::string> names = NetNames();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    Throw(ErrorKind::kConfig, "there is no net '{}'{}; `mxtrain nets` lists them", name,
-          DidYouMean(name, names));
+    const std::string guess = DidYouMeanNet(name, names);
+    Throw(ErrorKind::kConfig, "there is no net '{}'{} `mxtrain nets` lists them", name,
+          guess.empty() ? ";" : guess);
   }
   return Folder() / (name + ".yaml");
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "app/report/console.h"
@@ -117,12 +118,29 @@ Json ReadObject(const std::string& file) {
   return value;
 }
 
+// How a run ended: the words of result.json, which are for programs.
+std::string WordsOfEnd(const std::string& end) {
+  static constexpr std::pair<const char*, const char*> kWords[] = {
+      {"complete", "trained to the end"},
+      {"stopped", "stopped by a signal, and saved"},
+      {"no_improvement", "stopped early, without improvement (train.early_stop)"},
+      {"time_limit", "time limit reached (train.time_limit)"},
+      {"target", "target reached (train.early_stop.target)"},
+      {"diverged", "diverged"}};
+  for (const auto& [word, text] : kWords) {
+    if (end == word) return text;
+  }
+  return end;
+}
+
 // A row of the results table, with units, which result.json omits.
 Cells ResultRow(const std::string& key, const Json& value) {
   if (key == "best" && value.is_object()) {
     return {format("best {}", Words(TextOf(value.at("metric")))),
             format("{} in epoch {}", TextOf(value.at("value")), TextOf(value.at("epoch")))};
   }
+  if (key == "end") return {"end", WordsOfEnd(TextOf(value))};
+  if (key == "lr") return {"learning rate at the end", TextOf(value)};
   if (key == "images_per_second") return {"images/s", TextOf(value)};
   if (key == "wait_share")
     return {"waiting for data", format("{:.1f} %", 100 * value.get<double>())};
@@ -142,12 +160,15 @@ void AddResult(Page* page, const fs::path& file) {
     if (value.is_null() || value.is_boolean()) continue;
     if (!timed && (key == "images_per_second" || key == "wait_share")) continue;
     if (key == "timed_batches") continue;  // with the speed
+    if (key == "total_steps") continue;    // with the steps
     if (key == "last") {
       for (const auto& [metric, last] : value.items())
         rows.push_back({"last " + Words(metric), TextOf(last)});
     } else {
       rows.push_back(ResultRow(key, value));
     }
+    if (key == "steps" && result.contains("total_steps"))
+      rows.back()[1] += format(" of {}", TextOf(result.at("total_steps")));
     if (key == "images_per_second" && brief) {
       rows.back()[1] += format(", of {} batches with their start",
                                TextOf(result.value("timed_batches", Json(0))));

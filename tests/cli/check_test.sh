@@ -22,15 +22,15 @@ prints "no findings"
 cp train/dark/000.png train/light/100.png
 cp train/dark/001.png train/dark/100.png
 expect 9 check photos.yaml
-says "1 images are in two classes: $work/train/light/100.png (light) is $work/train/dark/000.png (dark)"
-says "1 images occur more than once: $work/train/dark/100.png is $work/train/dark/001.png"
-prints "1 finding"
+says "1 image is in two classes: $work/train/light/100.png (light) is $work/train/dark/000.png (dark)"
+says "note: 1 image occurs more than once: $work/train/dark/100.png is $work/train/dark/001.png"
+prints "1 finding: 1 warning; 1 note"
 rm train/*/100.png
 
 # --- a class without examples in one of the sets
 mkdir train/gray && "$helper" jpeg train/gray/0.jpg 20
 expect 9 check photos.yaml
-says "class 'gray' has 1 training examples and none for validation"
+says "class 'gray' has 1 training example and none for validation"
 rm -r train/gray
 
 # --- every unreadable file of both sets, however few batches an epoch has
@@ -99,7 +99,7 @@ first=$(ls shapes/train/disc/*.jpg | head -1)
 "$helper" again "$first" shapes/val/disc/copy.jpg 60
 expect 0 check photos.yaml
 expect 9 check photos.yaml --strict
-says "1 validation images look like copies of training images; inspect them: $work/shapes/val/disc/copy.jpg is like $work/$first"
+says "1 validation image looks like a copy of a training image; inspect it: $work/shapes/val/disc/copy.jpg is like $work/$first"
 says "of 256 bits differ)"
 prints "1 finding"
 rm shapes/val/disc/copy.jpg
@@ -112,17 +112,17 @@ sed 's/input: .*/input: [3, 40, 40]/; s/: 8}/: 40}/; s/\[8, 8\]/[40, 40]/' photo
 expect 0 check odd.yaml --json
 holds "json is no JSON" "$helper" json <stdout
 prints '"notes":["data.train: 2 of 52 images are smaller'
-says "are stored rotated or mirrored (EXIF orientation); they are read upright, which not every tool does: $work/shapes/train/disc/turned.jpg"
-says "have an alpha channel and are blended onto white: $work/shapes/train/disc/layered.png"
+says "note: data.train: 1 of 52 images is stored rotated or mirrored (EXIF orientation); it is read upright, which not every tool does: $work/shapes/train/disc/turned.jpg"
+says "has an alpha channel and is blended onto white: $work/shapes/train/disc/layered.png"
 says "data.train: 2 of 52 images are gray, the others are in colour: $work/shapes/train/ring/"
 says "data.train: 2 of 52 images are smaller than the net's input of 40x40 and are enlarged"
 prints '"turned":1'
 prints '"height":[28,'
 expect 9 check odd.yaml --strict
-says "warning: data.train: 1 of 52 images are stored rotated"
+says "warning: data.train: 1 of 52 images is stored rotated"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do rm "$(ls shapes/train/square/* | head -1)"; done
 expect 0 check odd.yaml
-says "data.train: class 'square' has 1 examples and '"
+says "data.train: class 'square' has 1 example and '"
 
 # --- a signal ends it, also while it reads
 mkdir many && "$helper" jpeg many/a/0.jpg 900 && mkdir many/b && cp many/a/0.jpg many/b/1.jpg
@@ -158,7 +158,11 @@ expect 4 check points.yaml data.train.path=seven.csv
 says "seven.csv:17: 'softmax': the label 7 is outside the 2 classes"
 expect 4 check points.yaml data.train.path=seven.csv data.batch_size=16
 says "seven.csv:17: 'softmax': the label 7 is outside the 2 classes"
-prints "1 finding"
+prints "1 finding: 1 error"
+# nothing is counted where there is nothing to check
+expect 3 check pionts.yaml
+says "there is no configuration pionts.yaml; did you mean 'points.yaml'?"
+holds "findings are counted of a configuration that does not exist" test ! -s stdout
 
 # --- a net with more outputs than labels
 for loss in LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput; do

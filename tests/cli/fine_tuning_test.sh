@@ -12,7 +12,7 @@ prints '"parameters": 4652008'
 prints '"batch_size": 4'
 holds "--json says other than JSON" sh -c 'tr -d "\n" <stdout >line && "$0" json <line' "$helper"
 expect 3 nets efficientnet_lite9
-says "there is no net 'efficientnet_lite9'; did you mean 'efficientnet_lite0'?; \`mxtrain nets\` lists them"
+says "there is no net 'efficientnet_lite9'; did you mean 'efficientnet_lite0'? \`mxtrain nets\` lists them"
 
 # --- a net by name: as many classes as are said, else as the data has; settings of the file win
 "$helper" images train 6
@@ -49,7 +49,7 @@ expect 0 eval run
 
 # --- weights under the names of the net itself: another run's, with its preparation of images and its variables
 expect 0 init train --net squeezenet1_1 --weights run --output own.yaml
-says "run: 50 of 50 arrays before the head of squeezenet1_1, of a run: \`vars\` and \`normalize\` as there"
+says "run: all 50 arrays before the head of squeezenet1_1 fit, of a run: \`vars\` and \`normalize\` as there"
 holds "the images are prepared otherwise than in the run" grep -qF 'normalize: imagenet' own.yaml
 holds "the head does not learn alone first" grep -qF 'freeze: {except: [head_conv_*], epochs: 1, global_stats: true}' own.yaml
 holds "a net without batch norm has the usual rate" grep -qF 'optimizer: {name: nag, lr: 0.002,' own.yaml
@@ -148,7 +148,8 @@ for family in (lukemelas, timm):
         file.write(len(text).to_bytes(8, "little") + text + data[8 + size:])
 P
   expect 0 init train --net efficientnet_lite0 --weights lukemelas.safetensors --output luke.yaml --size 32
-  says "lukemelas.safetensors: 245 of 245 arrays before the head of efficientnet_lite0, with the names of lukemelas"
+  says "lukemelas.safetensors: all 245 arrays before the head of efficientnet_lite0 fit, named as by lukemelas: images are prepared as for those weights"
+  prints "net input 3x32x32 in training, 32x32 in validation and prediction (efficientnet_lite0 is made for 224x224; --size is that of training), batches of "
   for line in '  bn_eps: 0.001 ' '  same_padding: true ' '  smoothing: 0.1 ' 'mean: [0.498039216, 0.498039216, 0.498039216]' \
     'random_resized_crop: {size: 32, area: [0.35, 1], interpolation: bicubic, antialias: true}' 'freeze: {except: [fc_*], epochs: 1, global_stats: true}'; do
     holds "the recipe for lukemelas' weights lacks: $line" grep -qF "$line" luke.yaml

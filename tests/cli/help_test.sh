@@ -31,7 +31,7 @@ says "unknown command, key, operator or exit code 'confguration'; did you mean '
 expect 2 help 77
 says "\`mxtrain help\` lists the codes and topics, \`mxtrain help keys\` the keys, \`mxtrain ops\` the operators"
 expect 0 help check
-prints "Usage: "
+prints "Usage: mxtrain check "
 
 # --- pages: each is listed, and its example of a net is one
 expect 0 help
@@ -49,6 +49,13 @@ expect 0 help net
 prints "net.layers ("
 expect 0 help repeat --json
 prints '"topic":"repeat"'
+for page in photos fine-tuning report; do
+  expect 0 help $page
+  prints "$page: "
+  holds "a line of $page is too long" test "$(awk '{ print length }' stdout | sort -n | tail -1)" -le 120
+done
+expect 0 help fine_tuning
+prints "mxtrain init photos --net efficientnet_lite0 --weights"
 expect 2 help repeet
 says "did you mean 'repeat'?"
 expect 0 help lr

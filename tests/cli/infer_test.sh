@@ -277,7 +277,17 @@ expect 2 infer model photos --output o.npy
 says "--output o.npy: predictions are text (.csv, .jsonl, or a table); --probabilities o.npy writes the scores of all classes"
 expect 2 infer model photos --output-layer flatten0 --output o.csv
 says "--output o.csv: --output-layer writes .npy, not .csv; give --output o.npy"
-holds "a refused file was written" test ! -e o.npy -a ! -e o.csv
+expect 2 infer model photos --output o.xlsx
+says "--output o.xlsx: predictions are not written as .xlsx; name it .csv, which spreadsheets open"
+holds "a refused file was written" test ! -e o.npy -a ! -e o.csv -a ! -e o.xlsx
+expect 0 infer model photos --output o.log --format csv
+
+# --- images that are not read are named for what they are
+printf '\0\0\0\030ftypheic\0\0\0\0' >phone.jpg
+printf 'GIF89a\1\0\1\0\0\0\0' >moving.gif
+expect 4 infer model phone.jpg moving.gif
+says "phone.jpg: a HEIC image, which is not supported; convert it to JPEG or PNG"
+says "moving.gif: a GIF image, which is not supported; convert it to JPEG or PNG"
 expect 0 infer model photos --output-layer flatten0 --output o.npy
 holds "features are no .npy" grep -qaF NUMPY o.npy
 

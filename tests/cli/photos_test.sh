@@ -12,7 +12,8 @@ mv shapes/val/ring "shapes/val/ring, thin"
 expect 0 init shapes
 prints "shapes.yaml: 3 classes, 72 images to train on, 18 to validate"
 prints "next: mxtrain check shapes.yaml, then mxtrain train shapes.yaml"
-holds "the classes are not counted in the file" grep -qF 'disc 24, ring, thin 24, square 24' shapes.yaml
+says "72 images are few for a net that begins with random weights; a published one needs fewer: mxtrain init shapes --net NAME --weights FILE"
+holds "the classes are not counted in the file" grep -qF "disc 24, 'ring, thin' 24, square 24" shapes.yaml
 holds "the paths are not relative" grep -qF 'path: "shapes/train"' shapes.yaml
 expect 8 init shapes
 says "shapes.yaml exists already; use --overwrite to replace it, or --output FILE to write another"
@@ -44,6 +45,8 @@ expect 0 init 'odd "names"' --output - --size 24
 holds "stdout is not the same configuration" grep -qF 'split: 0.2' stdout
 
 # --- init refuses, with the reason
+expect 8 init shaeps
+says "shaeps does not exist; did you mean 'shapes'?"
 expect 8 init nowhere
 says "nowhere does not exist; give a folder with one sub-folder of images per class"
 expect 8 init shapes.yaml
@@ -59,7 +62,15 @@ expect 4 init one
 says "holds no images"
 cp "$(ls shapes/val/square/* | head -1)" one/dog
 expect 4 init one
-says "class 'dog' has only one image"
+says "one: class 'dog' has only one image; fill or remove these folders: at least 2 images are needed in each"
+# all at once, with what was skipped; images of no class are named
+mkdir one/cow && echo heic >one/cow/phone.HEIC
+expect 4 init one
+says "one: class 'cow' holds no images; class 'dog' has only one image; 1 image of an unsupported format skipped: convert to JPEG or PNG (first: $work/one/cow/phone.HEIC)"
+cp shapes/val/disc/* one/dog && rm -r one/cow && cp one/dog/*0.* one/
+touch one/notes.txt
+expect 0 init one --output beside.yaml
+says "beside the class folders skipped, of no class (first: $work/one/"
 mkdir -p text/a text/b
 for i in 1 2 3; do echo hello >text/a/$i.jpg; echo hello >text/b/$i.png; done
 expect 4 init text
@@ -92,6 +103,8 @@ expect 0 infer runs/latest shapes/val/square
 holds "the table has no head" test "$(head -1 stdout | awk '{print $1, $2}')" = "file prediction"
 expect 8 infer runs/latest gone.jpg
 says "there is no file or folder gone.jpg"
+expect 8 infer runs/latest shapes/vla
+says "there is no file or folder shapes/vla; did you mean 'shapes/val'?"
 expect 0 infer runs/latest - </dev/null
 says "no images found: nothing to predict"
 
@@ -105,6 +118,9 @@ says "damaged/disc/text.png: "
 says "2 of 20 examples could not be read; --skip-bad tolerates them"
 holds "the others are not all there" test "$(lines stdout)" -eq 19
 expect 0 infer runs/latest damaged --format csv --skip-bad
+expect 4 infer runs/latest damaged/disc/cut.jpg
+says "1 of 1 example could not be read"
+holds "--skip-bad is advised where nothing else is left" test "$(grep -c 'skip-bad' stderr)" -eq 0
 expect 4 eval runs/latest damaged
 expect 0 eval runs/latest damaged --skip-bad
 
@@ -138,5 +154,20 @@ holds "the head of the CSV" test "$(head -1 stdout)" = "class,precision,recall,f
 holds "not one line per class" test "$(lines stdout)" -eq 4
 expect 8 eval runs/latest gone
 says "there is no file or folder gone"
+expect 8 eval runs/latest shaeps/val
+says "there is no file or folder shaeps/val; did you mean 'shapes/val'?"
+# --- what is not there is named, with what is near; a damaged checkpoint with those that are whole
+expect 8 eval runs/shapes-0002
+says "there is no run or checkpoint runs/shapes-0002; did you mean 'runs/shapes-0001'?"
+expect 3 train runs/shpaes-0001 --resume
+says "there is no configuration or run folder runs/shpaes-0001; did you mean 'runs/shapes-0001'?"
+expect 3 train shapes.yml
+says "there is no configuration shapes.yml; did you mean 'shapes.yaml'?"
+expect 4 train shapes.yaml --dry-run data.train.path=shapes/trian
+says "shapes/trian does not exist; did you mean '$work/shapes/train'?"
+cp runs/latest/checkpoints/best best && head -c 5000 best >runs/latest/checkpoints/best
+expect 4 infer runs/latest shapes/val
+says "checkpoints/best is not a complete checkpoint"
+says "; whole: runs/shapes-0001/checkpoints/last (step "
 
 finish

@@ -20,7 +20,7 @@ says "extended by 4 steps; the schedule 'cosine' restarts at a learning rate of 
 
 # --- target: the run stops when the metric reaches it
 expect 0 train points.yaml --out good train.epochs=50 train.early_stop.target=0.1 --json
-says "accuracy reached 0.1000 after 1 epochs (train.early_stop.target)"
+says "accuracy reached 0.1000 after 1 epoch (train.early_stop.target)"
 prints '"end":"target"'
 expect 0 train points.yaml --out good --resume train.epochs=50 train.early_stop.target=0.1
 says "the run is complete after"

@@ -48,13 +48,17 @@ prints "macro mean"
 prints "weighted mean"
 prints "expected calibration error"
 prints "where its probability is at least"
-says "tables and figures: run/eval"
+says "tables and figures: run/eval, all in run/report.html"
+prints "of the predictions with at least this score"
+holds "a score without predictions is listed" test "$(grep -c '>= .* 0.0000 ' stdout)" -eq 0
 for file in report.json classes.csv confusion.csv calibration.csv thresholds.csv decisions.csv mistakes.csv confusion.svg classes.svg reliability.svg confusion.png; do
   holds "there is no run/eval/$file" test -s "run/eval/$file"
 done
 json run/eval/report.json || fail "report.json is no JSON"
 holds "the report lacks the evaluation" grep -q "confusion matrix" run/report.html
 holds "the report does not say that the speed of a brief run includes its start" grep -q "images/s.*, of 4 batches with their start<" run/report.html
+holds "the report does not say how the run ended" grep -qF "<td>end</td><td>trained to the end</td>" run/report.html
+holds "the report does not say of how many steps" grep -qE "<td>steps</td><td>12 of 12</td>" run/report.html
 holds "the report reads from elsewhere" test "$(grep -cE '(src|href)="(http|//|/)' run/report.html)" -eq 0
 # The matrix counts every example once, and its diagonal is the accuracy.
 right=$(awk -F, 'NR > 1 { sum += $NR } END { print sum }' run/eval/confusion.csv)

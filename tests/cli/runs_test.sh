@@ -237,6 +237,19 @@ says "warning: cannot write the TensorBoard files; the run continues without it:
 says "warning: cannot write curves; the run continues without it: "
 says "warning: cannot write the report; the run continues without it: "
 
+# --- a second signal ends the run at once, and says since when nothing is saved
+MXTRAIN_SAVE_DELAY_MS=20000 "$program" train points.yaml --out hasty train.epochs=100000000 train.save.every=100000 -q 2>hasty.txt &
+running=$!
+wait_for hasty/config.yaml
+sleep 0.5
+kill -INT $running
+sleep 0.5
+kill -INT $running
+wait $running
+code=$?
+holds "a second signal: exit code $code, expected 130" test $code -eq 130
+holds "it does not say what is saved: $(cat hasty.txt)" grep -qF "ended at once, without saving; nothing was saved since the start; to continue: mxtrain train hasty --resume" hasty.txt
+
 # --- the bar is drawn where epochs are short
 # draw COLUMNS CONFIG OUT: trains, with a bar in bars.txt, until one with a step has been drawn.
 draw() {

@@ -114,6 +114,20 @@ expect 3 train points.yaml --dry-run 'net.layers=[{FullyConnected: {num_hidden: 
 says "SoftmaxOutput follows Softmax 'softmaxoutput0', which is a loss too"
 says "remove one of them"
 
+# --- nets; a key over the short form of its section
+no_net() {
+  expect 3 init photos --net "$1" --output none.yaml
+  says "there is no net '$1'$2 \`mxtrain nets\` lists them"
+}
+no_net efficientnet_lit0 "; did you mean 'efficientnet_lite0'?"
+no_net ResNet-50 "; did you mean 'resnet50'?"
+no_net effnet "; did you mean efficientnet_b0, efficientnet_lite0, efficientnet_v2_s?"
+no_net mynet ";"
+sed 's/^train: {/&early_stop: 5, /' points.yaml >short.yaml
+expect 0 train short.yaml --out short train.early_stop.min_delta=0.01 train.epochs=1
+holds "the patience is lost" grep -q 'patience: 5' short/config.yaml
+expect 0 train short.yaml --dry-run train.early_stop.patience=0
+
 # --- commands, flags, help
 for pair in fit:train predict:infer summary:plan evaluate:eval; do
   expect 2 ${pair%:*} points.yaml

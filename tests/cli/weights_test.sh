@@ -28,6 +28,18 @@ expect 3 train three.yaml --dry-run train.weights=first
 says "no array of $work/first fits the net: 0 arrays taken; 2 are re-initialized, their shape differs"
 says "use train.weights.map"
 
+# Arrays that are not used have the names of the file, not those that a map makes of them.
+expect 0 export first first.safetensors
+printf -- "- ['^fullyconnected0_', other_]\n" >other.yaml
+expect 3 train three.yaml --dry-run train.weights.file=first.safetensors train.weights.map=other.yaml
+says "; 2 of the file are unused: fullyconnected0_bias, fullyconnected0_weight; are they of another net?"
+
+# A file that was cut off is said to be.
+size=$(stat -c %s first.safetensors)
+head -c $((size - 3)) first.safetensors >cut.safetensors
+expect 4 train points.yaml --dry-run train.weights=cut.safetensors
+says "cut.safetensors is truncated: it has $((size - 3)) bytes, its header describes $size"
+
 # Without a step no loss sees the labels: those that the head has no class for are refused all the same.
 sed 's/,1$/,2/' points.csv >more.csv
 for flags in "" --dry-run; do
@@ -54,6 +66,9 @@ says "names.yaml:2:3: error"
 
 # Load errors are reported before a run folder is created.
 expect 8 train points.yaml --out third train.weights=absent
+says "there are no weights $work/absent"
+expect 8 train points.yaml --out third train.weights=frist
+says "there are no weights $work/frist; did you mean '$work/first'?"
 echo "no weights" >model.pth
 expect 4 train points.yaml --out third train.weights=model.pth
 says "model.pth: not a file of torch.save"

@@ -188,8 +188,9 @@ std::string Unpack(const std::string& path, std::string_view packed, size_t max_
 std::string ReasonOf(int error) {
   const bool full = error == ENOSPC || error == EDQUOT;
   const char* remedy =
-      full             ? "; free some space there"
-      : error == EFBIG ? "; the file size limit was reached (ulimit -f, or that of the file system)"
+      full ? "; free some space there"
+      : error == EFBIG
+          ? "; the file size limit was reached (ulimit -f, or that of the file system); raise it"
       : error == EMFILE ? "; raise the limit (ulimit -n)"
                         : "";
   return format("{}{}", std::strerror(error), remedy);

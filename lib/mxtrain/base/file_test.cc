@@ -179,7 +179,7 @@ TEST_CASE("a log grows by complete records, also when it is continued") {
   std::signal(SIGXFSZ, old);
   CHECK(text == "cannot write " + path +
                     ": File too large; the file size limit was reached (ulimit -f, or that of the "
-                    "file system)");
+                    "file system); raise it");
   CHECK(ReadFile(path) == "one\ntwo\n");
 }
 

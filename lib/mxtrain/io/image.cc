@@ -21,12 +21,31 @@ std::string Beginning(std::string_view bytes) {
   return text;
 }
 
+// "a HEIC": a format of cameras or of the web that is not read; null for anything else.
+const char* OtherFormat(std::string_view bytes) {
+  if (bytes.size() < 12) return nullptr;
+  if (bytes.substr(4, 4) == "ftyp") {
+    const std::string_view brand = bytes.substr(8, 4);
+    for (const std::string_view heic : {"heic", "heix", "hevc", "heim", "heis", "mif1", "msf1"}) {
+      if (brand == heic) return "a HEIC";
+    }
+    return brand == "avif" || brand == "avis" ? "an AVIF" : nullptr;
+  }
+  if (bytes.starts_with("GIF8")) return "a GIF";
+  if (bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP") return "a WebP";
+  const bool tiff = bytes.starts_with(std::string_view("II*\0", 4)) ||
+                    bytes.starts_with(std::string_view("MM\0*", 4));
+  return tiff ? "a TIFF" : nullptr;
+}
+
 Expected<ImageInfo, Refusal> Probe(std::string_view bytes, JpegCodec& jpeg) {
   if (bytes.empty()) return Refusal{"the file is empty"};
   if (bytes.size() > INT_MAX) return Refusal{"the file is larger than 2 GiB"};
   if (bytes.starts_with("\xff\xd8")) return jpeg.Probe(bytes);
   if (bytes.starts_with(kPngSignature)) return ProbePng(bytes);
   if (bytes.starts_with("BM")) return ProbeBmp(bytes);
+  if (const char* other = OtherFormat(bytes))
+    return Refusal{format("{} image, which is not supported; convert it to JPEG or PNG", other)};
   return Refusal{format("not a JPEG, PNG or BMP (begins with '{}')", Beginning(bytes))};
 }
 

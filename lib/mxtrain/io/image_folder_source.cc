@@ -99,6 +99,16 @@ void Tell(const Found& found, ImageTable* table) {
   }
 }
 
+// Images beside the folders of the classes.
+void TellOfNoClass(const std::string& path, ImageTable* table) {
+  Found beside = FindImages(path, false);
+  for (const std::string& image : beside.images) beside.unread.Add(image);
+  const auto& [count, first] = beside.unread;
+  if (count == 0) return;
+  table->warnings.push_back(format("{} beside the class folders skipped, of no class (first: {})",
+                                   Counted(count, "image"), first));
+}
+
 void RequireFolder(const std::string& path) {
   if (fs::is_directory(path)) return;
   Throw(ErrorKind::kFileSystem, "{} {}", path,
@@ -155,6 +165,7 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
     all.others.Add(found.others);
   }
   Tell(all, &table);
+  TellOfNoClass(param.path, &table);
   if (table.paths.empty())
     Throw(ErrorKind::kData, "no images (.jpg .jpeg .png .bmp) in {}", param.path);
   return NewImageFiles(std::move(table));

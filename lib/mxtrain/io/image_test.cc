@@ -431,6 +431,20 @@ TEST_CASE("a file that is not an image is rejected with a reason") {
   CHECK(WhyNot("") == "the file is empty");
   CHECK(WhyNot("hello\nworld, this is text") ==
         "not a JPEG, PNG or BMP (begins with 'hello\\x0aworld,')");
+  const auto other = [](const std::string& bytes) {
+    const std::string why = WhyNot(bytes);
+    return why.substr(0, why.find(" image, which is not supported; convert it to JPEG or PNG"));
+  };
+  const std::string size("\0\0\0\x18", 4), null(1, '\0');
+  CHECK(other(size + "ftypheic") == "a HEIC");
+  CHECK(other(size + "ftypmif1more") == "a HEIC");
+  CHECK(other(size + "ftypavif") == "an AVIF");
+  CHECK(other("GIF89a123456") == "a GIF");
+  CHECK(other("RIFF" + size + "WEBPVP8 ") == "a WebP");
+  CHECK(other("II*" + null + "12345678") == "a TIFF");
+  CHECK(other("MM" + null + "*12345678") == "a TIFF");
+  CHECK(Has(WhyNot(size + "ftypisom"), "not a JPEG, PNG or BMP"));
+  CHECK(Has(WhyNot("GIF8"), "not a JPEG, PNG or BMP"));
   CHECK(Has(WhyNot("\xff\xd8"), "damaged or unsupported JPEG"));
   CHECK(Has(WhyNot("BM"), "damaged or unsupported BMP"));
   CHECK(Has(WhyNot("\x89PNG\r\n\x1a\n"), "damaged or unsupported PNG"));

@@ -398,6 +398,8 @@ TEST_CASE("image_folder: classes and files in order, whatever the case of their 
     dir.Write(name, EncodedImage());
   dir.Write("cat/notes.txt", "hello");
   dir.Write("readme.md", "beside the classes");
+  dir.Write("stray.jpg", EncodedImage());
+  dir.Write("phone.HEIC", "of no class, either");
   const auto source = MakeSource("image_folder", {{"path", dir.path()}});
   CHECK(source->class_names() == std::vector<std::string>{"cat", "dog"});
   REQUIRE(source->size() == 4);
@@ -407,9 +409,11 @@ TEST_CASE("image_folder: classes and files in order, whatever the case of their 
   source->Read(2, &sample);
   CHECK(sample.data[0].encoded == EncodedImage());
   CHECK(sample.labels[0].values[0] == 1.0f);
-  REQUIRE(source->warnings().size() == 1);
+  REQUIRE(source->warnings().size() == 2);
   Has(source->warnings()[0], "1 file skipped");
   Has(source->warnings()[0], "notes.txt");
+  Has(source->warnings()[1],
+      "2 images beside the class folders skipped, of no class (first: " + dir.path("phone.HEIC"));
 }
 
 TEST_CASE("image_folder: validation uses the classes of training") {

@@ -21,6 +21,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kMostHeaderBytes = 100'000'000;  // limit of the format's own library
+constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 constexpr const char* kMetadata = "__metadata__";
 constexpr std::pair<const char*, DType> kTypes[] = {
     {"F32", DType::kFloat32}, {"F64", DType::kFloat64}, {"F16", DType::kFloat16},
@@ -139,6 +140,22 @@ void RequireApart(const std::vector<Entry>& entries, const std::string& file) {
   }
 }
 
+// A file that ends before its arrays do was cut off, as by a download that broke: `begin` is where
+// they begin.
+void RequireAll(const FileJson& header, uint64_t size, uint64_t begin, const std::string& file) {
+  uint64_t end = 0;
+  for (const auto& [name, item] : header.items()) {
+    const auto offsets = item.is_object() ? item.find("data_offsets") : item.end();
+    if (name == kMetadata || offsets == item.end() || !offsets->is_array() || offsets->size() != 2)
+      continue;
+    const FileJson& last = (*offsets)[1];
+    if (last.is_number_unsigned()) end = std::max(end, last.get<uint64_t>());
+  }
+  if (end <= size - begin || end > kMostBytes) return;  // beyond that it is no place in a file
+  Throw(ErrorKind::kData, "{} is truncated: it has {} bytes, its header describes {}", file, size,
+        begin + end);
+}
+
 std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) {
   uint64_t length = 0;
   if (bytes.size() < kLengthBytes)
@@ -151,6 +168,7 @@ std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) 
           file, length);
   }
   const FileJson header = ParseHeader(bytes.substr(kLengthBytes, length), file);
+  RequireAll(header, bytes.size(), kLengthBytes + length, file);
   std::vector<Entry> entries;
   for (const auto& [name, item] : header.items()) {
     if (name == kMetadata) continue;

@@ -138,7 +138,9 @@ TEST_CASE("safetensors: damaged files") {
   CHECK(Says(with(R"({"dtype":"F32","shape":"2","data_offsets":[0,8]})"), "does not describe 'w'"));
   CHECK(Says(with(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"),
              "its elements are F8_E4M3"));
-  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})"), "are outside the file"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})"), "is truncated: it has"));
+  CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[4,18446744073709551615]})"),
+             "are outside the file"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "are outside the file"));
   CHECK(Says(with(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"),
              "takes 12 bytes, the file says 8"));

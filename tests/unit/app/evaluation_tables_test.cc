@@ -59,6 +59,15 @@ TEST_CASE(
   CHECK(ExpectedCalibrationError(CalibrationBins({})) == 0);
 }
 
+TEST_CASE("calibration: which way scores are from the accuracy") {
+  const auto describe = [](const std::vector<Verdict>& v) { return DescribeConfidence(v); };
+  CHECK(describe({{1, true}, {1, false}}) == ": scores are 0.5000 above the accuracy, on average");
+  CHECK(describe({{0.5, true}, {0.9, true}}) ==
+        ": scores are 0.3000 below the accuracy, on average");
+  CHECK(describe({{0.5, true}, {0.505, false}}) == "");
+  CHECK(describe({}) == "");
+}
+
 TEST_CASE("confidence thresholds keep predictions above them") {
   const std::vector<Verdict> predictions = RandomPredictions(200, 5);
   for (const ConfidenceThreshold& row : ConfidenceThresholds(predictions)) {
