@@ -153,6 +153,10 @@ bool SequenceRun::Finish(int op, ErrorLedger& ledger, ReadyList* ready) {
   for (int port : node.ports) {
     if (!CountDown(sequence_.PortCounter(port))) continue;
     Link& link = ports_[port].link;
+    // Before the lane issues the next operation, behind which a stream that needs this one would
+    // wait too.
+    if (link.write && sequence_.on_devices_ && issued_[op].lane && !node.successors.empty())
+      issued_[op].lane->SetEventBehind(issued_[op].ticket);
     link.var->Release(&link, ports_[port].leaving.get(), CollectPortMarks(port), ledger, ready);
   }
   return CountDown(sequence_.RunCounter());
