@@ -208,7 +208,7 @@ for option in compression=2bit shard_states=true; do
 done
 expect 3 train net.yaml --out refused -q train.kvstore.wire=bfloat16 train.kvstore.type=local
 says "train.kvstore.wire is for gradients between processes or GPUs, and train.kvstore.type is local"
-expect 3 train net.yaml --out refused -q train.kvstore.wire=bfloat16
+expect 3 train net.yaml --out refused_wire -q train.kvstore.wire=bfloat16
 says "kvstore.wire=bfloat16 is for gradients that travel between several GPUs or processes, and there is 1 worker with KVStore 'local'"
 expect 3 train net.yaml --out refused -q --kvstore dist_sync train.kvstore.compression=2bit train.kvstore.wire=bfloat16
 says "train.kvstore.compression does not go with train.kvstore.wire"
