@@ -246,14 +246,18 @@ GraphTask TaskOf(const ConvolutionShape& shape, ConvolutionPart part = kForward)
 void RunAndCompare(FakeCudnn& cudnn, const GraphTask& task) {
   CAPTURE(static_cast<int>(task.part));
   CAPTURE(NameOf(task.options.type));
-  const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, task);
-  REQUIRE(graph);
-  const auto plan = graph->PlanOf(0);
-  REQUIRE(plan);
-  CHECK((*plan)->workspace() == kWorkspace);
+  std::shared_ptr<const CudnnPlan> plan;  // outlives its graph
+  {
+    const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, task);
+    REQUIRE(graph);
+    const auto made = graph->PlanOf(0);
+    REQUIRE(made);
+    plan = *made;
+  }
+  CHECK(plan->workspace() == kWorkspace);
   Problem problem(task.shape, task);
   std::vector<char> workspace(kWorkspace + 64, 0x11);
-  CHECK((*plan)->Run(cudnn.handle(), problem.arrays(task.epilogue), workspace.data()) ==
+  CHECK(plan->Run(cudnn.handle(), problem.arrays(task.epilogue), workspace.data()) ==
         CUDNN_STATUS_SUCCESS);
   problem.Expect(task);
   CHECK(std::all_of(workspace.begin() + kWorkspace, workspace.end(),
