@@ -55,7 +55,7 @@ class HostLibrary {
              });
   }
   // As the graph's engines: no array is another one.
-  void ForwardFused(RunContext, const void* data, const void* weight, const void* bias,
+  bool ForwardFused(RunContext, const void* data, const void* weight, const void* bias,
                     const void* sum, void* out, void* workspace) const {
     const ConvolutionEpilogue& e = options_.epilogue;
     MXTRAIN_ASSERT(fused() && e.bias == (bias != nullptr) && e.sum == (sum != nullptr));
@@ -84,6 +84,7 @@ class HostLibrary {
         static_cast<T*>(out)[i] = static_cast<T>(static_cast<AccumulatorOf<T>>(value));
       }
     });
+    return true;
   }
   void DataGradient(RunContext, const void* head, const void* weight, void* out, bool add,
                     void* workspace) const {

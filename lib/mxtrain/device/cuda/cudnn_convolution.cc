@@ -501,9 +501,26 @@ bool ChooseAlgorithm(const Question& q, bool add, By by, Part* part) {
   return ChooseUsable(ChoicesOf(q.backend), key, candidates.names, seconds_of, take).has_value();
 }
 
+// For arrays that no plan takes: the first algorithm that needs no more workspace than the plans.
+template <typename Calls, typename Part>
+void ChooseStandIn(const Question& q, Part* part) {
+  const int64_t workspace = part->workspace;
+  const bool deterministic = part->deterministic;
+  const Candidates<Calls> candidates(q.handle.get(), q.layouts, q.options, *part);
+  for (size_t i = 0; i < candidates.names.size() && !part->stands_in; ++i) {
+    part->stands_in = candidates.Take(i, q.handle.get(), q.layouts, part) == CUDNN_STATUS_SUCCESS &&
+                      part->workspace <= workspace;
+  }
+  part->workspace = workspace;
+  part->deterministic = deterministic;
+}
+
 template <typename Calls, typename Part>
 bool Choose(const Question& q, bool add, By by, Part* part) {
-  if (ChoosePlans<Calls>(q, add, by, part)) return true;
+  if (ChoosePlans<Calls>(q, add, by, part)) {
+    ChooseStandIn<Calls>(q, part);
+    return true;
+  }
   part->plans = {};
   return ChooseAlgorithm<Calls>(q, add, by, part);
 }
@@ -515,7 +532,7 @@ void RunPart(RunContext ctx, const ConvolutionLayouts& layouts, const Part& part
   cudnnHandle_t handle = StreamOf(ctx).cudnn();
   const CudnnPlan* plan = part.plans[add].get();
   MXTRAIN_ASSERT(plan || !part.plans[!add]);
-  if (plan) {
+  if (plan && (arrays.IsAligned() || !part.stands_in)) {
     MXTRAIN_CHECK_CUDA(plan->Run(handle, arrays, workspace));
   } else {
     MXTRAIN_CHECK_CUDA(Calls::Run(handle, layouts, part, Factors(type, add),
@@ -588,11 +605,13 @@ void CudnnConvolution::Forward(RunContext ctx, const void* data, const void* wei
                         {.data = Read(data), .weight = Read(weight), .out = out}, workspace);
 }
 
-void CudnnConvolution::ForwardFused(RunContext ctx, const void* data, const void* weight,
+bool CudnnConvolution::ForwardFused(RunContext ctx, const void* data, const void* weight,
                                     const void* bias, const void* sum, void* out,
                                     void* workspace) const {
   const GraphArrays arrays{Read(data), Read(weight), out, Read(bias), Read(sum)};
+  if (!arrays.IsAligned()) return false;
   MXTRAIN_CHECK_CUDA(fused_->Run(StreamOf(ctx).cudnn(), arrays, workspace));
+  return true;
 }
 
 void CudnnConvolution::DataGradient(RunContext ctx, const void* head, const void* weight, void* out,

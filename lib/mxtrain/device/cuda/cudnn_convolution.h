@@ -40,13 +40,14 @@ class CudnnConvolution {
   // Whether the epilogue of the options is one kernel with the products.
   bool fused() const { return fused_ != nullptr; }
 
-  // Arrays [N, C, H, W]; weight [O, C / groups, kh, kw]; all plain, or all channels last; aligned
-  // to 16 bytes. The result is assigned or accumulated; a gradient as the options say.
+  // Arrays [N, C, H, W]; weight [O, C / groups, kh, kw]; all plain, or all channels last. The
+  // result is assigned or accumulated; a gradient as the options say. Slower if an array, such as a
+  // slice, is not aligned to 16 bytes.
   void Forward(RunContext ctx, const void* data, const void* weight, void* out, bool add,
                void* workspace) const;
   // With the epilogue, only if fused(). `bias` and `sum` are null where it has none; the result is
-  // assigned. No array is another one.
-  void ForwardFused(RunContext ctx, const void* data, const void* weight, const void* bias,
+  // assigned. No array is another one. False, with nothing done, if one is not aligned.
+  bool ForwardFused(RunContext ctx, const void* data, const void* weight, const void* bias,
                     const void* sum, void* out, void* workspace) const;
   void DataGradient(RunContext ctx, const void* head, const void* weight, void* out, bool add,
                     void* workspace) const;
@@ -62,7 +63,8 @@ class CudnnConvolution {
     std::array<std::shared_ptr<const CudnnPlan>, 2> plans;
     ConvolutionDescriptor descriptor;
     Algorithm algorithm{};
-    int64_t workspace = 0;  // bytes
+    bool stands_in = false;  // the algorithm, for arrays that the plans do not take
+    int64_t workspace = 0;   // bytes
     bool deterministic = true;
   };
 

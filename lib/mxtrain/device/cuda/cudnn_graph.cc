@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "mxtrain/base/format.h"
@@ -366,6 +368,13 @@ Expected<std::shared_ptr<const CudnnPlan>, Refusal> CudnnGraph::PlanOf(size_t i)
   if (made->workspace_ > kMostWorkspace)
     return Refusal{format("its workspace is {}", FormatBytes(made->workspace_))};
   return std::shared_ptr<const CudnnPlan>(made);
+}
+
+bool GraphArrays::IsAligned() const {
+  const void* const all[] = {data, weight, out, bias, sum};
+  return std::none_of(std::begin(all), std::end(all), [](const void* array) {
+    return reinterpret_cast<uintptr_t>(array) % kGraphAlignment != 0;
+  });
 }
 
 cudnnStatus_t CudnnPlan::Run(cudnnHandle_t handle, const GraphArrays& arrays,

@@ -421,6 +421,14 @@ Chosen ChooseFor(FakeCudnn& cudnn, KernelChoices& choices, bool memory) {
   return chosen;
 }
 
+TEST_CASE("a plan takes arrays that are aligned, and does without those that it has not") {
+  alignas(kGraphAlignment) char memory[4 * kGraphAlignment];
+  GraphArrays arrays{memory, memory + kGraphAlignment, memory + 2 * kGraphAlignment};
+  CHECK(arrays.IsAligned());
+  arrays.sum = memory + 3 * kGraphAlignment + 8;
+  CHECK_FALSE(arrays.IsAligned());
+}
+
 TEST_CASE(
     "an engine that cuDNN refuses, now or when it runs, or that wants too much is passed over") {
   FakeCudnn cudnn;

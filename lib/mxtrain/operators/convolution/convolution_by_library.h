@@ -40,7 +40,7 @@ class ConvolutionByLibrary final : public Operator {
 
   void Forward(const ForwardArgs& args) override {
     if (args.req[0] == OpReqType::kNullOp) return;
-    if (library_->fused() && args.req[0] != OpReqType::kAddTo) return ForwardFused(args);
+    if (library_->fused() && args.req[0] != OpReqType::kAddTo && ForwardFused(args)) return;
     const Device device{args.ctx.run_ctx};
     const bool prepared = !settings_.no_bias || settings_.with_sum;
     if (prepared) Prepare(device, args.in_data, args.req[0], args.out_data[0]);
@@ -72,13 +72,15 @@ class ConvolutionByLibrary final : public Operator {
   }
 
  private:
-  void ForwardFused(const ForwardArgs& args) const {
+  bool ForwardFused(const ForwardArgs& args) const {
     const void* bias = settings_.no_bias ? nullptr : args.in_data[P::kBias].data;
     const void* sum = settings_.with_sum ? args.in_data.back().data : nullptr;
-    library_->ForwardFused(args.ctx.run_ctx, args.in_data[P::kData].data,
-                           args.in_data[P::kWeight].data, bias, sum, args.out_data[0].data,
-                           Aligned(args.ctx.workspace));
-    if (settings_.act == Epilogue::kRelu6) Activate(Device{args.ctx.run_ctx}, args.out_data[0]);
+    const bool done = library_->ForwardFused(args.ctx.run_ctx, args.in_data[P::kData].data,
+                                             args.in_data[P::kWeight].data, bias, sum,
+                                             args.out_data[0].data, Aligned(args.ctx.workspace));
+    if (done && settings_.act == Epilogue::kRelu6)
+      Activate(Device{args.ctx.run_ctx}, args.out_data[0]);
+    return done;
   }
 
   static void* Aligned(const TBlob& workspace) {

@@ -92,12 +92,13 @@ struct GraphDevice {
   cudnnBackendDescriptor_t properties = nullptr;
 };
 
-// The arrays of a part, its result among them; `bias` and `sum` as the epilogue has them. Aligned
-// to kGraphAlignment. No two are the same.
+inline constexpr int64_t kGraphAlignment = 16;  // bytes
+// The arrays of a part, its result among them; `bias` and `sum` as the epilogue has them. No two
+// are the same.
 struct GraphArrays {
   void *data = nullptr, *weight = nullptr, *out = nullptr, *bias = nullptr, *sum = nullptr;
+  bool IsAligned() const;  // as every plan needs them, to kGraphAlignment
 };
-inline constexpr int64_t kGraphAlignment = 16;  // bytes
 
 // An engine that will run, on the device that it is for. Any thread may run it.
 class CudnnPlan {
