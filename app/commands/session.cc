@@ -196,7 +196,10 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
 TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   CompleteModes(&o.modes);
-  if (config().train.kvstore.type == "dist_sync") o.kvstore = group_ ? "dist_sync" : "local";
+  if (config().train.kvstore.type == "dist_sync") {
+    o.kvstore = group_ ? "dist_sync" : "local";
+    if (!group_) o.dist = {};  // a run of ranks that one process continues
+  }
   o.group = group_;
   if (group_ && group_->size() > 1) o.sync_batch_norm = config().train.kvstore.sync_batch_norm;
   if (group_ && config().train.kvstore.scale_lr) {

@@ -64,7 +64,7 @@ struct RunSpec {
   std::string kvstore = "local";
   CommunicatorFactory new_communicator;
   std::shared_ptr<ProcessGroup> group;  // of dist_sync: `batch` is that of all ranks
-  DistOptions dist;
+  DistOptions dist;                     // of dist_sync and device
   int64_t epochs = 3;
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
   std::optional<double> clip_norm;
@@ -129,8 +129,8 @@ struct Process {
     options.kvstore = spec.kvstore;
     options.new_communicator = spec.new_communicator;
     options.group = spec.group;
-    options.dist = spec.dist;
     if (spec.group) options.kvstore = "dist_sync";
+    if (options.kvstore != "local") options.dist = spec.dist;
     options.epochs = spec.epochs;
     options.optimizer = spec.optimizer;
     options.lr_schedule = spec.lr_schedule;

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "mxtrain/base/format.h"
-#include "mxtrain/device/cuda/fake/fake_cudnn.h"
+#include "mxtrain/device/cuda/fake/internal/fake_cudnn.h"
 #include "mxtrain/device/kernel_choices.h"
 
 namespace mxtrain::cuda {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/device/cuda/fake/fake_cudnn.h"
+#include "mxtrain/device/cuda/fake/internal/fake_cudnn.h"
 
 #include <algorithm>
 #include <cstring>
 #include <set>
 
 #include "mxtrain/base/format.h"
-#include "mxtrain/device/cuda/fake/fake_graph.h"
+#include "mxtrain/device/cuda/fake/internal/fake_graph.h"
 
 namespace mxtrain::cuda::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/device/cuda/fake/fake_graph.h"
+#include "mxtrain/device/cuda/fake/internal/fake_graph.h"
 
 #include <utility>
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "mxtrain/device/cuda/fake/fake_cudnn.h"
+#include "mxtrain/device/cuda/fake/internal/fake_cudnn.h"
 
 namespace mxtrain::cuda::test {
 
