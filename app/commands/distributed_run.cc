@@ -117,7 +117,8 @@ int DistributedRun::End(int exit_code) {
   if (exit_code == 0 || agreed_to_end_) {
     group_->Close();
   } else {
-    // The weights of all ranks have diverged; the first has a report to write.
+    // Gradients overflow on all ranks, each of which ends for itself; the first has a report to
+    // write.
     if (exit_code == static_cast<int>(ErrorKind::kDiverged) && !first())
       std::this_thread::sleep_for(kTimeForReport);
     group_->Abort(exit_code);

@@ -397,6 +397,7 @@ class Train final : public Command {
     try {
       result = trainer->Run(listener, &StopFlag());
     } catch (const DivergedError&) {
+      if (distributed_.group() && !distributed_.group()->failed()) distributed_.AgreeToEnd();
       const Json summary = SummaryOf(folder, trainer->result(), report::PeakMemoryBytes());
       folder.Write("result.json", report::JsonText(summary, 2) + "\n");
       throw;

@@ -408,7 +408,7 @@ std::function<std::unique_ptr<Runtime>(const RunSpec&)> WithFailingLoss(bool div
 struct Ending {
   std::string error;
   std::optional<RunEnd> end;
-  int64_t steps = 0;
+  bool failed = false;  // the group
 };
 std::vector<Ending> TrainWithFailingLoss(const TempDir& data, RunSpec spec, int failing,
                                          bool diverges, double timeout_of_other) {
@@ -429,11 +429,13 @@ std::vector<Ending> TrainWithFailingLoss(const TempDir& data, RunSpec spec, int 
         try {
           process.trainer->Run(silent);
         } catch (const DivergedError& e) {
-          ending = {e.what(), process.trainer->result().end, process.trainer->result().steps};
+          ending.error = e.what();
+          ending.end = process.trainer->result().end;
         } catch (const Error& e) {
           ending.error = e.what();
         }
       }
+      ending.failed = own.group->failed();
       own.group->Abort(8);
     });
   }
@@ -466,6 +468,7 @@ TEST_CASE("a loss of one rank that is not finite ends all ranks together") {
       const auto endings = TrainWithFailingLoss(data, spec, 1, /*diverges=*/true, 600);
       for (const Ending& ending : endings) {
         CHECK(ending.end == RunEnd::kDiverged);
+        CHECK_FALSE(ending.failed);
         CHECK(ending.error.find("is not finite at step") != std::string::npos);
       }
       CHECK(endings[0].error.starts_with("on another rank the loss of 'softmax'"));

@@ -22,6 +22,8 @@ class Trainer::Impl::Loop {
 
   RunEnd Run();
   void Summarize(RunEnd end);
+  // Whether all ranks end by the error that Run has thrown, with nothing in flight.
+  bool all_end() const { return agreed_.diverged; }
 
  private:
   const TrainState& state() const { return t_.progress.state(); }
@@ -91,7 +93,7 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
     loop.Summarize(loop.Run());
     return result;
   } catch (const Error& e) {
-    EndAlone(std::current_exception(), e.kind() == kRankLost);
+    if (!loop.all_end()) EndAlone(std::current_exception(), e.kind() == kRankLost);
     if (e.kind() != ErrorKind::kDiverged) throw;
     loop.Summarize(RunEnd::kDiverged);
     if (!batches->diverged()) throw;
@@ -170,6 +172,10 @@ void Trainer::Impl::Loop::Agree(const Wishes& wishes) {
   agreed_ |= wishes;
   if (!agreed_.diverged) return;
   const std::string text = t_.ranks.FirstText(diverged_ ? t_.batches->diverged()->what() : "");
+  try {
+    t_.runtime.engine().WaitForAll();
+  } catch (const Error&) {  // what diverged
+  }
   if (diverged_) throw DivergedError(*t_.batches->diverged());
   throw DivergedError(format("on another rank {}", text), state().step, {});
 }
