@@ -46,7 +46,7 @@ prints '"total_steps":400000000,"lr":0.01'
 lacks() { ! grep -qF -- "$1" stderr; }
 holds "a constant schedule is reported as interrupted" lacks "the learning rate of schedule"
 # a schedule over the whole run is interrupted: reported as soon as this is known, and at the end
-expect 0 train points.yaml --out cut train.epochs=100000000 train.save.every=1000000epochs train.time_limit=1s train.lr_schedule=cosine train.report_every=40
+expect 0 train points.yaml --out cut train.epochs=100000000 train.save.every=1000000epochs train.time_limit=1s train.lr_schedule=cosine train.report_every=5
 says "warning: at this speed train.time_limit ends the run after about"
 says "of 400000000 steps, before the schedule 'cosine' is complete; train.epochs="
 says "steps; the learning rate of schedule 'cosine' is 0.01, its final rate would be 0; to continue: mxtrain train cut --resume"
