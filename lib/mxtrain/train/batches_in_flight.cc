@@ -126,12 +126,17 @@ void BatchesInFlight::ThrowDiverged(int64_t step, const std::vector<int64_t>& in
   const std::vector<std::string> shown(
       examples.begin(),
       examples.begin() + static_cast<ptrdiff_t>(std::min(examples.size(), kShown)));
-  diverged_.emplace(format("the loss of {} is not finite at step {} (batch of {} examples: {}{}); "
-                           "lower the learning rate, or clip gradients",
-                           join(heads, ", "), step + 1, examples.size(), join(shown, ", "),
-                           examples.size() > kShown ? ", ..." : ""),
-                    step + 1, std::move(examples));
-  throw *diverged_;
+  DivergedError error(
+      format("the loss of {} is not finite at step {} (batch of {} examples: {}{}); "
+             "lower the learning rate, or clip gradients",
+             join(heads, ", "), step + 1, examples.size(), join(shown, ", "),
+             examples.size() > kShown ? ", ..." : ""),
+      step + 1, std::move(examples));
+  if (!has_diverged_) {
+    diverged_.emplace(error);
+    has_diverged_ = true;
+  }
+  throw error;
 }
 
 }  // namespace mxtrain

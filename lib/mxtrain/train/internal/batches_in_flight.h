@@ -5,6 +5,7 @@
 // came late are noticed (data_wait.h).
 //
 // Used by the training thread. The scores belong to pushed functions until WaitForScores.
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,8 +39,9 @@ class BatchesInFlight {
            bool updated, int64_t step);
 
   void WaitForScores();
-  // Thrown by a batch; a wait rethrows it as an engine Error, which lacks its details.
-  const std::optional<DivergedError>& diverged() const { return diverged_; }
+  // The first that a batch has thrown, or null; a wait rethrows it as an engine Error, which lacks
+  // its details. Batches that follow may be running.
+  const DivergedError* diverged() const { return has_diverged_ ? &*diverged_ : nullptr; }
 
  private:
   // A batch whose losses and metrics are still to be added.
@@ -75,7 +77,8 @@ class BatchesInFlight {
 
   // Guarded by sums_.
   EpochScores& scores_;
-  std::optional<DivergedError> diverged_;
+  std::optional<DivergedError> diverged_;  // written once, before the flag
+  std::atomic<bool> has_diverged_ = false;
   std::vector<std::string> label_names_;
   std::vector<TBlob> output_blobs_;
   std::map<std::string, TBlob> label_blobs_;
