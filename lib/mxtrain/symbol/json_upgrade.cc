@@ -81,7 +81,8 @@ void MoveInputAttrs(FileGraph* graph, FileNode* node) {
 }
 
 void AddDefaultInits(FileGraph* graph, const FileNode& node) {
-  for (size_t i = 0; i < node.property->ListArguments().size(); ++i) {
+  const size_t given = std::min(node.property->ListArguments().size(), node.inputs.size());
+  for (size_t i = 0; i < given; ++i) {
     const std::string init = node.property->DefaultInit(static_cast<int>(i));
     FileNode* variable = init.empty() ? nullptr : VariableAt(graph, node, i);
     if (variable) variable->attrs.try_emplace("__init__", init);
