@@ -3,9 +3,9 @@
 // and over mutations of the corpus that are the same in every run. It bounds the cost of an input:
 // memory by its size, time by a limit that only quadratic behaviour reaches.
 //
-//   fuzz_TARGET CORPUS_FOLDER...
+//   fuzz_TARGET MUTATIONS CORPUS_FOLDER...
 //
-//   MXTRAIN_FUZZ_SECONDS  time for mutations (2)
+//   MXTRAIN_FUZZ_SECONDS  CPU time for mutations, instead of a count
 //   MXTRAIN_FUZZ_SEED     seed of their choice (1)
 //
 // The current input is in fuzz_TARGET.input in the working folder, and stays there if the program
@@ -33,7 +33,6 @@ constexpr int64_t kMemoryBase = int64_t{64} << 20, kMemoryPerByte = 1024;
 constexpr int64_t kResidentBase = int64_t{512} << 20;  // sanitizers keep freed memory
 constexpr double kMostSeconds = 20;                    // CPU time of one input under a sanitizer
 constexpr size_t kLongestMutant = size_t{1} << 16;
-constexpr size_t kMostInputs = 1'000'000;
 
 double ProcessorSeconds() {
   timespec time{};
@@ -189,18 +188,21 @@ std::vector<std::string> ReadCorpus(int count, char** folders) {
 }
 
 int Main(int count, char** arguments) {
-  const std::vector<std::string> corpus = ReadCorpus(count - 1, arguments + 1);
+  const size_t mutations = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 0;
+  const std::vector<std::string> corpus = ReadCorpus(count - 2, arguments + 2);
   if (corpus.empty()) {
-    std::printf("usage: %s CORPUS_FOLDER...\n", arguments[0]);
+    std::printf("usage: %s MUTATIONS CORPUS_FOLDER...\n", arguments[0]);
     return 2;
   }
   Runner runner(arguments[0]);
   for (const std::string& input : corpus) runner.Run(input);
   for (const std::string& input : LargeInputs()) runner.Run(input);
   Mutator mutator(corpus, static_cast<uint32_t>(SettingOf("MXTRAIN_FUZZ_SEED", 1)));
-  const double seconds = SettingOf("MXTRAIN_FUZZ_SECONDS", 2), end = ProcessorSeconds() + seconds;
-  for (size_t i = 0; ProcessorSeconds() < end && (seconds > 60 || i < kMostInputs); ++i)
-    runner.Run(mutator.Next());
+  const double seconds = SettingOf("MXTRAIN_FUZZ_SECONDS", 0), end = ProcessorSeconds() + seconds;
+  const auto goes_on = [&](size_t i) {
+    return seconds > 0 ? ProcessorSeconds() < end : i < mutations;
+  };
+  for (size_t i = 0; goes_on(i); ++i) runner.Run(mutator.Next());
   std::printf("%zu inputs; the longest took %.3f s of the processor\n", runner.num_inputs(),
               runner.longest());
   return 0;

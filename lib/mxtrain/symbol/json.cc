@@ -56,7 +56,8 @@ class FileBuilder {
     }
     const size_t wanted =
         from.property->ListArguments().size() + from.property->ListAuxiliaryStates().size();
-    if (from.inputs.size() > wanted || (from.inputs.size() < wanted && file_.version >= 900)) {
+    const bool may_lack = file_.version < 900 && from.property->NumArgsKey().empty();
+    if (from.inputs.size() > wanted || (from.inputs.size() < wanted && !may_lack)) {
       Throw(ErrorKind::kData, "{} takes {} inputs, but has {}", DescribeFileNode(file_, id), wanted,
             from.inputs.size());
     }

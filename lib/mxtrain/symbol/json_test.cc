@@ -206,6 +206,12 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be read is rejected with the node's name
           x + R"({"op": "Custom", "name": "mine", "attrs": {"op_type": "swish"}, "inputs": [[0, 0, 0]]})",
           1)),
       "node 1 'mine' is a custom operator defined outside the file (Custom, op_type swish)"));
+  // Old files may lack inputs, but not those that the file itself counts.
+  CHECK(has(
+      ErrorOf(File(
+          x + R"({"op": "Concat", "name": "all", "attrs": {"num_args": "65000"}, "inputs": [[0, 0, 0]]})",
+          1)),
+      "node 1, Concat 'all' takes 65000 inputs, but has 1"));
   CHECK(
       has(ErrorOf(File(
               x + R"({"op": "_foreach", "name": "loop", "inputs": [[0, 0, 0]], "subgraphs": [{}]})",
