@@ -29,7 +29,7 @@ void DistributedRun::Find(CommonFlags* flags, report::ConsoleOptions* console) {
 }
 
 void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
-  const bool wanted = kvstore.type == "dist_sync";
+  const bool wanted = kvstore.between_processes();
   if (!launch_ || kvstore.type.empty()) return;  // empty: invalid, which is reported with the rest
   if (!wanted) {
     Throw(ErrorKind::kUsage,

@@ -196,8 +196,8 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
 TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   CompleteModes(&o.modes);
-  if (config().train.kvstore.type == "dist_sync") {
-    o.kvstore = group_ ? "dist_sync" : "local";
+  if (config().train.kvstore.between_processes()) {
+    if (!group_) o.kvstore = "local";
     if (!group_) o.dist = {};  // a run of ranks that one process continues
   }
   o.group = group_;

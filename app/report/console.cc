@@ -185,15 +185,29 @@ void ConsoleListener::OnStep(const StepEvent& e) {
   console_.Message(LogLevel::kInfo, text);
 }
 
+// Of dist_async; empty otherwise.
+static std::string StalenessText(const std::vector<int64_t>& updates) {
+  int64_t all = 0, sum = 0, most = 0;
+  for (size_t s = 0; s < updates.size(); ++s) {
+    all += updates[s];
+    sum += static_cast<int64_t>(s) * updates[s];
+    if (updates[s] > 0) most = static_cast<int64_t>(s);
+  }
+  return all == 0 ? ""
+                  : format("  staleness {:.1f}, at most {}",
+                           static_cast<double>(sum) / static_cast<double>(all), most);
+}
+
 void ConsoleListener::OnEpoch(const EpochEvent& e) {
-  const std::string scale = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps skipped",
-                                                      e.loss_scale, e.steps_skipped)
-                                             : "";
+  std::string more = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps skipped", e.loss_scale,
+                                               e.steps_skipped)
+                                      : "";
+  more += StalenessText(e.staleness);
   console_.Message(
       LogLevel::kInfo,
       format("epoch {}  train: {}{}{}  ({} images/s, {}){}{}", e.epoch, Join(e.train),
              e.val.empty() ? "" : "  val: ", Join(e.val), FormatNumber(e.images_per_second),
-             FormatDuration(e.seconds), scale, e.best ? "  best" : ""));
+             FormatDuration(e.seconds), more, e.best ? "  best" : ""));
 }
 
 void ConsoleListener::OnSave(const SaveEvent& e) {

@@ -274,6 +274,12 @@ bool ProcessGroup::failed() const {
   return error_ != nullptr;
 }
 
+double ProcessGroup::SecondsOfWait() const {
+  const bool stop = options_.stop && *options_.stop == 1;
+  return stop ? std::min(options_.stop_seconds, options_.timeout_seconds)
+              : options_.timeout_seconds;
+}
+
 ProcessGroup::Stats ProcessGroup::stats() const {
   MutexLock lock(mutex_);
   return stats_;

@@ -155,7 +155,8 @@ class MXTRAIN_API ProcessGroup {
   // if it is called again, which only Abort does.
   void Fail(const std::string& text);
   bool failed() const;
-  double timeout_seconds() const { return options_.timeout_seconds; }
+  // How long a wait for another rank may take now.
+  double SecondsOfWait() const;
 
   // With nothing in flight. Waits for the other ranks, no longer than the timeout, also while they
   // are asked to end.

@@ -40,7 +40,8 @@ HeldKeys::HeldKeys(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
       group_(std::move(group)),
       parcels_(std::move(parcels)),
       rests_in_(static_cast<size_t>(group_->size())),
-      staleness_(static_cast<size_t>(most) + 1) {
+      staleness_(static_cast<size_t>(most) + 1),
+      heard_ns_(static_cast<size_t>(group_->size())) {
   for (size_t p = 0; p < parcels_.size(); ++p) {
     const Parcel& parcel = parcels_[p];
     if (parcel.owner != group_->rank()) continue;
@@ -112,8 +113,9 @@ void HeldKeys::Rest(bool call) {
 }
 
 void HeldKeys::Rest(int rank, const Notice& notice) {
-  if (notice.rests_in == 0) return;
   MutexLock lock(mutex_);
+  Hear(rank);
+  if (notice.rests_in == 0) return;
   rests_in_[static_cast<size_t>(rank)] = notice.rests_in;
   if (notice.calls != 0) called_in_ = std::max(called_in_, notice.rests_in);
   for (Held& held : held_) {
@@ -128,15 +130,29 @@ bool HeldKeys::called() const {
 }
 
 bool HeldKeys::AllRest() const {
-  if (group_->failed()) return true;
+  if (group_->failed()) return true;  // as the next collective tells
+  const int64_t now = SteadyNanoseconds();
   MutexLock lock(mutex_);
-  return std::all_of(rests_in_.begin(), rests_in_.end(),
-                     [this](int64_t round) { return round == round_; });
+  for (size_t r = 0; r < rests_in_.size(); ++r) {
+    if (rests_in_[r] == round_) continue;
+    const double seconds =
+        static_cast<double>(now - std::max(heard_ns_[r], notified_ns_)) / kNanoseconds;
+    if (seconds < group_->SecondsOfWait()) return false;
+    Throw(kRankLost,
+          "rank {} waited {:.0f} s for the other ranks (train.kvstore.timeout): rank {} ended or "
+          "does not answer",
+          group_->rank(), seconds, r);
+  }
+  return true;
+}
+
+void HeldKeys::Hear(int rank) {
+  heard_ns_[static_cast<size_t>(rank)] = SteadyNanoseconds();
 }
 
 void HeldKeys::ShowLife() {
   const double seconds = static_cast<double>(SteadyNanoseconds() - notified_ns_) / kNanoseconds;
-  if (seconds > group_->timeout_seconds() / kSignsOfLife) Notify({});
+  if (seconds > group_->SecondsOfWait() / kSignsOfLife) Notify({});
 }
 
 void HeldKeys::Notify(const Notice& notice) {
@@ -171,6 +187,7 @@ void HeldKeys::ReceiveGradient(Held* held, int rank) {
 
 void HeldKeys::Arrive(Held* held, int rank) {
   MutexLock lock(mutex_);
+  Hear(rank);
   held->arrived.push_back(rank);
   Apply(held);
 }

@@ -3,9 +3,9 @@
 // What a store of ranks that do not wait for each other (`dist_async`) has beside KVStore.
 //
 // They train in rounds. Within one, each pushes at its own pace; whoever holds a key updates it at
-// once and answers with the new value, which may come by the array of the gradient. A rank that has pushed all it wants rests. Once all rest,
-// nothing is in flight, and they may call collectives, until they begin the next round. Used by the
-// thread that drives the run.
+// once and answers with the new value, which may come by the array of the gradient. A rank that has
+// pushed all it wants rests. Once all rest, nothing is in flight, and they may call collectives,
+// until they begin the next round. Used by the thread that drives the run.
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -32,7 +32,8 @@ class Rounds {
   // for. `call`: the others should rest as well. May be repeated to call them.
   virtual void Rest(bool call) = 0;
   virtual bool called() const = 0;  // this rank should rest
-  // Whether all ranks rest, or some are lost, which the next collective tells.
+  // Whether all ranks rest. Throws kRankLost if one does not and has shown no life for as long as a
+  // collective may take.
   virtual bool AllRest() const = 0;
   // Once all rest: all workers get the values of those that hold them, and the round is over.
   virtual void End() = 0;

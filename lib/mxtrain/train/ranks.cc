@@ -13,7 +13,7 @@ Ranks::~Ranks() = default;
 
 void Ranks::Send(const Wishes& own) {
   vote_ = std::make_shared<Vote>();
-  vote_->flags = {own.stop, own.save, own.out_of_time, own.diverged};
+  vote_->flags = {own.stop, own.save, own.out_of_time, own.diverged, own.unfinished};
   group_->Start(group_->Reserve(),
                 {.kind = Collective::Kind::kAllReduce,
                  .data = vote_->flags.data(),
@@ -34,7 +34,8 @@ Wishes Ranks::Receive() {
   MutexLock lock(vote->mutex);
   while (!vote->arrived) vote->changed.Wait(lock);
   if (vote->error) std::rethrow_exception(vote->error);
-  return {vote->flags[0] != 0, vote->flags[1] != 0, vote->flags[2] != 0, vote->flags[3] != 0};
+  const auto& flags = vote->flags;
+  return {flags[0] != 0, flags[1] != 0, flags[2] != 0, flags[3] != 0, flags[4] != 0};
 }
 
 Wishes Ranks::AgreeLater(const Wishes& own) {
@@ -68,15 +69,22 @@ void Ranks::Share(const std::map<std::string, NDArray>& arrays) const {
 
 void Ranks::StartWaiting() {
   if (group_) waited_before_ = group_->stats().seconds;
+  other_waiting_ = 0;
 }
 
 std::vector<double> Ranks::WaitingSeconds() const {
   if (!several()) return {};
   std::vector<double> all(static_cast<size_t>(size()));
-  all[static_cast<size_t>(group_->rank())] = group_->stats().seconds - waited_before_;
+  all[static_cast<size_t>(group_->rank())] =
+      group_->stats().seconds - waited_before_ + other_waiting_;
   group_->Run(
       {.kind = Collective::Kind::kAllGather, .data = all.data(), .n = 1, .type = DType::kFloat64});
   return all;
+}
+
+std::vector<int64_t> Ranks::Sum(std::vector<int64_t> own) const {
+  if (several()) group_->Run({.data = own.data(), .n = std::ssize(own), .type = DType::kInt64});
+  return own;
 }
 
 std::string Ranks::FirstText(const std::string& own) const {
