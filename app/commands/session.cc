@@ -190,6 +190,11 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
     Throw(ErrorKind::kConfig, "{}: data.cache: features is for one process",
           diagnostics_.sources().Where(loaded_.PlaceOf("data.cache")));
   }
+  if (deterministic_ && config().train.kvstore.type == "dist_async") {
+    Throw(ErrorKind::kUsage,
+          "--deterministic does not go with train.kvstore.type: dist_async, whose results differ "
+          "from run to run; remove it, or use dist_sync");
+  }
   iters_.TakePart(group_->rank(), group_->size());
 }
 
@@ -197,8 +202,10 @@ TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   CompleteModes(&o.modes);
   if (config().train.kvstore.between_processes()) {
-    if (!group_) o.kvstore = "local";
-    if (!group_) o.dist = {};  // a run of ranks that one process continues
+    if (!group_) {  // a run of ranks that one process continues
+      o.kvstore = "local";
+      o.dist = {};
+    }
   }
   o.group = group_;
   if (group_ && group_->size() > 1) o.sync_batch_norm = config().train.kvstore.sync_batch_norm;

@@ -2,6 +2,7 @@
 // The loop itself: steps, epochs, evaluation, saves, progress.
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -15,6 +16,12 @@ namespace {
 constexpr double kLeastWait = 1;  // seconds of an epoch, for a slow rank to be named
 // Between two looks whether the others rest.
 constexpr std::chrono::milliseconds kPauseOfWait{2};
+
+// For tests of slow ranks.
+void LingerInStep() {
+  if (const char* text = std::getenv("MXTRAIN_STEP_DELAY_MS"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(text)));
+}
 
 }  // namespace
 
@@ -170,6 +177,7 @@ void Trainer::Impl::Step(const DataBatch& batch) {
   if (!whole) return;
   batches_of_step = 0;
   progress.AddStep();
+  LingerInStep();
 }
 
 bool Trainer::Impl::Loop::own_out_of_time() const {
