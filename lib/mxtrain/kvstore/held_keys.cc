@@ -74,11 +74,16 @@ void HeldKeys::Close() {
     closed_ = true;
     updater_ = {};
   }
-  group_->DropReceives();
-  Fail(std::make_exception_ptr(Error(kRankLost, "the store was closed with gradients in flight")));
+  // First what begins further messages.
   for (const Held& held : held_) {
     for (const Inbox& inbox : held.inboxes) runtime_.Drain(inbox.arrays.whole.var());
   }
+  {
+    MutexLock lock(own_mutex_);
+    while (sending_ > 0) sent_.Wait(lock);
+  }
+  group_->DropReceives();
+  Fail(std::make_exception_ptr(Error(kRankLost, "the store was closed with gradients in flight")));
 }
 
 NDArray HeldKeys::Value(int key) const {
@@ -118,6 +123,7 @@ void HeldKeys::Rest(int rank, const Notice& notice) {
   if (notice.rests_in == 0) return;
   rests_in_[static_cast<size_t>(rank)] = notice.rests_in;
   if (notice.calls != 0) called_in_ = std::max(called_in_, notice.rests_in);
+  if (notice.rests_in != round_) return;  // a repeated one came late
   for (Held& held : held_) {
     held.bound.Rest(rank);
     Apply(&held);
@@ -215,27 +221,31 @@ void HeldKeys::Apply(Held* held) {
   }
 }
 
-// Once the new values are in the inbox.
+// Once the new values are in the inbox, which nothing else touches until the next gradient arrives.
 void HeldKeys::Answer(Held* held, int rank) {
-  const Inbox& inbox = held->inboxes[static_cast<size_t>(rank)];
-  const engine::VarHandle var = inbox.arrays.whole.var();
-  runtime_.engine().PushAsync(
-      [self = shared_from_this(), held, &inbox, rank, unanswered = Unanswered(group_)](
-          RunContext, engine::Callback done) mutable {
+  const engine::VarHandle var = held->inboxes[static_cast<size_t>(rank)].arrays.whole.var();
+  runtime_.engine().PushSync(
+      [self = shared_from_this(), held, rank, unanswered = Unanswered(group_)](RunContext) mutable {
         unanswered.Begun();
-        if (rank == self->group_->rank()) {
-          self->AnswerOwn(held);
-          return done();
-        }
-        self->group_->Start(
-            {Message::Kind::kSend, rank, AnswerTag(held->parcel), inbox.memory, inbox.bytes},
-            [self, held, rank, done = std::move(done)](std::exception_ptr error) mutable {
-              if (!error) self->ReceiveGradient(held, rank);
-              done(std::move(error));
-            });
+        rank == self->group_->rank() ? self->AnswerOwn(held) : self->Send(held, rank);
       },
       {}, {&var, 1},
       {.property = engine::FnProperty::kComm, .priority = kPriority, .name = "answer"});
+}
+
+void HeldKeys::Send(Held* held, int rank) {
+  const Inbox& inbox = held->inboxes[static_cast<size_t>(rank)];
+  {
+    MutexLock lock(own_mutex_);
+    ++sending_;
+  }
+  group_->Start({Message::Kind::kSend, rank, AnswerTag(held->parcel), inbox.memory, inbox.bytes},
+                [self = shared_from_this(), held, rank](const std::exception_ptr& error) {
+                  if (!error) self->ReceiveGradient(held, rank);
+                  MutexLock lock(self->own_mutex_);
+                  --self->sending_;
+                  self->sent_.NotifyAll();
+                });
 }
 
 void HeldKeys::AnswerOwn(Held* held) {

@@ -10,7 +10,6 @@
 #include "mxtrain/kvstore/internal/held_keys.h"
 #include "mxtrain/kvstore/internal/process_store.h"
 #include "mxtrain/kvstore/internal/worker_sums.h"
-#include "mxtrain/kvstore/shards.h"
 
 namespace mxtrain {
 namespace {
@@ -148,11 +147,7 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
   // Who holds what; with the first call after the keys are initialised.
   void Plan() {
     if (held_) return;
-    std::vector<int64_t> bytes;
-    for (const auto& [key, spec] : specs_) bytes.push_back(spec.Bytes());
-    const std::vector<int> owners = AssignOwners(bytes, group_->size());
-    size_t next = 0;
-    for (const auto& [key, spec] : specs_) owners_[key] = owners[next++];
+    owners_ = PlanOwners(specs_, group_->size());
     std::vector<Parcel> parcels = PlanParcels(specs_, owners_);
     if (parcels.size() > kMostParcels)
       Throw(ErrorKind::kConfig, "{} arrays of parameters are too many for dist_async",
@@ -193,13 +188,14 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
           Message answer = gradient;
           answer.kind = Message::Kind::kReceive;
           answer.tag = HeldKeys::AnswerTag(p);
-          group->Start(gradient, [group, travels, answer,
-                                  done = std::move(done)](std::exception_ptr error) mutable {
-            if (error) return done(std::move(error));
-            group->Start(answer, [travels, done = std::move(done)](std::exception_ptr e) mutable {
-              done(std::move(e));
-            });
-          });
+          // These own nothing of the runtime, which the lane may survive.
+          group->Start(
+              gradient, [group, answer, done = std::move(done)](std::exception_ptr error) mutable {
+                if (error) return done(std::move(error));
+                group->Start(answer, [done = std::move(done)](std::exception_ptr e) mutable {
+                  done(std::move(e));
+                });
+              });
         },
         {}, {&var, 1},
         {.property = engine::FnProperty::kComm, .priority = priority, .name = "exchange"});

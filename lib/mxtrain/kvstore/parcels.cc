@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mxtrain/kvstore/internal/rounded_gradient.h"
+#include "mxtrain/kvstore/shards.h"
 
 namespace mxtrain {
 namespace {
@@ -12,6 +13,16 @@ namespace {
 constexpr int64_t kParcelBytes = int64_t{1} << 20;
 
 }  // namespace
+
+std::map<int, int> PlanOwners(const std::map<int, TensorSpec>& specs, int ranks) {
+  std::vector<int64_t> bytes;
+  for (const auto& [key, spec] : specs) bytes.push_back(spec.Bytes());
+  const std::vector<int> owners = AssignOwners(bytes, ranks);
+  std::map<int, int> planned;
+  size_t next = 0;
+  for (const auto& [key, spec] : specs) planned[key] = owners[next++];
+  return planned;
+}
 
 std::vector<Parcel> PlanParcels(const std::map<int, TensorSpec>& specs,
                                 const std::map<int, int>& owners) {

@@ -28,7 +28,7 @@ RunSpec Apart(int64_t staleness = 0) {
   return spec;
 }
 
-// What each rank's run gives: as `listener_of` and `stop_of` have it, resumed if `resume`.
+// What each rank's run gives.
 struct Ended {
   TrainResult result;
   std::vector<EpochEvent> epochs;
@@ -53,6 +53,7 @@ class Recording final : public TrainListener {
   Ended* const ended_;
 };
 
+// `on_step`: called by every rank after each of its steps.
 std::vector<Ended> Train(int size, const TempDir& data, const RunSpec& spec,
                          const Listener& on_step = {}, bool resume = false) {
   std::vector<Ended> ended(static_cast<size_t>(size));
@@ -153,24 +154,28 @@ TEST_CASE("a slow rank keeps no other waiting until the end of the epoch") {
 TEST_CASE("a stop of one rank ends all at one place, and any number of ranks continue") {
   const TempDir data;
   WriteTable(data);
-  RunSpec spec = Apart();
+  RunSpec spec = Apart(/*staleness=*/40);
   spec.batch = 4;
   for (const bool waits : {false, true}) {
     CAPTURE(waits);
     const TempDir folder;
     spec.folder = folder.path("checkpoints");
-    std::latch at_end(1);
+    std::latch asked(1);
     // Rank 1 is asked to stop, or rank 0 while it waits for the slow rank 1 at the epoch's end.
     const std::vector<Ended> ended =
         Train(2, data, spec, [&](int rank, const StepEvent& e, std::atomic<int>* stop) {
           if (!waits && rank == 1 && e.step == 4) *stop = 1;
           if (waits && rank == 0 && e.step == 11) {
-            std::thread([stop] {
+            std::thread([stop, &asked] {
               std::this_thread::sleep_for(std::chrono::milliseconds(100));
               *stop = 1;
+              asked.count_down();
             }).detach();
           }
-          if (waits && rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+          if (waits && rank == 1 && e.step > 5) {
+            asked.wait();
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          }
         });
     CHECK(ended[0].result.end == RunEnd::kStopped);
     CHECK(ended[0].saves == 1);

@@ -81,6 +81,7 @@ class HeldKeys : public std::enable_shared_from_this<HeldKeys> {
   void Arrive(Held* held, int rank);
   void Apply(Held* held) MXTRAIN_REQUIRES(mutex_);
   void Answer(Held* held, int rank);
+  void Send(Held* held, int rank);
   void AnswerOwn(Held* held);
   void Rest(int rank, const Notice& notice);
   void Fail(const std::exception_ptr& error);
@@ -103,6 +104,8 @@ class HeldKeys : public std::enable_shared_from_this<HeldKeys> {
   int64_t notified_ns_ = 0;  // of the thread that drives the run
 
   Mutex own_mutex_;  // may be taken with mutex_ held
+  ConditionVariable sent_;
+  int64_t sending_ MXTRAIN_GUARDED_BY(own_mutex_) = 0;  // answers in flight
   std::exception_ptr error_ MXTRAIN_GUARDED_BY(own_mutex_);
   std::map<size_t, OwnPush> own_ MXTRAIN_GUARDED_BY(own_mutex_);  // by parcel
 };

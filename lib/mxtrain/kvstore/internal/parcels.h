@@ -16,6 +16,8 @@ struct Parcel {
   int64_t bytes = 0;  // of the buffer
 };
 
+// The owner of each key (shards.h).
+std::map<int, int> PlanOwners(const std::map<int, TensorSpec>& specs, int ranks);
 std::vector<Parcel> PlanParcels(const std::map<int, TensorSpec>& specs,
                                 const std::map<int, int>& owners);
 
