@@ -5,11 +5,11 @@
 // Gradients travel in buckets, which are made from the highest key to the lowest: a caller that
 // numbers its keys in the order of the net has the last layers' gradients first. While a bucket
 // travels, earlier layers' gradients are computed, and the weights of the buckets before it are
-// updated. They leave as they are made, until rank 0 has measured when they are ready and how long
-// they take; then in an order that lets the next forward pass begin early (send_order.h). Small
-// gradients are copied into the bucket's buffer, where the updates read their sums; a large one
-// travels in its own array. Rounded or packed ones leave by the buffer, and their sums come back
-// into their own arrays.
+// updated. They leave as they are complete, until rank 0 has measured when they are ready and how
+// long they take; then in an order that lets the next forward pass begin early (send_order.h).
+// Small gradients are copied into the bucket's buffer, where the updates read their sums; a large
+// one travels in its own array. Rounded or packed ones leave by the buffer, and their sums come
+// back into their own arrays.
 //
 // With sharded states a key is updated by one rank, and its value travels to the others, in a
 // parcel with further values of that rank.
@@ -215,6 +215,9 @@ class KVStoreDist final : public ProcessStore {
     }
     order_.resize(buckets_.size());
     std::iota(order_.begin(), order_.end(), size_t{0});
+    std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {  // as they become complete
+      return buckets_[a].keys.back() > buckets_[b].keys.back();
+    });
     for (Bucket& bucket : buckets_) {
       const bool as_is = bucket.wire == Wire::kFloat32, packed = bucket.wire == Wire::kTwoBit;
       if (as_is && bucket.keys.size() == 1) continue;
