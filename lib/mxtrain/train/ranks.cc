@@ -13,7 +13,7 @@ Ranks::~Ranks() = default;
 
 void Ranks::Send(const Wishes& own) {
   vote_ = std::make_shared<Vote>();
-  vote_->flags = {own.stop, own.save, own.out_of_time, own.diverged, own.unfinished};
+  vote_->flags = {own.stop, own.save, own.out_of_time, own.diverged};
   group_->Start(group_->Reserve(),
                 {.kind = Collective::Kind::kAllReduce,
                  .data = vote_->flags.data(),
@@ -34,8 +34,7 @@ Wishes Ranks::Receive() {
   MutexLock lock(vote->mutex);
   while (!vote->arrived) vote->changed.Wait(lock);
   if (vote->error) std::rethrow_exception(vote->error);
-  const auto& flags = vote->flags;
-  return {flags[0] != 0, flags[1] != 0, flags[2] != 0, flags[3] != 0, flags[4] != 0};
+  return {vote->flags[0] != 0, vote->flags[1] != 0, vote->flags[2] != 0, vote->flags[3] != 0};
 }
 
 Wishes Ranks::AgreeLater(const Wishes& own) {

@@ -53,7 +53,11 @@ class Trainer::Impl::Loop {
 
   void TrainEpoch();
   void TrainApart();
-  void Meet(bool has_data);
+  struct Meeting {
+    bool unfinished;    // a rank has steps to make in this epoch
+    int64_t mean_step;  // in the epoch
+  };
+  Meeting Meet(bool unfinished);
   bool MeetingIsDue() const;
   Wishes WishesApart() const;
   void PauseClock();
@@ -294,7 +298,7 @@ void Trainer::Impl::Loop::TrainApart() {
   data.Reset(state().epoch, state().step_in_epoch * t_.options.grad_accum);
   reported_ = t_.scores.loss().sums();
   DataBatch batch;
-  bool has_data = true;
+  bool has_data = true, going_on = true;
   do {
     if (!t_.updates->rounds()->begun()) t_.BeginRound();
     while (StepFollows() && (has_data = t_.batches->data_wait().Next(data, &batch))) {
@@ -306,18 +310,18 @@ void Trainer::Impl::Loop::TrainApart() {
       if (ReportIsDue()) NoticeDivergence([this] { ReportStep(); });
       if (MeetingIsDue()) break;
     }
-    Meet(has_data);
+    const Meeting meeting = Meet(has_data && StepFollows());
     NoticeDivergence([this] { PauseClock(); });
+    going_on = meeting.unfinished && !stopped() && !OutOfTime();
     const int64_t own = state().step_in_epoch;
-    // A place in the epoch for all of them.
-    if (agreed_.unfinished) t_.progress.MoveTo(t_.ranks.Sum({own})[0] / t_.ranks.size());
-    if (stopped() || OutOfTime()) return;
-    if (agreed_.save) {
+    // Where they end or save, they are at one place.
+    t_.progress.MoveTo(meeting.mean_step);
+    if (agreed_.save && !stopped() && !OutOfTime()) {
       TakeRequest();
       SaveNow();
     }
-    if (agreed_.unfinished) t_.progress.MoveTo(own);
-  } while (agreed_.unfinished);
+    if (going_on) t_.progress.MoveTo(own);
+  } while (going_on);
 }
 
 // Of this rank, or of another that calls.
@@ -337,12 +341,10 @@ Wishes Trainer::Impl::Loop::WishesApart() const {
 }
 
 // Waits for all ranks, which may take as long as the rest of the epoch, and ends the round.
-void Trainer::Impl::Loop::Meet(bool has_data) {
+Trainer::Impl::Loop::Meeting Trainer::Impl::Loop::Meet(bool unfinished) {
   NoticeDivergence([this] { t_.WaitForPushed(); });
   Rounds& rounds = *t_.updates->rounds();
-  agreed_.unfinished = false;
   Wishes own = WishesApart();
-  own.unfinished = has_data && StepFollows();
   rounds.Rest(own.any());
   const auto begin = RunClock::Time::now();
   while (!rounds.AllRest()) {
@@ -355,6 +357,8 @@ void Trainer::Impl::Loop::Meet(bool has_data) {
   Agree(t_.ranks.Agree(own));
   step_saved_for_ = state().step;
   rounds.End();
+  const std::vector<int64_t> sums = t_.ranks.Sum({unfinished, state().step_in_epoch});
+  return {sums[0] > 0, sums[1] / t_.ranks.size()};
 }
 
 // Once everything that this rank has pushed is done.

@@ -20,14 +20,12 @@ namespace mxtrain {
 struct Wishes {
   bool stop = false, save = false, out_of_time = false;
   bool diverged = false;    // wants the end, since a loss is not finite
-  bool unfinished = false;  // not a wish: has steps to make in this epoch (of dist_async)
 
   Wishes& operator|=(const Wishes& other) {
     stop |= other.stop;
     save |= other.save;
     out_of_time |= other.out_of_time;
     diverged |= other.diverged;
-    unfinished |= other.unfinished;
     return *this;
   }
   bool any() const { return stop || save || out_of_time || diverged; }
@@ -72,7 +70,7 @@ class Ranks {
  private:
   // Wishes on their way; written by the group's lane until `arrived`.
   struct Vote {
-    std::array<int32_t, 5> flags{};
+    std::array<int32_t, 4> flags{};
     Mutex mutex;
     ConditionVariable changed;
     bool arrived MXTRAIN_GUARDED_BY(mutex) = false;
