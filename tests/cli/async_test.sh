@@ -4,7 +4,7 @@
 # refusals, and processes that are killed.
 #   async_test.sh MPI     openmpi or mpich
 . "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/ranks.sh" "$1"
+. "$source_dir/tests/cli/ranks.sh" "$1"
 sed -i 's/lr: 0.05/lr: 0.02/' net.yaml
 
 # staleness RUN: of each epoch, how many updates there were, and the highest staleness.

@@ -4,7 +4,7 @@
 # resumed runs, refusals, and ranks that are killed.
 #   distributed_test.sh MPI [KILLS]     openmpi or mpich; default 3 kills
 . "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/ranks.sh" "$1"
+. "$source_dir/tests/cli/ranks.sh" "$1"
 kills=${2:-3}
 # The same with batch norm and Dropout, whose results depend on how a batch is divided.
 sed -e 's/    - Flatten/    - BatchNorm\n    - Flatten\n    - Dropout: {p: 0.3}/' net.yaml >norm.yaml
