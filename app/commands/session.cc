@@ -195,6 +195,14 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
           "--deterministic does not go with train.kvstore.type: dist_async, whose results differ "
           "from run to run; remove it, or use dist_sync");
   }
+  const int64_t staleness = config().train.kvstore.staleness, others = group_->size() - 1;
+  if (staleness > 0 && staleness < others) {
+    Throw(ErrorKind::kConfig,
+          "{}: train.kvstore.staleness: {} is too low for {} processes, each of which updates once "
+          "before any does again; set at least {}",
+          diagnostics_.sources().Where(loaded_.PlaceOf("train.kvstore.staleness")), staleness,
+          group_->size(), others);
+  }
   iters_.TakePart(group_->rank(), group_->size());
 }
 

@@ -83,7 +83,8 @@ says "differ from run to run"
 expect 3 train net.yaml --out refused -q train.kvstore.staleness=4
 says "train.kvstore.staleness is for dist_async"
 ranks 3 4 train net.yaml --out refused -q --kvstore dist_async train.kvstore.staleness=2
-says "set at least that"
+says "set at least 3"
+holds "one process says it" test "$(grep -c 'set at least' stderr)" = 1
 holds "nothing was written" test ! -e refused/checkpoints
 
 # A killed process ends all within ten seconds, and the run goes on from its last checkpoint.
