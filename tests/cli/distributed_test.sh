@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Training by several processes that mpirun starts: the same losses as one process, the same checkpoint as with as many workers, stops,
 # resumed runs, refusals, and ranks that are killed.
-#   distributed_test.sh MPI [KILLS]     openmpi or mpich; default 3 kills
+#   distributed_test.sh MPI [KILLS]     openmpi or mpich; default 5 kills
 . "$(dirname "$0")/common.sh"
 . "$source_dir/tests/cli/ranks.sh" "$1"
-kills=${2:-3}
+kills=${2:-5}
 # The same with batch norm and Dropout, whose results depend on how a batch is divided.
 sed -e 's/    - Flatten/    - BatchNorm\n    - Flatten\n    - Dropout: {p: 0.3}/' net.yaml >norm.yaml
 
