@@ -606,7 +606,7 @@ Section<KVStoreConfig> KVStoreSection() {
       .Help("dist_*: how long a process waits for the others before it ends with exit code 10");
   s.Add("staleness", &KVStoreConfig::staleness)
       .Default(0)
-      .Range(0)
+      .Range(0, 10'000)
       .Help(
           "dist_async: the most updates of a parameter by other processes between the read of its "
           "value and the update computed from it; 0: 4 for each of them")
