@@ -82,7 +82,7 @@ class MXTRAIN_API KVStore {
   // The two halves of a push, for callers that need all sums before the first update, or one update
   // of many keys. Returns a sum for each of Values(key), on its device: `values` themselves, summed
   // in place (device, or one worker), or an array of the store; valid until the next sum of the key
-  // and as long as `values`.
+  // and as long as `values`. Not to be read before all keys are summed, or Update is called.
   virtual std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) = 0;
   struct KeySums {
     int key;

@@ -116,25 +116,18 @@ class KVStoreDist final : public ProcessStore {
   }
 
   void Update(std::span<const KeySums> keys) override {
+    // What a caller that has not summed all keys has left behind the next in order.
+    for (size_t bucket : order_) {
+      if (buckets_[bucket].complete()) Send(&buckets_[bucket]);
+    }
+    next_ = 0;
     for (const Bucket& bucket : buckets_) {
       if (bucket.summed > 0)
         Throw(ErrorKind::kBug, "an update while {} of the {} gradients of a bucket are summed",
               bucket.summed, bucket.keys.size());
     }
-    if (!Shards()) {
-      ProcessStore::Update(keys);
-      return PlanOrder();
-    }
-    if (keys.size() != specs_.size())
-      Throw(ErrorKind::kBug, "an update of {} of {} keys, whose states are sharded", keys.size(),
-            specs_.size());
-    own_.clear();
-    for (const KeySums& key : keys) {
-      if (OwnerOf(key.key) == rank()) own_.push_back(key);
-    }
-    ProcessStore::Update(own_);
-    for (const Parcel& parcel : parcels_) Send(parcel);
-    PlanOrder();
+    Shards() ? UpdateOwn(keys) : ProcessStore::Update(keys);
+    if (keys.size() == specs_.size()) PlanOrder(keys);
   }
 
   std::optional<int> OwnerOf(int key) override {
@@ -280,11 +273,11 @@ class KVStoreDist final : public ProcessStore {
     }
   }
 
-  // After some updates: by the times of rank 0.
-  void PlanOrder() {
+  // After some updates of all keys: by the times of rank 0.
+  void PlanOrder(std::span<const KeySums> keys) {
     if (++updates_ != plan_after_) return;
     plan_after_ *= kPlansApart;
-    Barrier();  // what has been pushed is done then
+    for (const KeySums& key : keys) key.sums[0].WaitToRead();
     std::ostringstream planned;
     if (group_->first()) {
       for (size_t bucket : SendOrder(Timings())) planned << bucket << ' ';
@@ -312,6 +305,18 @@ class KVStoreDist final : public ProcessStore {
            .first_key = bucket.keys.back()});
     }
     return timings;
+  }
+
+  void UpdateOwn(std::span<const KeySums> keys) {
+    if (keys.size() != specs_.size())
+      Throw(ErrorKind::kBug, "an update of {} of {} keys, whose states are sharded", keys.size(),
+            specs_.size());
+    own_.clear();
+    for (const KeySums& key : keys) {
+      if (OwnerOf(key.key) == rank()) own_.push_back(key);
+    }
+    ProcessStore::Update(own_);
+    for (const Parcel& parcel : parcels_) Send(parcel);
   }
 
   void PlanParcels() {

@@ -76,6 +76,28 @@ TEST_CASE("dist_sync sums over the ranks, in buckets, step after step") {
   }
 }
 
+TEST_CASE("dist_sync takes keys one by one, in any order") {
+  RunRanks(2, [](const std::shared_ptr<ProcessGroup>& group) {
+    Runtime runtime(RuntimeOptions(), BuiltinOperators());
+    const auto store = KVStore::Create(runtime, "dist_sync", {}, {}, group);
+    constexpr int64_t kLarge = 1 << 18;  // alone in its bucket
+    std::vector<NDArray> weights;
+    for (int key = 0; key < 3; ++key) {
+      weights.push_back(NDArray::Zeros(runtime, TShape({kLarge})));
+      store->Init(key, {&weights.back(), 1}, /*share=*/true);
+    }
+    for (int step = 1; step <= 4; ++step) {
+      for (int key : {1, 0, 2}) {
+        const NDArray gradient = NDArray::FromVector(
+            runtime, TShape({kLarge}), Values(kLarge, float(step + key + 10 * group->rank())));
+        store->Push(key, {&gradient, 1}, 0);
+        CHECK(weights[static_cast<size_t>(key)].ToVector() ==
+              Values(kLarge, float(2 * (step + key) + 10)));
+      }
+    }
+  });
+}
+
 TEST_CASE("dist_sync sums the workers of each rank first") {
   RunRanks(2, [](const std::shared_ptr<ProcessGroup>& group) {
     Runtime runtime(RuntimeOptions(), BuiltinOperators());

@@ -364,38 +364,42 @@ TEST_CASE("a rank that ends by an error does not wait for the others, which noti
   }
 }
 
-// In place of SoftmaxOutput: its gradients are 0, and in the third pass the loss is NaN or the
-// gradient an error.
+// How a loss fails: in a pass it is NaN, or its gradient an error.
+struct Failure {
+  bool diverges = false;
+  int pass = 3;
+};
+
+// In place of SoftmaxOutput: its gradients are 0.
 class FailingLoss final : public Operator {
  public:
-  explicit FailingLoss(bool diverges) : diverges_(diverges) {}
+  explicit FailingLoss(Failure failure) : failure_(failure) {}
   void Forward(const ForwardArgs& args) override {
     const TBlob& out = args.out_data[0];
-    const bool fails = ++passes_ == 3 && diverges_;
+    const bool fails = ++passes_ == failure_.pass && failure_.diverges;
     std::fill_n(out.dptr<float>(), out.Size(),
                 fails ? std::numeric_limits<float>::quiet_NaN() : 1.0f / 3);
   }
   void Backward(const BackwardArgs& args) override {
-    if (passes_ == 3 && !diverges_) Throw(ErrorKind::kData, "the third gradient failed");
+    if (passes_ == failure_.pass && !failure_.diverges)
+      Throw(ErrorKind::kData, "the third gradient failed");
     const TBlob& gradient = args.in_grad[0];
     std::fill_n(gradient.dptr<float>(), gradient.Size(), 0.0f);
   }
 
  private:
-  const bool diverges_;
+  const Failure failure_;
   int passes_ = 0;
 };
 
-std::function<std::unique_ptr<Runtime>(const RunSpec&)> WithFailingLoss(bool diverges) {
-  return [diverges](const RunSpec&) {
+std::function<std::unique_ptr<Runtime>(const RunSpec&)> WithFailingLoss(Failure failure) {
+  return [failure](const RunSpec&) {
     const auto registry = BuiltinOperators();
     registry->AddKernel({"SoftmaxOutput", DeviceType::kCPU, "failing", -1,
-                         [diverges](const OperatorProperty& property, const PlanRequest& request,
-                                    Backend&) -> Expected<Plan, Refusal> {
+                         [failure](const OperatorProperty& property, const PlanRequest& request,
+                                   Backend&) -> Expected<Plan, Refusal> {
                            Plan plan = PlainPlan(property, request);
-                           plan.make = [diverges] {
-                             return std::make_unique<FailingLoss>(diverges);
-                           };
+                           plan.make = [failure] { return std::make_unique<FailingLoss>(failure); };
                            return plan;
                          }});
     RuntimeOptions options;
@@ -411,7 +415,7 @@ struct Ending {
   bool failed = false;  // the group
 };
 std::vector<Ending> TrainWithFailingLoss(const TempDir& data, RunSpec spec, int failing,
-                                         bool diverges, double timeout_of_other) {
+                                         Failure failure, double timeout_of_other) {
   ThreadRanks ranks(2);
   std::vector<Ending> endings(2);
   std::vector<std::thread> threads;
@@ -419,7 +423,7 @@ std::vector<Ending> TrainWithFailingLoss(const TempDir& data, RunSpec spec, int 
     threads.emplace_back([&, r] {
       RunSpec own = spec;
       Ending& ending = endings[static_cast<size_t>(r)];
-      if (r == failing) own.make_runtime = WithFailingLoss(diverges);
+      if (r == failing) own.make_runtime = WithFailingLoss(failure);
       own.group = std::make_shared<ProcessGroup>(
           ranks.Opener(r),
           ProcessGroup::Options{.timeout_seconds = r == failing ? 600.0 : timeout_of_other});
@@ -450,7 +454,7 @@ TEST_CASE("a gradient that cannot be computed ends its rank at once, by its erro
   spec.symbol = NoisyNet();
   for (const bool sync_batch_norm : {false, true}) {
     spec.sync_batch_norm = sync_batch_norm;
-    const auto endings = TrainWithFailingLoss(data, spec, 0, /*diverges=*/false, 10);
+    const auto endings = TrainWithFailingLoss(data, spec, 0, {.diverges = false}, 10);
     CHECK(endings[0].error.find("the third gradient failed") != std::string::npos);
     CHECK(endings[1].error.find("train.kvstore.timeout") != std::string::npos);
   }
@@ -461,19 +465,26 @@ TEST_CASE("a loss of one rank that is not finite ends all ranks together") {
   WriteTable(data);
   RunSpec spec;
   spec.symbol = NoisyNet();
+  const auto end_together = [&](int pass) {
+    const auto endings = TrainWithFailingLoss(data, spec, 1, {.diverges = true, .pass = pass}, 600);
+    for (const Ending& ending : endings) {
+      CHECK(ending.end == RunEnd::kDiverged);
+      CHECK_FALSE(ending.failed);
+      CHECK(ending.error.find("is not finite at step") != std::string::npos);
+    }
+    CHECK(endings[0].error.starts_with("on another rank the loss of 'softmax'"));
+  };
   for (const int64_t grad_accum : {1, 2}) {
     for (const int64_t max_steps : {0, 3}) {
       spec.grad_accum = grad_accum;
       spec.max_steps = max_steps;
-      const auto endings = TrainWithFailingLoss(data, spec, 1, /*diverges=*/true, 600);
-      for (const Ending& ending : endings) {
-        CHECK(ending.end == RunEnd::kDiverged);
-        CHECK_FALSE(ending.failed);
-        CHECK(ending.error.find("is not finite at step") != std::string::npos);
-      }
-      CHECK(endings[0].error.starts_with("on another rank the loss of 'softmax'"));
+      end_together(3);
     }
   }
+  // About the update after which the order of sending is planned.
+  spec.grad_accum = 1;
+  spec.max_steps = 0;
+  for (const int pass : {4, 5, 6}) end_together(pass);
 }
 
 }  // namespace
