@@ -63,7 +63,7 @@ struct RunSpec {
   std::vector<Context> devices;  // one worker on each; empty: all on ctx
   std::string kvstore = "local";
   CommunicatorFactory new_communicator;
-  std::shared_ptr<ProcessGroup> group;  // of dist_sync: `batch` is that of all ranks
+  std::shared_ptr<ProcessGroup> group;  // of dist_sync, or `kvstore`; `batch` is that of all ranks
   DistOptions dist;                     // of dist_sync and device
   int64_t epochs = 3;
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
@@ -129,7 +129,7 @@ struct Process {
     options.kvstore = spec.kvstore;
     options.new_communicator = spec.new_communicator;
     options.group = spec.group;
-    if (spec.group) options.kvstore = "dist_sync";
+    if (spec.group && spec.kvstore == "local") options.kvstore = "dist_sync";
     if (options.kvstore != "local") options.dist = spec.dist;
     options.epochs = spec.epochs;
     options.optimizer = spec.optimizer;

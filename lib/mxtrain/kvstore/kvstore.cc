@@ -45,15 +45,27 @@ std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type
     const bool on_gpu = std::any_of(workers.begin(), workers.end(),
                                     [](Context worker) { return worker.type == DeviceType::kGPU; });
     if (on_gpu)
-      Throw(ErrorKind::kConfig, "KVStore 'dist_sync' does not support GPUs yet; use --device cpu");
+      Throw(ErrorKind::kConfig,
+            "KVStore 'dist_sync' sums in host memory: use dist_device_sync for GPUs, or --device "
+            "cpu");
     return NewKVStoreDist(runtime, std::move(group), dist);
   }
-  if (type == "dist_device_sync" || type == "dist_async") {
+  if (type == "dist_device_sync") {
+    if (!group) Throw(ErrorKind::kBug, "KVStore 'dist_device_sync' without a group of processes");
+    if (dist.shard_states || dist.wire == DistOptions::Wire::kTwoBit)
+      Throw(ErrorKind::kConfig,
+            "KVStore 'dist_device_sync' has no {}: GPUs sum what they have, and each updates all "
+            "weights; remove it, or use dist_sync",
+            dist.shard_states ? "sharded states" : "2-bit compression");
+    return NewKVStoreDevice(runtime, workers, new_communicator, dist.wire, std::move(group));
+  }
+  if (type == "dist_async") {
     Throw(ErrorKind::kConfig, "KVStore '{}' is not supported yet; use dist_sync", type);
   }
   const std::vector<std::string> names = {"local", "device", "dist_sync", "dist_device_sync",
                                           "dist_async"};
-  Throw(ErrorKind::kConfig, "there is no KVStore '{}'{}; use local, device or dist_sync", type,
+  Throw(ErrorKind::kConfig,
+        "there is no KVStore '{}'{}; use local, device, dist_sync or dist_device_sync", type,
         DidYouMean(type, names));
 }
 

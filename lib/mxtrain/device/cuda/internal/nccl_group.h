@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The NCCL communicators of the GPUs of one process, which fail together: what NCCL issued to the
+// The NCCL communicators of the GPUs of this process, which fail together: what NCCL issued to the
 // other GPUs would wait for the one that failed for ever, and with it everything that waits for
-// those GPUs.
+// those GPUs. Between several processes (ranks) the group of processes fails with them, and they
+// with it: NCCL itself does not notice that a process on the same machine is gone.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -16,6 +18,7 @@
 
 #include "mxtrain/device/communicator.h"
 #include "mxtrain/device/cuda/internal/nccl.h"
+#include "mxtrain/device/rank_gpus.h"
 
 namespace mxtrain::cuda {
 
@@ -25,15 +28,20 @@ class NcclGroup {
   // Between two looks for errors that NCCL finds after its calls have returned.
   static constexpr std::chrono::milliseconds kBetweenLooks{100};
 
-  // Throws kDevice.
+  // Of one process. Throws kDevice.
   NcclGroup(const Nccl& nccl, const std::vector<int>& ids,
+            std::chrono::milliseconds between_looks = kBetweenLooks);
+  // Of all ranks, which call it together; rank 0 chooses the id by which NCCL finds the others.
+  // Throws kDevice, or kRankLost if they do not come within the timeout of the processes.
+  NcclGroup(const Nccl& nccl, const std::vector<int>& ids, const RankGpus& gpus,
+            std::shared_ptr<ProcessGroup> processes,
             std::chrono::milliseconds between_looks = kBetweenLooks);
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   // Issues all-reduces in place, as one group of NCCL, on a stream per GPU. Throws kDevice if these
-  // or earlier ones failed.
+  // or earlier ones failed, kRankLost if another rank did.
   void AllReduce(std::span<const ArrayOnEach> arrays, std::span<const cudaStream_t> streams);
 
   // The last call: wait() returns when the issued work is done, or aborted, which happens after
@@ -41,20 +49,28 @@ class NcclGroup {
   void End(std::chrono::milliseconds patience, const std::function<void()>& wait);
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  void Join(const std::vector<int>& ids, const RankGpus& gpus);
   void Watch();
   // Those below: with mutex_ held.
-  void Issue(std::span<const ArrayOnEach> arrays, std::span<const cudaStream_t> streams) const;
+  void Issue(std::unique_lock<std::mutex>* lock, std::span<const ArrayOnEach> arrays,
+             std::span<const cudaStream_t> streams);
+  bool Finalize(std::unique_lock<std::mutex>* lock);
+  bool InProgress() const;
+  void Await(std::unique_lock<std::mutex>* lock, std::optional<Time> deadline);
   void Look();
   void Fail(std::exception_ptr error);
 
   const Nccl& nccl_;
+  const std::shared_ptr<ProcessGroup> processes_;  // null: one process
   const std::chrono::milliseconds between_looks_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::vector<ncclComm_t> members_;
   std::exception_ptr failure_;  // the members are aborted
-  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  std::optional<Time> deadline_;
   bool stopping_ = false;
 
   std::thread watcher_;

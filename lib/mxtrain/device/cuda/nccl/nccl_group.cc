@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cuda/internal/nccl_group.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/thread.h"
+#include "mxtrain/device/cuda/internal/device_scope.h"
 
 namespace mxtrain::cuda {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Between two looks at a call that NCCL has not completed yet.
+constexpr std::chrono::milliseconds kBetweenPolls{1};
+// For what is still on its way to other ranks when a communicator is destroyed.
+constexpr std::chrono::seconds kFinalizePatience{10};
 
 ncclDataType_t NcclTypeOf(DType type) {
   switch (type) {
@@ -20,6 +31,11 @@ ncclDataType_t NcclTypeOf(DType type) {
     default:
       Throw(ErrorKind::kDevice, "GPUs sum only floating-point types, not {}", NameOf(type));
   }
+}
+
+// Calls that do not block return before they are complete.
+ncclResult_t Accepted(ncclResult_t status) {
+  return status == ncclInProgress ? ncclSuccess : status;
 }
 
 }  // namespace
@@ -37,6 +53,55 @@ NcclGroup::NcclGroup(const Nccl& nccl, const std::vector<int>& ids,
   }
 }
 
+NcclGroup::NcclGroup(const Nccl& nccl, const std::vector<int>& ids, const RankGpus& gpus,
+                     std::shared_ptr<ProcessGroup> processes,
+                     std::chrono::milliseconds between_looks)
+    : nccl_(nccl),
+      processes_(std::move(processes)),
+      between_looks_(between_looks),
+      members_(ids.size()) {
+  try {
+    Join(ids, gpus);
+    watcher_ = StartThread([this] { Watch(); });
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) Fail(std::current_exception());
+    throw;
+  }
+}
+
+// NCCL's calls do not block, so that a rank that never comes is noticed.
+void NcclGroup::Join(const std::vector<int>& ids, const RankGpus& gpus) {
+  ncclUniqueId id{};
+  ncclResult_t made = ncclSuccess;
+  std::string text;
+  if (processes_->first()) {
+    made = nccl_.GetUniqueId(&id);
+    if (made == ncclSuccess) text.assign(id.internal, sizeof id.internal);
+  }
+  text = processes_->BroadcastText(text);
+  nccl_.Check(made, "ncclGetUniqueId");
+  if (text.size() != sizeof id.internal)
+    Throw(ErrorKind::kDevice, "rank 0 could not begin with NCCL");
+  std::memcpy(id.internal, text.data(), text.size());
+
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  std::unique_lock lock(mutex_);
+  nccl_.Check(nccl_.GroupStart(), "ncclGroupStart");
+  ncclResult_t failed = ncclSuccess;
+  for (size_t i = 0; i < ids.size() && failed == ncclSuccess; ++i) {
+    const DeviceScope scope(ids[i]);
+    failed = Accepted(nccl_.CommInitRankConfig(&members_[i], gpus.all, id,
+                                               gpus.first + static_cast<int>(i), &config));
+  }
+  const ncclResult_t ended = Accepted(nccl_.GroupEnd());  // also after a failure: the group is open
+  nccl_.Check(failed, "ncclCommInitRankConfig");
+  nccl_.Check(ended, "ncclGroupEnd");
+  const std::chrono::duration<double> timeout(processes_->timeout_seconds());
+  Await(&lock, Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout));
+}
+
 // Ignores errors: they are those of a failed device.
 NcclGroup::~NcclGroup() {
   {
@@ -45,43 +110,57 @@ NcclGroup::~NcclGroup() {
   }
   changed_.notify_all();
   watcher_.join();
-  if (failure_) return;
+  std::unique_lock lock(mutex_);
+  if (failure_ || (processes_ && !Finalize(&lock))) return;
   for (ncclComm_t member : members_) nccl_.CommDestroy(member);
+}
+
+bool NcclGroup::Finalize(std::unique_lock<std::mutex>* lock) {
+  try {
+    for (ncclComm_t member : members_)
+      nccl_.Check(Accepted(nccl_.CommFinalize(member)), "ncclCommFinalize");
+    Await(lock, Clock::now() + kFinalizePatience);
+    return true;
+  } catch (const Error&) {
+    if (!failure_) Fail(std::current_exception());
+    return false;
+  }
 }
 
 void NcclGroup::AllReduce(std::span<const ArrayOnEach> arrays,
                           std::span<const cudaStream_t> streams) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Look();
   if (failure_) std::rethrow_exception(failure_);
   try {
-    Issue(arrays, streams);
+    Issue(&lock, arrays, streams);
   } catch (...) {
-    Fail(std::current_exception());
+    if (!failure_) Fail(std::current_exception());
     throw;
   }
 }
 
-void NcclGroup::Issue(std::span<const ArrayOnEach> arrays,
-                      std::span<const cudaStream_t> streams) const {
+void NcclGroup::Issue(std::unique_lock<std::mutex>* lock, std::span<const ArrayOnEach> arrays,
+                      std::span<const cudaStream_t> streams) {
   for (const ArrayOnEach& array : arrays) NcclTypeOf(array.type);  // throws before the group opens
   nccl_.Check(nccl_.GroupStart(), "ncclGroupStart");
   ncclResult_t failed = ncclSuccess;
   for (const ArrayOnEach& array : arrays) {
     for (size_t i = 0; i < members_.size() && failed == ncclSuccess && array.n > 0; ++i) {
-      failed = nccl_.AllReduce(array.data[i], array.data[i], static_cast<size_t>(array.n),
-                               NcclTypeOf(array.type), ncclSum, members_[i], streams[i]);
+      failed = Accepted(nccl_.AllReduce(array.data[i], array.data[i], static_cast<size_t>(array.n),
+                                        NcclTypeOf(array.type), ncclSum, members_[i], streams[i]));
     }
   }
-  const ncclResult_t ended = nccl_.GroupEnd();  // also after a failure: the group is open
+  const ncclResult_t ended = Accepted(nccl_.GroupEnd());  // also after a failure: the group is open
   nccl_.Check(failed, "ncclAllReduce");
   nccl_.Check(ended, "ncclGroupEnd");
+  if (processes_) Await(lock, std::nullopt);
 }
 
 void NcclGroup::End(std::chrono::milliseconds patience, const std::function<void()>& wait) {
   {
     const std::lock_guard lock(mutex_);
-    deadline_ = std::chrono::steady_clock::now() + patience;
+    deadline_ = Clock::now() + patience;
   }
   wait();
 }
@@ -90,28 +169,57 @@ void NcclGroup::Watch() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     changed_.wait_for(lock, between_looks_);
+    if (!stopping_) Look();
+  }
+}
+
+bool NcclGroup::InProgress() const {
+  return std::any_of(members_.begin(), members_.end(), [this](ncclComm_t member) {
+    ncclResult_t found = ncclSuccess;
+    nccl_.Check(nccl_.CommGetAsyncError(member, &found), "ncclCommGetAsyncError");
+    return found == ncclInProgress;
+  });
+}
+
+// What NCCL has begun and not completed. The watching thread may look meanwhile.
+void NcclGroup::Await(std::unique_lock<std::mutex>* lock, std::optional<Time> deadline) {
+  while (true) {
     Look();
+    if (failure_) std::rethrow_exception(failure_);
+    if (!InProgress()) return;
+    if (deadline && Clock::now() > *deadline)
+      Throw(kRankLost,
+            "NCCL does not connect the GPUs of all ranks: one of them ended or does not answer");
+    changed_.wait_for(*lock, kBetweenPolls);
   }
 }
 
 void NcclGroup::Look() {
-  if (failure_ || stopping_) return;
+  if (failure_) return;
   try {
     for (ncclComm_t member : members_) {
       ncclResult_t found = ncclSuccess;
       nccl_.Check(nccl_.CommGetAsyncError(member, &found), "ncclCommGetAsyncError");
-      nccl_.Check(found, "a sum over the GPUs");
+      const bool remote = processes_ && found == ncclRemoteError;
+      nccl_.Check(Accepted(found), "a sum over the GPUs", remote ? kRankLost : ErrorKind::kDevice);
     }
-    if (deadline_ && std::chrono::steady_clock::now() > *deadline_)
+    if (processes_ && processes_->failed())
+      Throw(kRankLost, "a sum over the GPUs of all ranks was ended: not all of them take part");
+    if (deadline_ && Clock::now() > *deadline_)
       Throw(ErrorKind::kDevice, "a sum over the GPUs does not end");
   } catch (...) {
     Fail(std::current_exception());
   }
 }
 
+// The processes first: once the sums are aborted, what they should have given is garbage, which no
+// rank may save.
 void NcclGroup::Fail(std::exception_ptr error) {
   failure_ = std::move(error);
-  for (ncclComm_t member : members_) nccl_.CommAbort(member);
+  if (processes_) processes_->Fail(WhatOf(failure_));
+  for (ncclComm_t member : members_) {
+    if (member) nccl_.CommAbort(member);
+  }
 }
 
 }  // namespace mxtrain::cuda
