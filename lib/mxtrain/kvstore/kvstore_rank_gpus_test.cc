@@ -233,7 +233,7 @@ TEST_CASE("sums that wait for a lost rank end when the group fails, and later on
       },
       {.timeout_seconds = 2});
   CAPTURE(errors[0]);
-  CHECK(errors[0] == "10: a rank of the test is lost");
+  CHECK(errors[0] == "10: all_reduce: a rank of the test is lost");
 }
 
 }  // namespace
