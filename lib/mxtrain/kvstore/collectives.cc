@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "mxtrain/base/clock.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain {
@@ -26,16 +27,20 @@ Collective OverAll(Collective::Kind kind, const TBlob& blob, const TensorSpec& s
 // collective: of the array, once it can be read.
 template <typename CollectiveOf>
 void Push(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority, const char* name,
-          const CollectiveOf& collective) {
+          const CollectiveOf& collective, std::shared_ptr<FlightTimes> times = nullptr) {
   RequireHost(array);
   const engine::VarHandle var = array.var();
   engine::Engine& engine = array.runtime().engine();
   engine.PushAsync(
-      [group, array = std::move(array), collective, place = group->Reserve()](
-          RunContext, engine::Callback done) mutable {
+      [group, array = std::move(array), collective, times = std::move(times),
+       place = group->Reserve()](RunContext, engine::Callback done) mutable {
+        if (times) times->ready = SteadyNanoseconds();
         group->Start(
             std::move(place), collective(array),
-            [done = std::move(done)](std::exception_ptr error) mutable { done(std::move(error)); });
+            [times = std::move(times), done = std::move(done)](std::exception_ptr error) mutable {
+              if (times) times->done = SteadyNanoseconds();
+              done(std::move(error));
+            });
       },
       {}, {&var, 1}, {.property = engine::FnProperty::kComm, .priority = priority, .name = name});
 }
@@ -73,10 +78,12 @@ void SumOverParts(const std::shared_ptr<ProcessGroup>& group, std::vector<NDArra
       {}, vars, {.property = engine::FnProperty::kComm, .name = "sum_over_parts"});
 }
 
-void AllReduce(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority) {
-  Push(group, std::move(array), priority, "all_reduce", [](const NDArray& whole) {
+void AllReduce(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority,
+               std::shared_ptr<FlightTimes> times) {
+  const auto sum = [](const NDArray& whole) {
     return OverAll(Collective::Kind::kAllReduce, whole.data(), whole.spec());
-  });
+  };
+  Push(group, std::move(array), priority, "all_reduce", sum, std::move(times));
 }
 
 void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array, int root, int priority) {
@@ -92,13 +99,14 @@ void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array, int ro
   });
 }
 
-void AllGather(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority) {
-  const int ranks = group->size();
-  Push(group, std::move(array), priority, "all_gather", [ranks](const NDArray& whole) {
+void AllGather(const std::shared_ptr<ProcessGroup>& group, NDArray array, int priority,
+               std::shared_ptr<FlightTimes> times) {
+  const auto parts = [ranks = group->size()](const NDArray& whole) {
     Collective gather = OverAll(Collective::Kind::kAllGather, whole.data(), whole.spec());
     gather.n /= ranks;
     return gather;
-  });
+  };
+  Push(group, std::move(array), priority, "all_gather", parts, std::move(times));
 }
 
 }  // namespace mxtrain

@@ -2,24 +2,29 @@
 // KVStore `dist_sync`: every rank keeps the values. A rank sums the gradients of its own workers,
 // then all ranks sum these sums, and update the values identically.
 //
-// Gradients travel in buckets, from the highest key to the lowest: a caller that numbers its keys
-// in the order of the net has the last layers' gradients first. While a bucket travels, earlier
-// layers' gradients are computed, and the weights of the buckets before it are updated. Small
-// gradients are copied into the bucket's buffer, where the updates read their sums; a large one
-// travels in its own array. Rounded or packed ones leave by the buffer, and their sums come back
-// into their own arrays.
+// Gradients travel in buckets, which are made from the highest key to the lowest: a caller that
+// numbers its keys in the order of the net has the last layers' gradients first. While a bucket
+// travels, earlier layers' gradients are computed, and the weights of the buckets before it are
+// updated. They leave as they are complete, until rank 0 has measured when they are ready and how
+// long they take; then in an order that lets the next forward pass begin early (send_order.h).
+// Small gradients are copied into the bucket's buffer, where the updates read their sums; a large
+// one travels in its own array. Rounded or packed ones leave by the buffer, and their sums come
+// back into their own arrays.
 //
 // With sharded states a key is updated by one rank, and its value travels to the others, in a
 // parcel with further values of that rank.
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <optional>
+#include <sstream>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/kvstore/internal/process_store.h"
 #include "mxtrain/kvstore/internal/rounded_gradient.h"
 #include "mxtrain/kvstore/internal/worker_sums.h"
+#include "mxtrain/kvstore/send_order.h"
 #include "mxtrain/kvstore/shards.h"
 #include "mxtrain/kvstore/two_bit.h"
 
@@ -32,6 +37,9 @@ using Wire = DistOptions::Wire;
 // nothing hides, are few. Larger gradients travel alone, and as soon as they are there.
 constexpr int64_t kBucketBytes = int64_t{1} << 20;
 constexpr int64_t kPackedBucketBytes = kBucketBytes / 4;
+// The updates after which the order of sending is planned: ever fewer, as all ranks wait for each
+// other then.
+constexpr int64_t kFirstPlan = 5, kPlansApart = 10;
 
 // A function of arrays that is pushed in every step.
 class Repeated {
@@ -99,7 +107,11 @@ class KVStoreDist final : public ProcessStore {
     } else {
       place.sum.CopyFrom(own, priority);
     }
-    if (++bucket.summed == std::ssize(bucket.keys)) Send(&bucket, priority);
+    bucket.priority = priority;
+    ++bucket.summed;
+    while (next_ < order_.size() && buckets_[order_[next_]].complete())
+      Send(&buckets_[order_[next_++]]);
+    if (next_ == order_.size()) next_ = 0;
     return {&place.sum, 1};
   }
 
@@ -109,7 +121,10 @@ class KVStoreDist final : public ProcessStore {
         Throw(ErrorKind::kBug, "an update while {} of the {} gradients of a bucket are summed",
               bucket.summed, bucket.keys.size());
     }
-    if (!Shards()) return ProcessStore::Update(keys);
+    if (!Shards()) {
+      ProcessStore::Update(keys);
+      return PlanOrder();
+    }
     if (keys.size() != specs_.size())
       Throw(ErrorKind::kBug, "an update of {} of {} keys, whose states are sharded", keys.size(),
             specs_.size());
@@ -119,6 +134,7 @@ class KVStoreDist final : public ProcessStore {
     }
     ProcessStore::Update(own_);
     for (const Parcel& parcel : parcels_) Send(parcel);
+    PlanOrder();
   }
 
   std::optional<int> OwnerOf(int key) override {
@@ -141,8 +157,12 @@ class KVStoreDist final : public ProcessStore {
     DType type = DType::kFloat32;  // on the wire
     std::vector<int> keys;
     int64_t summed = 0;  // of them, in this step so far
+    int priority = 0;    // of the last of them
     int64_t bytes = 0;   // of this rank, in the buffer
     NDArray buffer;      // empty: of a single key; kTwoBit: [ranks, bytes]
+    std::shared_ptr<FlightTimes> times = std::make_shared<FlightTimes>();
+
+    bool complete() const { return summed == std::ssize(keys); }
   };
   struct Place {
     size_t bucket = 0;
@@ -193,6 +213,11 @@ class KVStoreDist final : public ProcessStore {
       bucket.keys.push_back(key->first);
       bucket.bytes += bytes;
     }
+    order_.resize(buckets_.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {  // as they become complete
+      return buckets_[a].keys.back() > buckets_[b].keys.back();
+    });
     for (Bucket& bucket : buckets_) {
       const bool as_is = bucket.wire == Wire::kFloat32, packed = bucket.wire == Wire::kTwoBit;
       if (as_is && bucket.keys.size() == 1) continue;
@@ -240,19 +265,53 @@ class KVStoreDist final : public ProcessStore {
     place->come_back = [sum](int priority) { sum->Push(priority); };
   }
 
-  void Send(Bucket* bucket, int priority) {
+  void Send(Bucket* bucket) {
     bucket->summed = 0;
     if (bucket->wire == Wire::kTwoBit) {
-      AllGather(group_, bucket->buffer, priority);
+      AllGather(group_, bucket->buffer, bucket->priority, bucket->times);
     } else {
       AllReduce(group_, bucket->buffer.empty() ? places_.at(bucket->keys[0]).sum : bucket->buffer,
-                priority);
+                bucket->priority, bucket->times);
     }
     if (bucket->wire == Wire::kFloat32) return;
     for (int key : bucket->keys) {
       const Place& place = places_.at(key);
       place.come_back(place.priority);
     }
+  }
+
+  // After some updates: by the times of rank 0.
+  void PlanOrder() {
+    if (++updates_ != plan_after_) return;
+    plan_after_ *= kPlansApart;
+    Barrier();  // what has been pushed is done then
+    std::ostringstream planned;
+    if (group_->first()) {
+      for (size_t bucket : SendOrder(Timings())) planned << bucket << ' ';
+    }
+    std::istringstream read(group_->BroadcastText(planned.str()));
+    for (size_t& bucket : order_) read >> bucket;
+  }
+
+  // Each bucket is taken to need its part, by its bytes, of the time in which any travelled.
+  std::vector<BucketTiming> Timings() const {
+    std::vector<BucketTiming> timings;
+    int64_t free = 0, busy = 0, bytes = 0;
+    for (size_t at : order_) {
+      const FlightTimes& times = *buckets_[at].times;
+      const int64_t begun = std::max(times.ready.load(), free);
+      free = std::max(times.done.load(), begun);
+      busy += free - begun;
+      bytes += buckets_[at].bytes;
+    }
+    const double per_byte = static_cast<double>(busy) / static_cast<double>(bytes);
+    for (const Bucket& bucket : buckets_) {
+      timings.push_back(
+          {.ready = bucket.times->ready,
+           .transfer = static_cast<int64_t>(per_byte * static_cast<double>(bucket.bytes)),
+           .first_key = bucket.keys.back()});
+    }
+    return timings;
   }
 
   void PlanParcels() {
@@ -310,7 +369,10 @@ class KVStoreDist final : public ProcessStore {
   WorkerSums worker_sums_;
   std::map<int, TensorSpec> specs_;
   std::map<int, NDArray> residuals_;  // of kTwoBit, in the layouts of the gradients
-  std::vector<Bucket> buckets_;       // planned by the first sum; they travel as they are complete
+  std::vector<Bucket> buckets_;       // planned by the first sum
+  std::vector<size_t> order_;         // in which they travel
+  size_t next_ = 0;                   // of the order
+  int64_t updates_ = 0, plan_after_ = kFirstPlan;
   std::map<int, Place> places_;
   std::map<int, int> owners_;    // of sharded states
   std::vector<Parcel> parcels_;  // in the order in which they travel
