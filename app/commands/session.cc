@@ -196,9 +196,10 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
 TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   CompleteModes(&o.modes);
-  if (config().train.kvstore.type == "dist_sync") {
-    o.kvstore = group_ ? "dist_sync" : "local";
-    if (!group_) o.dist = {};  // a run of ranks that one process continues
+  if (config().train.kvstore.between_processes() && !group_) {
+    // A run of ranks that one process continues.
+    o.kvstore = devices_.size() > 1 ? "device" : "local";
+    o.dist = {};
   }
   o.group = group_;
   if (group_ && group_->size() > 1) o.sync_batch_norm = config().train.kvstore.sync_batch_norm;

@@ -159,6 +159,8 @@ struct KVStoreConfig {
   CompressionConfig compression;
   bool shard_states = false;
   Duration timeout;
+
+  bool between_processes() const { return type == "dist_sync" || type == "dist_device_sync"; }
 };
 
 struct FreezeConfig {

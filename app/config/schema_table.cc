@@ -561,11 +561,11 @@ Section<KVStoreConfig> KVStoreSection() {
   Section<KVStoreConfig> s;
   s.Add("type", &KVStoreConfig::type)
       .Default("auto")
-      .Choices({"auto", "local", "device", "dist_sync"})
+      .Choices({"auto", "local", "device", "dist_sync", "dist_device_sync"})
       .Help(
           "where gradients are summed: local: on the first device; device: between GPUs with NCCL; "
-          "dist_sync: between the processes that mpirun or srun started; auto: device if there are "
-          "several GPUs")
+          "dist_sync: between the processes that mpirun or srun started; dist_device_sync: between "
+          "their GPUs; auto: device if there are several GPUs")
       .Also({"strategy"});
   s.Add("workers", &KVStoreConfig::workers)
       .Default(1)
@@ -575,10 +575,10 @@ Section<KVStoreConfig> KVStoreSection() {
   s.Add("batch", &KVStoreConfig::batch)
       .Default("global")
       .Choices({"global", "per_rank"})
-      .Help("dist_sync: whether data.batch_size is that of a step, or of each process in it");
+      .Help("dist_*: whether data.batch_size is that of a step, or of each process in it");
   s.Add("scale_lr", &KVStoreConfig::scale_lr)
       .Default(false)
-      .Help("dist_sync: multiply the learning rate by the number of processes");
+      .Help("dist_*: multiply the learning rate by the number of processes");
   s.Add("sync_batch_norm", &KVStoreConfig::sync_batch_norm)
       .Default(false)
       .Help(
@@ -589,7 +589,7 @@ Section<KVStoreConfig> KVStoreSection() {
       .Default("float32")
       .Choices({"float32", "bfloat16"})
       .Help(
-          "how gradients travel between processes (dist_sync) or GPUs (device); bfloat16: half as "
+          "how gradients travel between processes (dist_*) or GPUs (device); bfloat16: half as "
           "many bytes, with 8 bits of precision");
   s.Below("compression", &KVStoreConfig::compression, CompressionSection(),
           "dist_sync: MXNet's gradient compression", false, "type",
@@ -603,7 +603,7 @@ Section<KVStoreConfig> KVStoreSection() {
   s.Add("timeout", &KVStoreConfig::timeout)
       .Default({600})
       .Range(1)
-      .Help("dist_sync: how long a process waits for the others before it ends with exit code 10");
+      .Help("dist_*: how long a process waits for the others before it ends with exit code 10");
   return s;
 }
 

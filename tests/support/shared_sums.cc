@@ -89,6 +89,7 @@ bool SharedSums::Meet() {
 
 void SharedSums::AllReduce(void* data, int64_t n, DType type) {
   MXTRAIN_ASSERT(type == DType::kFloat32 || type == DType::kBfloat16);
+  if (aborted_) return;
   Board::Member& own = board_->members[rank_];
   own.n = n;
   own.type = static_cast<int64_t>(type);
