@@ -190,6 +190,16 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
     Throw(ErrorKind::kConfig, "{}: data.cache: features is for one process",
           diagnostics_.sources().Where(loaded_.PlaceOf("data.cache")));
   }
+  const std::string& type = config().train.kvstore.type;
+  const bool for_gpus = type == "dist_device_sync";
+  if (for_gpus != (ctx().type == DeviceType::kGPU)) {
+    Throw(
+        ErrorKind::kUsage,
+        "train.kvstore.type: {} sums in the memory of {}, and --device is {}; use {}, or --device "
+        "{}",
+        type, for_gpus ? "GPUs" : "the host", DeviceNames(),
+        for_gpus ? "dist_sync" : "dist_device_sync", for_gpus ? "gpu" : "cpu");
+  }
   iters_.TakePart(group_->rank(), group_->size());
 }
 
