@@ -166,8 +166,8 @@ class KVStoreDevice final : public ProcessStore {
       for (int key : buckets_[n].keys) {
         const NDArray& value = Values(key)[0];
         const TensorSpec& spec = value.spec();
-        own += format("'{}' (key {}), {} {} of {} bytes in bucket {}\n", value.who(), key,
-                      spec.shape.ToString(), NameOf(spec.type), spec.Bytes(), n);
+        own += format("'{}' (key {}), {} {} ({}) in bucket {}\n", value.who(), key,
+                      spec.shape.ToString(), NameOf(spec.type), spec.layout.Name(), n);
       }
     }
     const std::vector<std::string> all = group_->GatherText(own);

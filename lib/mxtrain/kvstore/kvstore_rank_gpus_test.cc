@@ -176,9 +176,9 @@ TEST_CASE("ranks whose buckets differ are refused, with the key that differs") {
   for (const std::string& error : errors) {
     CAPTURE(error);
     CHECK(error.starts_with("3: rank 2 would sum other gradients than rank 0: "));
-    CHECK(error.find("(key 1), [2] float32 of 8 bytes in bucket 1, where rank 0 has ") !=
+    CHECK(error.find("(key 1), [2] float32 (plain) in bucket 1, where rank 0 has ") !=
           std::string::npos);
-    CHECK(error.find("of 8 bytes in bucket 0; all ranks need the same net") != std::string::npos);
+    CHECK(error.find("(plain) in bucket 0; all ranks need the same net") != std::string::npos);
   }
   const auto missing = ErrorsOf(2, [](const Group& group) {
     const auto runtime = test::NewFakeGpuRuntime();
