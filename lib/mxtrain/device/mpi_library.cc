@@ -56,9 +56,9 @@ std::optional<Launch> OfVariables() {
     return Launch{launcher, mpi, *r, *n, local_size, Number(local_rank).value_or(0)};
   };
   // mpirun may run inside a step of srun, which may set the variables of PMI as well.
-  if (auto found = launch("mpirun (Open MPI)", "openmpi", "OMPI_COMM_WORLD_SIZE",
-                          "OMPI_COMM_WORLD_RANK", Number("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(1),
-                          "OMPI_COMM_WORLD_LOCAL_RANK"))
+  if (auto found =
+          launch("mpirun (Open MPI)", "openmpi", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+                 Number("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(1), "OMPI_COMM_WORLD_LOCAL_RANK"))
     return found;
   // Of hydra, MPICH's launcher, alone.
   if (const auto local_size = Number("MPI_LOCALNRANKS")) {

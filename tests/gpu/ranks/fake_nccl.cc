@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/gpu/ranks/fake_nccl.h"
 
-#include <cuda_runtime_api.h>
-
 #include <atomic>
 #include <cstring>
 #include <functional>

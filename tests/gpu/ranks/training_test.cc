@@ -2,7 +2,6 @@
 // dist_device_sync between processes that mpirun started, each with fake GPUs: real MPI, the code
 // of the NCCL communicator, and an NCCL that sums through shared memory. Without a launcher the
 // cases are skipped; training_test.sh starts them.
-#include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
 #include <chrono>

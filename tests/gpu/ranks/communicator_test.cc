@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators between ranks, which are threads here, over an NCCL that sums through shared
-// memory: how they begin, sum, end and fail. tests/gpu/ranks/ has them as processes.
+// memory: how they begin, sum, end and fail. training_test.cc has them as processes.
 #include <doctest/doctest.h>
 
 #include <array>
