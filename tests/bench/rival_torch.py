@@ -4,10 +4,12 @@
 
   rival_torch.py NET --batch N [--mode eager|channels_last|compile|channels_last+compile|onnxruntime] [--device cpu|cuda] [--amp off|bf16|fp16]
                  [--tf32 on|off] [--infer] [--size S] [--classes C] [--seconds T]
+  torchrun --nproc-per-node R rival_torch.py NET --batch N --ddp --steps N ...
 
 NET is lenet or a name of torchvision.models. A training step is forward, cross entropy, backward, SGD with momentum, gradients set to None;
 with fp16 losses are scaled. `onnxruntime` exports the net and runs it there (inference alone, on the CPU). On a GPU cuDNN chooses by
 measurement, TF32 is used where PyTorch uses it by default unless --tf32 says otherwise, and the memory is the most that was allocated there in the steps that are measured.
+--ddp: DistributedDataParallel over gloo, a core and a batch for each rank; the rate is that of all ranks, and rank 0 prints it.
 """
 import argparse
 import json
@@ -40,6 +42,8 @@ def torch_step(args, net, x, y):
     if "channels_last" in args.mode:
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     run = torch.compile(net) if "compile" in args.mode else net
+    if args.ddp:
+        run = torch.nn.parallel.DistributedDataParallel(run)
     optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9)
     loss_of = torch.nn.CrossEntropyLoss()
     amp = torch.autocast(args.device, dtype=torch.float16 if args.amp == "fp16" else torch.bfloat16, enabled=args.amp != "off")
@@ -83,7 +87,7 @@ def rate_of(args, step):
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
     begin, steps = time.perf_counter(), 0
-    while steps < 2 or time.perf_counter() - begin < args.seconds:
+    while steps < args.steps if args.steps else steps < 2 or time.perf_counter() - begin < args.seconds:
         step()
         steps += 1
     if on_gpu:
@@ -104,7 +108,15 @@ def main():
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=5, help="minimum measured time")
+    parser.add_argument("--steps", type=int, help="measured steps, instead of a time")
+    parser.add_argument("--ddp", action="store_true")
     args = parser.parse_args()
+    if args.ddp:
+        if not args.steps:
+            parser.error("--ddp needs --steps: all ranks take as many")
+        os.sched_setaffinity(0, {int(os.environ["LOCAL_RANK"])})
+        torch.distributed.init_process_group("gloo")
+    ranks = torch.distributed.get_world_size() if args.ddp else 1
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = True
@@ -118,8 +130,10 @@ def main():
         step = onnxruntime_step(args, net, x)
     else:
         step = torch_step(args, net, x, y)
-    rate = rate_of(args, step)
+    rate = rate_of(args, step) * ranks
     peak = torch.cuda.max_memory_allocated() if args.device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if args.ddp and torch.distributed.get_rank() > 0:
+        return
     print(json.dumps({"images_per_second": rate, "peak_memory_bytes": peak, "version": version}))
 
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Training by several processes that mpirun starts: the same losses as one process, the same checkpoint as with as many workers, stops,
 # resumed runs, refusals, and ranks that are killed.
-#   distributed_test.sh MPI [KILLS]     openmpi or mpich; default 3 kills
+#   distributed_test.sh MPI [KILLS]     openmpi or mpich; default 5 kills
 . "$(dirname "$0")/common.sh"
 mpi=$1
-kills=${2:-3}
+kills=${2:-5}
 mpirun=$(command -v "mpirun.$mpi" || { [ "$mpi" = openmpi ] && command -v orterun; }) || { echo "there is no mpirun of $mpi"; exit 77; }
 [ -f "$(dirname "$program")/../lib/libmxtrain_$mpi.so" ] || { echo "built without $mpi"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRORS=1
