@@ -129,6 +129,43 @@ void CheckBetweenGpus(const SessionView& session) {
   }
 }
 
+// Of dist_async, and what is for it alone.
+void CheckApart(const SessionView& session) {
+  const config::TrainConfig& train = session.config().train;
+  const config::KVStoreConfig& kvstore = train.kvstore;
+  const auto reject = [&](const std::string& key, const std::string& text,
+                          const std::string& advice) {
+    session.diagnostics.Error(session.loaded.PlaceOf("train." + key), text, advice);
+  };
+  if (kvstore.type != "dist_async") {
+    if (kvstore.staleness > 0)
+      reject("kvstore.staleness",
+             format("train.kvstore.staleness is for dist_async, and train.kvstore.type is {}",
+                    kvstore.type),
+             "remove it, or set train.kvstore.type to dist_async");
+    return;
+  }
+  const std::string one_by_one = "each process's gradients update the parameters by themselves";
+  const std::tuple<bool, const char*, std::string> refused[] = {
+      {kvstore.wire != "float32", "kvstore.wire", "gradients travel as they are"},
+      {kvstore.compression.type == "2bit", "kvstore.compression.type",
+       "gradients travel as they are"},
+      {kvstore.shard_states, "kvstore.shard_states",
+       "each process has the optimizer's states of a part of the parameters anyway"},
+      {kvstore.sync_batch_norm, "kvstore.sync_batch_norm",
+       "processes do not compute the same step at the same time"},
+      {train.clip.norm.has_value(), "clip.norm", one_by_one},
+      {train.amp == "fp16", "amp", "the scale of the loss is one for all processes; use bf16"},
+      {train.ema.decay.has_value(), "ema.decay", "each process sees other values"},
+      {train.freeze.epochs > 0, "freeze.epochs", "layers are frozen for the whole run, or not"},
+  };
+  for (const auto& [given, key, why] : refused) {
+    if (given)
+      reject(key, format("train.{} does not go with train.kvstore.type: dist_async: {}", key, why),
+             "remove it, or use dist_sync");
+  }
+}
+
 void CheckKVStore(const SessionView& session) {
   const config::KVStoreConfig& kvstore = session.config().train.kvstore;
   const auto only_between_processes = [&](const std::string& key, bool given) {
@@ -149,6 +186,7 @@ void CheckKVStore(const SessionView& session) {
   only_between_processes("compression", compresses);
   only_between_processes("shard_states", kvstore.shard_states);
   CheckBetweenGpus(session);
+  CheckApart(session);
   const auto no_compression_with = [&](const std::string& key, const std::string& why) {
     session.diagnostics.Error(session.loaded.PlaceOf(key),
                               format("train.kvstore.compression does not go with {}: {}", key, why),

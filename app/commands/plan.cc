@@ -57,7 +57,7 @@ class Plan final : public Command {
     arguments
         .Option("--ranks", &ranks_,
                 "of this many processes (dist_sync): show what each sends in a step, and with "
-                "train.kvstore.shard_states its part of the optimizer's states")
+                "train.kvstore.shard_states or dist_async its part of the optimizer's states")
         .Takes("N")
         .Within(2, 1'000'000);
     arguments.Examples(
@@ -93,7 +93,8 @@ class Plan final : public Command {
     RanksForecast of_ranks;
     if (ranks_ > 0) {
       of_ranks = ForecastRanks(session, trained, ranks_);
-      if (session.config().train.kvstore.shard_states)
+      const config::KVStoreConfig& kvstore = session.config().train.kvstore;
+      if (kvstore.shard_states || kvstore.type == "dist_async")
         outer.optimizer = of_devices[session.ctx()].optimizer = of_ranks.optimizer_bytes;
     }
     std::optional<TimeForecast> time;

@@ -200,6 +200,19 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
         type, for_gpus ? "GPUs" : "the host", DeviceNames(),
         for_gpus ? "dist_sync" : "dist_device_sync", for_gpus ? "gpu" : "cpu");
   }
+  if (deterministic_ && config().train.kvstore.type == "dist_async") {
+    Throw(ErrorKind::kUsage,
+          "--deterministic does not go with train.kvstore.type: dist_async, whose results differ "
+          "from run to run; remove it, or use dist_sync");
+  }
+  const int64_t staleness = config().train.kvstore.staleness, others = group_->size() - 1;
+  if (staleness > 0 && staleness < others) {
+    Throw(ErrorKind::kConfig,
+          "{}: train.kvstore.staleness: {} is too low for {} processes, each of which updates once "
+          "before any does again; set at least {}",
+          diagnostics_.sources().Where(loaded_.PlaceOf("train.kvstore.staleness")), staleness,
+          group_->size(), others);
+  }
   iters_.TakePart(group_->rank(), group_->size());
 }
 

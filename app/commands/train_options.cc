@@ -140,6 +140,7 @@ TrainOptions TrainOptionsOf(const config::TrainConfig& train, const config::Net&
   if (train.kvstore.compression.type == "2bit") o.dist.wire = DistOptions::Wire::kTwoBit;
   o.dist.threshold = static_cast<float>(train.kvstore.compression.threshold);
   o.dist.shard_states = train.kvstore.shard_states;
+  o.dist.staleness = train.kvstore.staleness;
   o.save = SavePolicyOf(train.save);
   return o;
 }

@@ -151,16 +151,17 @@ struct CompressionConfig {
 struct KVStoreConfig {
   std::string type;
   int workers = 0;    // logical workers that share one batch
-  std::string batch;  // of dist_sync: whether data.batch_size is "global" or "per_rank"
+  std::string batch;  // between processes: whether data.batch_size is "global" or "per_rank"
   bool scale_lr = false;
   bool sync_batch_norm = false;
-  // Of dist_sync.
+  int64_t staleness = 0;  // of dist_async; 0: by the number of processes
+  // Between processes; the first three of dist_sync.
   std::string wire;  // type of gradients between processes: "float32" or "bfloat16"
   CompressionConfig compression;
   bool shard_states = false;
   Duration timeout;
 
-  bool between_processes() const { return type == "dist_sync" || type == "dist_device_sync"; }
+  bool between_processes() const { return type.starts_with("dist_"); }
 };
 
 struct FreezeConfig {

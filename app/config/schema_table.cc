@@ -561,11 +561,12 @@ Section<KVStoreConfig> KVStoreSection() {
   Section<KVStoreConfig> s;
   s.Add("type", &KVStoreConfig::type)
       .Default("auto")
-      .Choices({"auto", "local", "device", "dist_sync", "dist_device_sync"})
+      .Choices({"auto", "local", "device", "dist_sync", "dist_device_sync", "dist_async"})
       .Help(
           "where gradients are summed: local: on the first device; device: between GPUs with NCCL; "
           "dist_sync: between the processes that mpirun or srun started; dist_device_sync: between "
-          "their GPUs; auto: device if there are several GPUs")
+          "their GPUs; dist_async: as dist_sync, but none waits for the others' gradients; auto: "
+          "device if there are several GPUs")
       .Also({"strategy"});
   s.Add("workers", &KVStoreConfig::workers)
       .Default(1)
@@ -575,7 +576,7 @@ Section<KVStoreConfig> KVStoreSection() {
   s.Add("batch", &KVStoreConfig::batch)
       .Default("global")
       .Choices({"global", "per_rank"})
-      .Help("dist_*: whether data.batch_size is that of a step, or of each process in it");
+      .Help("dist_*: whether data.batch_size is that of all processes, or of each");
   s.Add("scale_lr", &KVStoreConfig::scale_lr)
       .Default(false)
       .Help("dist_*: multiply the learning rate by the number of processes");
@@ -604,6 +605,13 @@ Section<KVStoreConfig> KVStoreSection() {
       .Default({600})
       .Range(1)
       .Help("dist_*: how long a process waits for the others before it ends with exit code 10");
+  s.Add("staleness", &KVStoreConfig::staleness)
+      .Default(0)
+      .Range(0)
+      .Help(
+          "dist_async: the most updates of a parameter by other processes between the read of its "
+          "value and the update computed from it; 0: 4 for each of them")
+      .Also({"max_staleness", "staleness_bound"});
   return s;
 }
 

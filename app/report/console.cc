@@ -62,6 +62,19 @@ std::string BarOfWidth(double done, std::span<const std::string> parts, size_t w
 // Of a run before its folder exists: more than any start has at level debug.
 constexpr size_t kEarlyMessages = 4096;
 
+// Of dist_async; empty otherwise.
+std::string StalenessText(const std::vector<int64_t>& updates) {
+  int64_t all = 0, sum = 0, most = 0;
+  for (size_t s = 0; s < updates.size(); ++s) {
+    all += updates[s];
+    sum += static_cast<int64_t>(s) * updates[s];
+    if (updates[s] > 0) most = static_cast<int64_t>(s);
+  }
+  return all == 0 ? ""
+                  : format("  staleness {:.1f}, at most {}",
+                           static_cast<double>(sum) / static_cast<double>(all), most);
+}
+
 }  // namespace
 
 Console::Console(const ConsoleOptions& options)
@@ -186,14 +199,15 @@ void ConsoleListener::OnStep(const StepEvent& e) {
 }
 
 void ConsoleListener::OnEpoch(const EpochEvent& e) {
-  const std::string scale = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps skipped",
-                                                      e.loss_scale, e.steps_skipped)
-                                             : "";
+  std::string more = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps skipped", e.loss_scale,
+                                               e.steps_skipped)
+                                      : "";
+  more += StalenessText(e.staleness);
   console_.Message(
       LogLevel::kInfo,
       format("epoch {}  train: {}{}{}  ({} images/s, {}){}{}", e.epoch, Join(e.train),
              e.val.empty() ? "" : "  val: ", Join(e.val), FormatNumber(e.images_per_second),
-             FormatDuration(e.seconds), scale, e.best ? "  best" : ""));
+             FormatDuration(e.seconds), more, e.best ? "  best" : ""));
 }
 
 void ConsoleListener::OnSave(const SaveEvent& e) {

@@ -74,6 +74,7 @@ void JsonlListener::OnEpoch(const EpochEvent& e) {
   if (e.loss_scale > 0)
     fields.update({{"loss_scale", e.loss_scale}, {"steps_left_out", e.steps_skipped}});
   if (!e.waiting.empty()) fields["waiting_seconds"] = e.waiting;  // by rank
+  if (!e.staleness.empty()) fields["staleness"] = e.staleness;    // updates, by staleness
   Emit(&file_, "epoch", fields);
 }
 void JsonlListener::OnSave(const SaveEvent& e) {

@@ -7,7 +7,7 @@ faults=${MXTRAIN_FAULTS_LIBRARY:?the built library of faults}
 campaign=${MXTRAIN_FAULT_CAMPAIGN:?the built fault_campaign}
 plugin=${MXTRAIN_TEST_PLUGIN:?a built plug-in, with the operator twice}
 source_dir=${MXTRAIN_SOURCE_DIR:?the source tree}
-unset NO_COLOR FORCE_COLOR MXTRAIN_SAVE_DELAY_MS
+unset NO_COLOR FORCE_COLOR MXTRAIN_SAVE_DELAY_MS MXTRAIN_STEP_DELAY_MS
 work=$(mktemp -d "${TMPDIR:-/tmp}/mxtrain-cli-XXXXXX")
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 cd "$work" || exit 1

@@ -4,57 +4,8 @@
 # resumed runs, refusals, and ranks that are killed.
 #   distributed_test.sh MPI [KILLS]     openmpi or mpich; default 5 kills
 . "$(dirname "$0")/common.sh"
-mpi=$1
+. "$source_dir/tests/cli/ranks.sh" "$1"
 kills=${2:-5}
-mpirun=$(command -v "mpirun.$mpi" || { [ "$mpi" = openmpi ] && command -v orterun; }) || { echo "there is no mpirun of $mpi"; exit 77; }
-[ -f "$(dirname "$program")/../lib/libmxtrain_$mpi.so" ] || { echo "built without $mpi"; exit 77; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRORS=1
-flags=()
-[ "$mpi" = openmpi ] && flags=(--oversubscribe --bind-to none)
-
-# launch ARGUMENT...: mpirun, ended after three minutes: a launcher may hang where its processes do not.
-launch() { timeout -k 5 180 "$mpirun" "${flags[@]}" "$@" </dev/null; }
-
-# Some containers let no launcher start processes.
-launch -n 2 true >/dev/null 2>&1 || { echo "mpirun of $mpi starts no processes here"; exit 77; }
-
-# ranks CODE N ARGUMENT...: as expect, with N processes.
-ranks() {
-  local wanted=$1 n=$2
-  shift 2
-  checks=$((checks + 1))
-  last="mpirun -n $n mxtrain $*"
-  launch -n "$n" "$program" "$@" --threads 1 >stdout 2>stderr
-  local code=$?
-  [ $code -eq "$wanted" ] || fail "$last: exit code $code, expected $wanted"
-}
-
-# newest FOLDER: the newest rank that trains into a folder; mpirun itself, and what it has forked for a rank, are none.
-newest() { pgrep -n -f -- "^$program train .*--out $work/$1( |\$)"; }
-
-"$helper" idx digits 403 16
-cat >net.yaml <<END
-seed: 7
-net:
-  input: [1, 16, 16]
-  layers:
-    - Convolution: {num_filter: 4, kernel: 5}
-    - Activation: {act_type: relu}
-    - Pooling: {pool_type: max, kernel: 2, stride: 2}
-    - Flatten
-    - FullyConnected: {num_hidden: 16}
-    - Activation: {act_type: relu}
-    - FullyConnected: {num_hidden: 10}
-    - SoftmaxOutput: {name: softmax}
-data:
-  batch_size: 16
-  train: {source: mnist, path: digits, split: test, shuffle: true}
-  val: {source: mnist, path: digits, split: test}
-train:
-  epochs: 3
-  optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
-  metrics: [accuracy, cross_entropy]
-END
 # The same with batch norm and Dropout, whose results depend on how a batch is divided.
 sed -e 's/    - Flatten/    - BatchNorm\n    - Flatten\n    - Dropout: {p: 0.3}/' net.yaml >norm.yaml
 
@@ -241,8 +192,8 @@ says "a batch of 16 cannot be divided among 3 workers"
 holds "one process says it, and none is aborted" test "$(grep -c 'cannot be divided\|MPI_A' stderr)" = 1
 holds "nothing was written" test ! -e refused
 expect 0 train net.yaml --out alone -q --kvstore dist_sync train.epochs=1 --threads 1
-expect 3 train net.yaml --out refused -q --kvstore dist_async
-says "dist_async"
+expect 3 train net.yaml --out refused -q --kvstore dist_device_sync
+says "dist_device_sync"
 
 # Ranks diverge together, and the first writes its results.
 ranks 7 2 train net.yaml --out diverged -q --kvstore dist_sync train.optimizer.lr=1e30

@@ -2,10 +2,12 @@
 #include "tests/support/thread_ranks.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -27,6 +29,8 @@ struct ThreadRanks::State {
   const int size;
   Mutex mutex;
   std::map<int64_t, Meeting> meetings MXTRAIN_GUARDED_BY(mutex);
+  // Messages that were sent and not received, by sender, receiver and tag.
+  std::map<std::array<int, 3>, std::deque<std::string>> messages MXTRAIN_GUARDED_BY(mutex);
   std::vector<bool> lost MXTRAIN_GUARDED_BY(mutex);
   std::vector<int64_t> told MXTRAIN_GUARDED_BY(mutex);
   int aborted MXTRAIN_GUARDED_BY(mutex) = 0;
@@ -126,9 +130,36 @@ class ThreadTransport final : public Transport {
     meeting.done = true;
   }
 
+  // A message is copied when it is sent.
+  void Begin(const Message& m, int64_t id) override {
+    RequireOneThread();
+    MutexLock lock(state_->mutex);
+    if (state_->lost[static_cast<size_t>(rank_)]) return;
+    MXTRAIN_ASSERT(m.peer != rank_ && m.peer < state_->size);
+    if (m.kind == Message::Kind::kReceive) return receives_.emplace_back(m, id), void();
+    state_->messages[{rank_, m.peer, m.tag}].emplace_back(static_cast<const char*>(m.data),
+                                                          static_cast<size_t>(m.bytes));
+    sent_.push_back(id);
+  }
+
   void Poll(std::vector<int64_t>* completed) override {
     RequireOneThread();
     MutexLock lock(state_->mutex);
+    completed->insert(completed->end(), sent_.begin(), sent_.end());
+    sent_.clear();
+    for (auto it = receives_.begin(); it != receives_.end();) {
+      const Message& m = it->first;
+      std::deque<std::string>& there = state_->messages[{m.peer, rank_, m.tag}];
+      if (there.empty()) {
+        ++it;
+        continue;
+      }
+      MXTRAIN_ASSERT(std::ssize(there.front()) == m.bytes);
+      std::memcpy(m.data, there.front().data(), there.front().size());
+      there.pop_front();
+      completed->push_back(it->second);
+      it = receives_.erase(it);
+    }
     for (auto it = waiting_.begin(); it != waiting_.end();) {
       const auto meeting = state_->meetings.find(it->first);
       if (!meeting->second.done) {
@@ -149,7 +180,10 @@ class ThreadTransport final : public Transport {
     MutexLock lock(state_->mutex);
     return state_->told;
   }
-  void Close() override { MXTRAIN_ASSERT(waiting_.empty()); }
+  void Cancel(int64_t id) override {
+    std::erase_if(receives_, [id](const auto& receive) { return receive.second == id; });
+  }
+  void Close() override { MXTRAIN_ASSERT(waiting_.empty() && receives_.empty()); }
   void Abort(int exit_code) override {
     MutexLock lock(state_->mutex);
     state_->aborted = exit_code;
@@ -166,6 +200,8 @@ class ThreadTransport final : public Transport {
   std::thread::id thread_;
   int64_t begun_ = 0;
   std::deque<std::pair<int64_t, int64_t>> waiting_;  // meeting, id
+  std::deque<std::pair<Message, int64_t>> receives_;
+  std::vector<int64_t> sent_;  // ids
 };
 
 class DelayedTransport final : public Transport {
@@ -180,17 +216,31 @@ class DelayedTransport final : public Transport {
     bytes_[id] = c.n * SizeOf(c.type);
     transport_->Begin(c, id);
   }
+  // A message takes its time where it is received.
+  void Begin(const Message& m, int64_t id) override {
+    if (m.kind == Message::Kind::kReceive) message_bytes_[id] = m.bytes;
+    transport_->Begin(m, id);
+  }
   // A ring moves 2 (R - 1) / R of the bytes over every link.
   void Poll(std::vector<int64_t>* completed) override {
     std::vector<int64_t> done;
     transport_->Poll(&done);
     const int64_t now = SteadyNanoseconds();
     for (int64_t id : done) {
-      const double share = 2.0 * (size() - 1) / size();
+      const auto collective = bytes_.find(id), message = message_bytes_.find(id);
+      double bytes = 0;
+      if (collective != bytes_.end()) {
+        bytes = 2.0 * (size() - 1) / size() * static_cast<double>(collective->second);
+        bytes_.erase(collective);
+      } else if (message != message_bytes_.end()) {
+        bytes = static_cast<double>(message->second);
+        message_bytes_.erase(message);
+      } else {  // a message was sent
+        completed->push_back(id);
+        continue;
+      }
       double seconds = link_.latency_seconds;
-      if (link_.bytes_per_second > 0)
-        seconds += share * static_cast<double>(bytes_.at(id)) / link_.bytes_per_second;
-      bytes_.erase(id);
+      if (link_.bytes_per_second > 0) seconds += bytes / link_.bytes_per_second;
       free_at_ = std::max(free_at_, now) + static_cast<int64_t>(seconds * 1e9);
       travelling_.emplace_back(free_at_, id);
     }
@@ -201,13 +251,18 @@ class DelayedTransport final : public Transport {
   }
   void Tell(int64_t id) override { transport_->Tell(id); }
   std::vector<int64_t> Heard() override { return transport_->Heard(); }
+  void Cancel(int64_t id) override {
+    transport_->Cancel(id);
+    message_bytes_.erase(id);
+    std::erase_if(travelling_, [id](const auto& arrival) { return arrival.second == id; });
+  }
   void Close() override { transport_->Close(); }
   void Abort(int exit_code) override { transport_->Abort(exit_code); }
 
  private:
   const std::unique_ptr<Transport> transport_;
   const Link link_;
-  std::map<int64_t, int64_t> bytes_;
+  std::map<int64_t, int64_t> bytes_, message_bytes_;    // of collectives and receives in flight
   int64_t free_at_ = 0;                                 // when the link is free
   std::deque<std::pair<int64_t, int64_t>> travelling_;  // arrival, id
 };

@@ -63,8 +63,8 @@ struct RunSpec {
   std::vector<Context> devices;  // one worker on each; empty: all on ctx
   std::string kvstore = "local";
   CommunicatorFactory new_communicator;
-  std::shared_ptr<ProcessGroup> group;  // of dist_sync, or `kvstore`; `batch` is that of all ranks
-  DistOptions dist;                     // of dist_sync and device
+  std::shared_ptr<ProcessGroup> group;  // not with "local": dist_sync; `batch` is of all ranks
+  DistOptions dist;                     // of dist_sync, dist_async and device
   int64_t epochs = 3;
   NamedSpec optimizer{"sgd", {{"lr", "0.1"}, {"momentum", "0.9"}, {"weight_decay", "0.001"}}};
   std::optional<double> clip_norm;

@@ -178,6 +178,24 @@ void ProcessGroup::Start(Place place, const Collective& collective, Done done) {
   changed_.NotifyAll();
 }
 
+void ProcessGroup::Start(const Message& message, Done done) {
+  std::exception_ptr error;
+  {
+    MutexLock lock(mutex_);
+    error = error_;
+    if (!error) messages_.emplace_back(message, std::move(done));
+  }
+  if (error) return done(error);
+  changed_.NotifyAll();
+}
+
+void ProcessGroup::DropReceives() {
+  MutexLock lock(mutex_);
+  drops_receives_ = true;
+  changed_.NotifyAll();
+  while (drops_receives_ && !lane_ended_) changed_.Wait(lock);
+}
+
 void ProcessGroup::Run(const Collective& collective) {
   struct Wait {
     Mutex mutex;
@@ -246,9 +264,20 @@ void ProcessGroup::Fail(const std::string& text) {
   changed_.NotifyAll();
 }
 
+int64_t ProcessGroup::NextPlace() const {
+  MutexLock lock(mutex_);
+  return next_;
+}
+
 bool ProcessGroup::failed() const {
   MutexLock lock(mutex_);
   return error_ != nullptr;
+}
+
+double ProcessGroup::SecondsOfWait() const {
+  const bool stop = options_.stop && *options_.stop == 1;
+  return stop ? std::min(options_.stop_seconds, options_.timeout_seconds)
+              : options_.timeout_seconds;
 }
 
 ProcessGroup::Stats ProcessGroup::stats() const {
@@ -256,86 +285,134 @@ ProcessGroup::Stats ProcessGroup::stats() const {
   return stats_;
 }
 
-// The collectives that can begin, in the order of their places. False: the lane ends.
-bool ProcessGroup::TakeStarted(std::vector<std::pair<int64_t, Started>>* ready) {
+// The collectives that can begin, in the order of their places, and the messages. False: the lane
+// ends.
+bool ProcessGroup::TakeStarted(Ready* ready) {
   MutexLock lock(mutex_);
   if (end_ != End::kNone || error_) return false;
   for (auto first = started_.begin(); first != started_.end() && first->first == next_;
        first = started_.erase(first), ++next_)
-    ready->emplace_back(first->first, std::move(first->second));
+    ready->collectives.emplace_back(first->first, std::move(first->second));
+  ready->messages.swap(messages_);
+  ready->drops_receives = drops_receives_;
   return true;
 }
 
-void ProcessGroup::FailAll(const std::exception_ptr& error, std::map<int64_t, Flight>* flights) {
+void ProcessGroup::FailAll(const std::exception_ptr& error, Flights* flights) {
   std::map<int64_t, Started> never;
+  std::vector<std::pair<Message, Done>> unsent;
   {
     MutexLock lock(mutex_);
     if (!error_) error_ = error;
     never.swap(started_);
+    unsent.swap(messages_);
   }
   for (auto& [id, flight] : *flights) flight.done(error);
   flights->clear();
   for (auto& [place, started] : never) started.done(error);
+  for (auto& [message, done] : unsent) done(error);
+}
+
+void ProcessGroup::Begin(Transport& transport, Ready* ready, Flights* flights) {
+  const int64_t now = SteadyNanoseconds();
+  // All of them are known before the first begins: if one fails, all do.
+  for (auto& [place, started] : ready->collectives)
+    flights->emplace(place, Flight{std::move(started.done), now});
+  const int64_t first = next_message_;
+  for (auto& [message, done] : ready->messages)
+    flights->emplace(next_message_++, Flight{std::move(done), now, message.awaited});
+  Stats begun;
+  for (const auto& [place, started] : ready->collectives) {
+    transport.Begin(started.collective, place);
+    ++begun.collectives;
+    begun.bytes += BytesOf(started.collective, size_);
+  }
+  for (size_t i = 0; i < ready->messages.size(); ++i) {
+    const Message& message = ready->messages[i].first;
+    transport.Begin(message, first + static_cast<int64_t>(i));
+    if (message.kind == Message::Kind::kSend) begun.bytes += message.bytes;
+  }
+  ready->collectives.clear();
+  ready->messages.clear();
+  MutexLock lock(mutex_);
+  stats_.collectives += begun.collectives;
+  stats_.bytes += begun.bytes;
+}
+
+void ProcessGroup::Drop(Transport& transport, Flights* flights) {
+  for (auto flight = flights->begin(); flight != flights->end();) {
+    if (flight->second.awaited) {
+      ++flight;
+      continue;
+    }
+    transport.Cancel(flight->first);
+    flight = flights->erase(flight);
+  }
 }
 
 void ProcessGroup::Serve(Transport& transport) {
-  std::map<int64_t, Flight> flights;
-  std::vector<std::pair<int64_t, Started>> ready;
+  Flights flights;
+  Ready ready;
   std::vector<int64_t> completed;
   int64_t busy_since = 0, progress = 0;  // times
   RunPromptly();
   Patience patience(options_, closing_);
   int64_t told = -1;
+  const auto collective_flies = [&flights] {
+    return !flights.empty() && flights.begin()->first < kFirstMessage;
+  };
   try {
     while (TakeStarted(&ready)) {
       const int64_t now = SteadyNanoseconds();
-      if (flights.empty()) busy_since = now;
+      if (!collective_flies()) busy_since = now;
       if (!ready.empty()) progress = now;
-      // All of them are known before the first begins: if one fails, all do.
-      for (auto& [place, started] : ready)
-        flights.emplace(place, Flight{std::move(started.done), now});
-      for (const auto& [place, started] : ready) {
-        const int64_t bytes = BytesOf(started.collective, size_);
-        transport.Begin(started.collective, place);
+      Begin(transport, &ready, &flights);
+      if (std::exchange(ready.drops_receives, false)) {
+        Drop(transport, &flights);
         MutexLock lock(mutex_);
-        ++stats_.collectives;
-        stats_.bytes += bytes;
+        drops_receives_ = false;
+        changed_.NotifyAll();
       }
-      ready.clear();
       if (flights.empty()) {
         MutexLock lock(mutex_);
-        // Until the next collective can begin, or the end.
-        while (end_ == End::kNone && !error_ &&
+        // Until the next collective or message can begin, or the end.
+        while (end_ == End::kNone && !error_ && messages_.empty() && !drops_receives_ &&
                (started_.empty() || started_.begin()->first != next_))
           changed_.Wait(lock);
         continue;
       }
       transport.Poll(&completed);
+      bool of_collectives = false;
       for (int64_t id : completed) {
         const auto flight = flights.find(id);
         MXTRAIN_ASSERT(flight != flights.end());
+        of_collectives |= id < kFirstMessage;
         flight->second.done(nullptr);
         flights.erase(flight);
       }
-      if (!completed.empty()) {
-        const int64_t then = std::exchange(busy_since, SteadyNanoseconds());
+      if (!completed.empty()) progress = SteadyNanoseconds();
+      if (of_collectives) {
+        const int64_t then = std::exchange(busy_since, progress);
         MutexLock lock(mutex_);
         stats_.seconds += static_cast<double>(busy_since - then) / kNanoseconds;
       }
-      const bool progressed = !completed.empty();
-      completed.clear();
-      if (progressed) {
-        progress = busy_since;
+      if (!completed.empty()) {
+        completed.clear();
         continue;
       }
-      const auto& [oldest, flight] = *flights.begin();
-      const double used = patience.Used(std::max(flight.begin_ns, progress));
-      if (used >= 1) {
-        Throw(kRankLost, "{}: {}", patience.Text(format("rank {}", rank_)),
-              Missing(transport.Heard(), oldest, rank_));
+      const auto oldest = std::find_if(flights.begin(), flights.end(),
+                                       [](const auto& flight) { return flight.second.awaited; });
+      if (oldest != flights.end()) {
+        const double used = patience.Used(std::max(oldest->second.begin_ns, progress));
+        // A rank that waits for a message takes part in no collective before the next one.
+        const int64_t waits_for = collective_flies() ? oldest->first : NextPlace();
+        if (used >= 1) {
+          Throw(kRankLost, "{}: {}", patience.Text(format("rank {}", rank_)),
+                Missing(transport.Heard(), waits_for, rank_));
+        }
+        // Those that wait as well have told so by then.
+        if (used > 0.5 && told != waits_for) transport.Tell(told = waits_for);
       }
-      // Those that wait as well have told so by then.
-      if (used > 0.5 && told != oldest) transport.Tell(told = oldest);
       PauseAfter(now - progress);
     }
   } catch (...) {
@@ -350,10 +427,19 @@ void ProcessGroup::Serve(Transport& transport) {
                    : std::make_exception_ptr(
                          Error(kRankLost, "the group of processes was left with work in flight"));
   }
-  if (!flights.empty() || failed()) FailAll(error, &flights);
+  const bool awaits = std::any_of(flights.begin(), flights.end(),
+                                  [](const auto& flight) { return flight.second.awaited; });
+  if (awaits || failed()) FailAll(error, &flights);
+  try {
+    Drop(transport, &flights);
+  } catch (...) {
+    FailAll(std::current_exception(), &flights);
+  }
   int exit_code = 0;
   {
     MutexLock lock(mutex_);
+    lane_ended_ = true;
+    changed_.NotifyAll();
     while (end_ == End::kNone) changed_.Wait(lock);
     end = end_;
     exit_code = exit_code_;

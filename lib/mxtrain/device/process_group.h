@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Collectives between the processes (ranks) of a distributed run.
+// Collectives and messages between the processes (ranks) of a distributed run.
 //
 // One thread of the group, its lane, makes every call of the transport: MPI is initialized there
 // with MPI_THREAD_FUNNELED. Collectives do not block it: several are in flight, and it polls them
@@ -10,6 +10,8 @@
 // of their own on each rank. So a collective is reserved where the order is known, in the thread
 // that drives the run, and started by whoever has its data; the lane begins them in the order of
 // the reservations.
+//
+// Messages between two ranks have no part in that order: they begin as they are given to the group.
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -48,8 +50,23 @@ struct Collective {
   int root = 0;  // of a broadcast
 };
 
-// How collectives travel. All calls come from one thread. Ranks begin the same collectives in the
-// same order. Failures are Errors, of kind kRankLost where a rank seems to be gone.
+// From one rank to another, which receives as many bytes with the same tag. Those of one tag arrive
+// in the order in which they were sent. The memory stays valid until the message is done.
+struct Message {
+  enum class Kind : uint8_t { kSend, kReceive };
+  Kind kind = Kind::kSend;
+  int peer = 0;  // another rank
+  int tag = 0;   // from 0 to 30000, which every MPI has
+  void* data = nullptr;
+  int64_t bytes = 0;
+  // Whether the other rank is known to take part: it has as long as a collective may take. A
+  // receive that is not awaited may stay in flight, and be dropped.
+  bool awaited = true;
+};
+
+// How collectives and messages travel. All calls come from one thread. Ranks begin the same
+// collectives in the same order. Failures are Errors, of kind kRankLost where a rank seems to be
+// gone.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -58,12 +75,15 @@ class Transport {
   virtual std::string Describe() const = 0;  // "Open MPI 4.1.4"
   // Begins a collective without waiting for other ranks.
   virtual void Begin(const Collective& collective, int64_t id) = 0;
+  virtual void Begin(const Message& message, int64_t id) = 0;
   // Makes progress, without waiting; appends the ids of what has completed since the last call.
   virtual void Poll(std::vector<int64_t>* completed) = 0;
   // For a rank that has waited for long. Tell: all others learn which collective it waits for,
   // without waiting for them. Heard: what each rank told last, by rank; -1: nothing.
   virtual void Tell(int64_t id) = 0;
   virtual std::vector<int64_t> Heard() = 0;
+  // Of a receive in flight: it touches its memory no more.
+  virtual void Cancel(int64_t id) = 0;
   // Either of them is the last call. Close: all ranks call it, with nothing in flight. Abort: ends
   // all ranks, this one too, if it can.
   virtual void Close() = 0;
@@ -117,6 +137,11 @@ class MXTRAIN_API ProcessGroup {
   // `done` is called on the lane, with an error if the collective failed, and must not wait. By any
   // thread. After the first failure every collective fails at once.
   void Start(Place place, const Collective& collective, Done done);
+  // The same for a message.
+  void Start(const Message& message, Done done);
+  // Waits until no receive is in flight that is not awaited. Those that are dropped, as by Close,
+  // end without a call of their Done.
+  void DropReceives();
 
   // Reserve, start and wait. Throws.
   void Run(const Collective& collective);
@@ -131,6 +156,8 @@ class MXTRAIN_API ProcessGroup {
   // if it is called again, which only Abort does.
   void Fail(const std::string& text);
   bool failed() const;
+  // How long a wait for another rank may take now.
+  double SecondsOfWait() const;
 
   // With nothing in flight. Waits for the other ranks, no longer than the timeout, also while they
   // are asked to end.
@@ -153,13 +180,26 @@ class MXTRAIN_API ProcessGroup {
   struct Flight {
     Done done;
     int64_t begin_ns = 0;
+    bool awaited = true;
+  };
+  using Flights =
+      std::map<int64_t, Flight>;  // collectives by place, then messages; the oldest first
+  // What is begun next.
+  struct Ready {
+    std::vector<std::pair<int64_t, Started>> collectives;
+    std::vector<std::pair<Message, Done>> messages;
+    bool drops_receives = false;
+    bool empty() const { return collectives.empty() && messages.empty(); }
   };
   enum class End : uint8_t { kNone, kClose, kAbort, kLeave };
 
   void Serve(Transport& transport);
-  bool TakeStarted(std::vector<std::pair<int64_t, Started>>* ready);
-  void FailAll(const std::exception_ptr& error, std::map<int64_t, Flight>* flights);
+  bool TakeStarted(Ready* ready);
+  void Begin(Transport& transport, Ready* ready, Flights* flights);
+  static void Drop(Transport& transport, Flights* flights);
+  void FailAll(const std::exception_ptr& error, Flights* flights);
   void Leave(End end, int exit_code);
+  int64_t NextPlace() const;
 
   const Options options_;
   // Constant once the constructor has returned.
@@ -174,7 +214,13 @@ class MXTRAIN_API ProcessGroup {
   int64_t reserved_ MXTRAIN_GUARDED_BY(mutex_) = 0;
   int64_t next_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // the place that the lane begins next
   std::map<int64_t, Started> started_ MXTRAIN_GUARDED_BY(mutex_);
+  std::vector<std::pair<Message, Done>> messages_ MXTRAIN_GUARDED_BY(mutex_);  // to begin
+  bool drops_receives_ MXTRAIN_GUARDED_BY(mutex_) = false;                     // asks the lane to
+  bool lane_ended_ MXTRAIN_GUARDED_BY(mutex_) = false;  // nothing is in flight
   Stats stats_ MXTRAIN_GUARDED_BY(mutex_);
+  // Ids of messages; those of collectives are their places.
+  static constexpr int64_t kFirstMessage = int64_t{1} << 62;
+  int64_t next_message_ = kFirstMessage;  // of the lane
   std::atomic<bool> closing_{false};
   std::thread lane_;
 };

@@ -188,6 +188,72 @@ TEST_CASE("a place that is dropped without a start fails what would wait for it"
   CHECK(failed == 1);
 }
 
+TEST_CASE("messages of one tag arrive in their order, beside collectives that wait") {
+  static constexpr int kMessages = 100;
+  RunRanks(3, [](const std::shared_ptr<ProcessGroup>& group) {
+    const int rank = group->rank(), next = (rank + 1) % 3, before = (rank + 2) % 3;
+    std::vector<std::vector<int>> sent, received(2 * kMessages);
+    std::atomic<int> done{0};
+    const auto count = [&done](const std::exception_ptr& error) {
+      CHECK(!error);
+      ++done;
+    };
+    for (int i = 0; i < 2 * kMessages; ++i)
+      sent.emplace_back(static_cast<size_t>(i % 5 + 1), rank * 1000 + i);
+    // A collective that begins late keeps no message waiting.
+    ProcessGroup::Place late = group->Reserve();
+    for (int i = 0; i < 2 * kMessages; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const auto bytes = static_cast<int64_t>(sent[at].size() * sizeof(int));
+      received[at].resize(sent[at].size());
+      group->Start({Message::Kind::kReceive, before, i % 2, received[at].data(), bytes}, count);
+      group->Start({Message::Kind::kSend, next, i % 2, sent[at].data(), bytes}, count);
+    }
+    while (done < 4 * kMessages) std::this_thread::yield();
+    for (int i = 0; i < 2 * kMessages; ++i)
+      CHECK(received[static_cast<size_t>(i)] ==
+            std::vector<int>(static_cast<size_t>(i % 5 + 1), before * 1000 + i));
+    // A receive that nothing answers.
+    int nothing = 0;
+    bool called = false;
+    const Message unanswered{Message::Kind::kReceive, before, 7, &nothing, sizeof nothing, false};
+    group->Start(unanswered, [&called](const std::exception_ptr&) { called = true; });
+    group->DropReceives();
+    CHECK_FALSE(called);
+    const auto kept = std::make_shared<int>(0);  // dropped by Close
+    group->Start({Message::Kind::kReceive, before, 7, kept.get(), sizeof *kept, false},
+                 [kept](const std::exception_ptr&) { FAIL("a receive was answered"); });
+    float value = 1;
+    std::promise<void> summed;
+    group->Start(std::move(late), {.data = &value, .n = 1},
+                 [&summed](const std::exception_ptr&) { summed.set_value(); });
+    summed.get_future().wait();
+    CHECK(value == 3);
+  });
+}
+
+TEST_CASE("a message that is awaited has its time, and one that is not has more") {
+  ThreadRanks ranks(2);
+  ranks.Lose(1);
+  ProcessGroup group(ranks.Opener(0), {.timeout_seconds = 0.2});
+  int data = 0;
+  std::promise<std::exception_ptr> first, second;
+  group.Start({Message::Kind::kReceive, 1, 0, &data, sizeof data, false},
+              [&first](std::exception_ptr error) { first.set_value(std::move(error)); });
+  std::future<std::exception_ptr> patient = first.get_future();
+  CHECK(patient.wait_for(std::chrono::milliseconds(500)) == std::future_status::timeout);
+  int other = 0;
+  group.Start({Message::Kind::kReceive, 1, 1, &other, sizeof other},
+              [&second](std::exception_ptr error) { second.set_value(std::move(error)); });
+  const Outcome outcome = OutcomeOf([&] {
+    if (std::exception_ptr error = second.get_future().get()) std::rethrow_exception(error);
+  });
+  CHECK(outcome.kind == 10);
+  CHECK(outcome.text.find("rank 1 ended or does not answer") != std::string::npos);
+  CHECK(patient.get() != nullptr);  // all fail with the first
+  group.Abort(10);
+}
+
 TEST_CASE("an error of the transport's start is thrown by the constructor") {
   CHECK_THROWS_WITH(
       ProcessGroup([]() -> std::unique_ptr<Transport> { Throw(ErrorKind::kDevice, "no MPI here"); },

@@ -40,14 +40,15 @@ std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type
   if (type == "local" || type == "device") CheckOptions(type, workers, dist);
   if (type == "local") return NewKVStoreLocal(runtime);
   if (type == "device") return NewKVStoreDevice(runtime, workers, new_communicator, dist.wire);
-  if (type == "dist_sync") {
-    if (!group) Throw(ErrorKind::kBug, "KVStore 'dist_sync' without a group of processes");
+  if (type == "dist_sync" || type == "dist_async") {
+    if (!group) Throw(ErrorKind::kBug, "KVStore '{}' without a group of processes", type);
     const bool on_gpu = std::any_of(workers.begin(), workers.end(),
                                     [](Context worker) { return worker.type == DeviceType::kGPU; });
     if (on_gpu)
       Throw(ErrorKind::kConfig,
-            "KVStore 'dist_sync' sums in host memory: use dist_device_sync for GPUs, or --device "
-            "cpu");
+            "KVStore '{}' computes in host memory: use dist_device_sync for GPUs, or --device cpu",
+            type);
+    if (type == "dist_async") return NewKVStoreDistAsync(runtime, std::move(group), dist);
     return NewKVStoreDist(runtime, std::move(group), dist);
   }
   if (type == "dist_device_sync") {
@@ -59,14 +60,11 @@ std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type
             dist.shard_states ? "sharded states" : "2-bit compression");
     return NewKVStoreDevice(runtime, workers, new_communicator, dist.wire, std::move(group));
   }
-  if (type == "dist_async") {
-    Throw(ErrorKind::kConfig, "KVStore '{}' is not supported yet; use dist_sync", type);
-  }
   const std::vector<std::string> names = {"local", "device", "dist_sync", "dist_device_sync",
                                           "dist_async"};
   Throw(ErrorKind::kConfig,
-        "there is no KVStore '{}'{}; use local, device, dist_sync or dist_device_sync", type,
-        DidYouMean(type, names));
+        "there is no KVStore '{}'{}; use local, device, dist_sync, dist_device_sync or dist_async",
+        type, DidYouMean(type, names));
 }
 
 }  // namespace mxtrain

@@ -8,8 +8,10 @@
 // `device` is for one worker per GPU: every GPU keeps an array per value and updates it from an
 // all-reduced sum. `dist_sync` is for several processes, each with workers of its own: every
 // process keeps the arrays and updates them from a sum over all processes. `dist_device_sync` is
-// `device` over the GPUs of several processes. With `share` the store keeps the arrays passed to
-// Init, so an update writes the executor's weights without a copy.
+// `device` over the GPUs of several processes. `dist_async` sums nothing over processes: each key
+// is held by one of them, which updates it by every gradient that arrives (rounds.h). With `share`
+// the store keeps the arrays passed to Init, so an update writes the executor's weights without a
+// copy.
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,7 +31,8 @@
 
 namespace mxtrain {
 
-// Of dist_sync, where all ranks have the same, and the wire of the stores between GPUs too.
+// Of dist_sync and dist_async, where all ranks have the same, and the wire of the stores between
+// GPUs too.
 struct DistOptions {
   // How float32 gradients travel between devices or ranks; updates are float32.
   enum class Wire : uint8_t {
@@ -41,15 +44,22 @@ struct DistOptions {
   float threshold = 0.5F;  // of kTwoBit, above 0
   // Each rank keeps the optimizer's states of its part of the keys and updates these (shards.h).
   bool shard_states = false;
+  // Of dist_async alone, which has none of the above: the most updates of a key by other ranks
+  // between the read of a value and the update computed from it, at least ranks - 1 (staleness.h).
+  // 0: 4 (ranks - 1), for a rank that is four times slower than the others.
+  int64_t staleness = 0;
 };
+
+class Rounds;
 
 class MXTRAIN_API KVStore {
  public:
   // "local"; "device", for which `workers` are distinct GPUs; "dist_sync", which needs `group` and
-  // workers on the CPU; "dist_device_sync", which needs `group` and GPUs as `device`. All ranks of
-  // a group make the same calls in the same order. MXNet's other type (dist_async) is rejected, and
-  // options that the type does not have. Throws kDevice if the GPUs cannot all-reduce.
-  // Empty `new_communicator`: NewGpuCommunicator.
+  // workers on the CPU, and whose calls all ranks make in the same order; "dist_device_sync", which
+  // needs `group` and GPUs as `device`, and the same order; "dist_async", which needs what
+  // dist_sync does, and the order only between rounds (rounds.h). Throws kConfig for options that
+  // the type does not have, kDevice if the GPUs cannot all-reduce. Empty `new_communicator`:
+  // NewGpuCommunicator.
   static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers = {},
                                          const CommunicatorFactory& new_communicator = {},
@@ -97,11 +107,13 @@ class MXTRAIN_API KVStore {
   };
   using Updater = std::function<void(std::span<const KeyUpdate> keys)>;
   virtual void SetUpdater(Updater updater) = 0;
-  // The only rank that updates the key, if states are sharded; nothing: all ranks do. Once all keys
-  // are initialised. Update then takes all keys at once.
+  // The only rank that updates the key, if states are sharded, or in dist_async; nothing: all ranks
+  // do. Once all keys are initialised. Update then takes all keys at once.
   virtual std::optional<int> OwnerOf(int /*key*/) { return std::nullopt; }
   // What compression has not sent yet of this rank's gradients; empty without compression.
   virtual std::map<int, NDArray> Residuals() const { return {}; }
+  // Of dist_async; null: all ranks take the same steps.
+  virtual Rounds* rounds() { return nullptr; }
   virtual void Barrier() = 0;
   virtual int rank() const = 0;
   virtual int num_workers() const = 0;  // processes

@@ -50,6 +50,11 @@ void BatchesInFlight::WaitForScores() {
   runtime_.engine().WaitForVar(sums_);
 }
 
+void BatchesInFlight::WaitForAll() {
+  runtime_.engine().WaitForVar(ended_);
+  WaitForScores();
+}
+
 // Pushes a function ordered after everything the batch computes; its outputs are ready long before.
 // On a GPU it is preceded by an empty function, so the next step's updates need not wait for the
 // host.

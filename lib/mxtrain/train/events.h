@@ -47,6 +47,9 @@ struct EpochEvent {
   int64_t steps_skipped = 0;  // in the run so far, for overflowing gradients
   // Seconds during which each rank of a distributed run waited for others, or for data on the wire.
   std::vector<double> waiting;
+  // Of dist_async: how many updates of parameters were computed from values that so many updates by
+  // other ranks, from 0, had changed meanwhile.
+  std::vector<int64_t> staleness;
 };
 
 struct SaveEvent {

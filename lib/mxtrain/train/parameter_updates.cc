@@ -48,6 +48,18 @@ std::unique_ptr<Optimizer> NewOptimizer(const TrainOptions& options) {
   return optimizer;
 }
 
+// Ranks that do not wait for each other update by one gradient at a time.
+void CheckApart(const TrainOptions& options) {
+  const char* what = options.clip_norm            ? "clipping by the global norm"
+                     : options.average_decay      ? "an average of the weights"
+                     : options.sync_batch_norm    ? "batch norm over all processes"
+                     : options.freeze.Unfreezes() ? "layers that are frozen for some epochs"
+                     : options.modes.amp == DType::kFloat16 ? "training in float16"
+                                                            : nullptr;
+  if (what)
+    Throw(ErrorKind::kConfig, "{} is not supported with KVStore 'dist_async'; use dist_sync", what);
+}
+
 }  // namespace
 
 ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options,
@@ -58,13 +70,30 @@ ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options
       unfrozen_step_(unfrozen_step),
       kvstore_(KVStore::Create(runtime, options.kvstore, options.workers, options.new_communicator,
                                options.group, options.dist)) {
+  if (rounds()) CheckApart(options);
   std::vector<OptimizerUpdater::Key> keys = AddKeys(net);
   updater_ = std::make_unique<OptimizerUpdater>(runtime, NewOptimizer(options), std::move(keys),
                                                 rescale_grad);
-  kvstore_->SetUpdater(
-      [this](std::span<const KVStore::KeyUpdate> updates) { updater_->Update(updates); });
+  if (rounds()) {
+    rounds()->SetUpdater([this](std::span<const KVStore::KeyUpdate> of_keys, int64_t before) {
+      updater_->BeginStep(before, rate_(before / kvstore_->num_workers()));
+      updater_->Update(of_keys);
+    });
+  } else {
+    kvstore_->SetUpdater(
+        [this](std::span<const KVStore::KeyUpdate> updates) { updater_->Update(updates); });
+  }
   if (options.average_decay) MakeAverage(net);
   if (!net.first().loss_scale().empty()) MakeLossScale(net, rescale_grad);
+}
+
+ParameterUpdates::~ParameterUpdates() {
+  kvstore_.reset();  // before what its updater uses
+}
+
+void ParameterUpdates::BeginRound(int64_t step, std::function<double(int64_t step)> rate) {
+  rate_ = std::move(rate);
+  rounds()->Begin(step * kvstore_->num_workers());
 }
 
 bool ParameterUpdates::WasFrozen(const std::string& parameter) const {
@@ -85,17 +114,18 @@ std::vector<OptimizerUpdater::Key> ParameterUpdates::AddKeys(const BoundNet& net
       learned.grads.push_back(executor->grad(name));
       learned.weights.push_back(executor->arg(name));
     }
-    const int key = static_cast<int>(keys.size());
-    kvstore_->Init(key, learned.weights, /*share=*/true);
-    const std::span<const NDArray> kept = kvstore_->Values(key);
+    kvstore_->Init(static_cast<int>(keys.size()), learned.weights, /*share=*/true);
     keys.push_back({name,
-                    {kept.begin(), kept.end()},
+                    {},
                     FindMultipliers(name, AttrsOf(options_.symbol, name), options_.lr_mult),
                     WasFrozen(name) ? *unfrozen_step_ : 0});
   }
   for (size_t k = 0; k < keys.size(); ++k) {
-    const std::optional<int> owner = kvstore_->OwnerOf(static_cast<int>(k));
+    const int key = static_cast<int>(k);
+    const std::optional<int> owner = kvstore_->OwnerOf(key);
     keys[k].updated = !owner || *owner == kvstore_->rank();
+    const std::span<const NDArray> kept = kvstore_->Values(key);
+    keys[k].weights.assign(kept.begin(), kept.end());
   }
   sums_of_.resize(learned_.size());
   if (options_.SumsOverDevices())
@@ -135,7 +165,7 @@ int ParameterUpdates::PriorityOf(int key) const {
 
 // The last layers' gradients are ready first.
 void ParameterUpdates::Push(int64_t step, double lr) {
-  updater_->BeginStep(step, lr);
+  if (!rounds()) updater_->BeginStep(step, lr);
   const int keys = static_cast<int>(learned_.size());
   for (int k = keys; k-- > 0;)
     sums_of_[k] = {k, kvstore_->Sum(k, learned_[k].grads, PriorityOf(k)), PriorityOf(k)};

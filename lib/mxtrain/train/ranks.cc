@@ -68,15 +68,22 @@ void Ranks::Share(const std::map<std::string, NDArray>& arrays) const {
 
 void Ranks::StartWaiting() {
   if (group_) waited_before_ = group_->stats().seconds;
+  other_waiting_ = 0;
 }
 
 std::vector<double> Ranks::WaitingSeconds() const {
   if (!several()) return {};
   std::vector<double> all(static_cast<size_t>(size()));
-  all[static_cast<size_t>(group_->rank())] = group_->stats().seconds - waited_before_;
+  all[static_cast<size_t>(group_->rank())] =
+      group_->stats().seconds - waited_before_ + other_waiting_;
   group_->Run(
       {.kind = Collective::Kind::kAllGather, .data = all.data(), .n = 1, .type = DType::kFloat64});
   return all;
+}
+
+std::vector<int64_t> Ranks::Sum(std::vector<int64_t> own) const {
+  if (several()) group_->Run({.data = own.data(), .n = std::ssize(own), .type = DType::kInt64});
+  return own;
 }
 
 std::string Ranks::FirstText(const std::string& own) const {

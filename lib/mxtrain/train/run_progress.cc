@@ -59,6 +59,13 @@ void RunProgress::AddStep() {
   state_.open = true;
 }
 
+void RunProgress::MoveTo(int64_t step_in_epoch) {
+  state_.step += step_in_epoch - state_.step_in_epoch;
+  state_.step_in_epoch = step_in_epoch;
+  state_.examples_in_epoch = step_in_epoch * examples_per_step_;
+  state_.open = step_in_epoch > 0;
+}
+
 void RunProgress::Unfreeze() {
   state_.unfrozen_step = state_.step;
   if (early_stop_) early_stop_->Restart();

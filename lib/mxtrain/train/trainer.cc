@@ -110,12 +110,13 @@ void CheckClasses(const std::vector<std::string>& before, const std::vector<std:
         before.size(), FirstOf(before, kMostNamed), now.size(), FirstOf(now, kMostNamed));
 }
 
+// In dist_async a rank's gradient makes an update of its own: what is divided by is its batch.
 GradientScale ScaleOf(const TrainOptions& options) {
   GradientScale scale;
-  scale.factor =
-      RescaleGrad(options.symbol, options.model.batch_size,
-                  static_cast<int>(options.workers.size()) * RanksOf(options), &scale.reason) /
-      static_cast<double>(options.grad_accum);
+  const int ranks = RanksOf(options), summed = options.kvstore == "dist_async" ? 1 : ranks;
+  scale.factor = RescaleGrad(options.symbol, options.model.batch_size / ranks * summed,
+                             static_cast<int>(options.workers.size()) * summed, &scale.reason) /
+                 static_cast<double>(options.grad_accum);
   if (options.grad_accum > 1)
     scale.reason += format(", summed over {} batches", options.grad_accum);
   return scale;

@@ -101,7 +101,8 @@ struct TrainOptions : BindOptions {
   // the weights.
   std::optional<double> average_decay;
   std::optional<double> clip_norm;  // global norm of gradients, after scaling by 1 / batch
-  // Or "device": one GPU per worker; "dist_sync"; "dist_device_sync": as many GPUs on each rank.
+  // Or "device": one GPU per worker; "dist_sync"; "dist_device_sync": as many GPUs on each rank;
+  // "dist_async".
   std::string kvstore = "local";
   CommunicatorFactory new_communicator;  // between GPUs; empty: NewGpuCommunicator
   // Of the stores `dist_*`: all ranks train with the same options, and iterators whose batches are

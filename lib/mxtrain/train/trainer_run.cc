@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop itself: steps, epochs, evaluation, saves, progress.
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "mxtrain/base/error.h"
@@ -11,6 +14,14 @@ namespace mxtrain {
 namespace {
 
 constexpr double kLeastWait = 1;  // seconds of an epoch, for a slow rank to be named
+// Between two looks whether the others rest.
+constexpr std::chrono::milliseconds kPauseOfWait{2};
+
+// For tests of slow ranks.
+void LingerInStep() {
+  if (const char* text = std::getenv("MXTRAIN_STEP_DELAY_MS"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(text)));
+}
 
 }  // namespace
 
@@ -41,10 +52,20 @@ class Trainer::Impl::Loop {
   void Agree(const Wishes& wishes);
 
   void TrainEpoch();
+  void TrainApart();
+  struct Meeting {
+    bool unfinished;    // a rank has steps to make in this epoch
+    int64_t mean_step;  // in the epoch
+  };
+  Meeting Meet(bool unfinished);
+  bool MeetingIsDue() const;
+  Wishes WishesApart() const;
   void PauseClock();
   void ReportStep();
   void WarnOfTimeLimit(double seconds, double steps_per_second);
   void SaveWhereDue();
+  void TakeRequest();
+  void SaveNow();
   void NameSlowRank(const EpochEvent& e);
   void EndEpoch();
   void SaveEpoch(std::vector<std::string> names, bool complete);
@@ -52,9 +73,10 @@ class Trainer::Impl::Loop {
   Impl& t_;
   TrainListener& listener_;
   std::atomic<int>* const stop_;
-  bool diverged_ = false;     // this rank of several, as far as the training thread knows
-  Wishes agreed_;             // by several ranks, so far
-  std::set<int> named_slow_;  // ranks
+  bool diverged_ = false;        // this rank of several, as far as the training thread knows
+  Wishes agreed_;                // by several ranks, so far
+  std::set<int> named_slow_;     // ranks
+  int64_t step_saved_for_ = -1;  // the last with a meeting
   RunClock clock_;
   LossReport::Sums reported_;  // sums at the last reported step or the start of the epoch
 };
@@ -105,6 +127,26 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
   }
 }
 
+void Trainer::Impl::BeginRound() {
+  // The same during a round.
+  const int64_t offset = progress.Position() - progress.state().step;
+  updates->BeginRound(progress.state().step,
+                      [this, offset](int64_t step) { return LearningRate(step + offset); });
+}
+
+void Trainer::Impl::EndRound() {
+  Rounds& rounds = *updates->rounds();
+  rounds.Rest(/*call=*/false);
+  while (!rounds.AllRest()) std::this_thread::sleep_for(kPauseOfWait);
+  ranks.Agree({});
+  rounds.End();
+}
+
+void Trainer::Impl::WaitForPushed() {
+  // Others push without end.
+  updates->rounds() ? batches->WaitForAll() : runtime.engine().WaitForAll();
+}
+
 void Trainer::Impl::Rehearse() {
   DataBatch batch;
   if (features) batch = features->Rehearse();
@@ -113,7 +155,8 @@ void Trainer::Impl::Rehearse() {
     if (!features && !train.Next(&batch)) break;
     Step(batch);
   } while (batches_of_step > 0);
-  runtime.engine().WaitForAll();
+  WaitForPushed();
+  if (updates->rounds()) EndRound();
   if (net->evaluation()) {
     bool seen = false;
     net->evaluation()->Run({}, [&seen] { return std::exchange(seen, true); });
@@ -124,6 +167,7 @@ void Trainer::Impl::Rehearse() {
 }
 
 void Trainer::Impl::Step(const DataBatch& batch) {
+  if (updates->rounds() && !updates->rounds()->begun()) BeginRound();
   batches->Begin();
   const auto begin = RunClock::Time::now();
   if (options.grad_accum > 1 && batches_of_step == 0) updates->ZeroGradients();
@@ -137,6 +181,7 @@ void Trainer::Impl::Step(const DataBatch& batch) {
   if (!whole) return;
   batches_of_step = 0;
   progress.AddStep();
+  LingerInStep();
 }
 
 bool Trainer::Impl::Loop::own_out_of_time() const {
@@ -186,7 +231,8 @@ RunEnd Trainer::Impl::Loop::Run() {
       !t_.features || t_.progress.finished() || t_.features->Fill([this] { return stopped(); });
   clock_.Resume(t_.batches->data_wait().seconds());
   while (ready && !t_.progress.finished() && !stopped() && !OutOfTime()) {
-    TrainEpoch();
+    t_.ranks.StartWaiting();
+    t_.updates->rounds() ? TrainApart() : TrainEpoch();
     if (!state().open || (stopped() && !t_.progress.epoch_complete())) break;
     EndEpoch();
   }
@@ -228,7 +274,6 @@ bool Trainer::Impl::Loop::StepFollows() const {
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::Impl::Loop::TrainEpoch() {
   DataIter& data = t_.TrainData();
-  t_.ranks.StartWaiting();
   data.Reset(state().epoch, state().step_in_epoch * t_.options.grad_accum);
   reported_ = t_.scores.loss().sums();
   DataBatch batch;
@@ -246,9 +291,79 @@ void Trainer::Impl::Loop::TrainEpoch() {
   if (t_.ranks.several()) Agree(t_.ranks.Agree(OwnWishes()));
 }
 
-// Once everything that was pushed is done.
+// The same for ranks that do not wait for each other. They meet where each has made its steps, or
+// where one of them wishes something.
+void Trainer::Impl::Loop::TrainApart() {
+  DataIter& data = t_.TrainData();
+  data.Reset(state().epoch, state().step_in_epoch * t_.options.grad_accum);
+  reported_ = t_.scores.loss().sums();
+  DataBatch batch;
+  bool has_data = true, going_on = true;
+  do {
+    if (!t_.updates->rounds()->begun()) t_.BeginRound();
+    while (StepFollows() && (has_data = t_.batches->data_wait().Next(data, &batch))) {
+      t_.Step(batch);
+      NoticeDivergence([this] { t_.batches->WaitForOlder(); });
+      if (clock_.AddBatch(batch.count * t_.ranks.size()))
+        NoticeDivergence([this] { PauseClock(); });
+      if (t_.batches_of_step > 0) continue;
+      if (ReportIsDue()) NoticeDivergence([this] { ReportStep(); });
+      if (MeetingIsDue()) break;
+    }
+    const Meeting meeting = Meet(has_data && StepFollows());
+    NoticeDivergence([this] { PauseClock(); });
+    going_on = meeting.unfinished && !stopped() && !OutOfTime();
+    const int64_t own = state().step_in_epoch;
+    // Where they end or save, they are at one place.
+    t_.progress.MoveTo(meeting.mean_step);
+    if (agreed_.save && !stopped() && !OutOfTime()) {
+      TakeRequest();
+      SaveNow();
+    }
+    if (going_on) t_.progress.MoveTo(own);
+  } while (going_on);
+}
+
+// Of this rank, or of another that calls.
+bool Trainer::Impl::Loop::MeetingIsDue() const {
+  Rounds& rounds = *t_.updates->rounds();
+  rounds.ShowLife();
+  return rounds.called() || WishesApart().any();
+}
+
+// Saves after so many steps are those of the first rank.
+Wishes Trainer::Impl::Loop::WishesApart() const {
+  Wishes wishes = OwnWishes();
+  const int64_t every = t_.options.save.every_steps;
+  wishes.save |=
+      every > 0 && t_.ranks.first() && state().step % every == 0 && state().step != step_saved_for_;
+  return wishes;
+}
+
+// Waits for all ranks, which may take as long as the rest of the epoch, and ends the round.
+Trainer::Impl::Loop::Meeting Trainer::Impl::Loop::Meet(bool unfinished) {
+  NoticeDivergence([this] { t_.WaitForPushed(); });
+  Rounds& rounds = *t_.updates->rounds();
+  Wishes own = WishesApart();
+  rounds.Rest(own.any());
+  const auto begin = RunClock::Time::now();
+  while (!rounds.AllRest()) {
+    std::this_thread::sleep_for(kPauseOfWait);
+    if (own.any()) continue;
+    own |= OwnWishes();
+    if (own.any()) rounds.Rest(/*call=*/true);
+  }
+  t_.ranks.AddWaiting(RunClock::SecondsSince(begin));
+  Agree(t_.ranks.Agree(own));
+  step_saved_for_ = state().step;
+  rounds.End();
+  const std::vector<int64_t> sums = t_.ranks.Sum({unfinished, state().step_in_epoch});
+  return {sums[0] > 0, sums[1] / t_.ranks.size()};
+}
+
+// Once everything that this rank has pushed is done.
 void Trainer::Impl::Loop::PauseClock() {
-  t_.runtime.engine().WaitForAll();
+  t_.WaitForPushed();
   clock_.Pause(t_.batches->data_wait().seconds());
 }
 
@@ -314,10 +429,19 @@ void Trainer::Impl::Loop::SaveWhereDue() {
   const SavePolicy& save = t_.options.save;
   const bool by_steps = save.every_steps > 0 && state().step % save.every_steps == 0;
   if (!by_steps && !(t_.ranks.several() ? agreed_.save : OwnSaveIsDue())) return;
-  int request = 2;
-  if (stop_) stop_->compare_exchange_strong(request, 0);  // keep a stop that arrived meanwhile
+  TakeRequest();
   NoticeDivergence([this] { PauseClock(); });
   if (t_.ranks.several()) Agree(t_.ranks.Agree(OwnWishes()));
+  SaveNow();
+}
+
+void Trainer::Impl::Loop::TakeRequest() {
+  int request = 2;
+  if (stop_) stop_->compare_exchange_strong(request, 0);  // keep a stop that arrived meanwhile
+}
+
+// While the clock is paused.
+void Trainer::Impl::Loop::SaveNow() {
   agreed_.save = false;  // wished again meanwhile: for the same save
   t_.Save({}, listener_);
   reported_ = t_.scores.loss().sums();  // several ranks merge them
@@ -357,6 +481,7 @@ void Trainer::Impl::Loop::EndEpoch() {
   clock_.epoch = {};
   e.waiting = t_.ranks.WaitingSeconds();
   NameSlowRank(e);
+  if (Rounds* rounds = t_.updates->rounds()) e.staleness = t_.ranks.Sum(rounds->TakeStaleness());
   e.train = t_.ranks.Merge(&t_.scores);
   if (evaluation) {
     const WeightAverage::InUse averages(t_.updates->average());

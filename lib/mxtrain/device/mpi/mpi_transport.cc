@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives over MPI, non-blocking ones of MPI 3. Compiled once for each implementation of MPI,
-// whose binary interfaces differ, into a library of its own (device/mpi_library.h).
+// Collectives and messages over MPI, non-blocking ones of MPI 3. Compiled once for each
+// implementation of MPI, whose binary interfaces differ, into a library of its own
+// (device/mpi_library.h).
 #include <mpi.h>
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace {
 
 // MPI counts in int.
 constexpr int64_t kMostElements = 1 << 30;
-constexpr int kTold = 1;  // a tag
+constexpr int kTold = 1;          // a tag
+constexpr int kFirstMessage = 2;  // of the tags of messages
 
 std::string MpiMessage(int code) {
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -98,6 +100,23 @@ class MpiTransport final : public Transport {
     } while (begin < c.n);
   }
 
+  void Begin(const Message& m, int64_t id) override {
+    const int tag = kFirstMessage + m.tag;
+    int64_t begin = 0;
+    do {
+      const auto n = static_cast<int>(std::min(m.bytes - begin, kMostElements));
+      char* const data = static_cast<char*>(m.data) + begin;
+      requests_.push_back(MPI_REQUEST_NULL);
+      ids_.push_back(id);
+      if (m.kind == Message::Kind::kSend) {
+        Check(MPI_Isend(data, n, MPI_BYTE, m.peer, tag, world_, &requests_.back()), "MPI_Isend");
+      } else {
+        Check(MPI_Irecv(data, n, MPI_BYTE, m.peer, tag, world_, &requests_.back()), "MPI_Irecv");
+      }
+      begin += n;
+    } while (begin < m.bytes);
+  }
+
   void Poll(std::vector<int64_t>* completed) override {
     if (requests_.empty()) return;
     int count = 0;
@@ -112,15 +131,8 @@ class MpiTransport final : public Transport {
       ended.push_back(ids_[at]);
       ids_[at] = -1;
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < ids_.size(); ++i) {
-      if (ids_[i] < 0) continue;
-      ids_[kept] = ids_[i];
-      requests_[kept++] = requests_[i];
-    }
-    ids_.resize(kept);
-    requests_.resize(kept);
-    // A large collective is done with its last piece.
+    RemoveEnded();
+    // A large one is done with its last piece.
     for (int64_t id : ended) {
       if (std::find(ids_.begin(), ids_.end(), id) == ids_.end() &&
           std::find(completed->begin(), completed->end(), id) == completed->end())
@@ -151,6 +163,16 @@ class MpiTransport final : public Transport {
     }
   }
 
+  void Cancel(int64_t id) override {
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      if (ids_[i] != id) continue;
+      Check(MPI_Cancel(&requests_[i]), "MPI_Cancel");
+      Check(MPI_Wait(&requests_[i], MPI_STATUS_IGNORE), "MPI_Wait");
+      ids_[i] = -1;
+    }
+    RemoveEnded();
+  }
+
   void Close() override {
     Heard();  // what was told before a wait ended well after all
     MPI_Op_free(&add_bfloat16_);
@@ -176,6 +198,18 @@ class MpiTransport final : public Transport {
     }
   }
 
+  // Pieces whose ids are -1.
+  void RemoveEnded() {
+    size_t kept = 0;
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      if (ids_[i] < 0) continue;
+      ids_[kept] = ids_[i];
+      requests_[kept++] = requests_[i];
+    }
+    ids_.resize(kept);
+    requests_.resize(kept);
+  }
+
   MPI_Op OpOf(const Collective& c) const {
     const bool max = c.reduction == Collective::Reduction::kMax;
     if (c.type == DType::kUint8 || (max && c.type == DType::kBfloat16))
@@ -187,7 +221,7 @@ class MpiTransport final : public Transport {
   MPI_Comm world_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   MPI_Op add_bfloat16_ = MPI_OP_NULL;
-  // Of each piece in flight, and the collective that it belongs to.
+  // Of each piece in flight, and the collective or message that it belongs to.
   std::vector<MPI_Request> requests_;
   std::vector<int64_t> ids_;
   std::vector<int> done_;     // of Poll, kept to avoid allocations

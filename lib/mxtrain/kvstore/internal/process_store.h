@@ -38,5 +38,7 @@ std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Cont
                                           std::shared_ptr<ProcessGroup> group = nullptr);
 std::unique_ptr<KVStore> NewKVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
                                         const DistOptions& options);
+std::unique_ptr<KVStore> NewKVStoreDistAsync(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
+                                             const DistOptions& options);
 
 }  // namespace mxtrain

@@ -39,6 +39,8 @@ class BatchesInFlight {
            bool updated, int64_t step);
 
   void WaitForScores();
+  // For everything that batches compute, updates too.
+  void WaitForAll();
   // The first that a batch has thrown, or null; a wait rethrows it as an engine Error, which lacks
   // its details. Batches that follow may be running.
   const DivergedError* diverged() const { return has_diverged_ ? &*diverged_ : nullptr; }

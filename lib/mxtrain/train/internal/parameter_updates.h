@@ -3,6 +3,7 @@
 // From the gradients of a step to new parameters: sums over workers, loss scale, clipping, the
 // optimizer behind a KVStore, averages of weights. Used by the training thread; calls push work to
 // the engine and return, unless they say that they wait.
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "mxtrain/kvstore/kvstore.h"
 #include "mxtrain/kvstore/loss_scale.h"
+#include "mxtrain/kvstore/rounds.h"
 #include "mxtrain/train/internal/bound_net.h"
 #include "mxtrain/train/internal/weight_average.h"
 
@@ -24,13 +26,19 @@ class ParameterUpdates {
   // schedule that the optimizer does not take.
   ParameterUpdates(Runtime& runtime, const TrainOptions& options, const BoundNet& net,
                    double rescale_grad, std::optional<int64_t> unfrozen_step);
+  ~ParameterUpdates();
   ParameterUpdates(const ParameterUpdates&) = delete;  // the store's updater refers to it
   ParameterUpdates& operator=(const ParameterUpdates&) = delete;
 
   // Before the first batch of a step whose batches add their gradients up.
   void ZeroGradients();
   // After the last batch of step `step` (0 is the first): updates all parameters at this rate.
+  // In dist_async those that hold them do so, at rates of their own.
   void Push(int64_t step, double lr);
+  // Of dist_async, else null. A round begins with BeginRound, after `step` steps of each rank;
+  // `rate`: by step, which other threads call.
+  Rounds* rounds() const { return kvstore_->rounds(); }
+  void BeginRound(int64_t step, std::function<double(int64_t step)> rate);
   // Appends the variables of what a worker computes last in a batch: its weights if the batch was
   // `updated`, else its gradients.
   void AppendLastWritten(size_t worker, bool updated, std::vector<engine::VarHandle>* vars) const;
@@ -82,6 +90,7 @@ class ParameterUpdates {
   const std::optional<int64_t> unfrozen_step_;
   std::unique_ptr<KVStore> kvstore_;
   std::unique_ptr<OptimizerUpdater> updater_;
+  std::function<double(int64_t step)> rate_;  // of a round
   std::vector<Learned> learned_;
   std::vector<KVStore::KeySums> sums_of_;  // [key]: gradients of this step, summed over workers
   std::unique_ptr<WeightAverage> average_;

@@ -19,7 +19,7 @@ namespace mxtrain {
 // What a rank wants because of its own signals, clock and losses, or what was decided.
 struct Wishes {
   bool stop = false, save = false, out_of_time = false;
-  bool diverged = false;  // wants the end, since a loss is not finite
+  bool diverged = false;    // wants the end, since a loss is not finite
 
   Wishes& operator|=(const Wishes& other) {
     stop |= other.stop;
@@ -28,6 +28,7 @@ struct Wishes {
     diverged |= other.diverged;
     return *this;
   }
+  bool any() const { return stop || save || out_of_time || diverged; }
 };
 
 class Ranks {
@@ -53,9 +54,13 @@ class Ranks {
 
   // For how long each rank had begun collectives that others had not, since StartWaiting: the
   // slowest rank waits least. Waits for all ranks; empty for one process.
+  // AddWaiting: a wait that was none for a collective.
   void StartWaiting();
+  void AddWaiting(double seconds) { other_waiting_ += seconds; }
   std::vector<double> WaitingSeconds() const;
 
+  // Element by element, over the ranks. Waits for all ranks.
+  std::vector<int64_t> Sum(std::vector<int64_t> own) const;
   // The first text that is not empty, by rank. Waits for all ranks.
   std::string FirstText(const std::string& own) const;
 
@@ -76,7 +81,7 @@ class Ranks {
 
   const std::shared_ptr<ProcessGroup> group_;  // null: one process
   std::shared_ptr<Vote> vote_;                 // sent and not received
-  double waited_before_ = 0;
+  double waited_before_ = 0, other_waiting_ = 0;
 };
 
 // The rank that the others wait for, during this share of the time: at least a tenth.

@@ -53,6 +53,8 @@ class RunProgress {
   // After Resume of a finished run, whose state was `saved`: continues for as many epochs and steps
   // again, with a new schedule. Throws kUsage if the run was not finished.
   void Extend(const TrainState& saved);
+  // Counts so many steps of the current epoch, as if all ranks had made them alike.
+  void MoveTo(int64_t step_in_epoch);
   // The state for a checkpoint, as far as it is this class's.
   TrainState Save() const;
 

@@ -46,6 +46,11 @@ struct Trainer::Impl {
   void Step(const DataBatch& batch);
   void Rehearse();
   void EndAlone(const std::exception_ptr& error, bool lost);
+  // Of dist_async (kvstore/rounds.h).
+  void BeginRound();
+  void EndRound();
+  // For what this rank has pushed, not for the others.
+  void WaitForPushed();
 
   RunStart Describe() const;
   Checkpoint Snapshot(ParameterUpdates::OfRanks of_ranks) const;
