@@ -38,7 +38,7 @@ struct SharedSums::Board {
     int64_t n, type;                 // what it sums
     char part[kPartBytes];
   };
-  std::atomic<int> here;
+  std::atomic<int> here, left;
   std::atomic<bool> mismatch;
   Member members[kMembers];
 };
@@ -72,6 +72,13 @@ bool SharedSums::complete() const {
 }
 bool SharedSums::mismatch() const {
   return board_->mismatch;
+}
+
+void SharedSums::Leave(std::chrono::seconds longest) {
+  ++board_->left;
+  const auto end = std::chrono::steady_clock::now() + longest;
+  while (board_->left < board_->here && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 // False: aborted.

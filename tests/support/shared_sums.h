@@ -4,6 +4,7 @@
 // what fake GPUs of several ranks sum by. Members add in their order, bfloat16 rounded at each
 // addition, as the fake communicator of one process does (fake_gpu.h).
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@ class SharedSums {
   // all of them then see as `mismatch`.
   void AllReduce(void* data, int64_t n, DType type);
   void Abort() { aborted_ = true; }  // by any thread; this member alone
+  // By any thread: waits until all members that came have left, but no longer than this.
+  void Leave(std::chrono::seconds longest);
   bool mismatch() const;
 
  private:

@@ -36,6 +36,14 @@ std::unique_ptr<NcclCommunicator> NewCommunicator(const Nccl& nccl, const Group&
       std::make_unique<NcclGroup>(nccl, ids, order, group, 5ms), devices, test::kFakeStreams);
 }
 
+// They begin in threads of their own.
+int AwaitAborts(int expected) {
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (test::CountsOfFakeNccl().aborted < expected && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(1ms);
+  return test::CountsOfFakeNccl().aborted;
+}
+
 void Wait(test::FakeStream& stream) {
   const auto event = stream.NewEvent();
   stream.Record(*event);
@@ -115,7 +123,7 @@ TEST_CASE("ranks that sum different arrays fail together") {
   });
   for (const std::string& error : errors)
     CHECK(error == "5: a sum over the GPUs failed: invalid usage");
-  CHECK(test::CountsOfFakeNccl().aborted == 2);
+  CHECK(AwaitAborts(2) == 2);
 }
 
 TEST_CASE("a rank that never comes to NCCL is noticed after the timeout") {
@@ -140,7 +148,7 @@ TEST_CASE("a rank that never comes to NCCL is noticed after the timeout") {
                                {.timeout_seconds = 1});
   CHECK(errors[0] ==
         "10: NCCL does not connect the GPUs of all ranks: one of them ended or does not answer");
-  CHECK(test::CountsOfFakeNccl().aborted == 1);
+  CHECK(AwaitAborts(1) == 1);
 }
 
 // As between GPUs of one machine, where NCCL itself notices nothing: the group of processes does.
@@ -191,7 +199,7 @@ TEST_CASE("what NCCL finds later ends the group before what it aborts can be see
   // NCCL knows that another rank is gone: the exit code says so.
   for (const std::string& error : errors)
     CHECK(error == "10: a sum over the GPUs failed: remote error");
-  CHECK(test::CountsOfFakeNccl().aborted == 2);
+  CHECK(AwaitAborts(2) == 2);
 }
 
 TEST_CASE("a rank without NCCL's id ends all") {

@@ -2,6 +2,7 @@
 #include "tests/gpu/ranks/fake_nccl.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -15,6 +16,9 @@
 
 namespace mxtrain::test {
 namespace {
+
+// Longer than a test waits for the end of its ranks.
+constexpr std::chrono::seconds kLongestAbort{60};
 
 void* (*to_host)(void*) = nullptr;
 std::mutex mutex;
@@ -114,17 +118,23 @@ ncclResult_t CommFinalize(ncclComm_t comm) {
 
 ncclResult_t CommDestroy(ncclComm_t comm) {
   if (!Of(comm)->finalized) return ncclInvalidUsage;
+  Of(comm)->sums->Leave({});
   delete Of(comm);
   const std::lock_guard lock(mutex);
   ++counts.destroyed;
   return ncclSuccess;
 }
 
+// Its sums end at once, but it returns when all members of the machine are aborted, or gone, as
+// NCCL's does.
 ncclResult_t CommAbort(ncclComm_t comm) {
-  Of(comm)->sums->Abort();
-  delete Of(comm);
-  const std::lock_guard lock(mutex);
-  ++counts.aborted;
+  const std::unique_ptr<FakeComm> of(Of(comm));
+  {
+    const std::lock_guard lock(mutex);
+    ++counts.aborted;
+  }
+  of->sums->Abort();
+  of->sums->Leave(kLongestAbort);
   return ncclSuccess;
 }
 

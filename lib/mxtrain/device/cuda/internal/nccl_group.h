@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -61,6 +62,7 @@ class NcclGroup {
   void Await(std::unique_lock<std::mutex>* lock, std::optional<Time> deadline);
   void Look();
   void Fail(std::exception_ptr error);
+  void Abort();
 
   const Nccl& nccl_;
   const std::shared_ptr<ProcessGroup> processes_;  // null: one process
@@ -68,8 +70,9 @@ class NcclGroup {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::vector<ncclComm_t> members_;
-  std::exception_ptr failure_;  // the members are aborted
+  std::vector<ncclComm_t> members_;  // none after a failure
+  std::exception_ptr failure_;       // the members are aborted
+  std::vector<std::future<void>> aborts_;
   std::optional<Time> deadline_;
   bool stopping_ = false;
 

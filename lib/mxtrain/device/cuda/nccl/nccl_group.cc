@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/thread.h"
@@ -17,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBetweenPolls{1};
 // For what is still on its way to other ranks when a communicator is destroyed.
 constexpr std::chrono::seconds kFinalizePatience{10};
+// Usually an abort is short. One that waits for other ranks is left to the end of the process.
+constexpr std::chrono::seconds kAbortPatience{2};
 
 ncclDataType_t NcclTypeOf(DType type) {
   switch (type) {
@@ -111,8 +114,11 @@ NcclGroup::~NcclGroup() {
   changed_.notify_all();
   watcher_.join();
   std::unique_lock lock(mutex_);
-  if (failure_ || (processes_ && !Finalize(&lock))) return;
-  for (ncclComm_t member : members_) nccl_.CommDestroy(member);
+  if (!failure_ && (!processes_ || Finalize(&lock))) {
+    for (ncclComm_t member : members_) nccl_.CommDestroy(member);
+  }
+  const Time end = Clock::now() + kAbortPatience;
+  for (const std::future<void>& abort : aborts_) abort.wait_until(end);
 }
 
 bool NcclGroup::Finalize(std::unique_lock<std::mutex>* lock) {
@@ -217,8 +223,22 @@ void NcclGroup::Look() {
 void NcclGroup::Fail(std::exception_ptr error) {
   failure_ = std::move(error);
   if (processes_) processes_->Fail(WhatOf(failure_));
-  for (ncclComm_t member : members_) {
-    if (member) nccl_.CommAbort(member);
+  Abort();
+}
+
+// Of each member in a thread of its own: an abort may wait for those of the others, also in other
+// processes of the machine, and nobody may wait for it.
+void NcclGroup::Abort() {
+  for (ncclComm_t member : std::exchange(members_, {})) {
+    if (!member) continue;
+    const auto abort = std::make_shared<std::packaged_task<void()>>(
+        [call = nccl_.CommAbort, member] { call(member); });
+    aborts_.push_back(abort->get_future());
+    try {
+      StartThread([abort] { (*abort)(); }).detach();
+    } catch (const Error&) {
+      (*abort)();
+    }
   }
 }
 
