@@ -178,6 +178,38 @@ TEST_CASE("a sum that waits for a lost rank ends with the group of processes") {
   CHECK(errors[0] == "10: a sum over the GPUs of all ranks was ended: not all of them take part");
 }
 
+// After the last vote of an epoch no collective of the processes is in flight that would notice.
+TEST_CASE("a sum that another rank never begins ends after the timeout") {
+  const Nccl nccl = test::FakeNccl();
+  std::promise<void> ended;
+  const auto errors = ErrorsOf(2,
+                               [&](const Group& group) {
+                                 test::FakeStream stream;
+                                 RunContext ctx;
+                                 ctx.stream = &stream;
+                                 const auto communicator = NewCommunicator(nccl, group, 1);
+                                 float value = 1;
+                                 const ArrayOnEach array{DType::kFloat32, {&value}, 1};
+                                 for (int i = 0; i < 3; ++i)
+                                   communicator->AllReduce(ctx, {&array, 1});
+                                 Wait(stream);
+                                 group->Barrier();
+                                 if (!group->first()) {
+                                   ended.get_future().wait_for(60s);
+                                   return;
+                                 }
+                                 communicator->AllReduce(ctx, {&array, 1});
+                                 Wait(stream);  // not for ever
+                                 CHECK(group->failed());
+                                 ended.set_value();
+                                 communicator->AllReduce(ctx, {&array, 1});
+                               },
+                               {.timeout_seconds = 1});
+  CHECK(errors[0] ==
+        "10: a sum over the GPUs of all ranks has waited 1 s for the others "
+        "(train.kvstore.timeout): one of them ended or does not answer");
+}
+
 TEST_CASE("what NCCL finds later ends the group before what it aborts can be seen") {
   const Nccl nccl = test::FakeNccl();
   const auto errors = ErrorsOf(2, [&](const Group& group) {

@@ -168,6 +168,11 @@ const cuda::NcclStreams kFakeStreams{
     [](Context) -> std::unique_ptr<Stream> { return std::make_unique<FakeStream>(1, true); },
     [](Stream& stream) {
       return reinterpret_cast<cudaStream_t>(static_cast<FakeStream*>(&stream));
+    },
+    [](Stream& stream) -> std::function<bool()> {
+      const auto come = std::make_shared<std::atomic<bool>>(false);
+      static_cast<FakeStream&>(stream).Launch([come] { *come = true; });
+      return [come] { return come->load(); };
     }};
 
 FakeNcclCounts CountsOfFakeNccl() {

@@ -4,6 +4,7 @@
 // as a group, so that their order is the same everywhere. The first GPU uses the caller's stream.
 // Each other GPU has its own stream, which starts after the caller's and which the caller's waits
 // for.
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,6 +18,8 @@ namespace mxtrain::cuda {
 struct NcclStreams {
   std::unique_ptr<Stream> (*make)(Context device);
   cudaStream_t (*handle_of)(Stream& stream);
+  // By the issuing thread; what it returns, by any: whether the work issued so far is done.
+  std::function<bool()> (*mark)(Stream& stream);
 };
 
 class NcclCommunicator final : public Communicator {

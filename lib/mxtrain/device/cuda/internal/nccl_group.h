@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <future>
@@ -45,12 +46,21 @@ class NcclGroup {
   // or earlier ones failed, kRankLost if another rank did.
   void AllReduce(std::span<const ArrayOnEach> arrays, std::span<const cudaStream_t> streams);
 
+  // What was issued must end soon after the timeout of the processes; else the group fails. `ended`
+  // says whether it has, to any thread. Without processes it may take as long as it takes.
+  void Expect(std::function<bool()> ended);
+
   // The last call: wait() returns when the issued work is done, or aborted, which happens after
   // this time.
   void End(std::chrono::milliseconds patience, const std::function<void()>& wait);
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+  struct Sum {
+    Time begin;
+    std::function<bool()> ended;
+  };
 
   void Join(const std::vector<int>& ids, const RankGpus& gpus);
   void Watch();
@@ -58,8 +68,9 @@ class NcclGroup {
   void Issue(std::unique_lock<std::mutex>* lock, std::span<const ArrayOnEach> arrays,
              std::span<const cudaStream_t> streams);
   bool Finalize(std::unique_lock<std::mutex>* lock);
+  Clock::duration Timeout() const;
   bool InProgress() const;
-  void Await(std::unique_lock<std::mutex>* lock, std::optional<Time> deadline);
+  void Await(std::unique_lock<std::mutex>* lock);
   void Look();
   void Fail(std::exception_ptr error);
   void Abort();
@@ -73,6 +84,7 @@ class NcclGroup {
   std::vector<ncclComm_t> members_;  // none after a failure
   std::exception_ptr failure_;       // the members are aborted
   std::vector<std::future<void>> aborts_;
+  std::deque<Sum> unfinished_;  // the oldest first
   std::optional<Time> deadline_;
   bool stopping_ = false;
 

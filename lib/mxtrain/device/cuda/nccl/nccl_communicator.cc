@@ -47,6 +47,7 @@ void NcclCommunicator::AllReduce(RunContext ctx, std::span<const ArrayOnEach> ar
   }
   if (!ended_) ended_ = first.NewEvent();
   first.Record(*ended_);
+  group_->Expect(streams_.mark(first));
 }
 
 }  // namespace mxtrain::cuda

@@ -11,12 +11,39 @@
 namespace mxtrain {
 namespace {
 
+// An event of CUDA that a watching thread may ask.
+class Mark {
+ public:
+  explicit Mark(CudaStream& stream) : device_(stream.ctx().id) {
+    const cuda::DeviceScope scope(device_);
+    MXTRAIN_CHECK_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+    MXTRAIN_CHECK_CUDA(cudaEventRecord(event_, stream.get()));
+  }
+  ~Mark() {
+    cuda::OnDevice(device_, [this] { cudaEventDestroy(event_); });
+  }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+  // Also if the device failed, as whoever waits for its work is told.
+  bool Ended() const { return cudaEventQuery(event_) != cudaErrorNotReady; }
+
+ private:
+  const int device_;
+  cudaEvent_t event_ = nullptr;
+};
+
 constexpr cuda::NcclStreams kCudaStreams{
     [](Context device) -> std::unique_ptr<Stream> {
       const cuda::DeviceScope scope(device.id);
       return std::make_unique<CudaStream>(device, /*priority=*/1);
     },
-    [](Stream& stream) { return static_cast<CudaStream&>(stream).get(); }};
+    [](Stream& stream) { return static_cast<CudaStream&>(stream).get(); },
+    [](Stream& stream) -> std::function<bool()> {
+      return [mark = std::make_shared<Mark>(static_cast<CudaStream&>(stream))] {
+        return mark->Ended();
+      };
+    }};
 
 // As nvidia-smi shows it, and where it is: "GPU-8f6b..., 0000:41:00.0 on node7".
 std::string IdentityOf(int id) {

@@ -12,12 +12,10 @@
 namespace mxtrain::cuda {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Between two looks at a call that NCCL has not completed yet.
 constexpr std::chrono::milliseconds kBetweenPolls{1};
-// For what is still on its way to other ranks when a communicator is destroyed.
-constexpr std::chrono::seconds kFinalizePatience{10};
+// Than collectives of the processes, which name the rank that is lost, so they should end first.
+constexpr double kLonger = 1.1;
 // Usually an abort is short. One that waits for other ranks is left to the end of the process.
 constexpr std::chrono::seconds kAbortPatience{2};
 
@@ -101,8 +99,7 @@ void NcclGroup::Join(const std::vector<int>& ids, const RankGpus& gpus) {
   const ncclResult_t ended = Accepted(nccl_.GroupEnd());  // also after a failure: the group is open
   nccl_.Check(failed, "ncclCommInitRankConfig");
   nccl_.Check(ended, "ncclGroupEnd");
-  const std::chrono::duration<double> timeout(processes_->timeout_seconds());
-  Await(&lock, Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout));
+  Await(&lock);
 }
 
 // Ignores errors: they are those of a failed device.
@@ -125,7 +122,7 @@ bool NcclGroup::Finalize(std::unique_lock<std::mutex>* lock) {
   try {
     for (ncclComm_t member : members_)
       nccl_.Check(Accepted(nccl_.CommFinalize(member)), "ncclCommFinalize");
-    Await(lock, Clock::now() + kFinalizePatience);
+    Await(lock);
     return true;
   } catch (const Error&) {
     if (!failure_) Fail(std::current_exception());
@@ -160,7 +157,13 @@ void NcclGroup::Issue(std::unique_lock<std::mutex>* lock, std::span<const ArrayO
   const ncclResult_t ended = Accepted(nccl_.GroupEnd());  // also after a failure: the group is open
   nccl_.Check(failed, "ncclAllReduce");
   nccl_.Check(ended, "ncclGroupEnd");
-  if (processes_) Await(lock, std::nullopt);
+  if (processes_) Await(lock);
+}
+
+void NcclGroup::Expect(std::function<bool()> ended) {
+  if (!processes_) return;
+  const std::lock_guard lock(mutex_);
+  unfinished_.push_back({Clock::now(), std::move(ended)});
 }
 
 void NcclGroup::End(std::chrono::milliseconds patience, const std::function<void()>& wait) {
@@ -179,6 +182,11 @@ void NcclGroup::Watch() {
   }
 }
 
+NcclGroup::Clock::duration NcclGroup::Timeout() const {
+  const std::chrono::duration<double> timeout(kLonger * processes_->timeout_seconds());
+  return std::chrono::duration_cast<Clock::duration>(timeout);
+}
+
 bool NcclGroup::InProgress() const {
   return std::any_of(members_.begin(), members_.end(), [this](ncclComm_t member) {
     ncclResult_t found = ncclSuccess;
@@ -188,12 +196,13 @@ bool NcclGroup::InProgress() const {
 }
 
 // What NCCL has begun and not completed. The watching thread may look meanwhile.
-void NcclGroup::Await(std::unique_lock<std::mutex>* lock, std::optional<Time> deadline) {
+void NcclGroup::Await(std::unique_lock<std::mutex>* lock) {
+  const Time deadline = Clock::now() + Timeout();
   while (true) {
     Look();
     if (failure_) std::rethrow_exception(failure_);
     if (!InProgress()) return;
-    if (deadline && Clock::now() > *deadline)
+    if (Clock::now() > deadline)
       Throw(kRankLost,
             "NCCL does not connect the GPUs of all ranks: one of them ended or does not answer");
     changed_.wait_for(*lock, kBetweenPolls);
@@ -211,6 +220,13 @@ void NcclGroup::Look() {
     }
     if (processes_ && processes_->failed())
       Throw(kRankLost, "a sum over the GPUs of all ranks was ended: not all of them take part");
+    while (!unfinished_.empty() && unfinished_.front().ended()) unfinished_.pop_front();
+    if (!unfinished_.empty() && Clock::now() > unfinished_.front().begin + Timeout()) {
+      Throw(kRankLost,
+            "a sum over the GPUs of all ranks has waited {:.0f} s for the others "
+            "(train.kvstore.timeout): one of them ended or does not answer",
+            std::chrono::duration<double>(Timeout()).count());
+    }
     if (deadline_ && Clock::now() > *deadline_)
       Throw(ErrorKind::kDevice, "a sum over the GPUs does not end");
   } catch (...) {
