@@ -38,7 +38,7 @@ struct SharedSums::Board {
     int64_t n, type;                 // what it sums
     char part[kPartBytes];
   };
-  std::atomic<int> here, left;
+  std::atomic<int> here, finished, left;
   std::atomic<bool> mismatch;
   Member members[kMembers];
 };
@@ -72,6 +72,13 @@ bool SharedSums::complete() const {
 }
 bool SharedSums::mismatch() const {
   return board_->mismatch;
+}
+
+void SharedSums::Finish() {
+  ++board_->finished;
+}
+bool SharedSums::finished() const {
+  return board_->finished == size_;
 }
 
 void SharedSums::Leave(std::chrono::seconds longest) {

@@ -31,6 +31,8 @@ class SharedSums {
   // all of them then see as `mismatch`.
   void AllReduce(void* data, int64_t n, DType type);
   void Abort() { aborted_ = true; }  // by any thread; this member alone
+  void Finish();
+  bool finished() const;  // whether all members have called Finish
   // By any thread: waits until all members that came have left, but no longer than this.
   void Leave(std::chrono::seconds longest);
   bool mismatch() const;

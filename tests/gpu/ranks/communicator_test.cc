@@ -107,6 +107,34 @@ TEST_CASE("ranks with two GPUs and one sum over all three, and end in order") {
   CHECK(test::CountsOfFakeNccl().aborted == 0);
 }
 
+// The first saves at the end of a run.
+TEST_CASE("a rank that ends later than the others is waited for, and fails no run") {
+  const Nccl nccl = test::FakeNccl();
+  for (const auto late : {300ms, 3000ms}) {
+    CAPTURE(late.count());
+    test::RunRanks(2,
+                   [&](const Group& group) {
+                     test::FakeStream stream;
+                     RunContext ctx;
+                     ctx.stream = &stream;
+                     auto communicator = NewCommunicator(nccl, group, 1);
+                     float value = 1;
+                     const ArrayOnEach array{DType::kFloat32, {&value}, 1};
+                     communicator->AllReduce(ctx, {&array, 1});
+                     Wait(stream);
+                     CHECK(value == 2);
+                     if (group->first()) std::this_thread::sleep_for(late);
+                     communicator.reset();
+                     CHECK_FALSE(group->failed());
+                   },
+                   {.timeout_seconds = late < 1s ? 20.0 : 2.0});
+    // Later than the timeout: not waited for.
+    if (late < 1s) CHECK(test::CountsOfFakeNccl().destroyed == 2);
+    if (late < 1s) CHECK(test::CountsOfFakeNccl().aborted == 0);
+  }
+  CHECK(AwaitAborts(1) >= 1);
+}
+
 TEST_CASE("ranks that sum different arrays fail together") {
   const Nccl nccl = test::FakeNccl();
   const auto errors = ErrorsOf(2, [&](const Group& group) {

@@ -95,7 +95,11 @@ ncclResult_t CommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   FakeComm* const of = Of(comm);
   *error = later;
   if (of->sums->mismatch()) *error = ncclInvalidUsage;
-  if (*error != ncclSuccess || of->finalized) return ncclSuccess;
+  if (*error != ncclSuccess) return ncclSuccess;
+  if (of->finalized) {
+    if (!of->sums->finished()) *error = ncclInProgress;
+    return ncclSuccess;
+  }
   if (!of->sums->complete()) {
     *error = ncclInProgress;
   } else if (of->group_ended) {
@@ -111,13 +115,16 @@ ncclResult_t CommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   return ncclSuccess;
 }
 
+// In progress until all ranks have come.
 ncclResult_t CommFinalize(ncclComm_t comm) {
+  if (depth != 1) return ncclInvalidUsage;  // one member would wait for the other
   Of(comm)->finalized = true;
+  Of(comm)->sums->Finish();
   return ncclInProgress;
 }
 
 ncclResult_t CommDestroy(ncclComm_t comm) {
-  if (!Of(comm)->finalized) return ncclInvalidUsage;
+  if (!Of(comm)->finalized || !Of(comm)->sums->finished()) return ncclInvalidUsage;
   Of(comm)->sums->Leave({});
   delete Of(comm);
   const std::lock_guard lock(mutex);

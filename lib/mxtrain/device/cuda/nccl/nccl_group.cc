@@ -118,10 +118,17 @@ NcclGroup::~NcclGroup() {
   for (const std::future<void>& abort : aborts_) abort.wait_until(end);
 }
 
+// NCCL waits here for the other ranks, the first of which may still save.
 bool NcclGroup::Finalize(std::unique_lock<std::mutex>* lock) {
   try {
-    for (ncclComm_t member : members_)
-      nccl_.Check(Accepted(nccl_.CommFinalize(member)), "ncclCommFinalize");
+    nccl_.Check(nccl_.GroupStart(), "ncclGroupStart");
+    ncclResult_t failed = ncclSuccess;
+    for (ncclComm_t member : members_) {
+      if (failed == ncclSuccess) failed = Accepted(nccl_.CommFinalize(member));
+    }
+    const ncclResult_t ended = Accepted(nccl_.GroupEnd());
+    nccl_.Check(failed, "ncclCommFinalize");
+    nccl_.Check(ended, "ncclGroupEnd");
     Await(lock);
     return true;
   } catch (const Error&) {
@@ -235,10 +242,10 @@ void NcclGroup::Look() {
 }
 
 // The processes first: once the sums are aborted, what they should have given is garbage, which no
-// rank may save.
+// rank may save. In the destructor all sums are done, so what fails there spoils no run.
 void NcclGroup::Fail(std::exception_ptr error) {
   failure_ = std::move(error);
-  if (processes_) processes_->Fail(WhatOf(failure_));
+  if (processes_ && !stopping_) processes_->Fail(WhatOf(failure_));
   Abort();
 }
 
