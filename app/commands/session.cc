@@ -220,9 +220,12 @@ TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   CompleteModes(&o.modes);
   if (config().train.kvstore.between_processes() && !group_) {
-    // A run of ranks that one process continues.
-    o.kvstore = devices_.size() > 1 ? "device" : "local";
+    // A run of ranks that one process continues. Several GPUs send as the ranks' GPUs do.
+    const bool several = devices_.size() > 1;
+    const bool rounds = several && o.dist.wire == DistOptions::Wire::kBfloat16;
+    o.kvstore = several ? "device" : "local";
     o.dist = {};
+    if (rounds) o.dist.wire = DistOptions::Wire::kBfloat16;
   }
   o.group = group_;
   if (group_ && group_->size() > 1) o.sync_batch_norm = config().train.kvstore.sync_batch_norm;
