@@ -26,7 +26,7 @@ RankGpus OrderGpus(ProcessGroup& group, std::span<const std::string> identities,
     if (r == group.rank()) gpus.first = gpus.all;
     std::istringstream lines(texts[static_cast<size_t>(r)]);
     for (std::string identity; std::getline(lines, identity); ++gpus.all) {
-      const auto [other, fresh] = rank_of.emplace(identity, r);
+      const auto [other, fresh] = rank_of.emplace(identity.substr(0, identity.find(',')), r);
       if (fresh) continue;
       Throw(ErrorKind::kUsage,
             "ranks {} and {} have the same GPU, {}: each process needs its own; --device auto "

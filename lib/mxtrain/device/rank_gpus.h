@@ -14,9 +14,11 @@ struct RankGpus {
   int all = 0;    // of all ranks
 };
 
-// All ranks call it, each with the identities of its GPUs, which are one line and unique among all
-// machines. `failure`: why this rank cannot take part, "" if it can; then all ranks throw kDevice,
-// naming the first that cannot. Throws kUsage, on all ranks, if two of them have the same GPU.
+// All ranks call it, each with the identities of its GPUs, which are one line. What precedes a
+// comma is unique among all machines; the rest says where the GPU is: containers of one machine
+// have different host names. `failure`: why this rank cannot take part, "" if it can; then all
+// ranks throw kDevice, naming the first that cannot. Throws kUsage, on all ranks, if two of them
+// have the same GPU.
 MXTRAIN_API RankGpus OrderGpus(ProcessGroup& group, std::span<const std::string> identities,
                                const std::string& failure = "");
 

@@ -40,6 +40,17 @@ TEST_CASE("two ranks with the same GPU are refused on all ranks, by name") {
   });
 }
 
+TEST_CASE("two containers of one machine that share a GPU are refused") {
+  test::RunRanks(2, [&](const std::shared_ptr<ProcessGroup>& group) {
+    const std::vector<std::string> own{
+        format("GPU-8f6b, 0000:41:00.0 on container{}", group->rank())};
+    CHECK_THROWS_WITH_AS(
+        OrderGpus(*group, own),
+        doctest::Contains("ranks 0 and 1 have the same GPU, GPU-8f6b, 0000:41:00.0 on container1:"),
+        Error);
+  });
+}
+
 TEST_CASE("a rank that cannot take part ends all, and is named by the others") {
   test::RunRanks(2, [](const std::shared_ptr<ProcessGroup>& group) {
     const bool lacks = group->rank() == 1;
