@@ -12,8 +12,10 @@
 namespace mxtrain::cuda {
 namespace {
 
-// Between two looks at a call that NCCL has not completed yet.
-constexpr std::chrono::milliseconds kBetweenPolls{1};
+// Between two looks at a call that NCCL has not completed yet. Most take some microseconds, and a
+// step makes many; one that connects takes long.
+constexpr std::chrono::microseconds kFirstPolls{20}, kLaterPolls{1000};
+constexpr std::chrono::milliseconds kSoon{5};
 // Than collectives of the processes, which name the rank that is lost, so they should end first.
 constexpr double kLonger = 1.1;
 // Usually an abort is short. One that waits for other ranks is left to the end of the process.
@@ -204,7 +206,7 @@ bool NcclGroup::InProgress() const {
 
 // What NCCL has begun and not completed. The watching thread may look meanwhile.
 void NcclGroup::Await(std::unique_lock<std::mutex>* lock) {
-  const Time deadline = Clock::now() + Timeout();
+  const Time begin = Clock::now(), deadline = begin + Timeout();
   while (true) {
     Look();
     if (failure_) std::rethrow_exception(failure_);
@@ -212,7 +214,7 @@ void NcclGroup::Await(std::unique_lock<std::mutex>* lock) {
     if (Clock::now() > deadline)
       Throw(kRankLost,
             "NCCL does not connect the GPUs of all ranks: one of them ended or does not answer");
-    changed_.wait_for(*lock, kBetweenPolls);
+    changed_.wait_for(*lock, Clock::now() < begin + kSoon ? kFirstPolls : kLaterPolls);
   }
 }
 
