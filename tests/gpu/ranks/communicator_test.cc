@@ -175,7 +175,8 @@ TEST_CASE("a rank that never comes to NCCL is noticed after the timeout") {
                                },
                                {.timeout_seconds = 1});
   CHECK(errors[0] ==
-        "10: NCCL does not connect the GPUs of all ranks: one of them ended or does not answer");
+        "10: connecting the GPUs of all ranks has taken 1 s (train.kvstore.timeout): one of them "
+        "ended or does not answer");
   CHECK(AwaitAborts(1) == 1);
 }
 
@@ -234,8 +235,8 @@ TEST_CASE("a sum that another rank never begins ends after the timeout") {
                                },
                                {.timeout_seconds = 1});
   CHECK(errors[0] ==
-        "10: a sum over the GPUs of all ranks has waited 1 s for the others "
-        "(train.kvstore.timeout): one of them ended or does not answer");
+        "10: a sum over the GPUs of all ranks has taken 1 s (train.kvstore.timeout): one of them "
+        "ended or does not answer");
 }
 
 TEST_CASE("what NCCL finds later ends the group before what it aborts can be seen") {

@@ -72,6 +72,7 @@ class NcclGroup {
   bool InProgress() const;
   void Await(std::unique_lock<std::mutex>* lock);
   void Look();
+  [[noreturn]] void ThrowLate() const;
   void Fail(std::exception_ptr error);
   void Abort();
 
@@ -86,6 +87,8 @@ class NcclGroup {
   std::vector<std::future<void>> aborts_;
   std::deque<Sum> unfinished_;  // the oldest first
   std::optional<Time> deadline_;
+  static constexpr const char* kSum = "a sum over the GPUs";
+  const char* activity_ = kSum;  // for messages
   bool stopping_ = false;
 
   std::thread watcher_;

@@ -91,6 +91,7 @@ void NcclGroup::Join(const std::vector<int>& ids, const RankGpus& gpus) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   std::unique_lock lock(mutex_);
+  activity_ = "connecting the GPUs";
   nccl_.Check(nccl_.GroupStart(), "ncclGroupStart");
   ncclResult_t failed = ncclSuccess;
   for (size_t i = 0; i < ids.size() && failed == ncclSuccess; ++i) {
@@ -102,6 +103,7 @@ void NcclGroup::Join(const std::vector<int>& ids, const RankGpus& gpus) {
   nccl_.Check(failed, "ncclCommInitRankConfig");
   nccl_.Check(ended, "ncclGroupEnd");
   Await(&lock);
+  activity_ = kSum;
 }
 
 // Ignores errors: they are those of a failed device.
@@ -122,6 +124,7 @@ NcclGroup::~NcclGroup() {
 
 // NCCL waits here for the other ranks, the first of which may still save.
 bool NcclGroup::Finalize(std::unique_lock<std::mutex>* lock) {
+  activity_ = "disconnecting the GPUs";
   try {
     nccl_.Check(nccl_.GroupStart(), "ncclGroupStart");
     ncclResult_t failed = ncclSuccess;
@@ -211,11 +214,16 @@ void NcclGroup::Await(std::unique_lock<std::mutex>* lock) {
     Look();
     if (failure_) std::rethrow_exception(failure_);
     if (!InProgress()) return;
-    if (Clock::now() > deadline)
-      Throw(kRankLost,
-            "NCCL does not connect the GPUs of all ranks: one of them ended or does not answer");
+    if (Clock::now() > deadline) ThrowLate();
     changed_.wait_for(*lock, Clock::now() < begin + kSoon ? kFirstPolls : kLaterPolls);
   }
+}
+
+void NcclGroup::ThrowLate() const {
+  Throw(kRankLost,
+        "{} of all ranks has taken {:.0f} s (train.kvstore.timeout): one of them ended or does not "
+        "answer",
+        activity_, std::chrono::duration<double>(Timeout()).count());
 }
 
 void NcclGroup::Look() {
@@ -225,17 +233,12 @@ void NcclGroup::Look() {
       ncclResult_t found = ncclSuccess;
       nccl_.Check(nccl_.CommGetAsyncError(member, &found), "ncclCommGetAsyncError");
       const bool remote = processes_ && found == ncclRemoteError;
-      nccl_.Check(Accepted(found), "a sum over the GPUs", remote ? kRankLost : ErrorKind::kDevice);
+      nccl_.Check(Accepted(found), activity_, remote ? kRankLost : ErrorKind::kDevice);
     }
     if (processes_ && processes_->failed())
-      Throw(kRankLost, "a sum over the GPUs of all ranks was ended: not all of them take part");
+      Throw(kRankLost, "{} of all ranks was ended: not all of them take part", activity_);
     while (!unfinished_.empty() && unfinished_.front().ended()) unfinished_.pop_front();
-    if (!unfinished_.empty() && Clock::now() > unfinished_.front().begin + Timeout()) {
-      Throw(kRankLost,
-            "a sum over the GPUs of all ranks has waited {:.0f} s for the others "
-            "(train.kvstore.timeout): one of them ended or does not answer",
-            std::chrono::duration<double>(Timeout()).count());
-    }
+    if (!unfinished_.empty() && Clock::now() > unfinished_.front().begin + Timeout()) ThrowLate();
     if (deadline_ && Clock::now() > *deadline_)
       Throw(ErrorKind::kDevice, "a sum over the GPUs does not end");
   } catch (...) {
