@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/gpu/ranks/fake_nccl.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -23,12 +24,14 @@ constexpr std::chrono::seconds kLongestAbort{60};
 void* (*to_host)(void*) = nullptr;
 std::mutex mutex;
 FakeNcclCounts counts;  // guarded by mutex
-std::atomic<ncclResult_t> later = ncclSuccess;
+constexpr int kMostGpus = 8;
+std::array<std::atomic<ncclResult_t>, kMostGpus> later{};  // by number among all GPUs
 
 // For one thread at a time, as NCCL's communicators.
 struct FakeComm {
   FakeComm(const char* name, int rank, int size)
-      : sums(std::make_shared<SharedSums>(name, rank, size)) {}
+      : number(static_cast<size_t>(rank)), sums(std::make_shared<SharedSums>(name, rank, size)) {}
+  const size_t number;
   std::shared_ptr<SharedSums> sums;  // shared with launched kernels
   std::vector<std::function<void()>> unlaunched;
   bool group_ended = false;
@@ -93,7 +96,7 @@ ncclResult_t AllReduce(const void* from, void* data, size_t n, ncclDataType_t ty
 // A group is launched at the second look after its end.
 ncclResult_t CommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   FakeComm* const of = Of(comm);
-  *error = later;
+  *error = later.at(of->number);
   if (of->sums->mismatch()) *error = ncclInvalidUsage;
   if (*error != ncclSuccess) return ncclSuccess;
   if (of->finalized) {
@@ -149,7 +152,7 @@ ncclResult_t CommAbort(ncclComm_t comm) {
 
 cuda::Nccl FakeNccl(void* (*host_address)(void*)) {
   to_host = host_address;
-  later = ncclSuccess;
+  for (auto& error : later) error = ncclSuccess;
   {
     const std::lock_guard lock(mutex);
     counts = {};
@@ -187,8 +190,8 @@ FakeNcclCounts CountsOfFakeNccl() {
   return counts;
 }
 
-void FailFakeNccl(ncclResult_t error) {
-  later = error;
+void FailFakeNccl(int number, ncclResult_t error) {
+  later.at(static_cast<size_t>(number)) = error;
 }
 
 }  // namespace mxtrain::test

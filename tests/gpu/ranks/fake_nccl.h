@@ -20,7 +20,7 @@ struct FakeNcclCounts {
 };
 FakeNcclCounts CountsOfFakeNccl();  // of this process
 
-// What NCCL finds later on all communicators of this process.
-void FailFakeNccl(ncclResult_t error);
+// What NCCL finds later on the communicator of this GPU, by its number among all.
+void FailFakeNccl(int number, ncclResult_t error);
 
 }  // namespace mxtrain::test
