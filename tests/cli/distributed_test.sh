@@ -169,6 +169,8 @@ expect 3 train net.yaml --out refused -q --kvstore dist_device_sync train.kvstor
 for key in sync_batch_norm shard_states workers; do
   says "train.kvstore.$key does not go with train.kvstore.type: dist_device_sync"
 done
+expect 3 train net.yaml --out refused -q --kvstore dist_device_sync train.kvstore.compression=2bit
+says "train.kvstore.compression.type does not go with train.kvstore.type: dist_device_sync"
 ranks 3 2 train net.yaml --out refused -q --kvstore dist_sync data.batch_size=auto
 says "data.batch_size: auto is for one process"
 for option in compression=2bit shard_states=true; do
