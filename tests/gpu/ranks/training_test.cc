@@ -54,14 +54,14 @@ Group Join(const ProcessGroup::Options& options) {
   return std::make_shared<ProcessGroup>([mpi = launch->mpi] { return OpenMpi(mpi); }, options);
 }
 
-CommunicatorFactory NcclOverFakes(const Group& group) {
+CommunicatorFactory NcclOverFakes(const Group& group, bool shared = false) {
   static const cuda::Nccl nccl = FakeNccl(HostAddressOf);
-  return [group](std::span<const Context> devices) -> std::unique_ptr<Communicator> {
+  return [group, shared](std::span<const Context> devices) -> std::unique_ptr<Communicator> {
     std::vector<int> ids;
     std::vector<std::string> identities;
     for (const Context device : devices) {
       ids.push_back(device.id);
-      identities.push_back(format("{} of rank {}", device.ToString(), group->rank()));
+      identities.push_back(format("{} of rank {}", device.ToString(), shared ? 0 : group->rank()));
     }
     return std::make_unique<cuda::NcclCommunicator>(
         std::make_unique<cuda::NcclGroup>(nccl, ids, OrderGpus(*group, identities), group), devices,
@@ -148,8 +148,8 @@ TEST_CASE("training: processes with a fake GPU or two give the bits of one proce
 
 constexpr int kExitCode = 10;
 
-// Blocks a rank in the middle of a run, so that it neither sums nor answers. Launchers differ in how
-// they end it, so it ends by itself at last.
+// Blocks a rank in the middle of a run, so that it neither sums nor answers. Launchers differ in
+// how they end it, so it ends by itself at last.
 class Stuck final : public TrainListener {
  public:
   void OnStep(const StepEvent& e) override {
@@ -185,6 +185,23 @@ TEST_CASE("stuck: a rank that does not answer ends the others within the timeout
     std::fflush(stdout);
     process.trainer.reset();
     std::_Exit(kExitCode);
+  }
+}
+
+TEST_CASE("shared: two processes with the same GPU are refused, both with the code of the usage") {
+  const Group group = Join({.timeout_seconds = 30});
+  const TempDir data;
+  WriteTable(data);
+  RunSpec spec = OfRank(OnFakeGpus(1), group);
+  spec.new_communicator = NcclOverFakes(group, /*shared=*/true);
+  try {
+    const Process process(data, spec);
+    FAIL("the run must not begin");
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::kUsage);
+    std::printf("rank %d refused: %s\n", group->rank(), e.what());
+    std::fflush(stdout);
+    std::_Exit(static_cast<int>(e.kind()));
   }
 }
 

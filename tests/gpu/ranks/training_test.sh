@@ -19,4 +19,9 @@ echo "$output"
 [ $code -ne 0 ] || fail "a stuck rank: exit code 0"
 grep -q 'rank 0 ended: .*rank 1 ended or does not answer.*; aborted: 1' <<<"$output" || fail "the stuck rank is not named"
 grep -q 'ERROR: CHECK' <<<"$output" && fail "a check of the stuck run"
+output=$(launch "$program" --test-case='shared:*')
+code=$?
+echo "$output"
+[ $code -eq 2 ] || fail "a shared GPU: exit code $code, expected 2"
+grep -q 'refused: ranks 0 and 1 have the same GPU, gpu(0) of rank 0:' <<<"$output" || fail "the ranks that share a GPU are not named"
 exit 0
