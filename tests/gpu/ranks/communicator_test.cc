@@ -135,6 +135,18 @@ TEST_CASE("a rank that ends later than the others is waited for, and fails no ru
   CHECK(AwaitAborts(1) >= 1);
 }
 
+TEST_CASE("the patience for the last sums is not that for a rank that ends later") {
+  const Nccl nccl = test::FakeNccl();
+  test::RunRanks(2, [&](const Group& group) {
+    const std::vector<std::string> own{format("GPU-{}", group->rank())};
+    NcclGroup gpus(nccl, {0}, OrderGpus(*group, own), group, 5ms);
+    gpus.End(50ms, [] {});
+    if (group->first()) std::this_thread::sleep_for(500ms);
+  });
+  CHECK(test::CountsOfFakeNccl().destroyed == 2);
+  CHECK(test::CountsOfFakeNccl().aborted == 0);
+}
+
 // The fake finds different arrays; NCCL does not.
 TEST_CASE("what NCCL finds on all ranks ends them all") {
   const Nccl nccl = test::FakeNccl();

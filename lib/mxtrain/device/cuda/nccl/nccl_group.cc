@@ -184,6 +184,8 @@ void NcclGroup::End(std::chrono::milliseconds patience, const std::function<void
     deadline_ = Clock::now() + patience;
   }
   wait();
+  const std::lock_guard lock(mutex_);
+  deadline_.reset();  // other ranks may end later
 }
 
 void NcclGroup::Watch() {
