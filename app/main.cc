@@ -69,8 +69,10 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
   arguments.Flag("-v,--verbose", &flags->verbose, "say more: --log-level debug");
   arguments.Flag("-q,--quiet", &flags->quiet, "print only warnings and errors");
   arguments
-      .Option("--device", &flags->device,
-              "auto (the first GPU, else the CPU), cpu, gpu, gpu:N, or gpu:0,1 to train on several")
+      .Option(
+          "--device", &flags->device,
+          "auto (the first GPU, else the CPU), cpu, gpu, gpu:N, or gpu:0,1 to train on several; "
+          "auto gives each process of mpirun or srun on a machine a GPU of its own")
       .ShowsDefault();
   arguments.Flag("--strict-device", &flags->strict_device,
                  "refuse operators that have no kernel on the GPU, instead of running them on the "

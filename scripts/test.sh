@@ -53,7 +53,7 @@ if [[ $full -eq 1 ]]; then
   ninja -C build/release -j "$jobs" --quiet all_verify_interface_header_sets  # each public header by itself
   if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
     # Files without CUDA come from the compiler cache: release has just compiled them.
-    build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_gpu_operators test_cuda
+    build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_gpu_operators test_cuda test_gpu_ranks
     ctest --test-dir build/cuda-dev --output-on-failure -L gpu
     scripts/package.sh --cuda --arch 90  # of what has just been built
   else

@@ -22,6 +22,7 @@ struct CommonFlags {
   std::string device = "auto", engine = "threaded", color = "auto", progress = "auto";
   std::string log_level, log_size = "16MiB";
   int threads = 0, cpu_workers = 1;
+  int local_rank = 0;  // of several processes on this machine that train together
   std::optional<uint64_t> seed;
   std::vector<std::string> plugins;
 };

@@ -12,8 +12,12 @@
 namespace mxtrain::commands {
 
 // "gpu:0,1": what follows a comma is the number of another device of the same kind.
-std::vector<Context> ParseDevices(const std::string& flag, const std::function<bool()>& sees_gpu) {
-  if (flag == "auto") return {sees_gpu() ? Context::gpu(0) : Context::cpu()};
+std::vector<Context> ParseDevices(const std::string& flag, const std::function<int()>& count_gpus,
+                                  int local_rank) {
+  if (flag == "auto") {
+    const int gpus = count_gpus();
+    return {gpus > 0 ? Context::gpu(local_rank % gpus) : Context::cpu()};
+  }
   std::istringstream items(flag);
   std::vector<Context> devices;
   std::string kind;
@@ -38,15 +42,16 @@ std::vector<Context> ParseDevices(const std::string& flag, const std::function<b
 const AutoDevice& FindAutoDevice() {
   static const AutoDevice found = []() -> AutoDevice {
     if (GpuLibraryPath().empty()) return {};
-    if (!HasGpuDriver()) return {false, "there is no NVIDIA driver (libcuda.so.1) on this machine"};
+    if (!HasGpuDriver()) return {0, "there is no NVIDIA driver (libcuda.so.1) on this machine"};
     const auto gpu = NewGpuBackend();
-    return {gpu->DeviceCount() > 0, gpu->WhyAbsent()};
+    return {gpu->DeviceCount(), gpu->WhyAbsent()};
   }();
   return found;
 }
 
 std::vector<Context> DevicesOf(const CommonFlags& flags) {
-  return ParseDevices(flags.device, [] { return FindAutoDevice().gpu; });
+  return ParseDevices(
+      flags.device, [] { return FindAutoDevice().gpus; }, flags.local_rank);
 }
 
 Context DeviceOf(const CommonFlags& flags) {

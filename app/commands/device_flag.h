@@ -12,14 +12,16 @@
 
 namespace mxtrain::commands {
 
-// "cpu", "gpu", "gpu:1", "gpu:0,1"; auto: the first GPU if `sees_gpu` returns true, else the CPU;
-// `sees_gpu` is called only for auto. Throws kUsage for an invalid or repeated device.
-std::vector<Context> ParseDevices(const std::string& flag, const std::function<bool()>& sees_gpu);
+// "cpu", "gpu", "gpu:1", "gpu:0,1"; auto: the CPU if count_gpus() is 0, else the first GPU, or of
+// several processes on a machine the one with the process's number there. `count_gpus` is called
+// only for auto. Throws kUsage for an invalid or repeated device.
+std::vector<Context> ParseDevices(const std::string& flag, const std::function<int()>& count_gpus,
+                                  int local_rank = 0);
 
 // The device for `auto` in this process, determined on first use. Without the CUDA backend or
 // NVIDIA's driver, no CUDA library is loaded.
 struct AutoDevice {
-  bool gpu = false;
+  int gpus = 0;
   std::string why_not;  // "" if there is a GPU, or no CUDA backend
 };
 const AutoDevice& FindAutoDevice();

@@ -23,6 +23,7 @@ void DistributedRun::Find(CommonFlags* flags, report::ConsoleOptions* console) {
   if (launch_ && launch_->size == 1) launch_.reset();
   if (!launch_) return;
   ShareCpus(launch_->local_size, launch_->bound);
+  flags->local_rank = launch_->local_rank;
   if (first()) return;
   flags->json = false;
   console->follower = format("rank {}: ", launch_->rank);
@@ -34,7 +35,8 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
   if (!wanted) {
     Throw(ErrorKind::kUsage,
           "{} started {} processes, but kvstore '{}' is for one: they would all train the same "
-          "net; give --kvstore dist_sync (train.kvstore.type), or start one process",
+          "net; give --kvstore dist_sync, or with GPUs dist_device_sync (train.kvstore.type), or "
+          "start one process",
           launch_->launcher, launch_->size, kvstore.type);
   }
   ProcessGroup::Options options;

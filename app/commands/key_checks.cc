@@ -109,6 +109,26 @@ void CheckPatterns(const SessionView& session) {
           without));
 }
 
+// What dist_device_sync does not have.
+void CheckBetweenGpus(const SessionView& session) {
+  const config::KVStoreConfig& kvstore = session.config().train.kvstore;
+  if (kvstore.type != "dist_device_sync") return;
+  const std::tuple<bool, const char*, const char*> refused[] = {
+      {kvstore.compression.type == "2bit", "compression.type", "GPUs send what they have"},
+      {kvstore.shard_states, "shard_states", "every GPU updates all weights"},
+      {kvstore.sync_batch_norm, "sync_batch_norm", "its sums travel through host memory"},
+      {kvstore.workers > 1, "workers", "each GPU computes its own part of a batch"},
+  };
+  for (const auto& [given, key, why] : refused) {
+    if (!given) continue;
+    session.diagnostics.Error(
+        session.loaded.PlaceOf(format("train.kvstore.{}", key)),
+        format("train.kvstore.{} does not go with train.kvstore.type: dist_device_sync: {}", key,
+               why),
+        "remove it, or use dist_sync on CPUs");
+  }
+}
+
 // Of dist_async, and what is for it alone.
 void CheckApart(const SessionView& session) {
   const config::TrainConfig& train = session.config().train;
@@ -165,6 +185,7 @@ void CheckKVStore(const SessionView& session) {
   only_between_processes("wire", kvstore.wire != "float32");
   only_between_processes("compression", compresses);
   only_between_processes("shard_states", kvstore.shard_states);
+  CheckBetweenGpus(session);
   CheckApart(session);
   const auto no_compression_with = [&](const std::string& key, const std::string& why) {
     session.diagnostics.Error(session.loaded.PlaceOf(key),

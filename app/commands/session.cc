@@ -190,6 +190,16 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
     Throw(ErrorKind::kConfig, "{}: data.cache: features is for one process",
           diagnostics_.sources().Where(loaded_.PlaceOf("data.cache")));
   }
+  const std::string& type = config().train.kvstore.type;
+  const bool for_gpus = type == "dist_device_sync";
+  if (for_gpus != (ctx().type == DeviceType::kGPU)) {
+    Throw(
+        ErrorKind::kUsage,
+        "train.kvstore.type: {} sums in the memory of {}, and --device is {}; use {}, or --device "
+        "{}",
+        type, for_gpus ? "GPUs" : "the host", DeviceNames(),
+        for_gpus ? "dist_sync" : "dist_device_sync", for_gpus ? "gpu" : "cpu");
+  }
   if (deterministic_ && config().train.kvstore.type == "dist_async") {
     Throw(ErrorKind::kUsage,
           "--deterministic does not go with train.kvstore.type: dist_async, whose results differ "
@@ -209,11 +219,13 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
 TrainOptions Session::MakeTrainOptions() const {
   TrainOptions o = TrainOptionsOf(config().train, net_, devices_, deterministic_);
   CompleteModes(&o.modes);
-  if (config().train.kvstore.between_processes()) {
-    if (!group_) {  // a run of ranks that one process continues
-      o.kvstore = "local";
-      o.dist = {};
-    }
+  if (config().train.kvstore.between_processes() && !group_) {
+    // A run of ranks that one process continues. Several GPUs send as the ranks' GPUs do.
+    const bool several = devices_.size() > 1;
+    const bool rounds = several && o.dist.wire == DistOptions::Wire::kBfloat16;
+    o.kvstore = several ? "device" : "local";
+    o.dist = {};
+    if (rounds) o.dist.wire = DistOptions::Wire::kBfloat16;
   }
   o.group = group_;
   if (group_ && group_->size() > 1) o.sync_batch_norm = config().train.kvstore.sync_batch_norm;

@@ -110,8 +110,8 @@ class Train final : public Command {
     arguments.Flag("--overwrite", &overwrite_, "replace the run in --out");
     arguments
         .Option("--kvstore", &kvstore_,
-                "short for train.kvstore.type=TYPE; dist_sync, dist_async: the processes of mpirun "
-                "or srun train together")
+                "short for train.kvstore.type=TYPE; dist_sync, dist_async, and on GPUs "
+                "dist_device_sync: the processes of mpirun or srun train together")
         .Takes("TYPE");
     arguments
         .Option("--profile", &profile_,

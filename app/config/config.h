@@ -161,7 +161,7 @@ struct KVStoreConfig {
   bool shard_states = false;
   Duration timeout;
 
-  bool between_processes() const { return type == "dist_sync" || type == "dist_async"; }
+  bool between_processes() const { return type.starts_with("dist_"); }
 };
 
 struct FreezeConfig {

@@ -561,11 +561,12 @@ Section<KVStoreConfig> KVStoreSection() {
   Section<KVStoreConfig> s;
   s.Add("type", &KVStoreConfig::type)
       .Default("auto")
-      .Choices({"auto", "local", "device", "dist_sync", "dist_async"})
+      .Choices({"auto", "local", "device", "dist_sync", "dist_device_sync", "dist_async"})
       .Help(
           "where gradients are summed: local: on the first device; device: between GPUs with NCCL; "
-          "dist_sync: between the processes that mpirun or srun started; dist_async: the same, but "
-          "none waits for the others' gradients; auto: device if there are several GPUs")
+          "dist_sync: between the processes that mpirun or srun started; dist_device_sync: between "
+          "their GPUs; dist_async: as dist_sync, but none waits for the others' gradients; auto: "
+          "device if there are several GPUs")
       .Also({"strategy"});
   s.Add("workers", &KVStoreConfig::workers)
       .Default(1)
@@ -589,7 +590,7 @@ Section<KVStoreConfig> KVStoreSection() {
       .Default("float32")
       .Choices({"float32", "bfloat16"})
       .Help(
-          "how gradients travel between processes (dist_sync) or GPUs (device); bfloat16: half as "
+          "how gradients travel between processes (dist_*) or GPUs (device); bfloat16: half as "
           "many bytes, with 8 bits of precision");
   s.Below("compression", &KVStoreConfig::compression, CompressionSection(),
           "dist_sync: MXNet's gradient compression", false, "type",

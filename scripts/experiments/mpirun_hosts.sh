@@ -4,6 +4,7 @@
 #   mpirun_hosts.sh HOSTS CONFIG RUN [key=value...]
 # HOSTS: a file with one machine per line and, after a space, its number of processes (1). RUN: the run folder, which all of them see at the same
 # path, as they do CONFIG, its data and the program. MXTRAIN: the program; MPIRUN: mpirun of Open MPI or MPICH; MPIRUN_FLAGS: more flags for it.
+# KVSTORE: dist_device_sync for GPUs.
 set -uo pipefail
 mxtrain=${MXTRAIN:-mxtrain}
 mpirun=${MPIRUN:-mpirun}
@@ -72,7 +73,7 @@ while [[ $stopped = no ]]; do
   before=$(newest)
   echo "$n processes on $(cut -d' ' -f1 <<<"$now" | paste -sd' ')" >&2
   # In a session of its own: Ctrl-C reaches this script alone, which passes it on once.
-  setsid "$mpirun" "${where[@]}" "${flags[@]}" -n "$n" "$mxtrain" train "$config" --out "$run" --resume --or-begin --kvstore dist_sync "$@" &
+  setsid "$mpirun" "${where[@]}" "${flags[@]}" -n "$n" "$mxtrain" train "$config" --out "$run" --resume --or-begin --kvstore "${KVSTORE:-dist_sync}" "$@" &
   job=$!
   wait "$job"
   code=$?

@@ -163,6 +163,14 @@ for order in "0.0 nowhere" "1.0 nowhere" "0.0 net" "1.0 net"; do
   says "there is no configuration nowhere.yaml"
 done
 # Refusals.
+ranks 2 2 train net.yaml --out refused -q --kvstore dist_device_sync --device cpu
+says "dist_device_sync sums in the memory of GPUs, and --device is cpu(0); use dist_sync"
+expect 3 train net.yaml --out refused -q --kvstore dist_device_sync train.kvstore.sync_batch_norm=true train.kvstore.shard_states=true train.kvstore.workers=2
+for key in sync_batch_norm shard_states workers; do
+  says "train.kvstore.$key does not go with train.kvstore.type: dist_device_sync"
+done
+expect 3 train net.yaml --out refused -q --kvstore dist_device_sync train.kvstore.compression=2bit
+says "train.kvstore.compression.type does not go with train.kvstore.type: dist_device_sync"
 ranks 3 2 train net.yaml --out refused -q --kvstore dist_sync data.batch_size=auto
 says "data.batch_size: auto is for one process"
 for option in compression=2bit shard_states=true; do

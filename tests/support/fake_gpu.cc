@@ -15,6 +15,7 @@
 #include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/device/memory_lender.h"
 #include "mxtrain/operator/plans.h"
+#include "tests/support/fake_rank_gpus.h"
 #include "tests/support/fake_stream.h"
 
 namespace mxtrain::test {
@@ -387,6 +388,10 @@ std::unique_ptr<Backend> NewFakeGpuBackend(int64_t memory) {
 
 std::unique_ptr<Runtime> NewSmallGpuRuntime(int64_t memory) {
   return NewRuntimeOn(nullptr, "threaded", 3, memory);
+}
+
+void* HostAddressOf(void* on_gpu) {
+  return ToHost(static_cast<char*>(on_gpu));
 }
 
 std::unique_ptr<Communicator> NewFakeCommunicator(std::span<const Context>) {

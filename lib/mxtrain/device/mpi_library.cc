@@ -50,18 +50,20 @@ int TasksOnThisNode() {
 
 std::optional<Launch> OfVariables() {
   const auto launch = [](const char* launcher, const char* mpi, const char* size, const char* rank,
-                         int local_size) -> std::optional<Launch> {
+                         int local_size, const char* local_rank) -> std::optional<Launch> {
     const std::optional<int> n = Number(size), r = Number(rank);
     if (!n || !r || *n < 1 || *r >= *n) return std::nullopt;
-    return Launch{launcher, mpi, *r, *n, local_size};
+    return Launch{launcher, mpi, *r, *n, local_size, Number(local_rank).value_or(0)};
   };
   // mpirun may run inside a step of srun, which may set the variables of PMI as well.
-  if (auto found = launch("mpirun (Open MPI)", "openmpi", "OMPI_COMM_WORLD_SIZE",
-                          "OMPI_COMM_WORLD_RANK", Number("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(1)))
+  if (auto found =
+          launch("mpirun (Open MPI)", "openmpi", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+                 Number("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(1), "OMPI_COMM_WORLD_LOCAL_RANK"))
     return found;
   // Of hydra, MPICH's launcher, alone.
   if (const auto local_size = Number("MPI_LOCALNRANKS")) {
-    if (auto found = launch("mpirun (MPICH)", "mpich", "PMI_SIZE", "PMI_RANK", *local_size))
+    if (auto found = launch("mpirun (MPICH)", "mpich", "PMI_SIZE", "PMI_RANK", *local_size,
+                            "MPI_LOCALRANKID"))
       return found;
   }
   // Set in the steps that srun starts, not in a batch script.
@@ -69,7 +71,8 @@ std::optional<Launch> OfVariables() {
   const char* mpi = type.starts_with("pmix")                               ? "openmpi"
                     : type.starts_with("pmi2") || type.starts_with("cray") ? "mpich"
                                                                            : "";
-  return launch("srun", mpi, "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", TasksOnThisNode());
+  return launch("srun", mpi, "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", TasksOnThisNode(),
+                "SLURM_LOCALID");
 }
 
 // Whether the launcher, an ancestor of this process, may use more CPUs than this process.

@@ -18,6 +18,7 @@ struct Launch {
   std::string mpi;         // "openmpi" or "mpich", by MXTRAIN_MPI or the launcher; "": either
   int rank = 0, size = 1;  // of all processes
   int local_size = 1;      // how many are on this machine
+  int local_rank = 0;      // of them
   bool bound = false;      // the launcher has given this process CPUs of its own
 };
 

@@ -42,15 +42,21 @@ TEST_CASE("launchers are known by their variables") {
   CHECK_FALSE(LaunchOf({{"OMPI_COMM_WORLD_SIZE", "4x"}, {"OMPI_COMM_WORLD_RANK", "1"}}));
   const auto open = LaunchOf({{"OMPI_COMM_WORLD_SIZE", "4"},
                               {"OMPI_COMM_WORLD_RANK", "3"},
-                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                              {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}});
   REQUIRE(open);
   CHECK(open->mpi == "openmpi");
   CHECK(open->rank == 3);
   CHECK(open->size == 4);
   CHECK(open->local_size == 2);
-  const Variables hydra{{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}, {"MPI_LOCALNRANKS", "2"}};
+  CHECK(open->local_rank == 1);
+  const Variables hydra{{"PMI_SIZE", "8"},
+                        {"PMI_RANK", "5"},
+                        {"MPI_LOCALNRANKS", "2"},
+                        {"MPI_LOCALRANKID", "1"}};
   CHECK(LaunchOf(hydra)->mpi == "mpich");
   CHECK(LaunchOf(hydra)->local_size == 2);
+  CHECK(LaunchOf(hydra)->local_rank == 1);
 }
 
 TEST_CASE("srun says how many of its tasks are on this node, and which MPI they use") {
@@ -61,6 +67,9 @@ TEST_CASE("srun says how many of its tasks are on this node, and which MPI they 
   CHECK(LaunchOf(Slurm("", "7"))->local_size == 1);
   CHECK(LaunchOf(Slurm("4(x", "7"))->local_size == 1);
   Variables srun = Slurm("11", "0");
+  CHECK(LaunchOf(srun)->local_rank == 0);
+  srun.emplace_back("SLURM_LOCALID", "3");
+  CHECK(LaunchOf(srun)->local_rank == 3);
   CHECK(LaunchOf(srun)->mpi.empty());
   CHECK(LaunchOf(srun)->rank == 5);
   srun.emplace_back("SLURM_MPI_TYPE", "pmi2");

@@ -115,6 +115,7 @@ class MXTRAIN_API ProcessGroup {
   int size() const { return size_; }
   bool first() const { return rank_ == 0; }
   const std::string& transport() const { return transport_name_; }
+  double timeout_seconds() const { return options_.timeout_seconds; }
 
   // The place of one collective in the order of all. The collectives after it wait for its start,
   // so dropping it (because what should start it was skipped after an error) fails the group, which

@@ -87,6 +87,11 @@ void AllReduce(const std::shared_ptr<ProcessGroup>& group, NDArray array, int pr
 }
 
 void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array, int root, int priority) {
+  if (array.ctx().type == DeviceType::kGPU) {
+    const NDArray host = array.ToHost();
+    Broadcast(group, host, root, priority);
+    return array.CopyFrom(host, priority);
+  }
   Push(group, std::move(array), priority, "broadcast", [root](const NDArray& whole) {
     Collective broadcast = OverAll(Collective::Kind::kBroadcast, whole.data(), whole.spec());
     broadcast.root = root;

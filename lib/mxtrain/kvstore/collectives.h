@@ -25,7 +25,8 @@ MXTRAIN_API void AllReduce(const std::shared_ptr<ProcessGroup>& group, NDArray a
 // ranks. A null group is one of a single rank.
 MXTRAIN_API void SumOverParts(const std::shared_ptr<ProcessGroup>& group,
                               std::vector<NDArray> of_workers);
-// Replaces the array by one rank's; every rank has the same shape, type and layout.
+// Replaces the array by one rank's; every rank has the same shape, type and layout. On a GPU it
+// travels through host memory.
 MXTRAIN_API void Broadcast(const std::shared_ptr<ProcessGroup>& group, NDArray array, int root = 0,
                            int priority = 0);
 // `array` has equal parts, one per rank in their order; each rank provides its own.

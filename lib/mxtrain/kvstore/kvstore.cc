@@ -45,18 +45,26 @@ std::unique_ptr<KVStore> KVStore::Create(Runtime& runtime, std::string_view type
     const bool on_gpu = std::any_of(workers.begin(), workers.end(),
                                     [](Context worker) { return worker.type == DeviceType::kGPU; });
     if (on_gpu)
-      Throw(ErrorKind::kConfig, "KVStore '{}' does not support GPUs yet; use --device cpu", type);
+      Throw(ErrorKind::kConfig,
+            "KVStore '{}' computes in host memory: use dist_device_sync for GPUs, or --device cpu",
+            type);
     if (type == "dist_async") return NewKVStoreDistAsync(runtime, std::move(group), dist);
     return NewKVStoreDist(runtime, std::move(group), dist);
   }
   if (type == "dist_device_sync") {
-    Throw(ErrorKind::kConfig, "KVStore '{}' is not supported yet; use dist_sync", type);
+    if (!group) Throw(ErrorKind::kBug, "KVStore 'dist_device_sync' without a group of processes");
+    if (dist.shard_states || dist.wire == DistOptions::Wire::kTwoBit)
+      Throw(ErrorKind::kConfig,
+            "KVStore 'dist_device_sync' has no {}: GPUs sum what they have, and each updates all "
+            "weights; remove it, or use dist_sync",
+            dist.shard_states ? "sharded states" : "2-bit compression");
+    return NewKVStoreDevice(runtime, workers, new_communicator, dist.wire, std::move(group));
   }
   const std::vector<std::string> names = {"local", "device", "dist_sync", "dist_device_sync",
                                           "dist_async"};
   Throw(ErrorKind::kConfig,
-        "there is no KVStore '{}'{}; use local, device, dist_sync or dist_async", type,
-        DidYouMean(type, names));
+        "there is no KVStore '{}'{}; use local, device, dist_sync, dist_device_sync or dist_async",
+        type, DidYouMean(type, names));
 }
 
 }  // namespace mxtrain

@@ -7,10 +7,11 @@
 // `local` keeps one array per value on the first worker's device, where gradients are also summed.
 // `device` is for one worker per GPU: every GPU keeps an array per value and updates it from an
 // all-reduced sum. `dist_sync` is for several processes, each with workers of its own: every
-// process keeps the arrays and updates them from a sum over all processes. `dist_async` sums
-// nothing over processes: each key is held by one of them, which updates it by every gradient that
-// arrives (rounds.h). With `share` the store keeps the arrays passed to Init, so an update writes
-// the executor's weights without a copy.
+// process keeps the arrays and updates them from a sum over all processes. `dist_device_sync` is
+// `device` over the GPUs of several processes. `dist_async` sums nothing over processes: each key
+// is held by one of them, which updates it by every gradient that arrives (rounds.h). With `share`
+// the store keeps the arrays passed to Init, so an update writes the executor's weights without a
+// copy.
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,7 +31,8 @@
 
 namespace mxtrain {
 
-// Of dist_sync and dist_async, where all ranks have the same, and the wire of `device` too.
+// Of dist_sync and dist_async, where all ranks have the same, and the wire of the stores between
+// GPUs too.
 struct DistOptions {
   // How float32 gradients travel between devices or ranks; updates are float32.
   enum class Wire : uint8_t {
@@ -53,10 +55,11 @@ class Rounds;
 class MXTRAIN_API KVStore {
  public:
   // "local"; "device", for which `workers` are distinct GPUs; "dist_sync", which needs `group` and
-  // workers on the CPU, and whose calls all ranks make in the same order; "dist_async", which needs
-  // the same, and where they do so only between rounds (rounds.h). MXNet's dist_device_sync is
-  // rejected, and options that the type does not have. Throws kDevice if the GPUs cannot
-  // all-reduce. Empty `new_communicator`: NewGpuCommunicator.
+  // workers on the CPU, and whose calls all ranks make in the same order; "dist_device_sync", which
+  // needs `group` and GPUs as `device`, and the same order; "dist_async", which needs what
+  // dist_sync does, and the order only between rounds (rounds.h). Throws kConfig for options that
+  // the type does not have, kDevice if the GPUs cannot all-reduce. Empty `new_communicator`:
+  // NewGpuCommunicator.
   static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers = {},
                                          const CommunicatorFactory& new_communicator = {},
@@ -70,8 +73,8 @@ class MXTRAIN_API KVStore {
   // The stored arrays: of the first worker (local) or of every worker (device).
   virtual std::span<const NDArray> Values(int key) const = 0;
   // Between Init and the first Sum: keys whose gradients become ready at about the same time, in
-  // one list each. `device` sums each list by one collective, and a key that is in none alone; the
-  // others decide for themselves.
+  // one list each. The stores between GPUs sum each list by one collective, and a key that is in
+  // none alone; the others decide for themselves. Throws kConfig if ranks have different lists.
   virtual void SetBuckets(std::vector<std::vector<int>> /*keys*/) {}
   // One gradient per local worker, of the value's shape, type and layout. They are summed and
   // passed to the updater.

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// KVStore `device`: every GPU keeps the values and updates them itself, identically. Gradients are
-// all-reduced between the GPUs, in place, by a communicator.
+// KVStores `device` and `dist_device_sync`: every GPU keeps the values and updates them itself,
+// identically. Gradients are all-reduced between the GPUs, those of one process or of all ranks, in
+// place, by a communicator.
 //
 // The sums of a bucket are one function on the communication lane of the first GPU: it is ready
-// when all GPUs have issued all gradients of the bucket, and that lane orders all collectives. With
-// the wire in bfloat16, each GPU rounds its gradients into a buffer and takes the sums from there.
+// when all GPUs have issued all gradients of the bucket. In one process that lane orders all
+// collectives. Ranks need the same order, so there each sum also writes one common variable: they
+// are issued as they were pushed. With the wire in bfloat16, each GPU rounds its gradients into a
+// buffer and takes the sums from there.
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/kvstore/internal/process_store.h"
 #include "mxtrain/kvstore/internal/rounded_gradient.h"
 
@@ -24,13 +29,17 @@ constexpr int kRoundingPriority = 0;
 class KVStoreDevice final : public ProcessStore {
  public:
   KVStoreDevice(Runtime& runtime, std::span<const Context> devices,
-                std::shared_ptr<Communicator> communicator, Wire wire)
+                std::shared_ptr<Communicator> communicator, Wire wire,
+                std::shared_ptr<ProcessGroup> group)
       : ProcessStore(runtime),
         devices_(devices.begin(), devices.end()),
         communicator_(std::move(communicator)),
-        wire_(wire) {}
+        wire_(wire),
+        group_(std::move(group)),
+        order_(group_ ? runtime.engine().NewVar() : nullptr) {}
   ~KVStoreDevice() override {
     for (const Bucket& bucket : buckets_) Delete(bucket.all_reduce);
+    if (group_) runtime_.engine().DeleteVariable(order_, {}, Context::cpu());
   }
 
   void Init(int key, std::span<const NDArray> values, bool share) override {
@@ -43,18 +52,26 @@ class KVStoreDevice final : public ProcessStore {
             value.who(), devices_[0].ToString(), value.ctx().ToString());
     }
     Keep(key, values, share);
+    if (!group_) return;
+    const std::span<const NDArray> kept = Values(key);
+    Broadcast(group_, kept[0]);
+    for (NDArray other : kept.subspan(1)) other.CopyFrom(kept[0]);
   }
 
   void SetBuckets(std::vector<std::vector<int>> keys) override {
     if (!buckets_.empty()) Throw(ErrorKind::kBug, "buckets after the first sum, or twice");
     for (std::vector<int>& of_bucket : keys) AddBucket(std::move(of_bucket));
+    RequireEqualBuckets(0);
   }
 
   std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) override {
     Values(key);  // throws for an unknown key
     CheckPlaces(key, values);
-    if (values.size() == 1) return values;
-    if (!places_.contains(key)) AddBucket({key});
+    if (!communicator_) return values;
+    if (!places_.contains(key)) {
+      AddBucket({key});
+      RequireEqualBuckets(buckets_.size() - 1);
+    }
     Place& place = places_.at(key);
     Bucket& bucket = buckets_[place.bucket];
     if (!place.Takes(values)) {
@@ -79,6 +96,13 @@ class KVStoreDevice final : public ProcessStore {
     }
     ProcessStore::Update(keys);
   }
+
+  void Barrier() override {
+    ProcessStore::Barrier();
+    if (group_) group_->Barrier();
+  }
+  int rank() const override { return group_ ? group_->rank() : 0; }
+  int num_workers() const override { return group_ ? group_->size() : 1; }
 
  private:
   struct Bucket {
@@ -133,6 +157,42 @@ class KVStoreDevice final : public ProcessStore {
     }
   }
 
+  // Of the buckets from the n-th on. Ranks that sum different arrays would get garbage, or wait for
+  // ever.
+  void RequireEqualBuckets(size_t n) const {
+    if (!group_) return;
+    std::string own;
+    for (; n < buckets_.size(); ++n) {
+      for (int key : buckets_[n].keys) {
+        const NDArray& value = Values(key)[0];
+        const TensorSpec& spec = value.spec();
+        own += format("'{}' (key {}), {} {} ({}) in bucket {}\n", value.who(), key,
+                      spec.shape.ToString(), NameOf(spec.type), spec.layout.Name(), n);
+      }
+    }
+    const std::vector<std::string> all = group_->GatherText(own);
+    for (size_t r = 1; r < all.size(); ++r) {
+      if (all[r] == all[0]) continue;
+      const auto [first, other] = FirstDifference(all[0], all[r]);
+      Throw(ErrorKind::kConfig,
+            "rank {} would sum other gradients than rank 0: {}, where rank 0 has {}; all ranks "
+            "need the same net, program and kind of GPU",
+            r, other, first);
+    }
+  }
+
+  // Lines of two texts that are not equal.
+  static std::pair<std::string, std::string> FirstDifference(const std::string& a,
+                                                             const std::string& b) {
+    std::istringstream lines_a(a), lines_b(b);
+    std::string line_a, line_b;
+    do {
+      if (!std::getline(lines_a, line_a)) line_a = "nothing";
+      if (!std::getline(lines_b, line_b)) line_b = "nothing";
+    } while (line_a == line_b);
+    return {line_a, line_b};
+  }
+
   void Send(Bucket* bucket, int priority) {
     bucket->summed = 0;
     if (!bucket->all_reduce) bucket->all_reduce = NewAllReduce(*bucket);
@@ -160,6 +220,7 @@ class KVStoreDevice final : public ProcessStore {
     for (int key : bucket.keys) {
       if (places_.at(key).offset < 0) add(places_.at(key).values);
     }
+    if (group_) writes.push_back(order_);
     engine::DeduplicateVars(&reads, &writes);  // arrays may be parts of one
     return runtime_.engine().NewOperator(
         [communicator = communicator_, arrays = std::move(arrays)](RunContext ctx,
@@ -174,7 +235,9 @@ class KVStoreDevice final : public ProcessStore {
   const std::vector<Context> devices_;
   const std::shared_ptr<Communicator> communicator_;  // shared with pushed functions
   const Wire wire_;
-  // With several devices.
+  const std::shared_ptr<ProcessGroup> group_;  // null: one process
+  const engine::VarHandle order_;              // of the sums; null without a group
+  // With a communicator.
   std::vector<Bucket> buckets_;
   std::map<int, Place> places_;
 };
@@ -182,17 +245,21 @@ class KVStoreDevice final : public ProcessStore {
 }  // namespace
 
 std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers,
-                                          const CommunicatorFactory& new_communicator, Wire wire) {
+                                          const CommunicatorFactory& new_communicator, Wire wire,
+                                          std::shared_ptr<ProcessGroup> group) {
   const std::set<Context> distinct(workers.begin(), workers.end());
   const bool on_gpus = std::all_of(workers.begin(), workers.end(),
                                    [](Context worker) { return worker.type == DeviceType::kGPU; });
   if (workers.empty() || !on_gpus || distinct.size() != workers.size()) {
-    Throw(ErrorKind::kConfig, "KVStore 'device' needs one GPU per worker; use local");
+    Throw(ErrorKind::kConfig, "KVStore '{}' needs one GPU per worker; use {}",
+          group ? "dist_device_sync" : "device", group ? "dist_sync" : "local");
   }
   std::shared_ptr<Communicator> communicator;
-  if (workers.size() > 1)
-    communicator = new_communicator ? new_communicator(workers) : NewGpuCommunicator(workers);
-  return std::make_unique<KVStoreDevice>(runtime, workers, std::move(communicator), wire);
+  if (workers.size() > 1 || group)
+    communicator =
+        new_communicator ? new_communicator(workers) : NewGpuCommunicator(workers, group);
+  return std::make_unique<KVStoreDevice>(runtime, workers, std::move(communicator), wire,
+                                         std::move(group));
 }
 
 }  // namespace mxtrain

@@ -9,6 +9,11 @@
 
 namespace mxtrain {
 
+bool BindOptions::SumsOverDevices() const {
+  return gpus_of_ranks || std::any_of(workers.begin(), workers.end(),
+                                      [&](Context device) { return device != workers[0]; });
+}
+
 Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& net,
                                       std::span<const DataDesc> arrays, size_t worker) {
   const std::vector<Context>& workers = options.workers;
@@ -25,8 +30,7 @@ Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& 
   request.divided_batch = options.sync_batch_norm;
   request.replica = options.first_replica + static_cast<int>(worker);
   // Across several devices, gradient aggregation starts as gradients become ready.
-  if (on_device != static_cast<ptrdiff_t>(workers.size()))
-    request.bucket_bytes = options.bucket_bytes;
+  if (options.SumsOverDevices()) request.bucket_bytes = options.bucket_bytes;
   request.memory_budget = options.memory_budget.Among(on_device);
   for (auto& [name, shape] : request.shapes) shape[0] /= static_cast<int64_t>(workers.size());
   const std::map<std::string, Attrs> attrs = net.ListAttrs();

@@ -15,7 +15,7 @@
 namespace mxtrain {
 
 // What decides how training binds a net, and nothing else.
-struct BindOptions {
+struct MXTRAIN_API BindOptions {
   // Devices of the workers: each has an executor and an equal part of every batch, whose size must
   // be divisible. One device may have several. Evaluation and checkpoints use the first.
   std::vector<Context> workers{Context::cpu()};
@@ -23,7 +23,11 @@ struct BindOptions {
   executor::MemoryBudget memory_budget;  // per device, shared by its workers
   int first_replica = 0;                 // number of the first worker in a run of several processes
   int64_t grad_accum = 1;  // batches per step: gradients are summed as for one large batch
-  // Of workers on several devices: gradients that their sums wait for, or just more.
+  // Gradients are summed over several devices: those of the workers, or the GPUs of several
+  // processes (dist_device_sync). They leave in buckets of these bytes, or just more, during the
+  // backward pass.
+  bool SumsOverDevices() const;
+  bool gpus_of_ranks = false;
   int64_t bucket_bytes = int64_t{16} << 20;
   LrPatterns lr_mult;            // by parameter name pattern; 0 freezes
   bool sync_batch_norm = false;  // batch norm takes its statistics over all workers and processes

@@ -12,11 +12,6 @@
 namespace mxtrain {
 namespace {
 
-bool OnOneDevice(const std::vector<Context>& workers) {
-  return std::all_of(workers.begin(), workers.end(),
-                     [&](Context device) { return device == workers[0]; });
-}
-
 // Auxiliary states that training does not change.
 std::vector<std::string> FixedStatistics(const Symbol& net) {
   std::vector<std::string> names;
@@ -133,7 +128,7 @@ std::vector<OptimizerUpdater::Key> ParameterUpdates::AddKeys(const BoundNet& net
     keys[k].weights.assign(kept.begin(), kept.end());
   }
   sums_of_.resize(learned_.size());
-  if (!OnOneDevice(options_.workers))
+  if (options_.SumsOverDevices())
     kvstore_->SetBuckets(KeysByBucket(net.first().graph(), options_.bucket_bytes, keys));
   return keys;
 }
@@ -165,7 +160,7 @@ void ParameterUpdates::ZeroGradients() {
 // devices' gradients, so updates are issued after the step's operations, in the order in which
 // gradients become ready.
 int ParameterUpdates::PriorityOf(int key) const {
-  return OnOneDevice(options_.workers) ? -key : executor::kStepPriority - 1;
+  return options_.SumsOverDevices() ? executor::kStepPriority - 1 : -key;
 }
 
 // The last layers' gradients are ready first.

@@ -41,6 +41,18 @@ void CheckPlacement(const TrainOptions& options) {
           "{} is not supported for a net on several devices; remove one of them", what);
 }
 
+// Each rank takes an equal part of the batch, and each of its GPUs an equal part of that.
+void CheckGpus(const TrainOptions& options) {
+  const std::vector<std::string> all =
+      options.group->GatherText(Counted(std::ssize(options.workers), "GPU"));
+  for (size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    Throw(ErrorKind::kUsage,
+          "rank 0 trains on {}, rank {} on {}: all ranks need the same number (--device)", all[0],
+          r, all[r]);
+  }
+}
+
 int RanksOf(const TrainOptions& options) {
   return options.group ? options.group->size() : 1;
 }
@@ -54,6 +66,8 @@ TrainOptions Complete(TrainOptions options, const DataIter& train, const DataIte
   options.model.inputs = PerExample((val ? *val : train).provide_data());
   options.model.labels = PerExample(train.provide_label());
   options.model.batch_size = train.batch_size() * RanksOf(options);
+  options.gpus_of_ranks = options.kvstore == "dist_device_sync";
+  if (options.gpus_of_ranks && options.group) CheckGpus(options);
   if (options.group)
     options.first_replica = options.group->rank() * static_cast<int>(options.workers.size());
   return options;

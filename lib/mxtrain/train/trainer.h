@@ -101,11 +101,12 @@ struct TrainOptions : BindOptions {
   // the weights.
   std::optional<double> average_decay;
   std::optional<double> clip_norm;  // global norm of gradients, after scaling by 1 / batch
-  std::string kvstore = "local";    // or "device": one GPU per worker; "dist_sync", "dist_async"
-  CommunicatorFactory new_communicator;  // of `device`; empty: NewGpuCommunicator
-  // Of `dist_sync` and `dist_async`: all ranks train with the same options, and iterators whose
-  // batches are their parts of the whole (io::PipelineParam::part_index). Rank 0 saves; the others
-  // do not.
+  // Or "device": one GPU per worker; "dist_sync"; "dist_device_sync": as many GPUs on each rank;
+  // "dist_async".
+  std::string kvstore = "local";
+  CommunicatorFactory new_communicator;  // between GPUs; empty: NewGpuCommunicator
+  // Of the stores `dist_*`: all ranks train with the same options, and iterators whose batches are
+  // their parts of the whole (io::PipelineParam::part_index). Rank 0 saves; the others do not.
   std::shared_ptr<ProcessGroup> group;
   DistOptions dist;
   SavePolicy save;

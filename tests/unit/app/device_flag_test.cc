@@ -9,12 +9,21 @@ namespace mxtrain::commands {
 namespace {
 
 TEST_CASE("--device auto is the first GPU if there is one, else the CPU") {
-  CHECK(ParseDevices("auto", [] { return true; }) == std::vector{Context::gpu(0)});
-  CHECK(ParseDevices("auto", [] { return false; }) == std::vector{Context::cpu()});
+  CHECK(ParseDevices("auto", [] { return 2; }) == std::vector{Context::gpu(0)});
+  CHECK(ParseDevices("auto", [] { return 0; }) == std::vector{Context::cpu()});
+}
+
+TEST_CASE("--device auto gives each process of a machine a GPU of its own, as far as there are") {
+  const auto two = [] { return 2; };
+  CHECK(ParseDevices("auto", two, 1) == std::vector{Context::gpu(1)});
+  CHECK(ParseDevices("auto", two, 3) == std::vector{Context::gpu(1)});
+  CHECK(ParseDevices(
+            "auto", [] { return 0; }, 3) == std::vector{Context::cpu()});
+  CHECK(ParseDevices("gpu", two, 1) == std::vector{Context::gpu(0)});
 }
 
 TEST_CASE("a named device is not probed") {
-  const auto must_not = []() -> bool { throw Error(ErrorKind::kBug, "it was asked"); };
+  const auto must_not = []() -> int { throw Error(ErrorKind::kBug, "it was asked"); };
   CHECK(ParseDevices("cpu", must_not) == std::vector{Context::cpu()});
   CHECK(ParseDevices("gpu:1", must_not) == std::vector{Context::gpu(1)});
   CHECK(ParseDevices("gpu:2,0", must_not) == std::vector{Context::gpu(2), Context::gpu(0)});

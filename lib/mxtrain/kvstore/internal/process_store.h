@@ -30,11 +30,12 @@ class ProcessStore : public KVStore {
   std::vector<KeyUpdate> updates_;  // of one device, while its updater is called
 };
 
-// The types of KVStore::Create.
+// The types of KVStore::Create. `device` with a group is dist_device_sync.
 std::unique_ptr<KVStore> NewKVStoreLocal(Runtime& runtime);
 std::unique_ptr<KVStore> NewKVStoreDevice(Runtime& runtime, std::span<const Context> workers,
                                           const CommunicatorFactory& new_communicator,
-                                          DistOptions::Wire wire);
+                                          DistOptions::Wire wire,
+                                          std::shared_ptr<ProcessGroup> group = nullptr);
 std::unique_ptr<KVStore> NewKVStoreDist(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
                                         const DistOptions& options);
 std::unique_ptr<KVStore> NewKVStoreDistAsync(Runtime& runtime, std::shared_ptr<ProcessGroup> group,

@@ -27,7 +27,10 @@ std::optional<Nccl> Open() {
   const bool whole = Find(library, "ncclGetVersion", &nccl.GetVersion) &&
                      Find(library, "ncclGetErrorString", &nccl.GetErrorString) &&
                      Find(library, "ncclGetLastError", &nccl.GetLastError) &&
+                     Find(library, "ncclGetUniqueId", &nccl.GetUniqueId) &&
                      Find(library, "ncclCommInitAll", &nccl.CommInitAll) &&
+                     Find(library, "ncclCommInitRankConfig", &nccl.CommInitRankConfig) &&
+                     Find(library, "ncclCommFinalize", &nccl.CommFinalize) &&
                      Find(library, "ncclCommDestroy", &nccl.CommDestroy) &&
                      Find(library, "ncclCommAbort", &nccl.CommAbort) &&
                      Find(library, "ncclCommGetAsyncError", &nccl.CommGetAsyncError) &&
@@ -47,17 +50,17 @@ const Nccl* FindNccl() {
 const Nccl& RequireNccl() {
   if (const Nccl* nccl = FindNccl()) return *nccl;
   Throw(ErrorKind::kDevice,
-        "several GPUs need NCCL 2.13 or later, but {} was not found; install it, or add its folder "
+        "several GPUs need NCCL 2.14 or later, but {} was not found; install it, or add its folder "
         "to MXTRAIN_CUDA_PATH, or use "
         "kvstore.type=local, which is slower",
         kFile);
 }
 
-void Nccl::Check(ncclResult_t status, const char* call) const {
+void Nccl::Check(ncclResult_t status, const char* call, ErrorKind kind) const {
   if (status == ncclSuccess) return;
   const char* detail = GetLastError(nullptr);
   const bool more = detail && detail[0];
-  Throw(ErrorKind::kDevice, "{} failed: {}{}{}", call, GetErrorString(status), more ? ": " : "",
+  Throw(kind, "{} failed: {}{}{}", call, GetErrorString(status), more ? ": " : "",
         more ? detail : "");
 }
 
