@@ -50,10 +50,8 @@ TEST_CASE("launchers are known by their variables") {
   CHECK(open->size == 4);
   CHECK(open->local_size == 2);
   CHECK(open->local_rank == 1);
-  const Variables hydra{{"PMI_SIZE", "8"},
-                        {"PMI_RANK", "5"},
-                        {"MPI_LOCALNRANKS", "2"},
-                        {"MPI_LOCALRANKID", "1"}};
+  const Variables hydra{
+      {"PMI_SIZE", "8"}, {"PMI_RANK", "5"}, {"MPI_LOCALNRANKS", "2"}, {"MPI_LOCALRANKID", "1"}};
   CHECK(LaunchOf(hydra)->mpi == "mpich");
   CHECK(LaunchOf(hydra)->local_size == 2);
   CHECK(LaunchOf(hydra)->local_rank == 1);
