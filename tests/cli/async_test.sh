@@ -80,6 +80,8 @@ for key in kvstore.wire=bfloat16 kvstore.compression=2bit kvstore.shard_states=t
 done
 ranks 2 2 train net.yaml --out refused -q --kvstore dist_async --deterministic
 says "differ from run to run"
+ranks 2 2 train net.yaml --out refused -q --kvstore dist_async --engine naive
+says "engine naive does not go with train.kvstore.type: dist_async"
 expect 3 train net.yaml --out refused -q train.kvstore.staleness=4
 says "train.kvstore.staleness is for dist_async"
 ranks 3 4 train net.yaml --out refused -q --kvstore dist_async train.kvstore.staleness=2

@@ -336,6 +336,11 @@ TEST_CASE("dist_async refuses what it does not have") {
     const NDArray weight = NDArray::Zeros(runtime, TShape({4}));
     store->Init(0, {&weight, 1}, true);
     CHECK_THROWS_WITH(store->Push(0, {&weight, 1}, 0), doctest::Contains("in no round"));
+    RuntimeOptions naive;
+    naive.engine = "naive";
+    Runtime one_by_one(naive, BuiltinOperators());
+    CHECK_THROWS_WITH(KVStore::Create(one_by_one, "dist_async", {}, {}, group),
+                      doctest::Contains("needs the engine 'threaded'"));
     group->Barrier();
   });
 }
