@@ -73,7 +73,7 @@ ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore 
 holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
 
 # Refusals.
-for key in kvstore.wire=bfloat16 kvstore.compression=2bit kvstore.shard_states=true kvstore.sync_batch_norm=true clip.norm=1 amp=fp16 ema.decay=0.9; do
+for key in kvstore.wire=bfloat16 kvstore.compression=2bit kvstore.shard_states=true kvstore.scale_lr=true kvstore.sync_batch_norm=true clip.norm=1 amp=fp16 ema.decay=0.9; do
   expect 3 train net.yaml --out refused -q --kvstore dist_async train.$key
   says "does not go with train.kvstore.type: dist_async"
   says "train.${key%%=*}"
