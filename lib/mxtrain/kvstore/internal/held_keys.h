@@ -5,7 +5,8 @@
 //
 // A parcel has an inbox for each rank. A gradient is received into it, the update reads it there,
 // the new values replace it, and leave from there; then the next gradient may arrive. The values
-// are arrays of their own, which no computation of this rank reads, so none delays an update.
+// are arrays of their own, which no computation of this rank reads, so an update waits for a worker
+// of the engine, but for no step.
 #include <deque>
 #include <exception>
 #include <map>
