@@ -89,6 +89,19 @@ says "set at least 3"
 holds "one process says it" test "$(grep -c 'set at least' stderr)" = 1
 holds "nothing was written" test ! -e refused/checkpoints
 
+# Processes on CPUs of different kinds may not continue a run, whose weights each of them would keep in another layout.
+if grep -q avx2 /proc/cpuinfo; then
+  sed 's/    - Flatten/    - Convolution: {num_filter: 32, kernel: 3}\n&/; s/num_filter: 4/num_filter: 32/' net.yaml >kinds.yaml
+  ranks 0 2 train kinds.yaml --out kinds -q --kvstore dist_async train.epochs=1
+  command=("$program" train kinds/config.yaml --resume --out "$work/kinds" -q --threads 1 train.epochs=2)
+  checks=$((checks + 1))
+  launch -n 1 "${command[@]}" : -n 1 env ONEDNN_MAX_CPU_ISA=SSE41 "${command[@]}" >stdout 2>stderr
+  code=$?
+  last="CPUs of two kinds"
+  [ $code -eq 3 ] || fail "$last: exit code $code, expected 3"
+  says "rank 1 has another layout of the weights"
+fi
+
 # A killed process ends all within ten seconds, and the run goes on from its last checkpoint.
 launch -n 2 "$program" train net.yaml --out "$work/killed" -q --kvstore dist_async train.epochs=20000 --threads 1 >stdout 2>stderr &
 launcher=$!
