@@ -152,6 +152,7 @@ void CheckApart(const SessionView& session) {
        "gradients travel as they are"},
       {kvstore.shard_states, "kvstore.shard_states",
        "each process has the optimizer's states of a part of the parameters anyway"},
+      {kvstore.scale_lr, "kvstore.scale_lr", "an update is of one process's part of the batch"},
       {kvstore.sync_batch_norm, "kvstore.sync_batch_norm",
        "processes do not compute the same step at the same time"},
       {train.clip.norm.has_value(), "clip.norm", one_by_one},

@@ -56,8 +56,9 @@ class Plan final : public Command {
         .Takes("BYTES");
     arguments
         .Option("--ranks", &ranks_,
-                "of this many processes (dist_sync): show what each sends in a step, and with "
-                "train.kvstore.shard_states or dist_async its part of the optimizer's states")
+                "of this many processes: show what each sends in a step, and with "
+                "train.kvstore.shard_states or dist_async its part of the optimizer's states; not "
+                "the arrays in which dist_async's gradients and values travel")
         .Takes("N")
         .Within(2, 1'000'000);
     arguments.Examples(

@@ -78,6 +78,7 @@ Session::Session(const ConfigArguments& arguments, const CommonFlags& flags,
                  report::Console& console)
     : console_(console),
       deterministic_(flags.deterministic),
+      naive_(flags.engine == "naive"),
       devices_(DevicesOf(flags)),
       places_(ParsePlaces(arguments.places)),
       diagnostics_(std::make_shared<config::SourceMap>()),
@@ -204,6 +205,11 @@ void Session::JoinRanks(std::shared_ptr<ProcessGroup> group) {
     Throw(ErrorKind::kUsage,
           "--deterministic does not go with train.kvstore.type: dist_async, whose results differ "
           "from run to run; remove it, or use dist_sync");
+  }
+  if (naive_ && config().train.kvstore.type == "dist_async") {
+    Throw(ErrorKind::kUsage,
+          "--engine naive does not go with train.kvstore.type: dist_async, whose processes answer "
+          "each other while they compute; remove it, or use dist_sync");
   }
   const int64_t staleness = config().train.kvstore.staleness, others = group_->size() - 1;
   if (staleness > 0 && staleness < others) {

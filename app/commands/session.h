@@ -103,7 +103,7 @@ class Session {
   void CompleteModes(ComputeModes* modes) const;
 
   report::Console& console_;
-  const bool deterministic_;
+  const bool deterministic_, naive_;
   const std::vector<Context> devices_;           // one, or several GPUs that share every batch
   const std::map<std::string, Context> places_;  // of --place
   config::Diagnostics diagnostics_;

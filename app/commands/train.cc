@@ -309,13 +309,15 @@ class Train final : public Command {
   // Each process has loaded the state that the run begins with.
   void RequireEqualState(Trainer* trainer) {
     if (!distributed_.group()) return;
-    std::string weights;
+    std::string weights, layouts;
     for (const auto& [name, array] : trainer->executor().args()) {
       if (!trainer->executor().grads().contains(name)) continue;
+      layouts += format("{} {}\n", name, array.spec().layout.Name());
       const std::vector<float> values = array.ToVector();
       weights.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
     }
     distributed_.RequireEqual({{"number of steps", std::to_string(trainer->total_steps())},
+                               {"layout of the weights (its CPU is of another kind)", layouts},
                                {"state of the weights", format("{:016x}", Checksum(weights))}});
   }
 

@@ -579,7 +579,7 @@ Section<KVStoreConfig> KVStoreSection() {
       .Help("dist_*: whether data.batch_size is that of all processes, or of each");
   s.Add("scale_lr", &KVStoreConfig::scale_lr)
       .Default(false)
-      .Help("dist_*: multiply the learning rate by the number of processes");
+      .Help("dist_sync: multiply the learning rate by the number of processes");
   s.Add("sync_batch_norm", &KVStoreConfig::sync_batch_norm)
       .Default(false)
       .Help(

@@ -196,6 +196,10 @@ void ProcessGroup::DropReceives() {
   while (drops_receives_ && !lane_ended_) changed_.Wait(lock);
 }
 
+void ProcessGroup::Rest(bool rests) {
+  rests_since_ns_ = rests ? SteadyNanoseconds() : 0;
+}
+
 void ProcessGroup::Run(const Collective& collective) {
   struct Wait {
     Mutex mutex;
@@ -402,9 +406,11 @@ void ProcessGroup::Serve(Transport& transport) {
       }
       const auto oldest = std::find_if(flights.begin(), flights.end(),
                                        [](const auto& flight) { return flight.second.awaited; });
-      if (oldest != flights.end()) {
-        const double used = patience.Used(std::max(oldest->second.begin_ns, progress));
-        // A rank that waits for a message takes part in no collective before the next one.
+      const int64_t waits_since =
+          oldest != flights.end() ? oldest->second.begin_ns : rests_since_ns_.load();
+      if (waits_since > 0) {
+        const double used = patience.Used(std::max(waits_since, progress));
+        // A rank that rests or waits for a message takes part in no collective before the next one.
         const int64_t waits_for = collective_flies() ? oldest->first : NextPlace();
         if (used >= 1) {
           Throw(kRankLost, "{}: {}", patience.Text(format("rank {}", rank_)),

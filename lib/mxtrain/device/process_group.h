@@ -142,6 +142,10 @@ class MXTRAIN_API ProcessGroup {
   // Waits until no receive is in flight that is not awaited. Those that are dropped, as by Close,
   // end without a call of their Done.
   void DropReceives();
+  // Whether this rank waits for others until they send something, with nothing of its own in
+  // flight. While it does, they have as long as for a collective, from the last arrival of
+  // anything.
+  void Rest(bool rests);
 
   // Reserve, start and wait. Throws.
   void Run(const Collective& collective);
@@ -156,7 +160,7 @@ class MXTRAIN_API ProcessGroup {
   // if it is called again, which only Abort does.
   void Fail(const std::string& text);
   bool failed() const;
-  // How long a wait for another rank may take now.
+  // How long a wait for another rank may take, as far as is known now.
   double SecondsOfWait() const;
 
   // With nothing in flight. Waits for the other ranks, no longer than the timeout, also while they
@@ -222,6 +226,7 @@ class MXTRAIN_API ProcessGroup {
   static constexpr int64_t kFirstMessage = int64_t{1} << 62;
   int64_t next_message_ = kFirstMessage;  // of the lane
   std::atomic<bool> closing_{false};
+  std::atomic<int64_t> rests_since_ns_{0};  // 0: it does not rest
   std::thread lane_;
 };
 

@@ -40,8 +40,7 @@ HeldKeys::HeldKeys(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
       group_(std::move(group)),
       parcels_(std::move(parcels)),
       rests_in_(static_cast<size_t>(group_->size())),
-      staleness_(static_cast<size_t>(most) + 1),
-      heard_ns_(static_cast<size_t>(group_->size())) {
+      staleness_(static_cast<size_t>(most) + 1) {
   for (size_t p = 0; p < parcels_.size(); ++p) {
     const Parcel& parcel = parcels_[p];
     if (parcel.owner != group_->rank()) continue;
@@ -115,11 +114,11 @@ void HeldKeys::Rest(bool call) {
   }
   Rest(group_->rank(), notice);
   Notify(notice);
+  group_->Rest(true);
 }
 
 void HeldKeys::Rest(int rank, const Notice& notice) {
   MutexLock lock(mutex_);
-  Hear(rank);
   if (notice.rests_in == 0) return;
   rests_in_[static_cast<size_t>(rank)] = notice.rests_in;
   if (notice.calls != 0) called_in_ = std::max(called_in_, notice.rests_in);
@@ -136,24 +135,12 @@ bool HeldKeys::called() const {
 }
 
 bool HeldKeys::AllRest() const {
-  if (group_->failed()) return true;  // as the next collective tells
-  const int64_t now = SteadyNanoseconds();
   MutexLock lock(mutex_);
-  for (size_t r = 0; r < rests_in_.size(); ++r) {
-    if (rests_in_[r] == round_) continue;
-    const double seconds =
-        static_cast<double>(now - std::max(heard_ns_[r], notified_ns_)) / kNanoseconds;
-    if (seconds < group_->SecondsOfWait()) return false;
-    Throw(kRankLost,
-          "rank {} waited {:.0f} s for the other ranks (train.kvstore.timeout): rank {} ended or "
-          "does not answer",
-          group_->rank(), seconds, r);
+  for (int64_t round : rests_in_) {
+    if (round != round_ && !group_->failed()) return false;
   }
+  group_->Rest(false);
   return true;
-}
-
-void HeldKeys::Hear(int rank) {
-  heard_ns_[static_cast<size_t>(rank)] = SteadyNanoseconds();
 }
 
 void HeldKeys::ShowLife() {
@@ -193,7 +180,6 @@ void HeldKeys::ReceiveGradient(Held* held, int rank) {
 
 void HeldKeys::Arrive(Held* held, int rank) {
   MutexLock lock(mutex_);
-  Hear(rank);
   held->arrived.push_back(rank);
   Apply(held);
 }

@@ -4,6 +4,7 @@
 // changes by nothing but the answers to its own gradients.
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/collectives.h"
@@ -31,6 +32,20 @@ int64_t BoundOf(const DistOptions& options, int ranks) {
         options.staleness, ranks, ranks - 1);
 }
 
+// While one function waits for an answer, others make the answers.
+void RequireThreads(Runtime& runtime) {
+  const NDArray probe = NDArray::Zeros(runtime, TShape({1}));
+  const engine::VarHandle var = probe.var();
+  std::thread::id runs_on;
+  runtime.engine().PushSync([&runs_on](RunContext) { runs_on = std::this_thread::get_id(); }, {},
+                            {&var, 1}, {.name = "probe"});
+  probe.WaitToRead();
+  if (runs_on != std::this_thread::get_id()) return;
+  Throw(ErrorKind::kUsage,
+        "KVStore 'dist_async' needs the engine 'threaded': with 'naive', processes would wait for "
+        "each other without end; use 'threaded', or dist_sync");
+}
+
 class KVStoreDistAsync final : public ProcessStore, public Rounds {
  public:
   KVStoreDistAsync(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
@@ -38,7 +53,9 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
       : ProcessStore(runtime),
         group_(std::move(group)),
         bound_(BoundOf(options, group_->size())),
-        worker_sums_(runtime) {}
+        worker_sums_(runtime) {
+    RequireThreads(runtime);
+  }
   ~KVStoreDistAsync() override {
     if (held_) held_->Close();
   }

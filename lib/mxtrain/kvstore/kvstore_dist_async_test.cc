@@ -285,7 +285,48 @@ TEST_CASE("an update that fails ends all ranks with an error") {
   }
 }
 
-TEST_CASE("a rank that is lost is named by those that wait for its answers") {
+TEST_CASE("a rank that rests waits for those that show life, and for no others") {
+  for (const bool shows_life : {true, false}) {
+    CAPTURE(shows_life);
+    const auto run = [&] {
+      RunRanks(2,
+               [&](const std::shared_ptr<ProcessGroup>& group) {
+                 Worker worker(group);
+                 worker.rounds().Begin(0);
+                 for (int i = 0; group->rank() == 1 && i < 300; ++i) {
+                   if (shows_life) worker.rounds().ShowLife();
+                   std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                 }
+                 worker.EndRound();
+               },
+               {.timeout_seconds = 1});
+    };
+    if (shows_life) {
+      run();
+    } else {
+      CHECK_THROWS_WITH(run(), doctest::Contains("rank 1 ended or does not answer"));
+    }
+  }
+}
+
+TEST_CASE("a stop that comes during a long rest leaves the others time to end") {
+  std::atomic<int> stop{0};
+  RunRanks(2,
+           [&](const std::shared_ptr<ProcessGroup>& group) {
+             Worker worker(group);
+             worker.rounds().Begin(0);
+             if (group->rank() == 1) {
+               std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+               stop = 1;
+               std::this_thread::sleep_for(std::chrono::milliseconds(300));
+             }
+             worker.EndRound();
+           },
+           {.timeout_seconds = 600, .stop = &stop, .stop_seconds = 1});
+}
+
+// `rests`: rank 0 has ended its steps.
+void LoseARank(bool rests) {
   test::ThreadRanks ranks(3);
   std::vector<std::string> errors(3);
   std::vector<std::thread> threads;
@@ -300,11 +341,13 @@ TEST_CASE("a rank that is lost is named by those that wait for its answers") {
         worker.rounds().Begin(0);
         begun.arrive_and_wait();
         if (r == 2) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the notice of rank 0
           ranks.Lose(2);
           ended.wait();
           group->Fail("lost");
         } else {
           try {
+            if (rests && r == 0) worker.EndRound();
             while (true) worker.Step();
           } catch (const Error& e) {
             errors[static_cast<size_t>(r)] = e.what();
@@ -317,8 +360,15 @@ TEST_CASE("a rank that is lost is named by those that wait for its answers") {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (size_t r : {0, 1})
-    CHECK(errors[r].find("rank 2 ended or does not answer") != std::string::npos);
+  for (size_t r : {0, 1}) {
+    CAPTURE(errors[r]);
+    CHECK(errors[r].find(": rank 2 ended or does not answer") != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that is lost is named by those that wait for its answers, or rest") {
+  LoseARank(/*rests=*/false);
+  LoseARank(/*rests=*/true);
 }
 
 TEST_CASE("dist_async refuses what it does not have") {
@@ -336,6 +386,11 @@ TEST_CASE("dist_async refuses what it does not have") {
     const NDArray weight = NDArray::Zeros(runtime, TShape({4}));
     store->Init(0, {&weight, 1}, true);
     CHECK_THROWS_WITH(store->Push(0, {&weight, 1}, 0), doctest::Contains("in no round"));
+    RuntimeOptions naive;
+    naive.engine = "naive";
+    Runtime one_by_one(naive, BuiltinOperators());
+    CHECK_THROWS_WITH(KVStore::Create(one_by_one, "dist_async", {}, {}, group),
+                      doctest::Contains("needs the engine 'threaded'"));
     group->Barrier();
   });
 }

@@ -32,8 +32,8 @@ class Rounds {
   // for. `call`: the others should rest as well. May be repeated to call them.
   virtual void Rest(bool call) = 0;
   virtual bool called() const = 0;  // this rank should rest
-  // Whether all ranks rest. Throws kRankLost if one does not and has shown no life for as long as a
-  // collective may take.
+  // Whether all ranks rest, or the group has failed, as the next collective tells: with kRankLost
+  // if no rank has sent anything for as long as a collective may take.
   virtual bool AllRest() const = 0;
   // Once all rest: all workers get the values of those that hold them, and the round is over.
   virtual void End() = 0;

@@ -45,7 +45,7 @@ struct EpochEvent {
   bool best = false;
   double loss_scale = 0;      // when training in float16; 0: none
   int64_t steps_skipped = 0;  // in the run so far, for overflowing gradients
-  // Seconds during which each rank of a distributed run waited for others, or for data on the wire.
+  // Seconds for which each rank waited for others or for the wire; in dist_async where all meet.
   std::vector<double> waiting;
   // Of dist_async: how many updates of parameters were computed from values that so many updates by
   // other ranks, from 0, had changed meanwhile.

@@ -225,6 +225,29 @@ TEST_CASE("ranks that do not wait save on request and after so many steps, and g
   CHECK(ended[0].saves == without + 5);
 }
 
+TEST_CASE("steps of one rank after a save are saved by a stop") {
+  const TempDir data, folder;
+  WriteTable(data);
+  RunSpec spec = Apart(/*staleness=*/40);
+  spec.batch = 4;
+  spec.folder = folder.path("checkpoints");
+  std::latch epoch_ends(1);
+  // Rank 0 has ended its 11 steps. A save after 5 steps of rank 1, and a stop after 6, are both at
+  // step 8.
+  const std::vector<Ended> ended =
+      Train(2, data, spec, [&](int rank, const StepEvent& e, std::atomic<int>* stop) {
+        if (rank == 0 && e.step == 11) epoch_ends.count_down();
+        if (rank == 1 && e.step == 5) {
+          epoch_ends.wait();
+          *stop = 2;
+        }
+        if (rank == 1 && e.step == 6) *stop = 1;
+      });
+  CHECK(ended[0].result.end == RunEnd::kStopped);
+  CHECK(ended[0].result.steps == 8);
+  CHECK(ended[0].saves == 2);
+}
+
 TEST_CASE("ranks that do not wait end at a time limit with a whole result") {
   const TempDir data, folder;
   WriteTable(data);

@@ -128,6 +128,7 @@ TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) 
 }
 
 void Trainer::Impl::BeginRound() {
+  saved_step = -1;  // steps of a few ranks may leave their mean as it is
   // The same during a round.
   const int64_t offset = progress.Position() - progress.state().step;
   updates->BeginRound(progress.state().step,

@@ -5,7 +5,8 @@
 //
 // A parcel has an inbox for each rank. A gradient is received into it, the update reads it there,
 // the new values replace it, and leave from there; then the next gradient may arrive. The values
-// are arrays of their own, which no computation of this rank reads, so none delays an update.
+// are arrays of their own, which no computation of this rank reads, so an update waits for a worker
+// of the engine, but for no step.
 #include <deque>
 #include <exception>
 #include <map>
@@ -74,7 +75,6 @@ class HeldKeys : public std::enable_shared_from_this<HeldKeys> {
     int64_t calls = 0;
   };
 
-  void Hear(int rank) MXTRAIN_REQUIRES(mutex_);
   void ReceiveGradient(Held* held, int rank);
   void ReceiveNotice(int rank);
   void Notify(const Notice& notice);
@@ -100,7 +100,6 @@ class HeldKeys : public std::enable_shared_from_this<HeldKeys> {
   int64_t called_in_ MXTRAIN_GUARDED_BY(mutex_) = 0;           // the last round
   std::vector<int64_t> staleness_ MXTRAIN_GUARDED_BY(mutex_);  // updates of keys, by staleness
   std::vector<KVStore::KeyUpdate> updates_ MXTRAIN_GUARDED_BY(mutex_);  // of one call
-  std::vector<int64_t> heard_ns_ MXTRAIN_GUARDED_BY(mutex_);            // when, by rank
   int64_t notified_ns_ = 0;  // of the thread that drives the run
 
   Mutex own_mutex_;  // may be taken with mutex_ held

@@ -19,7 +19,7 @@ namespace mxtrain {
 // What a rank wants because of its own signals, clock and losses, or what was decided.
 struct Wishes {
   bool stop = false, save = false, out_of_time = false;
-  bool diverged = false;    // wants the end, since a loss is not finite
+  bool diverged = false;  // wants the end, since a loss is not finite
 
   Wishes& operator|=(const Wishes& other) {
     stop |= other.stop;
