@@ -21,11 +21,11 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/collectives.h"
+#include "mxtrain/kvstore/internal/parcels.h"
 #include "mxtrain/kvstore/internal/process_store.h"
 #include "mxtrain/kvstore/internal/rounded_gradient.h"
 #include "mxtrain/kvstore/internal/worker_sums.h"
 #include "mxtrain/kvstore/send_order.h"
-#include "mxtrain/kvstore/shards.h"
 #include "mxtrain/kvstore/two_bit.h"
 
 namespace mxtrain {
@@ -132,7 +132,7 @@ class KVStoreDist final : public ProcessStore {
 
   std::optional<int> OwnerOf(int key) override {
     if (!Shards()) return std::nullopt;
-    if (owners_.empty()) PlanParcels();
+    if (owners_.empty()) PlanShards();
     return owners_.at(key);
   }
   std::map<int, NDArray> Residuals() const override { return residuals_; }
@@ -166,13 +166,9 @@ class KVStoreDist final : public ProcessStore {
     std::function<void(int priority)> leave, come_back;
   };
   // Values that travel together after their update.
-  struct Parcel {
-    int owner = 0;
-    DType type = DType::kFloat32;
-    std::vector<int> keys;
-    int64_t bytes = 0;
-    NDArray buffer;              // empty: of a single key
-    std::vector<NDArray> parts;  // of the buffer, by key
+  struct SharedValues {
+    Parcel parcel;
+    std::optional<ParcelArrays> arrays;  // nothing: of a single key
   };
 
   Wire WireOf(DType type) const { return type == DType::kFloat32 ? options_.wire : Wire::kFloat32; }
@@ -316,55 +312,31 @@ class KVStoreDist final : public ProcessStore {
       if (OwnerOf(key.key) == rank()) own_.push_back(key);
     }
     ProcessStore::Update(own_);
-    for (const Parcel& parcel : parcels_) Send(parcel);
+    for (const SharedValues& shared : shared_) Send(shared);
   }
 
-  void PlanParcels() {
-    std::vector<int64_t> bytes;
-    for (const auto& [key, spec] : specs_) bytes.push_back(spec.Bytes());
-    const std::vector<int> owners = AssignOwners(bytes, group_->size());
-    size_t next = 0;
-    for (const auto& [key, spec] : specs_) owners_[key] = owners[next++];
-    // In the order of the buckets.
-    for (auto key = specs_.rbegin(); key != specs_.rend(); ++key) {
-      const TensorSpec& spec = key->second;
-      const int64_t size = AlignedInBuffer(spec.Bytes());
-      const int owner = owners_.at(key->first);
-      auto parcel = std::find_if(parcels_.begin(), parcels_.end(), [&](const Parcel& p) {
-        return p.owner == owner && p.type == spec.type && p.bytes + size <= kBucketBytes;
-      });
-      if (parcel == parcels_.end())
-        parcel = parcels_.insert(parcel, {owner, spec.type, {}, 0, {}, {}});
-      parcel->keys.push_back(key->first);
-      parcel->bytes += size;
-    }
-    for (Parcel& parcel : parcels_) {
-      if (parcel.keys.size() == 1) continue;
-      parcel.buffer = NDArray::Zeros(runtime_, TShape({parcel.bytes / SizeOf(parcel.type)}),
-                                     parcel.type, Values(parcel.keys[0])[0].ctx());
-      int64_t offset = 0;
-      for (int key : parcel.keys) {
-        const TensorSpec& spec = specs_.at(key);
-        parcel.parts.emplace_back(parcel.buffer, offset, spec.shape, spec.type, spec.layout);
-        offset += AlignedInBuffer(spec.Bytes());
-      }
+  void PlanShards() {
+    owners_ = PlanOwners(specs_, group_->size());
+    for (const Parcel& parcel : PlanParcels(specs_, owners_)) {
+      shared_.push_back({parcel, {}});
+      if (parcel.keys.size() > 1) shared_.back().arrays.emplace(runtime_, parcel, specs_);
     }
   }
 
-  // The values of a parcel, from the rank that has updated them.
-  void Send(const Parcel& parcel) {
+  // From the rank that has updated them.
+  void Send(const SharedValues& shared) {
+    const auto& [parcel, arrays] = shared;
     const int priority = places_.at(parcel.keys.back()).priority;
-    if (parcel.buffer.empty())
-      return Broadcast(group_, Values(parcel.keys[0])[0], parcel.owner, priority);
+    if (!arrays) return Broadcast(group_, Values(parcel.keys[0])[0], parcel.owner, priority);
     const bool here = parcel.owner == rank();
-    const auto copy = [&] {
-      for (size_t i = 0; i < parcel.keys.size(); ++i) {
-        NDArray value = Values(parcel.keys[i])[0], part = parcel.parts[i];
+    const auto copy = [&, &keys = parcel.keys, &parts = arrays->parts] {
+      for (size_t i = 0; i < keys.size(); ++i) {
+        NDArray value = Values(keys[i])[0], part = parts[i];
         here ? part.CopyFrom(value, priority) : value.CopyFrom(part, priority);
       }
     };
     if (here) copy();
-    Broadcast(group_, parcel.buffer, parcel.owner, priority);
+    Broadcast(group_, arrays->whole, parcel.owner, priority);
     if (!here) copy();
   }
 
@@ -379,9 +351,9 @@ class KVStoreDist final : public ProcessStore {
   size_t next_ = 0;                   // of the order
   int64_t updates_ = 0, plan_after_ = kFirstPlan;
   std::map<int, Place> places_;
-  std::map<int, int> owners_;    // of sharded states
-  std::vector<Parcel> parcels_;  // in the order in which they travel
-  std::vector<KeySums> own_;     // of one update
+  std::map<int, int> owners_;         // of sharded states
+  std::vector<SharedValues> shared_;  // in the order in which they travel
+  std::vector<KeySums> own_;          // of one update
 };
 
 }  // namespace
