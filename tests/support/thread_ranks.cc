@@ -183,6 +183,15 @@ class ThreadTransport final : public Transport {
   void Cancel(int64_t id) override {
     std::erase_if(receives_, [id](const auto& receive) { return receive.second == id; });
   }
+  void Abandon() override {
+    MutexLock lock(state_->mutex);
+    for (const auto& [number, id] : waiting_) {
+      State::Meeting& meeting = state_->meetings.at(number);
+      if (!meeting.done) --meeting.arrived;  // never all, from now on
+    }
+    waiting_.clear();
+    receives_.clear();
+  }
   void Close() override { MXTRAIN_ASSERT(waiting_.empty() && receives_.empty()); }
   void Abort(int exit_code) override {
     MutexLock lock(state_->mutex);
@@ -256,6 +265,7 @@ class DelayedTransport final : public Transport {
     message_bytes_.erase(id);
     std::erase_if(travelling_, [id](const auto& arrival) { return arrival.second == id; });
   }
+  void Abandon() override { transport_->Abandon(); }
   void Close() override { transport_->Close(); }
   void Abort(int exit_code) override { transport_->Abort(exit_code); }
 

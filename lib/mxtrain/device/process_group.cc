@@ -302,7 +302,8 @@ bool ProcessGroup::TakeStarted(Ready* ready) {
   return true;
 }
 
-void ProcessGroup::FailAll(const std::exception_ptr& error, Flights* flights) {
+void ProcessGroup::FailAll(Transport& transport, const std::exception_ptr& error,
+                           Flights* flights) {
   std::map<int64_t, Started> never;
   std::vector<std::pair<Message, Done>> unsent;
   {
@@ -311,6 +312,7 @@ void ProcessGroup::FailAll(const std::exception_ptr& error, Flights* flights) {
     never.swap(started_);
     unsent.swap(messages_);
   }
+  if (!flights->empty()) transport.Abandon();
   for (auto& [id, flight] : *flights) flight.done(error);
   flights->clear();
   for (auto& [place, started] : never) started.done(error);
@@ -422,7 +424,7 @@ void ProcessGroup::Serve(Transport& transport) {
       PauseAfter(now - progress);
     }
   } catch (...) {
-    FailAll(std::current_exception(), &flights);
+    FailAll(transport, std::current_exception(), &flights);
   }
   End end = End::kNone;
   std::exception_ptr error;
@@ -435,11 +437,11 @@ void ProcessGroup::Serve(Transport& transport) {
   }
   const bool awaits = std::any_of(flights.begin(), flights.end(),
                                   [](const auto& flight) { return flight.second.awaited; });
-  if (awaits || failed()) FailAll(error, &flights);
+  if (awaits || failed()) FailAll(transport, error, &flights);
   try {
     Drop(transport, &flights);
   } catch (...) {
-    FailAll(std::current_exception(), &flights);
+    FailAll(transport, std::current_exception(), &flights);
   }
   int exit_code = 0;
   {
@@ -454,7 +456,7 @@ void ProcessGroup::Serve(Transport& transport) {
     if (end == End::kClose && !failed()) transport.Close();
     if (end == End::kAbort) transport.Abort(exit_code);
   } catch (...) {
-    FailAll(std::current_exception(), &flights);
+    FailAll(transport, std::current_exception(), &flights);
   }
 }
 

@@ -84,6 +84,9 @@ class Transport {
   virtual std::vector<int64_t> Heard() = 0;
   // Of a receive in flight: it touches its memory no more.
   virtual void Cancel(int64_t id) = 0;
+  // This rank has failed, and frees the memory of what is in flight; Abort may follow. What can be
+  // withdrawn from the others is: MPI cannot, and may read or write until Abort ends the process.
+  virtual void Abandon() = 0;
   // Either of them is the last call. Close: all ranks call it, with nothing in flight. Abort: ends
   // all ranks, this one too, if it can.
   virtual void Close() = 0;
@@ -201,7 +204,7 @@ class MXTRAIN_API ProcessGroup {
   bool TakeStarted(Ready* ready);
   void Begin(Transport& transport, Ready* ready, Flights* flights);
   static void Drop(Transport& transport, Flights* flights);
-  void FailAll(const std::exception_ptr& error, Flights* flights);
+  void FailAll(Transport& transport, const std::exception_ptr& error, Flights* flights);
   void Leave(End end, int exit_code);
   int64_t NextPlace() const;
 

@@ -188,6 +188,24 @@ TEST_CASE("a place that is dropped without a start fails what would wait for it"
   CHECK(failed == 1);
 }
 
+TEST_CASE("what a failed rank had in flight reaches no other rank") {
+  ThreadRanks ranks(2);
+  ProcessGroup failing(ranks.Opener(0), {}), other(ranks.Opener(1), {.timeout_seconds = 0.2});
+  std::atomic<int> failed{0};
+  auto value = std::make_unique<float>(1);
+  failing.Start(failing.Reserve(), {.data = value.get(), .n = 1},
+                [&failed](std::exception_ptr error) { failed += error ? 1 : 0; });
+  while (failing.stats().collectives == 0) std::this_thread::yield();
+  failing.Fail("no disk");
+  while (failed == 0) std::this_thread::yield();
+  value.reset();
+  float own = 2;
+  CHECK(OutcomeOf([&] { other.Run({.data = &own, .n = 1}); }).kind == 10);
+  CHECK(own == 2);
+  failing.Abort(8);
+  other.Abort(8);
+}
+
 TEST_CASE("messages of one tag arrive in their order, beside collectives that wait") {
   static constexpr int kMessages = 100;
   RunRanks(3, [](const std::shared_ptr<ProcessGroup>& group) {

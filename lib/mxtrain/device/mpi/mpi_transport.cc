@@ -173,6 +173,8 @@ class MpiTransport final : public Transport {
     RemoveEnded();
   }
 
+  void Abandon() override {}
+
   void Close() override {
     Heard();  // what was told before a wait ended well after all
     MPI_Op_free(&add_bfloat16_);
