@@ -172,10 +172,12 @@ void ProcessGroup::Start(Place place, const Collective& collective, Done done) {
   {
     MutexLock lock(mutex_);
     error = error_;
-    if (!error) started_.emplace(place.number_, Started{collective, std::move(done)});
+    if (!error) {
+      started_.emplace(place.number_, Started{collective, std::move(done)});
+      return changed_.NotifyAll();
+    }
   }
-  if (error) return done(error);
-  changed_.NotifyAll();
+  done(error);
 }
 
 void ProcessGroup::Start(const Message& message, Done done) {
@@ -183,10 +185,12 @@ void ProcessGroup::Start(const Message& message, Done done) {
   {
     MutexLock lock(mutex_);
     error = error_;
-    if (!error) messages_.emplace_back(message, std::move(done));
+    if (!error) {
+      messages_.emplace_back(message, std::move(done));
+      return changed_.NotifyAll();
+    }
   }
-  if (error) return done(error);
-  changed_.NotifyAll();
+  done(error);
 }
 
 void ProcessGroup::DropReceives() {
