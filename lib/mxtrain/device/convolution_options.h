@@ -38,8 +38,10 @@ struct ConvolutionOptions {
   // Whether a part adds to its result instead of assigning it: forward as a rule, a gradient
   // always.
   bool forward_adds = false, data_gradient_adds = false, weight_gradient_adds = false;
-  // Wanted of the forward part in one kernel.
+  // Wanted of the forward part in one kernel: an epilogue; or, without one, the sums of each output
+  // channel and of their squares.
   ConvolutionEpilogue epilogue;
+  bool sums = false;
 };
 
 }  // namespace mxtrain

@@ -297,12 +297,19 @@ std::string KeyOf(const std::string& task, const ConvolutionShape& s, const Conv
       o.deterministic ? ", deterministic" : "", machine);
 }
 
+std::string NameOf(const ConvolutionEpilogue& e) {
+  return format("{}{}{}", e.sum ? " + sum" : "",
+                e.bias ? format(" + bias of {}", mxtrain::NameOf(e.bias_type)) : "",
+                e.relu ? " + relu" : "");
+}
+std::string NameOf(const OutputSums&) {
+  return " + sums of outputs and squares";
+}
 // "convolution graph, forward + sum + bias of float32 + relu", "..., forward, accumulated".
 std::string NameOf(const GraphTask& task, const char* part) {
-  const ConvolutionEpilogue& e = task.epilogue;
-  return format("convolution graph, {}{}{}{}{}", part, e.sum ? " + sum" : "",
-                e.bias ? format(" + bias of {}", mxtrain::NameOf(e.bias_type)) : "",
-                e.relu ? " + relu" : "", task.add ? ", accumulated" : "");
+  return format("convolution graph, {}{}{}", part,
+                std::visit([](const auto& end) { return NameOf(end); }, task.end),
+                task.add ? ", accumulated" : "");
 }
 
 // The request for the parts of one convolution.
@@ -356,15 +363,19 @@ void FillWithRandom(void* array, int64_t bytes, DType type, cudaStream_t stream)
 // them none is tried.
 class Trial {
  public:
-  Trial(const Question& question, const ConvolutionEpilogue& epilogue)
+  Trial(const Question& question, std::span<const GraphArray> arrays)
+      : question_(question), lender_(LenderOf(question.backend)) {
+    for (const GraphArray& array : arrays)
+      Take(array.elements, array.type, &(arrays_.*array.place));
+  }
+  // The arrays of the calls from before graphs.
+  explicit Trial(const Question& question)
       : question_(question), lender_(LenderOf(question.backend)) {
     const Sizes n(question.shape);
     const DType type = question.options.type;
     Take(n.data, type, &arrays_.data);
     Take(n.weight, type, &arrays_.weight);
     Take(n.out, type, &arrays_.out);
-    if (epilogue.bias) Take(question.shape.out_channels, epilogue.bias_type, &arrays_.bias);
-    if (epilogue.sum) Take(n.out, type, &arrays_.sum);
   }
 
   // Of run(arrays, workspace), which returns a status.
@@ -427,7 +438,7 @@ NamedPlan ChoosePlan(const Question& q, const GraphTask& task, const char* part,
   KernelChoices::Stopwatch seconds_of = [&](size_t i) -> std::optional<double> {
     const CudnnPlan* plan = plan_of(i);
     if (!plan) return std::nullopt;
-    if (!trial) trial.emplace(q, task.epilogue);
+    if (!trial) trial.emplace(q, graph->arrays());
     return trial->SecondsOf(plan->workspace(), [&](const GraphArrays& arrays, void* workspace) {
       return plan->Run(q.handle.get(), arrays, workspace);
     });
@@ -488,7 +499,7 @@ bool ChooseAlgorithm(const Question& q, bool add, By by, Part* part) {
   std::optional<Trial> trial;  // from the first measurement on
   KernelChoices::Stopwatch seconds_of = [&](size_t i) -> std::optional<double> {
     if (i >= kMostMeasured || !take(i)) return std::nullopt;
-    if (!trial) trial.emplace(q, ConvolutionEpilogue());
+    if (!trial) trial.emplace(q);
     const Factors factors(q.options.type, add);
     return trial->SecondsOf(part->workspace, [&](const GraphArrays& arrays, void* workspace) {
       return Calls::Run(q.handle.get(), q.layouts, *part, factors, Calls::OperandsOf(arrays),
@@ -540,6 +551,27 @@ void RunPart(RunContext ctx, const ConvolutionLayouts& layouts, const Part& part
   }
 }
 
+// False, with nothing done, if an array is not aligned.
+bool RunAligned(RunContext ctx, const CudnnPlan& plan, const GraphArrays& arrays, void* workspace) {
+  if (!arrays.IsAligned()) return false;
+  MXTRAIN_CHECK_CUDA(plan.Run(StreamOf(ctx).cudnn(), arrays, workspace));
+  return true;
+}
+
+// Of a plan that may be missing.
+int64_t WorkspaceOf(const std::shared_ptr<const CudnnPlan>& plan) {
+  return plan ? plan->workspace() : 0;
+}
+bool IsDeterministic(const std::shared_ptr<const CudnnPlan>& plan) {
+  return !plan || plan->deterministic();
+}
+
+// Whether float32 can hold the sums, and those of squares are aligned behind the others.
+bool WantsSums(const ConvolutionShape& shape, const ConvolutionOptions& options) {
+  return options.sums && options.type != DType::kFloat64 &&
+         shape.out_channels * SizeOf(DType::kFloat32) % kGraphAlignment == 0;
+}
+
 // cuDNN takes what it reads without const, too.
 void* Read(const void* array) {
   return const_cast<void*>(array);
@@ -548,7 +580,7 @@ void* Read(const void* array) {
 }  // namespace
 
 CudnnConvolution::CudnnConvolution(const ConvolutionShape& s, const ConvolutionOptions& options)
-    : type_(options.type) {
+    : type_(options.type), out_channels_(s.out_channels) {
   const cudnnDataType_t type = CudnnType(options.type);
   const cudnnTensorFormat_t format = options.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   MXTRAIN_CHECK_CUDA(cudnnSetTensor4dDescriptor(layouts_.data.get(), format, type, Int(s.batch),
@@ -571,14 +603,18 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
   const PlanningHandle handle(device);
   const Question question{backend, device, handle, made->layouts_, shape, options};
   const By by = options.deterministic ? By::kModel : By::kTime;
+  const auto plan_ending = [&](ConvolutionPart part, const char* name, const GraphEnd& end) {
+    return ChoosePlan(question, GraphTask{part, shape, options, false, end}, name, by).plan;
+  };
   if (options.forward) {
     if (options.epilogue.any()) {
-      const GraphTask task{ConvolutionPart::kForward, shape, options, false, options.epilogue};
-      made->fused_ = ChoosePlan(question, task, ForwardCalls::kName, by).plan;
+      made->fused_ = plan_ending(ConvolutionPart::kForward, ForwardCalls::kName, options.epilogue);
+    } else if (WantsSums(shape, options)) {
+      made->sums_ = plan_ending(ConvolutionPart::kForward, ForwardCalls::kName, OutputSums());
     }
-    // Beside the fused one it is hardly ever used.
-    if (!Choose<ForwardCalls>(question, options.forward_adds, made->fused_ ? By::kModel : by,
-                              &made->forward_))
+    // Beside one of them it is hardly ever used.
+    if (!Choose<ForwardCalls>(question, options.forward_adds,
+                              made->fused_ || made->sums_ ? By::kModel : by, &made->forward_))
       return nullptr;
   }
   if (options.data_gradient &&
@@ -591,12 +627,12 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
 }
 
 int64_t CudnnConvolution::forward_workspace() const {
-  return std::max(forward_.workspace, fused_ ? fused_->workspace() : 0);
+  return std::max({forward_.workspace, WorkspaceOf(fused_), WorkspaceOf(sums_)});
 }
 
 bool CudnnConvolution::deterministic() const {
   return forward_.deterministic && data_.deterministic && weight_.deterministic &&
-         (!fused_ || fused_->deterministic());
+         IsDeterministic(fused_) && IsDeterministic(sums_);
 }
 
 void CudnnConvolution::Forward(RunContext ctx, const void* data, const void* weight, void* out,
@@ -608,10 +644,24 @@ void CudnnConvolution::Forward(RunContext ctx, const void* data, const void* wei
 bool CudnnConvolution::ForwardFused(RunContext ctx, const void* data, const void* weight,
                                     const void* bias, const void* sum, void* out,
                                     void* workspace) const {
-  const GraphArrays arrays{Read(data), Read(weight), out, Read(bias), Read(sum)};
-  if (!arrays.IsAligned()) return false;
-  MXTRAIN_CHECK_CUDA(fused_->Run(StreamOf(ctx).cudnn(), arrays, workspace));
-  return true;
+  return RunAligned(ctx, *fused_,
+                    {.data = Read(data),
+                     .weight = Read(weight),
+                     .out = out,
+                     .bias = Read(bias),
+                     .sum = Read(sum)},
+                    workspace);
+}
+
+bool CudnnConvolution::ForwardSums(RunContext ctx, const void* data, const void* weight, void* out,
+                                   float* sums, void* workspace) const {
+  return RunAligned(ctx, *sums_,
+                    {.data = Read(data),
+                     .weight = Read(weight),
+                     .out = out,
+                     .sums = sums,
+                     .square_sums = sums + out_channels_},
+                    workspace);
 }
 
 void CudnnConvolution::DataGradient(RunContext ctx, const void* head, const void* weight, void* out,

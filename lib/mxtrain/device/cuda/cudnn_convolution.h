@@ -39,6 +39,8 @@ class CudnnConvolution {
   bool deterministic() const;
   // Whether the epilogue of the options is one kernel with the products.
   bool fused() const { return fused_ != nullptr; }
+  // Whether the sums of the options come from one kernel with the products.
+  bool sums() const { return sums_ != nullptr; }
 
   // Arrays [N, C, H, W]; weight [O, C / groups, kh, kw]; all plain, or all channels last. The
   // result is assigned or accumulated; a gradient as the options say. Slower if an array, such as a
@@ -49,6 +51,11 @@ class CudnnConvolution {
   // assigned. No array is another one. False, with nothing done, if one is not aligned.
   bool ForwardFused(RunContext ctx, const void* data, const void* weight, const void* bias,
                     const void* sum, void* out, void* workspace) const;
+  // As Forward, assigned, and into `sums` [2, O] the sum of each channel's outputs, then of their
+  // squares, in float32. Only if sums(). No array is another one. False, with nothing done, if one
+  // is not aligned.
+  bool ForwardSums(RunContext ctx, const void* data, const void* weight, void* out, float* sums,
+                   void* workspace) const;
   void DataGradient(RunContext ctx, const void* head, const void* weight, void* out, bool add,
                     void* workspace) const;
   void WeightGradient(RunContext ctx, const void* head, const void* data, void* out, bool add,
@@ -71,8 +78,9 @@ class CudnnConvolution {
   CudnnConvolution(const ConvolutionShape& shape, const ConvolutionOptions& options);
 
   DType type_;
+  int64_t out_channels_;
   ConvolutionLayouts layouts_;
-  std::shared_ptr<const CudnnPlan> fused_;
+  std::shared_ptr<const CudnnPlan> fused_, sums_;
   Part<cudnnConvolutionFwdAlgo_t> forward_;
   Part<cudnnConvolutionBwdDataAlgo_t> data_;
   Part<cudnnConvolutionBwdFilterAlgo_t> weight_;

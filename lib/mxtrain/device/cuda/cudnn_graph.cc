@@ -21,13 +21,6 @@ using Name = cudnnBackendAttributeName_t;
 constexpr Name kHeuristicProperties = static_cast<Name>(204),
                kPlanProperties = static_cast<Name>(407);
 
-// Names of the arrays within a graph. Intermediate results are numbered from kFirstVirtual on.
-enum Id : int64_t { kData = 1, kWeight, kOut, kBias, kSum, kFirstVirtual };
-
-cudnnDataType_t WideType(DType type) {
-  return type == DType::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-}
-
 // The attributes of the three operations, which have the same meaning in each. `data` and `out` are
 // the arrays of the forward part or their gradients.
 struct OperationNames {
@@ -65,69 +58,119 @@ OperationNames NamesOf(ConvolutionPart part) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
 }
 
-// The operations of a task, in order.
+// The operations of a task, in order, and the arrays that they have in memory.
 class Operations {
  public:
   Operations(const GraphTask& task, CudnnDescriptors* made)
       : task_(task),
         shape_(task.shape),
         made_(*made),
-        type_(CudnnType(task.options.type)),
-        wide_(WideType(task.options.type)) {}
-
-  std::vector<Descriptor> All() {
-    std::vector<Descriptor> all;
-    const ConvolutionEpilogue& e = task_.epilogue;
-    Descriptor last = Result(!e.any());
-    all.push_back(Convolution(last));
-    // In this order cuDNN has engines that it need not compile.
-    if (e.sum) {
-      const Descriptor sum = Array(kSum, OutShape(), type_), result = Result(!e.bias && !e.relu);
-      all.push_back(Pointwise(CUDNN_POINTWISE_ADD, last, sum, result));
-      last = result;
-    }
-    if (e.bias) {
-      const Descriptor bias = Array(kBias, {1, shape_.out_channels, 1, 1}, CudnnType(e.bias_type)),
-                       result = Result(!e.relu);
-      all.push_back(Pointwise(CUDNN_POINTWISE_ADD, last, bias, result));
-      last = result;
-    }
-    if (e.relu) all.push_back(Pointwise(CUDNN_POINTWISE_RELU_FWD, last, nullptr, Result(true)));
-    return all;
+        type_(task.options.type),
+        wide_(type_ == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32) {
+    std::visit([&](const auto& end) { Append(end); }, task_.end);
   }
+
+  std::span<const Descriptor> all() const { return all_; }
+  const std::vector<GraphArray>& arrays() const { return arrays_; }
 
  private:
   using Shape = std::array<int64_t, 4>;
 
+  // In this order cuDNN has engines that it need not compile.
+  void Append(const ConvolutionEpilogue& e) {
+    Descriptor last = e.any() ? Virtual(OutShape()) : Result();
+    AppendProducts(last);
+    if (e.sum) {
+      const Descriptor sum = Array(&GraphArrays::sum, OutShape(), type_);
+      const Descriptor result = e.bias || e.relu ? Virtual(OutShape()) : Result();
+      AppendPointwise(CUDNN_POINTWISE_ADD, last, sum, result);
+      last = result;
+    }
+    if (e.bias) {
+      const Descriptor bias =
+          Array(&GraphArrays::bias, OfChannels(shape_.out_channels), e.bias_type);
+      const Descriptor result = e.relu ? Virtual(OutShape()) : Result();
+      AppendPointwise(CUDNN_POINTWISE_ADD, last, bias, result);
+      last = result;
+    }
+    if (e.relu) AppendPointwise(CUDNN_POINTWISE_RELU_FWD, last, nullptr, Result());
+  }
+
+  void Append(const OutputSums&) {
+    const Descriptor result = Result();
+    AppendProducts(result);
+    const Shape channels = OfChannels(shape_.out_channels);
+    const Descriptor sums = Array(&GraphArrays::sums, channels, DType::kFloat32),
+                     squares = Array(&GraphArrays::square_sums, channels, DType::kFloat32);
+    const Descriptor operation = made_.New(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE,
+              CUDNN_GENSTATS_SUM_SQSUM);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE,
+              CUDNN_DATA_FLOAT);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+              result);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+              sums);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+              squares);
+    Append(operation);
+  }
+
+  void Append(Descriptor operation) {
+    made_.Finalize(operation);
+    all_.push_back(operation);
+  }
+
+  Shape DataShape() const { return {shape_.batch, shape_.in_channels, shape_.in[0], shape_.in[1]}; }
   Shape OutShape() const {
     return {shape_.batch, shape_.out_channels, shape_.out[0], shape_.out[1]};
   }
+  static Shape OfChannels(int64_t channels) { return {1, channels, 1, 1}; }
 
-  Descriptor Array(int64_t id, const Shape& s, cudnnDataType_t type, bool is_virtual = false) {
+  Descriptor Data() { return Array(&GraphArrays::data, DataShape(), type_); }
+  Descriptor Weight() {
+    return Array(&GraphArrays::weight,
+                 {shape_.out_channels, shape_.in_channels / shape_.groups, shape_.kernel[0],
+                  shape_.kernel[1]},
+                 type_);
+  }
+  Descriptor Out() { return Array(&GraphArrays::out, OutShape(), type_); }
+  // What the part writes.
+  Descriptor Result() {
+    return task_.part == ConvolutionPart::kForward        ? Out()
+           : task_.part == ConvolutionPart::kDataGradient ? Data()
+                                                          : Weight();
+  }
+
+  // An array of the caller's.
+  Descriptor Array(void* GraphArrays::*place, const Shape& shape, DType type) {
+    arrays_.push_back({next_id_, place, shape[0] * shape[1] * shape[2] * shape[3], type});
+    return Tensor(shape, type, /*is_virtual=*/false);
+  }
+  // An intermediate result, which is nowhere in memory.
+  Descriptor Virtual(const Shape& shape) { return Tensor(shape, wide_, /*is_virtual=*/true); }
+
+  Descriptor Tensor(const Shape& s, DType type, bool is_virtual) {
     const Shape strides = task_.options.channels_last
                               ? Shape{s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}
                               : Shape{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
-    const Descriptor array = made_.New(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    made_.Set(array, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
-    made_.Set(array, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
-    made_.Set(array, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, std::span<const int64_t>(s));
-    made_.Set(array, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64,
+    const Descriptor tensor = made_.New(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    made_.Set(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, next_id_++);
+    made_.Set(tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CudnnType(type));
+    made_.Set(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, std::span<const int64_t>(s));
+    made_.Set(tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64,
               std::span<const int64_t>(strides));
-    made_.Set(array, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kGraphAlignment);
-    made_.Set(array, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
-    made_.Finalize(array);
-    return array;
+    made_.Set(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kGraphAlignment);
+    made_.Set(tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
+    made_.Finalize(tensor);
+    return tensor;
   }
 
-  // The output, or an intermediate result of its shape, which is nowhere in memory.
-  Descriptor Result(bool last) {
-    return last ? Array(kOut, OutShape(), type_) : Array(next_virtual_++, OutShape(), wide_, true);
-  }
-
-  Descriptor Convolution(Descriptor out) {
+  // `result` in the place of the array that the part writes.
+  void AppendProducts(Descriptor result) {
     const Descriptor window = made_.New(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     made_.Set(window, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t{2});
-    made_.Set(window, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, wide_);
+    made_.Set(window, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CudnnType(wide_));
     made_.Set(window, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
               CUDNN_CROSS_CORRELATION);
     const auto set = [&](Name name, const int64_t(&values)[2]) {
@@ -140,12 +183,12 @@ class Operations {
     made_.Finalize(window);
 
     const OperationNames names = NamesOf(task_.part);
-    const Descriptor data =
-        Array(kData, {shape_.batch, shape_.in_channels, shape_.in[0], shape_.in[1]}, type_);
-    const Descriptor weight = Array(kWeight,
-                                    {shape_.out_channels, shape_.in_channels / shape_.groups,
-                                     shape_.kernel[0], shape_.kernel[1]},
-                                    type_);
+    const auto unless = [&](ConvolutionPart part, Descriptor (Operations::*array)()) {
+      return task_.part == part ? result : (this->*array)();
+    };
+    const Descriptor data = unless(ConvolutionPart::kDataGradient, &Operations::Data),
+                     weight = unless(ConvolutionPart::kWeightGradient, &Operations::Weight),
+                     out = unless(ConvolutionPart::kForward, &Operations::Out);
     const Descriptor operation = made_.New(names.type);
     made_.Set(operation, names.convolution, CUDNN_TYPE_BACKEND_DESCRIPTOR, window);
     made_.Set(operation, names.data, CUDNN_TYPE_BACKEND_DESCRIPTOR, data);
@@ -153,15 +196,14 @@ class Operations {
     made_.Set(operation, names.out, CUDNN_TYPE_BACKEND_DESCRIPTOR, out);
     made_.Set(operation, names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
     made_.Set(operation, names.beta, CUDNN_TYPE_FLOAT, task_.add ? 1.0f : 0.0f);
-    made_.Finalize(operation);
-    return operation;
+    Append(operation);
   }
 
   // y = mode(x) or mode(x, b).
-  Descriptor Pointwise(cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descriptor y) {
+  void AppendPointwise(cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descriptor y) {
     const Descriptor function = made_.New(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     made_.Set(function, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
-    made_.Set(function, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, wide_);
+    made_.Set(function, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CudnnType(wide_));
     if (!b)
       made_.Set(function, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION,
                 CUDNN_PROPAGATE_NAN);
@@ -173,15 +215,16 @@ class Operations {
     if (b)
       made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, b);
     made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, y);
-    made_.Finalize(operation);
-    return operation;
+    Append(operation);
   }
 
   const GraphTask& task_;
   const ConvolutionShape& shape_;
   CudnnDescriptors& made_;
-  const cudnnDataType_t type_, wide_;
-  int64_t next_virtual_ = kFirstVirtual;
+  const DType type_, wide_;
+  int64_t next_id_ = 1;
+  std::vector<Descriptor> all_;
+  std::vector<GraphArray> arrays_;
 };
 
 // Errors of the Fourier method depend on the largest element of an image, not of a window.
@@ -257,7 +300,7 @@ Expected<CudnnGraph, Refusal> CudnnGraph::Make(const CudnnBackend& cudnn, const 
     if (i < a.size()) made.Take(a[i]);
     if (i < b.size()) made.Take(b[i]);
   }
-  if (made.engines_.empty() && !task.epilogue.any()) {
+  if (made.engines_.empty() && task.ProductsOnly()) {
     for (const Engine& engine : made.Propose(*graph, CUDNN_HEUR_MODE_FALLBACK)) made.Take(engine);
   }
   if (made.engines_.empty()) return Refusal{"no engine computes what is allowed"};
@@ -266,15 +309,15 @@ Expected<CudnnGraph, Refusal> CudnnGraph::Make(const CudnnBackend& cudnn, const 
 
 Expected<Descriptor, Refusal> CudnnGraph::Build() {
   const auto made = std::make_shared<CudnnDescriptors>(*cudnn_);
-  const std::vector<Descriptor> operations = Operations(task_, made.get()).All();
+  const Operations operations(task_, made.get());
   const Descriptor graph = made->New(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  made->Set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-            std::span<const Descriptor>(operations));
+  made->Set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, operations.all());
   if (device_.handle)
     made->Set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, device_.handle);
   made->Finalize(graph);
   if (!made->ok()) return made->refusal();
   owners_.push_back(made);
+  arrays_ = operations.arrays();
   return graph;
 }
 
@@ -350,7 +393,7 @@ void CudnnGraph::Take(const Engine& engine) {
 
 Expected<std::shared_ptr<const CudnnPlan>, Refusal> CudnnGraph::PlanOf(size_t i) const {
   const Engine& engine = engines_[i];
-  const std::shared_ptr<CudnnPlan> made(new CudnnPlan(*cudnn_, task_.epilogue));
+  const std::shared_ptr<CudnnPlan> made(new CudnnPlan(*cudnn_, arrays_));
   CudnnDescriptors& own = made->own_;
   made->from_ = owners_;
   made->deterministic_ = engine.deterministic;
@@ -371,7 +414,7 @@ Expected<std::shared_ptr<const CudnnPlan>, Refusal> CudnnGraph::PlanOf(size_t i)
 }
 
 bool GraphArrays::IsAligned() const {
-  const void* const all[] = {data, weight, out, bias, sum};
+  const void* const all[] = {data, weight, out, bias, sum, sums, square_sums};
   return std::none_of(std::begin(all), std::end(all), [](const void* array) {
     return reinterpret_cast<uintptr_t>(array) % kGraphAlignment != 0;
   });
@@ -379,14 +422,12 @@ bool GraphArrays::IsAligned() const {
 
 cudnnStatus_t CudnnPlan::Run(cudnnHandle_t handle, const GraphArrays& arrays,
                              void* workspace) const {
-  std::vector<int64_t> ids{kData, kWeight, kOut};
-  std::vector<void*> places{arrays.data, arrays.weight, arrays.out};
-  const auto add = [&](int64_t id, void* place) {
-    ids.push_back(id);
-    places.push_back(place);
-  };
-  if (epilogue_.bias) add(kBias, arrays.bias);
-  if (epilogue_.sum) add(kSum, arrays.sum);
+  std::vector<int64_t> ids;
+  std::vector<void*> places;
+  for (const GraphArray& array : arrays_) {
+    ids.push_back(array.id);
+    places.push_back(arrays.*array.place);
+  }
   CudnnDescriptors made(cudnn_);
   const Descriptor pack = made.New(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   made.Set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,

@@ -116,23 +116,32 @@ class Images {
 // A convolution whose parts are computed element by element, each from its definition.
 struct Problem {
   ConvolutionShape s;
-  Images data, weight, out, bias, sum;
+  ConvolutionEpilogue epilogue;  // of the task
+  Images data, weight, out, bias, sum, sums, square_sums;
 
   Problem(const ConvolutionShape& shape, const GraphTask& task)
       : s(shape),
+        epilogue(EpilogueOf(task)),
         data({s.batch, s.in_channels, s.in[0], s.in[1]}, task.options.type,
              task.options.channels_last, 1),
         weight({s.out_channels, s.in_channels / s.groups, s.kernel[0], s.kernel[1]},
                task.options.type, task.options.channels_last, 2),
         out({s.batch, s.out_channels, s.out[0], s.out[1]}, task.options.type,
             task.options.channels_last, 3),
-        bias({1, s.out_channels, 1, 1}, task.epilogue.bias_type, false, 4),
+        bias({1, s.out_channels, 1, 1}, epilogue.bias_type, false, 4),
         sum({s.batch, s.out_channels, s.out[0], s.out[1]}, task.options.type,
-            task.options.channels_last, 5) {}
+            task.options.channels_last, 5),
+        sums({1, s.out_channels, 1, 1}, DType::kFloat32, false, 6),
+        square_sums({1, s.out_channels, 1, 1}, DType::kFloat32, false, 7) {}
 
-  GraphArrays arrays(const ConvolutionEpilogue& e) {
-    return {data.data(), weight.data(), out.data(), e.bias ? bias.data() : nullptr,
-            e.sum ? sum.data() : nullptr};
+  static ConvolutionEpilogue EpilogueOf(const GraphTask& task) {
+    const auto* epilogue = std::get_if<ConvolutionEpilogue>(&task.end);
+    return epilogue ? *epilogue : ConvolutionEpilogue();
+  }
+  // All that any graph has.
+  GraphArrays arrays() {
+    return {data.data(), weight.data(), out.data(),        bias.data(),
+            sum.data(),  sums.data(),   square_sums.data()};
   }
 
   int64_t InAt(int axis, int64_t o, int64_t k) const {
@@ -182,9 +191,34 @@ struct Problem {
     return total;
   }
 
+  // The sum of f(n, y, x) over images of the output.
+  template <typename F>
+  double OverOutputs(const F& f) const {
+    double total = 0;
+    for (int64_t n = 0; n < s.batch; ++n) {
+      for (int64_t y = 0; y < s.out[0]; ++y) {
+        for (int64_t x = 0; x < s.out[1]; ++x) total += f(n, y, x);
+      }
+    }
+    return total;
+  }
+  void Expect(const OutputSums&) {
+    sums.Expect([&](int64_t, int64_t o, int64_t, int64_t) {
+      return OverOutputs([&](int64_t n, int64_t y, int64_t x) { return Forward(n, o, y, x); });
+    });
+    square_sums.Expect([&](int64_t, int64_t o, int64_t, int64_t) {
+      return OverOutputs([&](int64_t n, int64_t y, int64_t x) {
+        const double value = Forward(n, o, y, x);
+        return value * value;
+      });
+    });
+  }
+  void Expect(const ConvolutionEpilogue&) {}  // in the output
+
   void Expect(const GraphTask& task) {
+    std::visit([&](const auto& end) { Expect(end); }, task.end);
     const double old = task.add ? 1 : 0;
-    const ConvolutionEpilogue& e = task.epilogue;
+    const ConvolutionEpilogue& e = epilogue;
     switch (task.part) {
       case kForward:
         return out.Expect([&](int64_t n, int64_t o, int64_t y, int64_t x) {
@@ -257,8 +291,7 @@ void RunAndCompare(FakeCudnn& cudnn, const GraphTask& task) {
   CHECK(plan->workspace() == kWorkspace);
   Problem problem(task.shape, task);
   std::vector<char> workspace(kWorkspace + 64, 0x11);
-  CHECK(plan->Run(cudnn.handle(), problem.arrays(task.epilogue), workspace.data()) ==
-        CUDNN_STATUS_SUCCESS);
+  CHECK(plan->Run(cudnn.handle(), problem.arrays(), workspace.data()) == CUDNN_STATUS_SUCCESS);
   problem.Expect(task);
   CHECK(std::all_of(workspace.begin() + kWorkspace, workspace.end(),
                     [](char byte) { return byte == 0x11; }));
@@ -301,7 +334,26 @@ TEST_CASE("every epilogue of the forward part") {
         GraphTask task = TaskOf(kShapes[1]);
         task.options.type = type;
         task.options.channels_last = type == DType::kBfloat16;
-        task.epilogue = {(which & 1) != 0, (which & 2) != 0, bias_type, (which & 4) != 0};
+        task.end =
+            ConvolutionEpilogue{(which & 1) != 0, (which & 2) != 0, bias_type, (which & 4) != 0};
+        RunAndCompare(cudnn, task);
+      }
+    }
+  }
+  ExpectNoFault(cudnn);
+}
+
+// Outputs are exact in float16 as far as their sums are compared in float32.
+TEST_CASE("the sums of the outputs and of their squares, with the outputs") {
+  FakeCudnn cudnn;
+  cudnn.engines[CUDNN_HEUR_MODE_A] = {Engine(1)};
+  for (const ConvolutionShape& shape : kShapes) {
+    for (const DType type : {DType::kFloat16, DType::kFloat32}) {
+      for (const bool channels_last : {false, true}) {
+        GraphTask task = TaskOf(shape);
+        task.options.type = type;
+        task.options.channels_last = channels_last;
+        task.end = OutputSums();
         RunAndCompare(cudnn, task);
       }
     }
@@ -336,15 +388,18 @@ TEST_CASE("engines of the heuristics A and B by turns, each once, ten at most") 
   ExpectNoFault(cudnn);
 }
 
-TEST_CASE("engines to fall back to serve a part, but not an epilogue") {
+TEST_CASE("engines to fall back to serve a part, but not what follows it") {
   FakeCudnn cudnn;
   cudnn.engines[CUDNN_HEUR_MODE_FALLBACK] = {Engine(9)};
   GraphTask task = TaskOf(kSmall);
   CHECK(EnginesOf(cudnn, task) == Names{"engine 9"});
-  task.epilogue.relu = true;
-  CHECK(EnginesOf(cudnn, task) == Names{"no engine computes what is allowed"});
+  for (const GraphEnd& end :
+       {GraphEnd(ConvolutionEpilogue{.relu = true}), GraphEnd(OutputSums())}) {
+    task.end = end;
+    CHECK(EnginesOf(cudnn, task) == Names{"no engine computes what is allowed"});
+  }
   cudnn.engines.clear();
-  task.epilogue.relu = false;
+  task.end = {};
   CHECK(EnginesOf(cudnn, task) == Names{"no engine computes what is allowed"});
   ExpectNoFault(cudnn);
 }
@@ -412,7 +467,7 @@ Chosen ChooseFor(FakeCudnn& cudnn, KernelChoices& choices, bool memory) {
     if (!memory) return std::nullopt;
     Problem problem(kSmall, TaskOf(kSmall));
     std::vector<char> workspace(static_cast<size_t>((*plan)->workspace()) + 1);
-    if ((*plan)->Run(cudnn.handle(), problem.arrays({}), workspace.data()) != CUDNN_STATUS_SUCCESS)
+    if ((*plan)->Run(cudnn.handle(), problem.arrays(), workspace.data()) != CUDNN_STATUS_SUCCESS)
       return std::nullopt;
     return 1.0 / static_cast<double>(cudnn.executed.back());
   };
@@ -425,8 +480,12 @@ TEST_CASE("a plan takes arrays that are aligned, and does without those that it 
   alignas(kGraphAlignment) char memory[4 * kGraphAlignment];
   GraphArrays arrays{memory, memory + kGraphAlignment, memory + 2 * kGraphAlignment};
   CHECK(arrays.IsAligned());
-  arrays.sum = memory + 3 * kGraphAlignment + 8;
-  CHECK_FALSE(arrays.IsAligned());
+  for (void* GraphArrays::*array :
+       {&GraphArrays::weight, &GraphArrays::sum, &GraphArrays::sums, &GraphArrays::square_sums}) {
+    GraphArrays shifted = arrays;
+    shifted.*array = memory + 3 * kGraphAlignment + 8;
+    CHECK_FALSE(shifted.IsAligned());
+  }
 }
 
 TEST_CASE(
@@ -477,7 +536,6 @@ TEST_CASE("without memory to measure in, the run keeps to the order of the heuri
 
 TEST_CASE("whichever call fails, it is a refusal or a status, and every descriptor is destroyed") {
   GraphTask task = TaskOf(kSmall);
-  task.epilogue = {true, true, DType::kFloat32, true};
   const auto run = [&](FakeCudnn& cudnn) {
     FakeEngine engine = Engine(1);
     engine.knobs = {{CUDNN_KNOB_TYPE_TILE_SIZE, 1}};
@@ -488,25 +546,29 @@ TEST_CASE("whichever call fails, it is a refusal or a status, and every descript
     if (!plan) return false;
     Problem problem(kSmall, task);
     std::vector<char> workspace(kWorkspace);
-    return (*plan)->Run(cudnn.handle(), problem.arrays(task.epilogue), workspace.data()) ==
-           CUDNN_STATUS_SUCCESS;
+    return (*plan)->Run(cudnn.handle(), problem.arrays(), workspace.data()) == CUDNN_STATUS_SUCCESS;
   };
-  int64_t calls = 0, survived = 0;
-  {
-    FakeCudnn cudnn;
-    CHECK(run(cudnn));
-    calls = cudnn.calls;
+  for (const GraphEnd& end :
+       {GraphEnd(ConvolutionEpilogue{true, true, DType::kFloat32, true}), GraphEnd(OutputSums())}) {
+    task.end = end;
+    CAPTURE(end.index());
+    int64_t calls = 0, survived = 0;
+    {
+      FakeCudnn cudnn;
+      CHECK(run(cudnn));
+      calls = cudnn.calls;
+    }
+    for (int64_t at = 0; at < calls; ++at) {
+      CAPTURE(at);
+      FakeCudnn cudnn;
+      cudnn.fail_at = at;
+      survived += run(cudnn);
+      ExpectNoFault(cudnn);
+    }
+    // Only one of two heuristics may fail without loss.
+    CHECK(survived > 0);
+    CHECK(survived < calls / 2 + calls / 4);
   }
-  for (int64_t at = 0; at < calls; ++at) {
-    CAPTURE(at);
-    FakeCudnn cudnn;
-    cudnn.fail_at = at;
-    survived += run(cudnn);
-    ExpectNoFault(cudnn);
-  }
-  // Only one of two heuristics may fail without loss.
-  CHECK(survived > 0);
-  CHECK(survived < calls / 2 + calls / 4);
 }
 
 TEST_CASE("a graph that is not one is refused") {

@@ -91,6 +91,12 @@ const std::vector<Rule>* RulesOf(Kind kind) {
         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kRef, 1, true, {kTensor}},
         {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kRef, 1, false, {kTensor}},
         {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kRef, 1, true, {kTensor}}}},
+      {CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE},
+        {CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE},
+        {CUDNN_ATTR_OPERATION_GENSTATS_XDESC, kRef, 1, true, {kTensor}},
+        {CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, kRef, 1, true, {kTensor}},
+        {CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, kRef, 1, true, {kTensor}}}},
       {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE},
         {CUDNN_ATTR_OPERATIONGRAPH_OPS,
@@ -100,7 +106,8 @@ const std::vector<Rule>* RulesOf(Kind kind) {
          {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
           CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
           CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-          CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR}}}},
+          CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+          CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR}}}},
       {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
        {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
          kRef,
@@ -203,20 +210,35 @@ cudnnStatus_t SetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
   return CUDNN_STATUS_SUCCESS;
 }
 
-// "" or what is wrong with the shapes of an operation.
-std::string ProblemOfShapes(const Object& op) {
-  if (IsPointwise(op)) {
-    const auto mode = op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
-                          ->Number(CUDNN_ATTR_POINTWISE_MODE);
-    const auto [in, out] = ArraysOf(op);
-    if (in.size() != (mode == CUDNN_POINTWISE_RELU_FWD ? 1u : 2u)) return "the number of operands";
-    for (Object* array : in) {
-      for (size_t i = 0; i < 4; ++i) {
-        if (ShapeOf(*array)[i] != ShapeOf(*out)[i] && ShapeOf(*array)[i] != 1) return "a shape";
-      }
+// "" or what is wrong with the attributes and shapes of an operation.
+std::string ProblemOfPointwise(const Object& op) {
+  const bool relu = PointwiseModeOf(op) == CUDNN_POINTWISE_RELU_FWD;
+  const auto [in, out] = ArraysOf(op);
+  if (in.size() != (relu ? 1u : 2u)) return "the number of operands";
+  for (Object* array : in) {
+    for (size_t i = 0; i < 4; ++i) {
+      if (ShapeOf(*array)[i] != ShapeOf(*out[0])[i] && ShapeOf(*array)[i] != 1) return "a shape";
     }
-    return "";
   }
+  return "";
+}
+
+// The arrays that have only channels: as many as `images`.
+std::string ProblemOfChannels(const Object& images, const std::vector<Object*>& arrays) {
+  const std::vector<int64_t> expected{1, ShapeOf(images)[1], 1, 1};
+  for (const Object* array : arrays) {
+    if (ShapeOf(*array) != expected) return "the shape of an array of channels";
+  }
+  return "";
+}
+
+std::string ProblemOfSums(const Object& op) {
+  if (op.Number(CUDNN_ATTR_OPERATION_GENSTATS_MODE) != CUDNN_GENSTATS_SUM_SQSUM) return "its mode";
+  const auto [in, out] = ArraysOf(op);
+  return ProblemOfChannels(*in[0], out);
+}
+
+std::string ProblemOfConvolution(const Object& op) {
   const Convolution c(op);
   const auto &x = ShapeOf(*c.data), &w = ShapeOf(*c.weight), &y = ShapeOf(*c.out);
   if (x[0] != y[0] || w[0] != y[1] || x[1] % w[1] != 0 || w[0] % (x[1] / w[1]) != 0)
@@ -235,22 +257,25 @@ std::string ProblemOfShapes(const Object& op) {
 // "" or what is wrong with the operations of a graph together.
 std::string ProblemOfGraph(const Object& graph) {
   std::map<int64_t, Object*> arrays;
-  std::set<Object*> written;
+  std::set<Object*> written, read;
   for (Object* op : graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).objects) {
-    const auto [in, out] = ArraysOf(*op);
-    for (Object* array : in) {
+    const OperationArrays of_op = ArraysOf(*op);
+    for (Object* array : of_op.in) {
       if (IsVirtual(*array) && !written.contains(array)) return "a virtual array without contents";
+      read.insert(array);
     }
-    if (!written.insert(out).second) return "an array written twice";
-    std::vector<Object*> all = in;
-    all.push_back(out);
-    for (Object* array : all) {
+    for (Object* array : of_op.out) {
+      if (!written.insert(array).second) return "an array written twice";
+    }
+    for (Object* array : of_op.All()) {
       const auto [at, is_new] = arrays.emplace(IdOf(*array), array);
       if (!is_new && at->second != array) return "two arrays of one id";
     }
   }
-  const auto [in, out] = ArraysOf(*graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).objects.back());
-  return IsVirtual(*out) ? "a virtual result" : "";
+  for (Object* array : written) {
+    if (IsVirtual(*array) && !read.contains(array)) return "a virtual result";
+  }
+  return "";
 }
 
 // "" or what is wrong with a descriptor whose attributes are all there.
@@ -270,8 +295,11 @@ std::string ProblemOf(const Object& o) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+      return ProblemOfConvolution(o);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-      return ProblemOfShapes(o);
+      return ProblemOfPointwise(o);
+    case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
+      return ProblemOfSums(o);
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
       return ProblemOfGraph(o);
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/device/cuda/fake/internal/fake_graph.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "mxtrain/base/dtype.h"
@@ -29,6 +31,11 @@ Convolution::Convolution(const Object& op) {
 bool IsPointwise(const Object& op) {
   return op.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
 }
+cudnnPointwiseMode_t PointwiseModeOf(const Object& op) {
+  return static_cast<cudnnPointwiseMode_t>(
+      op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
+          ->Number(CUDNN_ATTR_POINTWISE_MODE));
+}
 bool IsVirtual(const Object& tensor) {
   const auto found = tensor.values.find(CUDNN_ATTR_TENSOR_IS_VIRTUAL);
   return found != tensor.values.end() && found->second.numbers[0];
@@ -40,26 +47,42 @@ const std::vector<int64_t>& ShapeOf(const Object& tensor) {
   return tensor.Numbers(CUDNN_ATTR_TENSOR_DIMENSIONS);
 }
 
-std::pair<std::vector<Object*>, Object*> ArraysOf(const Object& op) {
-  if (IsPointwise(op)) {
-    std::vector<Object*> in{op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)};
-    if (Object* b = op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)) in.push_back(b);
-    return {in, op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)};
+std::vector<Object*> OperationArrays::All() const {
+  std::vector<Object*> all = in;
+  all.insert(all.end(), out.begin(), out.end());
+  return all;
+}
+
+OperationArrays ArraysOf(const Object& op) {
+  OperationArrays arrays;
+  const auto add = [&](std::vector<Object*>* to, std::initializer_list<Name> names) {
+    for (const Name name : names) {
+      if (Object* array = op.Reference(name)) to->push_back(array);
+    }
+  };
+  switch (op.kind) {
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+      add(&arrays.in, {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC});
+      add(&arrays.out, {CUDNN_ATTR_OPERATION_POINTWISE_YDESC});
+      return arrays;
+    case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
+      add(&arrays.in, {CUDNN_ATTR_OPERATION_GENSTATS_XDESC});
+      add(&arrays.out,
+          {CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC});
+      return arrays;
+    default:
+      break;
   }
   const Convolution c(op);
-  std::vector<Object*> in;
-  for (Object* array : {c.data, c.weight, c.out}) {
-    if (array != c.result()) in.push_back(array);
-  }
-  return {in, c.result()};
+  for (Object* array : {c.data, c.weight, c.out})
+    (array == c.result() ? arrays.out : arrays.in).push_back(array);
+  return arrays;
 }
 
 std::map<int64_t, const Object*> RealArraysOf(const std::vector<Object*>& ops) {
   std::map<int64_t, const Object*> arrays;
   for (const Object* op : ops) {
-    auto [all, out] = ArraysOf(*op);
-    all.push_back(out);
-    for (const Object* tensor : all) {
+    for (const Object* tensor : ArraysOf(*op).All()) {
       if (!IsVirtual(*tensor)) arrays[IdOf(*tensor)] = tensor;
     }
   }
@@ -171,11 +194,21 @@ void RunConvolution(const Convolution& c, std::map<const Object*, Array>* arrays
   }
 }
 
+// f(index of the element, its channel) for every element of a shape.
+template <typename F>
+void ForImages(const std::vector<int64_t>& n, const F& f) {
+  for (int64_t a = 0; a < n[0]; ++a) {
+    for (int64_t b = 0; b < n[1]; ++b) {
+      for (int64_t i = 0; i < n[2] * n[3]; ++i)
+        f(At(n, a, b, i / n[3], i % n[3]), static_cast<size_t>(b));
+    }
+  }
+}
+
 void RunPointwise(const Object& op, std::map<const Object*, Array>* arrays) {
   const auto [in, out] = ArraysOf(op);
-  const auto mode =
-      op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)->Number(CUDNN_ATTR_POINTWISE_MODE);
-  const auto& n = ShapeOf(*out);
+  const cudnnPointwiseMode_t mode = PointwiseModeOf(op);
+  const auto& n = ShapeOf(*out[0]);
   const auto value = [&](const Object* array, int64_t a, int64_t b, int64_t c, int64_t d) {
     const auto& s = ShapeOf(*array);
     return arrays->at(array).elements[At(s, a % s[0], b % s[1], c % s[2], d % s[3])];
@@ -185,7 +218,7 @@ void RunPointwise(const Object& op, std::map<const Object*, Array>* arrays) {
       for (int64_t c = 0; c < n[2]; ++c) {
         for (int64_t d = 0; d < n[3]; ++d) {
           const double x = value(in[0], a, b, c, d);
-          arrays->at(out).elements[At(n, a, b, c, d)] =
+          arrays->at(out[0]).elements[At(n, a, b, c, d)] =
               mode == CUDNN_POINTWISE_RELU_FWD ? (x < 0 ? 0 : x) : x + value(in[1], a, b, c, d);
         }
       }
@@ -193,25 +226,41 @@ void RunPointwise(const Object& op, std::map<const Object*, Array>* arrays) {
   }
 }
 
+void RunSums(const Object& op, std::map<const Object*, Array>* arrays) {
+  const auto [in, out] = ArraysOf(op);
+  const std::vector<double>& x = arrays->at(in[0]).elements;
+  std::vector<double>&sums = arrays->at(out[0]).elements, &squares = arrays->at(out[1]).elements;
+  std::fill(sums.begin(), sums.end(), 0);
+  std::fill(squares.begin(), squares.end(), 0);
+  ForImages(ShapeOf(*in[0]), [&](size_t i, size_t channel) {
+    sums[channel] += x[i];
+    squares[channel] += x[i] * x[i];
+  });
+}
+
 }  // namespace
 
 void RunOperations(const std::vector<Object*>& ops, const std::map<int64_t, void*>& places) {
   std::map<const Object*, Array> arrays;
   for (const Object* op : ops) {
-    auto [all, out] = ArraysOf(*op);
-    all.push_back(out);
-    for (const Object* tensor : all) {
+    const OperationArrays of_op = ArraysOf(*op);
+    for (const Object* tensor : of_op.All()) {
       if (arrays.contains(tensor)) continue;
       Array array{tensor, IsVirtual(*tensor) ? nullptr : places.at(IdOf(*tensor)), {}};
       array.Load();
       arrays.emplace(tensor, std::move(array));
     }
-    if (IsPointwise(*op)) {
-      RunPointwise(*op, &arrays);
-    } else {
-      RunConvolution(Convolution(*op), &arrays);
+    switch (op->kind) {
+      case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+        RunPointwise(*op, &arrays);
+        break;
+      case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
+        RunSums(*op, &arrays);
+        break;
+      default:
+        RunConvolution(Convolution(*op), &arrays);
     }
-    arrays.at(out).Store();
+    for (const Object* tensor : of_op.out) arrays.at(tensor).Store();
   }
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Convolutions as operation graphs of cuDNN 9, through the functions of its backend. A graph is one
-// part of a convolution, for forward with what follows it. Heuristics propose engines for it; an
-// engine becomes a plan, which runs. What cuDNN does not support is a Refusal, never an exception.
+// part of a convolution with what follows it. Heuristics propose engines for it; an engine becomes
+// a plan, which runs. What cuDNN does not support is a Refusal, never an exception.
 #include <cudnn.h>
 
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "mxtrain/base/expected.h"
@@ -77,12 +79,21 @@ class CudnnDescriptors {
 
 enum class ConvolutionPart { kForward, kDataGradient, kWeightGradient };
 
+// What may follow the products in the same graph, if the result is assigned. After kForward an
+// epilogue, which may be empty, or the sums of each channel of the result and of their squares.
+struct OutputSums {};
+using GraphEnd = std::variant<ConvolutionEpilogue, OutputSums>;
+
 struct GraphTask {
   ConvolutionPart part = ConvolutionPart::kForward;
   ConvolutionShape shape;
   ConvolutionOptions options;
-  bool add = false;              // the result is added to what is there
-  ConvolutionEpilogue epilogue;  // of kForward, without `add`
+  bool add = false;  // the result is added to what is there
+  GraphEnd end;
+  bool ProductsOnly() const {
+    const auto* epilogue = std::get_if<ConvolutionEpilogue>(&end);
+    return epilogue && !epilogue->any();
+  }
 };
 
 // The device that a graph is for: a handle on it; or, to plan without the device, a finalized
@@ -93,11 +104,21 @@ struct GraphDevice {
 };
 
 inline constexpr int64_t kGraphAlignment = 16;  // bytes
-// The arrays of a part, its result among them; `bias` and `sum` as the epilogue has them. No two
-// are the same.
+// The arrays of a graph, its results among them; those that it has (CudnnGraph::arrays). No two are
+// the same.
 struct GraphArrays {
-  void *data = nullptr, *weight = nullptr, *out = nullptr, *bias = nullptr, *sum = nullptr;
-  bool IsAligned() const;  // as every plan needs them, to kGraphAlignment
+  void *data = nullptr, *weight = nullptr, *out = nullptr;
+  void *bias = nullptr, *sum = nullptr;          // of the epilogue
+  void *sums = nullptr, *square_sums = nullptr;  // [O] in float32, of the outputs
+  bool IsAligned() const;                        // as every plan needs them, to kGraphAlignment
+};
+
+// One of them: its id in the graph, and where the caller names its place.
+struct GraphArray {
+  int64_t id;
+  void* GraphArrays::*place;
+  int64_t elements;
+  DType type;
 };
 
 // An engine that will run, on the device that it is for. Any thread may run it.
@@ -109,11 +130,11 @@ class CudnnPlan {
 
  private:
   friend class CudnnGraph;
-  CudnnPlan(const CudnnBackend& cudnn, const ConvolutionEpilogue& epilogue)
-      : cudnn_(cudnn), epilogue_(epilogue), own_(cudnn) {}
+  CudnnPlan(const CudnnBackend& cudnn, std::vector<GraphArray> arrays)
+      : cudnn_(cudnn), arrays_(std::move(arrays)), own_(cudnn) {}
 
   const CudnnBackend& cudnn_;
-  const ConvolutionEpilogue epilogue_;
+  const std::vector<GraphArray> arrays_;
   std::vector<std::shared_ptr<const CudnnDescriptors>> from_;  // what the plan was made from
   CudnnDescriptors own_;
   cudnnBackendDescriptor_t plan_ = nullptr;
@@ -128,14 +149,15 @@ class CudnnGraph {
   static constexpr int64_t kMostWorkspace = int64_t{1} << 30;  // bytes
 
   // With the engines that are part of cuDNN's libraries and compute what the options allow: those
-  // that the heuristics A and B propose, by turns; if there are none, and no epilogue that could be
-  // computed otherwise, those that they fall back to. `cudnn` outlives the graph and its plans.
+  // that the heuristics A and B propose, by turns; if there are none, and nothing follows the
+  // products, those that they fall back to. `cudnn` outlives the graph and its plans.
   static Expected<CudnnGraph, Refusal> Make(const CudnnBackend& cudnn, const GraphDevice& device,
                                             const GraphTask& task);
 
   // Names of the engines with their settings, at least one, the preferred one first: "engine 62,
   // knobs 2=4 13=0". They mean the same in every process with this version of cuDNN.
   const std::vector<std::string>& engines() const { return names_; }
+  const std::vector<GraphArray>& arrays() const { return arrays_; }  // that its plans take
   Expected<std::shared_ptr<const CudnnPlan>, Refusal> PlanOf(size_t engine) const;
 
  private:
@@ -155,6 +177,7 @@ class CudnnGraph {
   const CudnnBackend* cudnn_;
   GraphDevice device_;
   GraphTask task_;
+  std::vector<GraphArray> arrays_;
   std::vector<std::shared_ptr<const CudnnDescriptors>> owners_;
   std::vector<Engine> engines_;
   std::vector<std::string> names_;

@@ -47,11 +47,17 @@ struct Convolution {
 };
 
 bool IsPointwise(const Object& op);
+cudnnPointwiseMode_t PointwiseModeOf(const Object& op);
 bool IsVirtual(const Object& tensor);
 int64_t IdOf(const Object& tensor);
 const std::vector<int64_t>& ShapeOf(const Object& tensor);
-// The arrays that an operation reads, and the one that it writes.
-std::pair<std::vector<Object*>, Object*> ArraysOf(const Object& op);
+// The arrays of an operation, in the order of its attributes; for a pointwise one only those that
+// it has.
+struct OperationArrays {
+  std::vector<Object*> in, out;
+  std::vector<Object*> All() const;
+};
+OperationArrays ArraysOf(const Object& op);
 // The arrays of operations that are in memory, by id.
 std::map<int64_t, const Object*> RealArraysOf(const std::vector<Object*>& ops);
 
