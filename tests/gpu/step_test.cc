@@ -135,6 +135,59 @@ TEST_CASE("captured steps give the bits of uncaptured ones, and are replayed") {
   }
 }
 
+// By cuDNN's engines, where it has them (Ampere to Blackwell); otherwise both runs are the same.
+TEST_CASE("float16: convolutions that do a part of the work of batch norms") {
+  const auto runtime = GpuRuntime();
+  Symbol x = Symbol::Variable("data");
+  const auto layer = [&](const char* op, const std::string& name, const Kwargs& kwargs) {
+    const Symbol inputs[] = {x};
+    return Symbol::Create(runtime->operators(), op, name, kwargs, inputs);
+  };
+  for (const int i : {1, 2, 3}) {
+    const std::string at = std::to_string(i);
+    x = layer("Convolution", "conv" + at,
+              {{"num_filter", "64"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"no_bias", "True"}});
+    x = layer("BatchNorm", "norm" + at, {{"fix_gamma", "False"}});
+    x = layer("Activation", "relu" + at, {{"act_type", "relu"}});
+  }
+  x = layer("Pooling", "pool", {{"global_pool", "True"}, {"pool_type", "avg"}});
+  x = layer("FullyConnected", "classes", {{"num_hidden", "4"}});
+  const SmallNet net{"norms",
+                     layer("SoftmaxOutput", "softmax", {}),
+                     x,
+                     {{"data", {16, 64, 14, 14}}},
+                     {{"softmax_label", {16}}},
+                     4};
+  std::map<std::string, std::vector<double>> results[2];
+  for (const bool fuse : {false, true}) {
+    executor::BindRequest request = RequestFor(net, net.losses);
+    request.ctx = kGpu;
+    request.amp = DType::kFloat16;
+    request.fuse = fuse;
+    const auto executor = BindWithValues(*runtime, net.losses, request);
+    for (int step = 0; step < 4; ++step)
+      executor->Step(MakeInputs(*runtime, net, executor->input_names(), DType::kFloat32,
+                                std::to_string(step)));
+    int sharing = 0;
+    for (const auto& node : executor->graph().nodes)
+      sharing +=
+          node.kind == Node::Kind::kForward && node.op->TypeString() == "_ConvolutionWithBatchNorm";
+    MESSAGE(sharing << " convolutions share the work of batch norms");
+    if (!fuse) CHECK(sharing == 0);
+    for (const auto& [name, array] : executor->grads()) results[fuse][name] = GetValues(array);
+    for (const auto& [name, array] : executor->auxs()) results[fuse][name] = GetValues(array);
+  }
+  for (const auto& [name, values] : results[0]) {
+    CAPTURE(name);
+    double squares = 0, distance = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      squares += values[i] * values[i];
+      distance += std::pow(results[1].at(name)[i] - values[i], 2);
+    }
+    CHECK(std::sqrt(distance) <= 0.03 * std::sqrt(squares) + 1e-4);
+  }
+}
+
 // Batch norm with what is fused to it, and pooling, on more elements than a grid has threads.
 TEST_CASE("large images: a step matches the CPU") {
   const auto runtime = GpuRuntime();

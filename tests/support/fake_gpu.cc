@@ -344,6 +344,15 @@ class PlainInside final : public Operator {
   const std::unique_ptr<Operator> op_;
 };
 
+// As the engines of cuDNN that do a part of the work of batch norms.
+PlanFn OfFloat16(PlanFn plan) {
+  return [plan = std::move(plan)](const OperatorProperty& property, const PlanRequest& request,
+                                  Backend& backend) -> Expected<Plan, Refusal> {
+    if (request.in[0].type != DType::kFloat16) return Refusal{"float16 only"};
+    return plan(property, request, backend);
+  };
+}
+
 PlanFn ChannelsLastOutside(PlanFn plain_plan) {
   return [plain_plan = std::move(plain_plan)](const OperatorProperty& property,
                                               const PlanRequest& request,
@@ -361,10 +370,13 @@ std::shared_ptr<OperatorRegistry> ChannelsLastOperators() {
   for (const std::string& op : registry->Names()) {
     const auto kernels = registry->Kernels(op, DeviceType::kCPU);
     if (kernels.empty() || op == "_ElementwiseChain") continue;  // not available on the GPU
-    const bool convolution = op == "Convolution" || op == "_ConvolutionActivation";
+    const bool shares = op == "_ConvolutionWithBatchNorm",
+               convolution = shares || op == "Convolution" || op == "_ConvolutionActivation";
+    PlanFn plan = kernels.back()->plan;
+    if (convolution) plan = ChannelsLastOutside(std::move(plan));
+    if (shares) plan = OfFloat16(std::move(plan));
     registry->AddKernel({op, DeviceType::kGPU, "last", convolution ? kCudnnRank : kRefRank,
-                         OnFakeGpu(convolution ? ChannelsLastOutside(kernels.back()->plan)
-                                               : kernels.back()->plan)});
+                         OnFakeGpu(std::move(plan))});
   }
   return registry;
 }

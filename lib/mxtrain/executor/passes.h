@@ -4,7 +4,7 @@
 // ExecGraph and returns a new one; one file each in passes/.
 //
 //   Infer -> Place -> LowerComposites -> CastForAmp -> Fuse (FoldBatchNorm, patterns,
-//   FuseElementwise)
+//   ShareWithBatchNorm, FuseElementwise)
 //   -> ChooseLayouts -> AddGradient -> FinalizePlans -> CopyAcrossDevices -> ChooseOrder
 //   -> Recompute -> Overlap -> PlanMemory -> Freeze
 //
@@ -145,8 +145,10 @@ MXTRAIN_API std::string WhyNoAmp(DType type, Context ctx, Runtime& runtime);
 // Throws kConfig if the device does not support it, and in float16 for a trained head that is not a
 // loss.
 MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Runtime& runtime);
-// Two parts of Fuse; the first in evaluation only.
+// Parts of Fuse; the first in evaluation only.
 MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);
+// In training: kernels of convolutions do a part of the work of the batch norms beside them.
+MXTRAIN_API ExecGraph ShareWithBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request,
                                       Runtime& runtime);
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);
@@ -171,6 +173,10 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
     const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
     std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
     const char* kernel = nullptr);
+// Whether a kernel accepts a forward node, choosing every layout; `better`: one that ranks before
+// `ref`. `gradients`: with those of all arguments, if the request has a backward pass.
+bool HasKernel(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+               Runtime& runtime, bool gradients, bool better);
 // Kernels ranked before the chosen one, with the reasons why they declined, for `plan --kernels`.
 MXTRAIN_API std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph,
                                                                       const ExecNode& node,

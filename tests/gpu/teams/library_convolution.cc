@@ -45,6 +45,8 @@ class HostLibrary {
   int64_t backward_workspace() const { return 1233; }
   bool deterministic() const { return true; }
   bool fused() const { return fuses && options_.epilogue.any(); }
+  bool sums() const { return fuses && options_.sums && options_.type == DType::kFloat16; }
+  bool gated() const { return fuses && options_.gated && options_.type == DType::kFloat16; }
 
   void Forward(RunContext, const void* data, const void* weight, void* out, bool add,
                void* workspace) const {
@@ -84,6 +86,47 @@ class HostLibrary {
         static_cast<T*>(out)[i] = static_cast<T>(static_cast<AccumulatorOf<T>>(value));
       }
     });
+    return true;
+  }
+  // Every second call finds an array that is not aligned.
+  bool ForwardSums(RunContext ctx, const void* data, const void* weight, void* out, float* to,
+                   void* workspace) const {
+    MXTRAIN_ASSERT(sums());
+    if (calls_++ % 2 == 1) return false;
+    Forward(ctx, data, weight, out, /*add=*/false, workspace);
+    const auto* values = static_cast<const float16*>(out);
+    const int64_t channels = s_.out_channels, pixels = s_.out[0] * s_.out[1];
+    std::fill_n(to, 2 * channels, 0.0f);
+    for (int64_t i = 0; i < s_.batch * channels * pixels; ++i) {
+      const int64_t channel = options_.channels_last ? i % channels : i / pixels % channels;
+      const auto value = static_cast<float>(values[i]);
+      to[channel] += value;
+      to[channels + channel] += value * value;
+    }
+    return true;
+  }
+  struct Normalisation {
+    const void* data;
+    const float *mean, *inverse, *scale, *shift;
+  };
+  bool DataGradientGated(RunContext ctx, const void* head, const void* weight,
+                         const Normalisation& norm, void* gradient, float* scale_gradient,
+                         float* shift_gradient, void* workspace) const {
+    MXTRAIN_ASSERT(gated());
+    if (calls_++ % 2 == 1) return false;
+    DataGradient(ctx, head, weight, gradient, /*add=*/false, workspace);
+    auto* g = static_cast<float16*>(gradient);
+    const auto* x = static_cast<const float16*>(norm.data);
+    const int64_t channels = s_.in_channels, pixels = s_.in[0] * s_.in[1];
+    std::fill_n(scale_gradient, channels, 0.0f);
+    std::fill_n(shift_gradient, channels, 0.0f);
+    for (int64_t i = 0; i < s_.batch * channels * pixels; ++i) {
+      const int64_t c = options_.channels_last ? i % channels : i / pixels % channels;
+      const float normal = (static_cast<float>(x[i]) - norm.mean[c]) * norm.inverse[c];
+      if (normal * norm.scale[c] + norm.shift[c] <= 0) g[i] = float16(0.0f);
+      shift_gradient[c] += static_cast<float>(g[i]);
+      scale_gradient[c] += static_cast<float>(g[i]) * normal;
+    }
     return true;
   }
   void DataGradient(RunContext, const void* head, const void* weight, void* out, bool add,
@@ -166,6 +209,7 @@ class HostLibrary {
     });
   }
 
+  mutable int calls_ = 0;  // of ForwardSums and DataGradientGated
   const ConvolutionShape s_;
   const ConvolutionOptions options_;
   const Images data_, weight_, out_;

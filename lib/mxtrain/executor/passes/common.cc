@@ -98,6 +98,20 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
   return Refusal{format("this operator has no kernel '{}'", kernel)};
 }
 
+bool HasKernel(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
+               Runtime& runtime, bool gradients, bool better) {
+  const std::vector<std::optional<Layout>> layouts(node.num_args);
+  std::vector<OpReqType> grad_req;
+  if (gradients && request.needs_backward()) grad_req.assign(node.num_args, OpReqType::kWriteTo);
+  for (const KernelEntry* entry :
+       runtime.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
+    if (entry->rank >= kRefRank && better) break;
+    if (PlanNode(graph, node, request, runtime, layouts, grad_req, entry->name.c_str()))
+      return true;
+  }
+  return false;
+}
+
 std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph,
                                                           const ExecNode& node,
                                                           const BindRequest& request,

@@ -112,22 +112,12 @@ class Fuser {
 
   // Whether a kernel that is worth the fusion accepts the fused operator.
   bool HasGoodKernel(const ExecNode& node, const std::vector<int>& ids) {
-    const std::vector<std::optional<Layout>> layouts(node.num_args);
-    std::vector<OpReqType> grad_req;
     bool any = false;
     for (int id : ids)
       any |= std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
-    if (any && request_.needs_backward()) grad_req.assign(node.num_args, OpReqType::kWriteTo);
     const bool only_better = std::any_of(
         ids.begin(), ids.end(), [&](int id) { return HasBetterThanRef(graph_.nodes[id]); });
-    for (const KernelEntry* entry :
-         runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
-      if (entry->rank >= kRefRank && only_better) break;
-      if (PlanNode(rewriter_.graph(), node, request_, runtime_, layouts, grad_req,
-                   entry->name.c_str()))
-        return true;
-    }
-    return false;
+    return HasKernel(rewriter_.graph(), node, request_, runtime_, any, only_better);
   }
 
   const ExecGraph& graph_;
@@ -144,6 +134,7 @@ class Fuser {
 ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
   if (!request.fuse || request.reference_kernels) return graph;
   graph = Fuser(graph, request, runtime).Run();
+  graph = ShareWithBatchNorm(std::move(graph), request, runtime);
   return FuseElementwise(std::move(graph), request, runtime);
 }
 

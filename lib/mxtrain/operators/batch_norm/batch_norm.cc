@@ -36,6 +36,12 @@ struct BatchNormActivationParam : BatchNormSettings, Parameter<BatchNormActivati
   static void Declare(Fields<BatchNormActivationParam>& f) {
     DeclareSettings(f);
     Epilogue::Declare(f, /*self_gated=*/true);
+    f.Add("with_batch_sums", &BatchNormActivationParam::with_batch_sums)
+        .Default(false)
+        .Help("in training a last argument holds the sums of each channel and of its squares");
+    f.Add("gated_gradient", &BatchNormActivationParam::gated_gradient)
+        .Default(false)
+        .Help("the given gradient has passed ReLU; those of mean and var are its sums");
   }
 };
 
@@ -51,6 +57,18 @@ class BatchNormOf final : public BatchNormProperty {
     if (param_.self_gated() && param_.with_sum)
       Throw(ErrorKind::kConfig, "{}: with_sum goes with the activations relu and relu6 only",
             type_);
+    if ((param_.with_batch_sums || param_.gated_gradient) && param_.use_global_stats) {
+      Throw(ErrorKind::kConfig,
+            "{}: with_batch_sums and gated_gradient go with the statistics of the batch only",
+            type_);
+    }
+    if (param_.gated_gradient && (param_.act != Epilogue::kRelu || param_.with_sum ||
+                                  param_.fix_gamma || param_.output_mean_var)) {
+      Throw(ErrorKind::kConfig,
+            "{}: gated_gradient goes with act = relu, fix_gamma = False, no sum and hidden "
+            "statistics",
+            type_);
+    }
   }
   Kwargs GetParams() const override { return param_.ToKwargs(); }
   std::vector<FieldInfo> DescribeParams() const override { return P::Describe(); }
@@ -74,6 +92,7 @@ int ChannelAxis(const BatchNormSettings& settings, int ndim) {
 std::vector<std::string> BatchNormProperty::ListArguments() const {
   std::vector<std::string> names = {"data", "gamma", "beta"};
   if (settings().with_sum) names.push_back("sum");
+  if (settings().with_batch_sums) names.push_back("batch_sums");
   return names;
 }
 
@@ -90,7 +109,14 @@ bool BatchNormProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
     UnifyShape(*shape, &channels, TypeString(), what);
     *shape = channels;
   };
+  const auto batch_sums = [&] {
+    TShape shape{2, channels[0]};
+    UnifyShape(in->back(), &shape, TypeString(), "batch_sums");
+    in->back() = shape;
+    channels[0] = shape[1];
+  };
   for (int round = 0; round < 2; ++round) {  // facts from the last array reach the first
+    if (settings().with_batch_sums) batch_sums();
     per_channel("gamma", &(*in)[kGamma]);
     per_channel("beta", &(*in)[kBeta]);
     per_channel("mean", &(*out)[kMean]);
@@ -118,6 +144,7 @@ bool BatchNormProperty::InferType(std::vector<DType>* in, std::vector<DType>* ou
   set(&(*in)[kGamma], wide, "gamma");
   set(&(*in)[kBeta], wide, "beta");
   if (settings().with_sum) set(&(*in)[kSum], type, "sum");
+  if (settings().with_batch_sums) set(&in->back(), wide, "batch_sums");
   set(&(*out)[kMean], wide, "mean");
   set(&(*out)[kInverseDeviation], wide, "var");
   set(&(*aux)[kMovingMean], wide, "moving_mean");
@@ -131,9 +158,17 @@ std::vector<int> BatchNormProperty::DeclareBackwardDependency(const std::vector<
                                                               const std::vector<int>& in_data,
                                                               const std::vector<int>&) const {
   std::vector<int> reads = {out_grad[kOutput], in_data[kData], in_data[kGamma]};
+  if (settings().gated_gradient) {
+    reads.insert(reads.end(), {out_grad[kMean], out_grad[kInverseDeviation]});
+    return reads;
+  }
   if (settings().act != BatchNormSettings::kNone && !settings().with_sum)
     reads.push_back(in_data[kBeta]);
   return reads;
+}
+
+bool BatchNormProperty::HasGradient(int argument) const {
+  return !settings().with_batch_sums || argument < (settings().with_sum ? kSum + 1 : kSum);
 }
 
 std::vector<InplacePair> BatchNormProperty::ForwardInplaceOption() const {

@@ -11,7 +11,14 @@
 //
 // _BatchNormActivation, created by the fusion pass, is the same operator with an epilogue of an
 // addition and an activation: output = act(BatchNorm(data) [+ sum]). Its gradient does not read the
-// sum; kernels may read the output instead.
+// sum; kernels may read the output instead. Where convolutions before or behind it do a part of its
+// work (_ConvolutionWithBatchNorm),
+// - with_batch_sums: a last argument, `batch_sums` [2, C], holds the sums of each channel's data
+// and
+//   of their squares, in the type of the statistics. They have no gradient of their own.
+// - gated_gradient: the gradient of the output is that of what ReLU is applied to, and those of
+// mean
+//   and var are its sums over each channel, and the sums of it times the normalized data.
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operators/activation/epilogue.h"
 
@@ -20,13 +27,14 @@ namespace mxtrain {
 struct BatchNormSettings : Epilogue {
   float eps = 1e-3f, momentum = 0.9f;
   bool fix_gamma = true, use_global_stats = false, output_mean_var = false;
+  bool with_batch_sums = false, gated_gradient = false;  // in training
   int axis = 1;
 };
 
 // Shared by BatchNorm and _BatchNormActivation: everything except the parsing of parameters.
 class BatchNormProperty : public OperatorProperty {
  public:
-  enum Argument { kData, kGamma, kBeta, kSum };
+  enum Argument { kData, kGamma, kBeta, kSum };  // the batch sums come last
   enum Output { kOutput, kMean, kInverseDeviation };
   enum Auxiliary { kMovingMean, kMovingVariance };
 
@@ -47,6 +55,7 @@ class BatchNormProperty : public OperatorProperty {
   std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
                                              const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
+  bool HasGradient(int argument) const override;
   std::vector<InplacePair> ForwardInplaceOption() const override;
   std::vector<InplacePair> BackwardInplaceOption() const override;
   std::vector<InplacePair> BackwardIdentityOption() const override;

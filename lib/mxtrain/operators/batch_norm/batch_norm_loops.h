@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "mxtrain/operator/batch_sums.h"
-#include "mxtrain/operator/channel_sums.h"
+#include "mxtrain/operator/channel_moments.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/vector_math.h"
 #include "mxtrain/operators/batch_norm/batch_norm.h"
@@ -23,46 +23,12 @@ enum Saved { kSavedMean, kSavedVariance, kSavedGate };
 // (saved) and x; from the output; or from one byte per element (saved).
 enum class GateBy { kNothing, kLine, kOutput, kMask };
 inline GateBy GateOf(const BatchNormSettings& settings) {
-  if (settings.act == BatchNormSettings::kNone) return GateBy::kNothing;
+  if (settings.act == BatchNormSettings::kNone || settings.gated_gradient) return GateBy::kNothing;
   if (!settings.with_sum) return GateBy::kLine;
   return settings.act == BatchNormSettings::kRelu ? GateBy::kOutput : GateBy::kMask;
 }
 
-// Two sums at a time, in double.
-struct Sums {
-  double first = 0, second = 0;
-  MXTRAIN_HD friend Sums operator+(const Sums& a, const Sums& b) {
-    return {a.first + b.first, a.second + b.second};
-  }
-};
-
-// Sums of the deviations from one element of the channel, and of their squares: numbers near the
-// spread, whatever the mean.
-template <typename T>
-struct Distances {
-  ChannelView view;
-  const T* x;
-  MXTRAIN_HD double Of(int64_t channel) const {
-    return static_cast<double>(x[channel * view.inner]);
-  }
-  MXTRAIN_HD Sums operator()(int64_t place, double origin) const {
-    return SumsOf(x[place], origin);
-  }
-
-  static constexpr int kPack = kPackOf<T>;
-  using Pack = ChannelPack<T, kPack>;
-  bool Aligned() const { return TakesPacks(x); }
-  MXTRAIN_HD Pack ReadPack(int64_t place) const { return Pack::At(x + place); }
-  MXTRAIN_HD Sums Term(const Pack& pack, int k, double origin) const {
-    return SumsOf(pack.v[k], origin);
-  }
-
- private:
-  MXTRAIN_HD static Sums SumsOf(T value, double origin) {
-    const double d = static_cast<double>(value) - origin;
-    return {d, d * d};
-  }
-};
+using Sums = TwoSums;
 
 // The activation of a fused operator.
 struct Activation {
@@ -112,6 +78,15 @@ struct WholeSums {
   MXTRAIN_HD double size() const { return at[2 * channels]; }
   MXTRAIN_HD Sums Of(int64_t c) const { return {at[c], at[channels + c]}; }
 };
+// Sums that another operator has made. In forward as with_batch_sums says; in backward as
+// gated_gradient does.
+template <typename A>
+struct GivenSums {
+  const A *first, *second;  // [channels]; null: there are none
+  MXTRAIN_HD Sums Of(int64_t c) const {
+    return {static_cast<double>(first[c]), static_cast<double>(second[c])};
+  }
+};
 template <typename T>
 struct WriteForwardSums {
   Distances<T> distances;
@@ -131,8 +106,10 @@ template <typename T>
 struct MakeLine {
   using A = AccumulatorOf<T>;
   Distances<T> distances;
-  const Sums* sums;  // null: use `whole`; or, without, the moving averages
+  // One of these, or, without, the moving averages.
+  const Sums* sums;
   WholeSums whole;
+  GivenSums<A> given;
   const A *gamma, *beta, *moving_mean, *moving_variance;  // gamma: null for 1
   A eps;
   A *saved_mean, *saved_variance, *out_mean, *out_inverse;  // saved: null without a backward pass
@@ -141,9 +118,11 @@ struct MakeLine {
 
   MXTRAIN_HD void operator()(int64_t c) const {
     A mean = moving_mean[c], variance = moving_variance[c];
+    const double n = static_cast<double>(distances.view.size());
     if (sums) {
-      const double n = static_cast<double>(distances.view.size());
       Set(sums[c], n, distances.Of(c), &mean, &variance);
+    } else if (given.first) {
+      Set(given.Of(c), n, 0, &mean, &variance);
     } else if (whole.at) {
       Set(whole.Of(c), whole.size(), 0, &mean, &variance);
     }
@@ -297,8 +276,10 @@ template <typename T>
 struct MakeSlope {
   using A = AccumulatorOf<T>;
   int64_t channels, size;  // size: of a channel
-  const Sums* sums;        // null: use `whole`
+  // One of these.
+  const Sums* sums;
   WholeSums whole;
+  GivenSums<A> given;
   double* parts;  // null, or where the sums of a divided batch go, and then slopes are not made
   const A *gamma, *mean, *variance;  // gamma: null for 1
   const Line<A>* lines;              // or null
@@ -310,10 +291,10 @@ struct MakeSlope {
 
   MXTRAIN_HD void operator()(int64_t c) const {
     const A inverse = 1 / std::sqrt(variance[c] + eps);
-    const Sums of = whole.at ? whole.Of(c) : sums[c];
+    const Sums of = given.first ? given.Of(c) : whole.at ? whole.Of(c) : sums[c];
     const A sum = static_cast<A>(of.first),
             n = whole.at ? static_cast<A>(whole.size()) : static_cast<A>(size),
-            along = static_cast<A>(of.second * static_cast<double>(inverse));
+            along = static_cast<A>(of.second * (given.first ? 1 : static_cast<double>(inverse)));
     if (gamma_req != OpReqType::kNullOp) Assign(gamma_req, gamma_grad, c, gamma ? along : A(0));
     if (beta_req != OpReqType::kNullOp) Assign(beta_req, beta_grad, c, sum);
     if (parts) {
@@ -520,8 +501,14 @@ class BatchNorm final : public Operator, public BatchSums {
     MakeLine<T> line{};
     line.distances = distances;
     line.whole = {whole, view.channels};
-    if (OfBatch(args.ctx) && view.size() > 0 && !whole)
-      line.sums = SumChannels<Sums>(device, view, distances, args.ctx.workspace);
+    if (OfBatch(args.ctx) && view.size() > 0 && !whole) {
+      if (settings_.with_batch_sums && !parts) {
+        const A* sums = args.in_data.back().dptr<A>();
+        line.given = {sums, sums + view.channels};
+      } else {
+        line.sums = SumChannels<Sums>(device, view, distances, args.ctx.workspace);
+      }
+    }
     if (parts)
       return Launch(device, view.channels, WriteForwardSums<T>{distances, line.sums, parts});
     line.gamma = settings_.fix_gamma ? nullptr : args.in_data[P::kGamma].dptr<A>();
@@ -570,9 +557,13 @@ class BatchNorm final : public Operator, public BatchSums {
     slope.whole = {whole, view.channels};
     slope.parts = parts;
     slope.channels = view.channels;
-    if (!whole)
+    if (settings_.gated_gradient) {
+      slope.given = {args.out_grad[P::kMean].dptr<A>(),
+                     args.out_grad[P::kInverseDeviation].dptr<A>()};
+    } else if (!whole) {
       slope.sums =
           SumChannels<Sums>(device, view, GradientTerms<T>{heads, slope.mean}, args.ctx.workspace);
+    }
     slope.gamma = settings_.fix_gamma ? nullptr : args.in_data[P::kGamma].dptr<A>();
     slope.lines = heads.lines;
     slope.eps = A(settings_.eps);
@@ -622,10 +613,11 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
     const GateBy gate = GateOf(settings);
     if (gate == GateBy::kLine) plan.saved.push_back(3 * channel_bytes);
     if (gate == GateBy::kMask) plan.saved.push_back(shape.Size());
-    plan.backward_reads = BackwardReads{{true, false, false},
+    const bool given = settings.gated_gradient;
+    plan.backward_reads = BackwardReads{{true, given, given},
                                         {true, !settings.fix_gamma, false},
                                         {gate == GateBy::kOutput, false, false}};
-    if (settings.with_sum) plan.backward_reads->in_data.push_back(false);
+    plan.backward_reads->in_data.resize(request.in.size());
   }
   const bool of_batch = request.is_train && !settings.use_global_stats && shape.Size() > 0;
   const int64_t sums = of_batch ? NumChannelSums(request.in[P::kGamma].shape.Size()) : 0;

@@ -406,6 +406,7 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
   if (data.type != DType::kFloat32 && data.type != DType::kBfloat16)
     return Refusal{"float32 and bfloat16 only"};
   if (data.shape.Size() == 0) return Refusal{"empty array"};
+  if (settings.with_batch_sums || settings.gated_gradient) return Refusal{"makes the sums itself"};
   if (request.out_req[P::kOutput] == OpReqType::kAddTo)
     return Refusal{"kAddTo of the output is not supported"};
   const int axis = ChannelAxis(settings, data.shape.ndim());

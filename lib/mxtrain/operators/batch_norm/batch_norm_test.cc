@@ -15,6 +15,7 @@ struct Net {
   bool fix_gamma = false, global_stats = false, train = true;
   std::string act = "";  // not empty: the fused operator
   bool sum = false;
+  bool batch_sums = false;  // the statistics come from the last argument, whatever the data are
 };
 constexpr double kEps = 0.0625, kMomentum = 0.75;  // exact in float
 
@@ -24,10 +25,18 @@ int64_t ChannelOf(const Net& net, int64_t at) {
 }
 
 // Mean and biased variance of every channel.
-Arrays StatisticsOf(const Net& net, const Values& x) {
+Arrays StatisticsOf(const Net& net, const Arrays& in) {
   const int64_t channels = net.data[net.axis];
   const double size = static_cast<double>(net.data.Size() / channels);
   Arrays s{Values(channels), Values(channels)};
+  const Values& x = in[0];
+  if (net.batch_sums) {
+    for (int64_t c = 0; c < channels; ++c) {
+      s[0][c] = in.back()[c] / size;
+      s[1][c] = in.back()[channels + c] / size - s[0][c] * s[0][c];
+    }
+    return s;
+  }
   for (size_t i = 0; i < x.size(); ++i) s[0][ChannelOf(net, i)] += x[i] / size;
   for (size_t i = 0; i < x.size(); ++i)
     s[1][ChannelOf(net, i)] += std::pow(x[i] - s[0][ChannelOf(net, i)], 2) / size;
@@ -35,7 +44,7 @@ Arrays StatisticsOf(const Net& net, const Values& x) {
 }
 
 Arrays Normalise(const Net& net, const Arrays& in, const Arrays& aux) {
-  const Arrays s = net.train && !net.global_stats ? StatisticsOf(net, in[0]) : aux;
+  const Arrays s = net.train && !net.global_stats ? StatisticsOf(net, in) : aux;
   Values out(in[0].size()), inverse;
   for (double variance : s[1]) inverse.push_back(1 / std::sqrt(variance + kEps));
   for (size_t i = 0; i < out.size(); ++i) {
@@ -74,7 +83,7 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
     const auto average = [](double moving, double now) {
       return kMomentum * moving + (1 - kMomentum) * now;
     };
-    const Arrays s = StatisticsOf(net, in[0]);
+    const Arrays s = StatisticsOf(net, in);
     return Arrays{Apply(aux[0], s[0], average), Apply(aux[1], s[1], average)};
   };
   c.is_train = net.train;
@@ -161,6 +170,103 @@ TEST_CASE("_BatchNormActivation: with and without sum") {
       c.backward = false;
       RunCase(c);
     }
+  }
+}
+
+// The gradient of batch norm by the statistics of `in`, as if they were those of the data; ReLU or
+// no activation.
+Arrays GradientOf(const Net& net, const Arrays& in, const Values& head) {
+  const int64_t channels = net.data[net.axis];
+  const double size = static_cast<double>(net.data.Size() / channels);
+  const Arrays s = StatisticsOf(net, in);
+  Values passed(head.size()), normal(head.size()), data(head.size()), gamma(channels),
+      beta(channels);
+  const auto inverse = [&](int64_t c) { return 1 / std::sqrt(s[1][c] + kEps); };
+  for (size_t i = 0; i < head.size(); ++i) {
+    const int64_t c = ChannelOf(net, i);
+    normal[i] = (in[0][i] - s[0][c]) * inverse(c);
+    const double value = normal[i] * in[1][c] + in[2][c] + (net.sum ? in[3][i] : 0);
+    passed[i] = net.act == "none" || value > 0 ? head[i] : 0;
+    gamma[c] += passed[i] * normal[i];
+    beta[c] += passed[i];
+  }
+  for (size_t i = 0; i < head.size(); ++i) {
+    const int64_t c = ChannelOf(net, i);
+    data[i] = in[1][c] * inverse(c) * (passed[i] - beta[c] / size - normal[i] * gamma[c] / size);
+  }
+  Arrays gradients{data, gamma, beta};
+  if (net.sum) gradients.push_back(passed);
+  gradients.push_back({});
+  return gradients;
+}
+
+TEST_CASE("_BatchNormActivation: sums of the batch as an argument") {
+  for (const bool sum : {false, true}) {
+    for (const char* act : {"none", "relu"}) {
+      const Net net{.data = {3, 8, 4, 3}, .act = act, .sum = sum, .batch_sums = true};
+      OperatorCase c = CaseOf(std::string("given sums, ") + act + (sum ? " with sum" : ""), net);
+      c.kwargs.emplace_back("with_batch_sums", "True");
+      c.shapes.push_back({2, 8});
+      c.inputs.push_back(Uniform(36 * 0.4, 36 * 0.5));  // variances from 0.15 on
+      c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) {
+        return GradientOf(net, in, head[0]);
+      };
+      c.must_accept = {"ref"};
+      RunCase(c);
+      c.types = {DType::kFloat16};
+      c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32, DType::kFloat32};
+      if (sum) c.input_types.insert(c.input_types.begin() + 3, DType::kUnknown);
+      RunCase(c);
+    }
+  }
+  const Kwargs kwargs{{"with_batch_sums", "True"}};
+  const auto norm = TestRegistry().Create("_BatchNormActivation", kwargs);
+  CHECK(norm->ListArguments().back() == "batch_sums");
+  CHECK_FALSE(norm->HasGradient(3));
+  CHECK(norm->HasGradient(2));
+  std::vector<TShape> in(4), out(3), aux(2);
+  in[0] = {4, -1, 2, 2};
+  in[3] = {2, 6};
+  out[0] = {4, 6, 2, 2};
+  CHECK(norm->InferShape(&in, &out, &aux));
+  CHECK(in[1] == TShape{6});
+  CHECK_THROWS_WITH_AS(
+      TestRegistry().Create("_BatchNormActivation",
+                            {{"with_batch_sums", "True"}, {"use_global_stats", "True"}}),
+      doctest::Contains("statistics of the batch only"), Error);
+}
+
+TEST_CASE("_BatchNormActivation: a gradient that has passed ReLU, with its sums") {
+  const Net net{.data = {3, 8, 4, 3}, .act = "relu"};
+  OperatorCase c = CaseOf("gated gradient", net);
+  c.kwargs.emplace_back("gated_gradient", "True");
+  // Of arbitrary sums.
+  c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) {
+    const Arrays s = StatisticsOf(net, in);
+    Values data(head[0].size());
+    const double size = static_cast<double>(net.data.Size() / net.data[net.axis]);
+    for (size_t i = 0; i < data.size(); ++i) {
+      const int64_t at = ChannelOf(net, i);
+      const double inverse = 1 / std::sqrt(s[1][at] + kEps),
+                   normal = (in[0][i] - s[0][at]) * inverse;
+      data[i] =
+          in[1][at] * inverse * (head[0][i] - head[1][at] / size - normal * head[2][at] / size);
+    }
+    return Arrays{data, head[2], head[1]};
+  };
+  c.must_accept = {"ref"};
+  RunCase(c);
+  c.types = {DType::kFloat16};
+  c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
+  RunCase(c);
+  for (const Kwargs& other :
+       {Kwargs{{"act", "relu6"}}, Kwargs{{"with_sum", "True"}}, Kwargs{{"fix_gamma", "True"}},
+        Kwargs{{"output_mean_var", "True"}}, Kwargs{{"use_global_stats", "True"}}}) {
+    Kwargs kwargs{{"gated_gradient", "True"}, other[0]};
+    if (other[0].first != "act") kwargs.emplace_back("act", "relu");
+    if (other[0].first != "fix_gamma") kwargs.emplace_back("fix_gamma", "False");
+    CHECK_THROWS_WITH_AS(TestRegistry().Create("_BatchNormActivation", kwargs),
+                         doctest::Contains("gated_gradient"), Error);
   }
 }
 

@@ -28,6 +28,20 @@ struct ConvolutionActivationParam : ConvolutionSettings, Parameter<ConvolutionAc
   }
 };
 
+struct ConvolutionWithBatchNormParam : ConvolutionSettings,
+                                       Parameter<ConvolutionWithBatchNormParam> {
+  static void Declare(Fields<ConvolutionWithBatchNormParam>& f) {
+    using P = ConvolutionWithBatchNormParam;
+    DeclareConvolution(f, /*no_bias=*/false, kPadHelp);
+    f.Add("sums_output", &P::sums_output)
+        .Default(false)
+        .Help("a second output: the sums of each output channel and of its squares");
+    f.Add("gates_gradient", &P::gates_gradient)
+        .Default(false)
+        .Help("the gradient is that of what ReLU and a batch norm made the data from");
+  }
+};
+
 template <typename P>
 class ConvolutionOf final : public ConvolutionProperty {
  public:
@@ -131,7 +145,15 @@ std::vector<std::string> ConvolutionProperty::ListArguments() const {
   std::vector<std::string> names{"data", "weight"};
   if (!settings().no_bias) names.push_back("bias");
   if (settings().with_sum) names.push_back("sum");
+  if (settings().gates_gradient)
+    names.insert(names.end(),
+                 {"norm_data", "norm_mean", "norm_inverse", "norm_gamma", "norm_beta"});
   return names;
+}
+
+std::vector<std::string> ConvolutionProperty::ListOutputs() const {
+  if (settings().sums_output) return {"output", "sums"};
+  return {"output"};
 }
 
 TShape ConvolutionProperty::WeightShape(int64_t group_in) const {
@@ -180,7 +202,7 @@ void ConvolutionProperty::InferSpace(const TShape& data, TShape* out) const {
 
 bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                                      std::vector<TShape>*) const {
-  TShape &data = (*in)[kData], &weight = (*in)[kWeight], &output = (*out)[0];
+  TShape &data = (*in)[kData], &weight = (*in)[kWeight], &output = (*out)[kOutput];
   const std::string who = TypeString();
   const int axes = settings().axes();
   CheckImages(data, axes, who);
@@ -191,6 +213,7 @@ bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape
   expected[1] = settings().num_filter;
   UnifyShape(expected, &output, who, "output");
   if (!settings().no_bias) UnifyShape({settings().num_filter}, &(*in)[kBias], who, "bias");
+  if (settings().sums_output) UnifyShape({2, settings().num_filter}, &(*out)[kSums], who, "sums");
 
   TShape batch = unknown;
   batch[0] = data[0];
@@ -206,6 +229,12 @@ bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape
   }
   InferChannels(&data, &weight);
   InferSpace(data, &output);
+  if (settings().gates_gradient) {
+    const auto norm = [&](NormArgument i) { return &(*in)[IndexOf(settings(), i)]; };
+    UnifyShape(data, norm(kNormData), who, "norm_data");
+    for (const NormArgument i : {kNormMean, kNormInverse, kNormGamma, kNormBeta})
+      UnifyShape({data[1]}, norm(i), who, "statistics and parameters of the batch norm");
+  }
   if (settings().with_sum) {
     UnifyShape(in->back(), &output, who, "sum");
     in->back() = output;
@@ -215,13 +244,34 @@ bool ConvolutionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape
 
 bool ConvolutionProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                     std::vector<DType>*) const {
-  return weighted::InferTypes(*this, !settings().no_bias, in, out);
+  const auto layer = in->begin() + kBias + !settings().no_bias + settings().with_sum;
+  std::vector<DType> layer_in(in->begin(), layer), layer_out{(*out)[kOutput]};
+  const bool known = weighted::InferTypes(*this, !settings().no_bias, &layer_in, &layer_out);
+  std::copy(layer_in.begin(), layer_in.end(), in->begin());
+  (*out)[kOutput] = layer_out[0];
+  if (!known) return false;
+  const DType type = layer_out[0], wide = type == DType::kFloat64 ? type : DType::kFloat32;
+  const auto set = [&](DType* at, DType wanted, const char* what) {
+    UnifyType(wanted, at, TypeString(), format("{} of {} data", what, NameOf(type)));
+  };
+  if (settings().sums_output) set(&(*out)[kSums], wide, "sums");
+  for (auto at = layer; at != in->end(); ++at) set(&*at, at == layer ? type : wide, "batch norm");
+  return true;
 }
 
 std::vector<int> ConvolutionProperty::DeclareBackwardDependency(const std::vector<int>& out_grad,
                                                                 const std::vector<int>& in_data,
                                                                 const std::vector<int>&) const {
-  return {out_grad[0], in_data[kData], in_data[kWeight]};
+  std::vector<int> reads{out_grad[kOutput], in_data[kData], in_data[kWeight]};
+  if (settings().gates_gradient)
+    reads.insert(reads.end(), in_data.begin() + IndexOf(settings(), kNormData), in_data.end());
+  return reads;
+}
+
+bool ConvolutionProperty::HasGradient(int argument) const {
+  if (!settings().gates_gradient) return true;
+  const auto norm = static_cast<NormArgument>(argument - IndexOf(settings(), kNormData));
+  return norm < kNormData || norm == kNormMean || norm == kNormInverse;
 }
 
 std::vector<InplacePair> ConvolutionProperty::ForwardInplaceOption() const {
@@ -256,6 +306,13 @@ MXTRAIN_OPERATOR(convolution, registry) {
     return std::make_unique<ConvolutionOf<ConvolutionActivationParam>>(
         fused,
         "Convolution, addition and activation in one, for inference (created by the fusion pass)");
+  });
+  const auto with_batch_norm = ConvolutionProperty::kWithBatchNorm;
+  registry.AddProperty(with_batch_norm, {}, [with_batch_norm] {
+    return std::make_unique<ConvolutionOf<ConvolutionWithBatchNormParam>>(
+        with_batch_norm,
+        "Convolution with a part of the work of batch norms before and behind it (created by the "
+        "fusion pass)");
   });
   FusePattern in_inference;
   in_inference.for_training = false;

@@ -13,6 +13,17 @@
 // _ConvolutionActivation, created by the fusion pass for inference, is the same operator with an
 // epilogue of an addition and an activation: output = act(Convolution(data) [+ sum]). It has no
 // gradient.
+//
+// _ConvolutionWithBatchNorm, created where batch norms are before or behind it and a library's
+// kernels do a part of their work, is the same operator, too. With
+// - sums_output it has a second, hidden output, `sums` [2, O]: over each channel of the output, of
+//   its elements and of their squares, before or after they are rounded to their type. They have no
+//   gradient: it is part of what the batch norm says of the output.
+// - gates_gradient the data are ReLU((norm_data - norm_mean) * norm_inverse * norm_gamma +
+//   norm_beta), of which Backward gives the gradient of what ReLU is applied to, as that of the
+//   data; and over each channel of it, as gradients of norm_mean and norm_inverse [C], its sum and
+//   the sum of it times (norm_data - norm_mean) * norm_inverse.
+// Sums, and the arrays [C], are float32 for narrow types.
 #include "mxtrain/operators/activation/epilogue.h"
 
 namespace mxtrain {
@@ -23,6 +34,7 @@ struct ConvolutionSettings : Epilogue {
   bool same_pad = false;  // then pad depends on the data: ConvolutionProperty::SettingsFor
   int num_filter = 0, num_group = 1;
   bool no_bias = false;
+  bool sums_output = false, gates_gradient = false;  // of _ConvolutionWithBatchNorm
   std::optional<int> layout;
 
   int axes() const { return kernel.ndim(); }  // spatial ones
@@ -86,20 +98,29 @@ void DeclareConvolution(Fields<P>& f, bool no_bias, const char* pad_help) {
   f.Ignored("cudnn_off", "use an implementation other than cuDNN's");
 }
 
-// Shared by Convolution and _ConvolutionActivation: everything except the parsing of parameters.
+// Shared by Convolution, _ConvolutionActivation and _ConvolutionWithBatchNorm: everything except
+// the parsing of parameters.
 class ConvolutionProperty : public OperatorProperty {
  public:
   enum Argument { kData, kWeight, kBias };  // the sum comes last
+  enum NormArgument { kNormData, kNormMean, kNormInverse, kNormGamma, kNormBeta };
+  enum Output { kOutput, kSums };
   // Kernels serve both operators.
   static constexpr const char* kOperators[] = {"Convolution", "_ConvolutionActivation"};
+  static constexpr const char* kWithBatchNorm = "_ConvolutionWithBatchNorm";
 
   virtual const ConvolutionSettings& settings() const = 0;
+  static int IndexOf(const ConvolutionSettings& settings, NormArgument argument) {
+    return kBias + !settings.no_bias + argument;
+  }
   // The same with the padding as numbers.
   MXTRAIN_API ConvolutionSettings SettingsFor(const TShape& data) const;
 
   MixedPrecision mixed_precision() const override { return {MixedPrecision::kGains, 2}; }
 
   std::vector<std::string> ListArguments() const override;
+  std::vector<std::string> ListOutputs() const override;
+  int NumVisibleOutputs() const override { return 1; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;
   bool InferType(std::vector<DType>* in, std::vector<DType>* out,
@@ -108,6 +129,7 @@ class ConvolutionProperty : public OperatorProperty {
                                              const std::vector<int>& in_data,
                                              const std::vector<int>& out_data) const override;
   std::vector<InplacePair> ForwardInplaceOption() const override;
+  bool HasGradient(int argument) const override;
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
 
  private:

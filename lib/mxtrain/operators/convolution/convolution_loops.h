@@ -4,6 +4,7 @@
 // Device is OnCpu or OnGpu.
 #include <memory>
 
+#include "mxtrain/operator/channel_moments.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/convolution/convolution.h"
 #include "mxtrain/operators/convolution/weighted_types.h"
@@ -70,11 +71,13 @@ struct OutputElement : Loops<T> {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
-    const ConvolutionGeometry& g = this->geometry;
-    const Place p(at, g.out_channels, g.out);
+    Assign(req, out, at, Value(at));
+  }
+  MXTRAIN_HD A Value(int64_t at) const {
+    const Place p(at, this->geometry.out_channels, this->geometry.out);
     const A value =
         Products(p) + weighted::BiasAt<T, A>(bias, p.channel) + (sum ? A(sum[at]) : A(0));
-    Assign(req, out, at, value < low ? low : value > high ? high : value);
+    return value < low ? low : value > high ? high : value;
   }
   MXTRAIN_HD A Products(const Place& p) const {
     const ConvolutionGeometry& g = this->geometry;
@@ -111,6 +114,9 @@ struct DataGradientElement : Loops<T> {
 
   template <typename Team>
   MXTRAIN_HD void operator()(const Team&, int64_t at) const {
+    Assign(req, out, at, Value(at));
+  }
+  MXTRAIN_HD A Value(int64_t at) const {
     const ConvolutionGeometry& g = this->geometry;
     const Place p(at, g.in_channels, g.in);
     const int64_t first = p.channel / g.group_in() * g.group_out(),
@@ -132,7 +138,7 @@ struct DataGradientElement : Loops<T> {
         }
       }
     }
-    Assign(req, out, at, sum);
+    return sum;
   }
 };
 
@@ -169,13 +175,116 @@ struct WeightGradientElement : Loops<T> {
   }
 };
 
+// As a term of SumChannels: an element of the output, which may be unwritten, and its square.
+template <typename T>
+struct PowersOfElement {
+  OutputElement<T> element;
+  MXTRAIN_HD int64_t Of(int64_t channel) const { return channel; }
+  MXTRAIN_HD TwoSums operator()(int64_t at, int64_t) const {
+    const auto value = static_cast<double>(element.Value(at));
+    return {value, value * value};
+  }
+};
+
+// Two results of a channel.
+template <typename A>
+struct WriteSums {
+  const TwoSums* from;
+  A *first, *second;
+  OpReqType first_req, second_req;
+  MXTRAIN_HD void operator()(int64_t c) const {
+    if (first_req != OpReqType::kNullOp) Assign(first_req, first, c, static_cast<A>(from[c].first));
+    if (second_req != OpReqType::kNullOp)
+      Assign(second_req, second, c, static_cast<A>(from[c].second));
+  }
+};
+
+// The second output of _ConvolutionWithBatchNorm, from the terms of the first.
+template <typename A, typename Device, typename Terms>
+void SumOutput(const Device& device, const ChannelView& view, const Terms& terms, const TBlob& sums,
+               OpReqType req, const TBlob& workspace) {
+  const TwoSums* from = SumChannels<TwoSums>(device, view, terms, workspace);
+  A* const to = sums.dptr<A>();
+  Launch(device, view.channels, WriteSums<A>{from, to, to + view.channels, req, req});
+}
+
+// What _ConvolutionWithBatchNorm reads of a batch norm and ReLU before it. `Gradient`: that of the
+// data, as Value(at).
+template <typename T, typename Gradient>
+struct Gated {
+  using A = AccumulatorOf<T>;
+  ChannelView view;
+  Gradient gradient;
+  const T* x;
+  const A *mean, *inverse, *gamma, *beta;
+  T* out;
+  OpReqType req;
+
+  MXTRAIN_HD A Normal(int64_t at, int64_t c) const { return (A(x[at]) - mean[c]) * inverse[c]; }
+  MXTRAIN_HD A Value(int64_t at, int64_t c) const {
+    return Normal(at, c) * gamma[c] + beta[c] > 0 ? A(gradient.Value(at)) : A(0);
+  }
+  // As a term of SumChannels ...
+  MXTRAIN_HD int64_t Of(int64_t channel) const { return channel; }
+  MXTRAIN_HD TwoSums operator()(int64_t at, int64_t c) const {
+    const auto g = static_cast<double>(Value(at, c));
+    return {g, g * static_cast<double>(Normal(at, c))};
+  }
+  // ... and written.
+  MXTRAIN_HD void operator()(int64_t at) const {
+    Assign(req, out, at, Value(at, view.ChannelOf(at)));
+  }
+};
+template <typename T>
+struct GradientInMemory {
+  const T* gradient;
+  MXTRAIN_HD T Value(int64_t at) const { return gradient[at]; }
+};
+
+// The gradients of _ConvolutionWithBatchNorm that pass ReLU: of the data, of mean and inverse.
+template <typename T, typename Device, typename Gradient>
+void WriteGated(const Device& device, const ConvolutionSettings& settings, const BackwardArgs& args,
+                const Gradient& gradient) {
+  using A = AccumulatorOf<T>;
+  const auto at = [&](P::NormArgument i) { return static_cast<size_t>(P::IndexOf(settings, i)); };
+  const auto norm = [&](P::NormArgument i) { return args.in_data[at(i)].template dptr<A>(); };
+  const TBlob& x = args.in_data[at(P::kNormData)];
+  const Gated<T, Gradient> gated{ChannelView(x.shape, 1, x.layout),
+                                 gradient,
+                                 x.dptr<T>(),
+                                 norm(P::kNormMean),
+                                 norm(P::kNormInverse),
+                                 norm(P::kNormGamma),
+                                 norm(P::kNormBeta),
+                                 args.in_grad[P::kData].dptr<T>(),
+                                 args.req[P::kData]};
+  const WriteSums<A> sums{SumChannels<TwoSums>(device, gated.view, gated, args.ctx.workspace),
+                          args.in_grad[at(P::kNormMean)].template dptr<A>(),
+                          args.in_grad[at(P::kNormInverse)].template dptr<A>(),
+                          args.req[at(P::kNormMean)], args.req[at(P::kNormInverse)]};
+  Launch(device, gated.view.channels, sums);
+  if (gated.req != OpReqType::kNullOp) Launch(device, x.shape.Size(), gated);
+}
+
+// Scratch bytes of the sums that forward and backward make by these loops.
+inline int64_t BytesOfOutputSums(const ConvolutionSettings& settings, const PlanRequest& request,
+                                 Layout out = {}) {
+  if (!settings.sums_output) return 0;
+  return BytesOfChannelSums<TwoSums>(ChannelView(request.out[P::kOutput].shape, 1, out));
+}
+inline int64_t BytesOfGatedSums(const ConvolutionSettings& settings, const PlanRequest& request,
+                                Layout data = {}) {
+  if (!settings.gates_gradient || !request.needs_backward) return 0;
+  return BytesOfChannelSums<TwoSums>(ChannelView(request.in[P::kData].shape, 1, data));
+}
+
 template <typename Device>
 class ConvolutionReference final : public Operator {
  public:
   explicit ConvolutionReference(const ConvolutionSettings& settings) : settings_(settings) {}
 
   void Forward(const ForwardArgs& args) override {
-    if (args.req[0] == OpReqType::kNullOp) return;
+    const Device device{args.ctx.run_ctx};
     SwitchFloating(args.in_data[0].type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using A = AccumulatorOf<T>;
@@ -190,8 +299,14 @@ class ConvolutionReference final : public Operator {
                                      A(settings_.high()),
                                      args.out_data[0].dptr<T>(),
                                      args.req[0]};
-      ForColumns(Device{args.ctx.run_ctx}, args.out_data[0].Size(),
-                 loops.geometry.group_in() * loops.geometry.window(), element);
+      if (args.req[P::kOutput] != OpReqType::kNullOp) {
+        ForColumns(device, args.out_data[0].Size(),
+                   loops.geometry.group_in() * loops.geometry.window(), element);
+      }
+      if (settings_.sums_output && args.req[P::kSums] != OpReqType::kNullOp) {
+        SumOutput<A>(device, ChannelView(args.out_data[0].shape, 1), PowersOfElement<T>{element},
+                     args.out_data[P::kSums], args.req[P::kSums], args.ctx.workspace);
+      }
     });
   }
 
@@ -203,10 +318,13 @@ class ConvolutionReference final : public Operator {
       const T *head = args.out_grad[0].dptr<T>(), *data = args.in_data[P::kData].dptr<T>(),
               *weight = args.in_data[P::kWeight].dptr<T>();
       const TBlob &data_grad = args.in_grad[P::kData], &weight_grad = args.in_grad[P::kWeight];
-      if (args.req[P::kData] != OpReqType::kNullOp) {
+      const DataGradientElement<T> element{
+          loops, head, weight, TBlob(), data_grad.dptr<T>(), args.req[P::kData]};
+      if (settings_.gates_gradient) {
+        WriteGated<T>(device, settings_, args, element);
+      } else if (args.req[P::kData] != OpReqType::kNullOp) {
         ForColumns(device, data_grad.Size(), loops.geometry.group_out() * loops.geometry.window(),
-                   DataGradientElement<T>{loops, head, weight, TBlob(), data_grad.dptr<T>(),
-                                          args.req[P::kData]});
+                   element);
       }
       if (args.req[P::kWeight] != OpReqType::kNullOp) {
         ForRows(device, weight_grad.Size(), loops.geometry.batch * loops.geometry.out[0],
@@ -237,10 +355,12 @@ Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRe
                                       Backend&) {
   const ConvolutionSettings settings =
       static_cast<const ConvolutionProperty&>(base).SettingsFor(request.in[P::kData].shape);
-  if (base.TypeString() != P::kOperators[0] && request.needs_backward)
+  if (base.TypeString() == P::kOperators[1] && request.needs_backward)
     return Refusal{"has no gradient"};
   Plan plan = PlainPlan(base, request);
-  plan.backward_workspace = BiasWorkspace(settings, request);
+  plan.forward_workspace = BytesOfOutputSums(settings, request);
+  plan.backward_workspace =
+      std::max(BiasWorkspace(settings, request), BytesOfGatedSums(settings, request));
   plan.make = [settings] { return std::make_unique<ConvolutionReference<Device>>(settings); };
   return plan;
 }
@@ -249,6 +369,7 @@ Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRe
 
 MXTRAIN_KERNELS(convolution, Device, registry) {
   using namespace mxtrain;
-  for (const char* op : ConvolutionProperty::kOperators)
+  using P = ConvolutionProperty;
+  for (const char* op : {P::kOperators[0], P::kOperators[1], P::kWithBatchNorm})
     registry.AddKernel(LastKernel<Device>(op, convolution::PlanReference<Device>));
 }

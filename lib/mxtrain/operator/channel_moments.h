@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The sums from which mean and variance of each channel follow, as terms of SumChannels.
+#include "mxtrain/operator/channel_sums.h"
+
+namespace mxtrain {
+
+// Two sums at a time, in double.
+struct TwoSums {
+  double first = 0, second = 0;
+  MXTRAIN_HD friend TwoSums operator+(const TwoSums& a, const TwoSums& b) {
+    return {a.first + b.first, a.second + b.second};
+  }
+};
+
+// Sums of the deviations from one element of the channel, and of their squares: numbers near the
+// spread, whatever the mean.
+template <typename T>
+struct Distances {
+  ChannelView view;
+  const T* x;
+  MXTRAIN_HD double Of(int64_t channel) const {
+    return static_cast<double>(x[channel * view.inner]);
+  }
+  MXTRAIN_HD TwoSums operator()(int64_t place, double origin) const {
+    return SumsOf(x[place], origin);
+  }
+
+  static constexpr int kPack = kPackOf<T>;
+  using Pack = ChannelPack<T, kPack>;
+  bool Aligned() const { return TakesPacks(x); }
+  MXTRAIN_HD Pack ReadPack(int64_t place) const { return Pack::At(x + place); }
+  MXTRAIN_HD TwoSums Term(const Pack& pack, int k, double origin) const {
+    return SumsOf(pack.v[k], origin);
+  }
+
+ private:
+  MXTRAIN_HD static TwoSums SumsOf(T value, double origin) {
+    const double d = static_cast<double>(value) - origin;
+    return {d, d * d};
+  }
+};
+
+// Sums of the elements of each channel, and of their squares.
+template <typename T>
+struct Powers : Distances<T> {
+  MXTRAIN_HD double Of(int64_t) const { return 0; }
+};
+
+}  // namespace mxtrain
