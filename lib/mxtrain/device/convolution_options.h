@@ -38,10 +38,13 @@ struct ConvolutionOptions {
   // Whether a part adds to its result instead of assigning it: forward as a rule, a gradient
   // always.
   bool forward_adds = false, data_gradient_adds = false, weight_gradient_adds = false;
-  // Wanted of the forward part in one kernel: an epilogue; or, without one, the sums of each output
-  // channel and of their squares.
+  // Wanted of the forward part in one kernel: an epilogue; or, of products alone that are assigned,
+  // the sums of each channel and of their squares too.
   ConvolutionEpilogue epilogue;
   bool sums = false;
+  // The data are ReLU of a normalised array. Wanted of the data gradient, assigned, in one kernel:
+  // ReLU's gradient and those of scale and shift too.
+  bool gated = false;
 };
 
 }  // namespace mxtrain

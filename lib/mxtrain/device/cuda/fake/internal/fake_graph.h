@@ -51,6 +51,7 @@ cudnnPointwiseMode_t PointwiseModeOf(const Object& op);
 bool IsVirtual(const Object& tensor);
 int64_t IdOf(const Object& tensor);
 const std::vector<int64_t>& ShapeOf(const Object& tensor);
+int64_t BytesOf(const Object& tensor);
 // The arrays of an operation, in the order of its attributes; for a pointwise one only those that
 // it has.
 struct OperationArrays {
