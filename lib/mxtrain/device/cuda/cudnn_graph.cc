@@ -467,6 +467,7 @@ bool GraphArrays::IsAligned() const {
   const void* const all[] = {data,           weight,        out,  bias,    sum,   sums,
                              square_sums,    normalised,    mean, inverse, scale, shift,
                              scale_gradient, shift_gradient};
+  static_assert(sizeof(all) == sizeof(GraphArrays));
   return std::none_of(std::begin(all), std::end(all), [](const void* array) {
     return reinterpret_cast<uintptr_t>(array) % kGraphAlignment != 0;
   });

@@ -536,8 +536,9 @@ struct Chosen {
   std::optional<size_t> engine;
   std::vector<std::string> refusals;
 };
-Chosen ChooseFor(FakeCudnn& cudnn, KernelChoices& choices, bool memory) {
-  const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, TaskOf(kSmall));
+Chosen ChooseFor(FakeCudnn& cudnn, KernelChoices& choices, bool memory,
+                 const GraphTask& task = TaskOf(kSmall)) {
+  const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, task);
   REQUIRE(graph);
   Chosen chosen;
   const auto seconds_of = [&](size_t i) -> std::optional<double> {
@@ -547,7 +548,7 @@ Chosen ChooseFor(FakeCudnn& cudnn, KernelChoices& choices, bool memory) {
       return std::nullopt;
     }
     if (!memory) return std::nullopt;
-    Problem problem(kSmall, TaskOf(kSmall));
+    Problem problem(task.shape, task);
     std::vector<char> workspace(static_cast<size_t>((*plan)->workspace()) + 1);
     if ((*plan)->Run(cudnn.handle(), problem.arrays(), workspace.data()) != CUDNN_STATUS_SUCCESS)
       return std::nullopt;
@@ -593,6 +594,13 @@ TEST_CASE(
     KernelChoices choices;  // nothing measured: the first that has a plan
     CHECK(ChooseFor(cudnn, choices, true).engine == 2);
     CHECK(choices.kept().empty());
+  }
+  for (const auto& [part, end] : kEnds) {
+    KernelChoices choices;
+    const KernelChoices::Measuring allowed(&choices);
+    GraphTask task = TaskOf(kSmall, part);
+    task.end = end;
+    CHECK(ChooseFor(cudnn, choices, true, task).engine == 3);
   }
   for (FakeEngine& engine : engines) engine.finalized = CUDNN_STATUS_NOT_SUPPORTED;
   KernelChoices choices;
