@@ -61,8 +61,8 @@ class CudnnConvolution {
   bool ForwardFused(RunContext ctx, const void* data, const void* weight, const void* bias,
                     const void* sum, void* out, void* workspace) const;
   // As Forward, assigned, and into `sums` [2, O] the sum of each channel's outputs, then of their
-  // squares, in float32. Only if sums(). No array is another one. False, with nothing done, if one
-  // is not aligned.
+  // squares, before or after they are rounded to their type. Only if sums(). No array is another
+  // one. False, with nothing done, if one is not aligned.
   bool ForwardSums(RunContext ctx, const void* data, const void* weight, void* out, float* sums,
                    void* workspace) const;
   void DataGradient(RunContext ctx, const void* head, const void* weight, void* out, bool add,

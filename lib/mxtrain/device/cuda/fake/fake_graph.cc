@@ -28,9 +28,6 @@ Convolution::Convolution(const Object& op) {
                                                                                       : 1;
 }
 
-bool IsPointwise(const Object& op) {
-  return op.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
-}
 cudnnPointwiseMode_t PointwiseModeOf(const Object& op) {
   return static_cast<cudnnPointwiseMode_t>(
       op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)

@@ -123,8 +123,8 @@ struct GraphArrays {
   bool IsAligned() const;  // as every plan needs them, to kGraphAlignment
 };
 
-// An array of a graph: its id there, and where the caller names its place; null if no caller wants
-// it, for what cuDNN writes into the workspace then.
+// An array that a graph has in memory: its id there, and where the caller names its place. Null if
+// no caller wants what cuDNN writes there: it lies in the workspace of the plan.
 struct GraphArray {
   int64_t id;
   void* GraphArrays::*place;
@@ -168,7 +168,7 @@ class CudnnGraph {
   // Names of the engines with their settings, at least one, the preferred one first: "engine 62,
   // knobs 2=4 13=0". They mean the same in every process with this version of cuDNN.
   const std::vector<std::string>& engines() const { return names_; }
-  const std::vector<GraphArray>& arrays() const { return arrays_; }  // in memory
+  const std::vector<GraphArray>& arrays() const { return arrays_; }
   Expected<std::shared_ptr<const CudnnPlan>, Refusal> PlanOf(size_t engine) const;
 
  private:

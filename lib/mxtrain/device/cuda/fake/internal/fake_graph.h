@@ -46,7 +46,6 @@ struct Convolution {
   Object* result() const { return written == 0 ? data : written == 1 ? weight : out; }
 };
 
-bool IsPointwise(const Object& op);
 cudnnPointwiseMode_t PointwiseModeOf(const Object& op);
 bool IsVirtual(const Object& tensor);
 int64_t IdOf(const Object& tensor);
