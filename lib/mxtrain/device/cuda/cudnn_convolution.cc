@@ -305,6 +305,9 @@ std::string NameOf(const ConvolutionEpilogue& e) {
 std::string NameOf(const OutputSums&) {
   return " + sums of outputs and squares";
 }
+std::string NameOf(const ReluGate&) {
+  return " + gradients of relu, scale and shift";
+}
 // "convolution graph, forward + sum + bias of float32 + relu", "..., forward, accumulated".
 std::string NameOf(const GraphTask& task, const char* part) {
   return format("convolution graph, {}{}{}", part,
@@ -365,8 +368,9 @@ class Trial {
  public:
   Trial(const Question& question, std::span<const GraphArray> arrays)
       : question_(question), lender_(LenderOf(question.backend)) {
-    for (const GraphArray& array : arrays)
-      Take(array.elements, array.type, &(arrays_.*array.place));
+    for (const GraphArray& array : arrays) {
+      if (array.place) Take(array.elements, array.type, &(arrays_.*array.place));
+    }
   }
   // The arrays of the calls from before graphs.
   explicit Trial(const Question& question)
@@ -566,10 +570,12 @@ bool IsDeterministic(const std::shared_ptr<const CudnnPlan>& plan) {
   return !plan || plan->deterministic();
 }
 
-// Whether float32 can hold the sums, and those of squares are aligned behind the others.
-bool WantsSums(const ConvolutionShape& shape, const ConvolutionOptions& options) {
-  return options.sums && options.type != DType::kFloat64 &&
-         shape.out_channels * SizeOf(DType::kFloat32) % kGraphAlignment == 0;
+// Whether to ask for what follows the products for batch norm's sake. It sums in float32; and the
+// channels of a pixel must be aligned as arrays are: of others, for which cuDNN proposes engines on
+// some devices, it is not known that they run.
+bool MayHaveSums(const ConvolutionShape& shape, DType type) {
+  return type != DType::kFloat64 && shape.in_channels * SizeOf(type) % kGraphAlignment == 0 &&
+         shape.out_channels * SizeOf(type) % kGraphAlignment == 0;
 }
 
 // cuDNN takes what it reads without const, too.
@@ -609,7 +615,7 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
   if (options.forward) {
     if (options.epilogue.any()) {
       made->fused_ = plan_ending(ConvolutionPart::kForward, ForwardCalls::kName, options.epilogue);
-    } else if (WantsSums(shape, options)) {
+    } else if (options.sums && !options.forward_adds && MayHaveSums(shape, options.type)) {
       made->sums_ = plan_ending(ConvolutionPart::kForward, ForwardCalls::kName, OutputSums());
     }
     // Beside one of them it is hardly ever used.
@@ -617,9 +623,14 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
                               made->fused_ || made->sums_ ? By::kModel : by, &made->forward_))
       return nullptr;
   }
-  if (options.data_gradient &&
-      !Choose<DataGradientCalls>(question, options.data_gradient_adds, by, &made->data_))
-    return nullptr;
+  if (options.data_gradient) {
+    if (options.gated && !options.data_gradient_adds && MayHaveSums(shape, options.type))
+      made->gated_ =
+          plan_ending(ConvolutionPart::kDataGradient, DataGradientCalls::kName, ReluGate());
+    if (!Choose<DataGradientCalls>(question, options.data_gradient_adds,
+                                   made->gated_ ? By::kModel : by, &made->data_))
+      return nullptr;
+  }
   if (options.weight_gradient &&
       !Choose<WeightGradientCalls>(question, options.weight_gradient_adds, by, &made->weight_))
     return nullptr;
@@ -630,9 +641,13 @@ int64_t CudnnConvolution::forward_workspace() const {
   return std::max({forward_.workspace, WorkspaceOf(fused_), WorkspaceOf(sums_)});
 }
 
+int64_t CudnnConvolution::backward_workspace() const {
+  return std::max({data_.workspace, weight_.workspace, WorkspaceOf(gated_)});
+}
+
 bool CudnnConvolution::deterministic() const {
   return forward_.deterministic && data_.deterministic && weight_.deterministic &&
-         IsDeterministic(fused_) && IsDeterministic(sums_);
+         IsDeterministic(fused_) && IsDeterministic(sums_) && IsDeterministic(gated_);
 }
 
 void CudnnConvolution::Forward(RunContext ctx, const void* data, const void* weight, void* out,
@@ -668,6 +683,24 @@ void CudnnConvolution::DataGradient(RunContext ctx, const void* head, const void
                                     bool add, void* workspace) const {
   RunPart<DataGradientCalls>(ctx, layouts_, data_, type_, add,
                              {.data = out, .weight = Read(weight), .out = Read(head)}, workspace);
+}
+
+bool CudnnConvolution::DataGradientGated(RunContext ctx, const void* head, const void* weight,
+                                         const Normalisation& n, void* gradient,
+                                         float* scale_gradient, float* shift_gradient,
+                                         void* workspace) const {
+  return RunAligned(ctx, *gated_,
+                    {.data = gradient,
+                     .weight = Read(weight),
+                     .out = Read(head),
+                     .normalised = Read(n.data),
+                     .mean = Read(n.mean),
+                     .inverse = Read(n.inverse),
+                     .scale = Read(n.scale),
+                     .shift = Read(n.shift),
+                     .scale_gradient = scale_gradient,
+                     .shift_gradient = shift_gradient},
+                    workspace);
 }
 
 void CudnnConvolution::WeightGradient(RunContext ctx, const void* head, const void* data, void* out,

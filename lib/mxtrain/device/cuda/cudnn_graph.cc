@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/cuda/cudnn_descriptors.h"
 
 namespace mxtrain::cuda {
@@ -75,6 +77,7 @@ class Operations {
 
  private:
   using Shape = std::array<int64_t, 4>;
+  using References = std::initializer_list<std::pair<Name, Descriptor>>;
 
   // In this order cuDNN has engines that it need not compile.
   void Append(const ConvolutionEpilogue& e) {
@@ -83,17 +86,17 @@ class Operations {
     if (e.sum) {
       const Descriptor sum = Array(&GraphArrays::sum, OutShape(), type_);
       const Descriptor result = e.bias || e.relu ? Virtual(OutShape()) : Result();
-      AppendPointwise(CUDNN_POINTWISE_ADD, last, sum, result);
-      last = result;
+      last = AppendBinary(CUDNN_POINTWISE_ADD, last, sum, result);
     }
     if (e.bias) {
       const Descriptor bias =
           Array(&GraphArrays::bias, OfChannels(shape_.out_channels), e.bias_type);
       const Descriptor result = e.relu ? Virtual(OutShape()) : Result();
-      AppendPointwise(CUDNN_POINTWISE_ADD, last, bias, result);
-      last = result;
+      last = AppendBinary(CUDNN_POINTWISE_ADD, last, bias, result);
     }
-    if (e.relu) AppendPointwise(CUDNN_POINTWISE_RELU_FWD, last, nullptr, Result());
+    if (e.relu)
+      AppendPointwise(CUDNN_POINTWISE_RELU_FWD, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, last},
+                                                 {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, Result()}});
   }
 
   void Append(const OutputSums&) {
@@ -107,16 +110,51 @@ class Operations {
               CUDNN_GENSTATS_SUM_SQSUM);
     made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE,
               CUDNN_DATA_FLOAT);
-    made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-              result);
-    made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-              sums);
-    made_.Set(operation, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-              squares);
-    Append(operation);
+    Append(operation, {{CUDNN_ATTR_OPERATION_GENSTATS_XDESC, result},
+                       {CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, sums},
+                       {CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, squares}});
   }
 
-  void Append(Descriptor operation) {
+  void Append(const ReluGate&) {
+    const Shape shape = DataShape(), channels = OfChannels(shape_.in_channels);
+    const auto of_channels = [&](void* GraphArrays::*place) {
+      return Array(place, channels, DType::kFloat32);
+    };
+    const Descriptor gradient = Virtual(shape), result = Result();
+    const Descriptor x = Array(&GraphArrays::normalised, shape, type_);
+    const Descriptor mean = of_channels(&GraphArrays::mean),
+                     inverse = of_channels(&GraphArrays::inverse),
+                     scale = of_channels(&GraphArrays::scale);
+    AppendProducts(gradient);
+    Descriptor y = AppendBinary(CUDNN_POINTWISE_SUB, x, mean, Virtual(shape));
+    y = AppendBinary(CUDNN_POINTWISE_MUL, y, inverse, Virtual(shape));
+    y = AppendBinary(CUDNN_POINTWISE_MUL, y, scale, Virtual(shape));
+    y = AppendBinary(CUDNN_POINTWISE_ADD, y, of_channels(&GraphArrays::shift), Virtual(shape));
+    AppendPointwise(CUDNN_POINTWISE_RELU_BWD, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, y},
+                                               {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, gradient},
+                                               {CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, result}});
+    const Descriptor operation = made_.New(CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
+    made_.Set(operation, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE,
+              CUDNN_DATA_FLOAT);
+    // The last three, of which normalisation's gradient could be made, cannot be left out.
+    Append(operation, {{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, mean},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, inverse},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, scale},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, x},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, result},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC,
+                        of_channels(&GraphArrays::scale_gradient)},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC,
+                        of_channels(&GraphArrays::shift_gradient)},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, of_channels(nullptr)},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, of_channels(nullptr)},
+                       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, of_channels(nullptr)}});
+  }
+
+  // The operation, which is complete but for what it refers to.
+  void Append(Descriptor operation, References references) {
+    for (const auto& [name, to] : references)
+      made_.Set(operation, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, to);
     made_.Finalize(operation);
     all_.push_back(operation);
   }
@@ -142,7 +180,7 @@ class Operations {
                                                           : Weight();
   }
 
-  // An array of the caller's.
+  // An array in memory; without a place, one that no caller wants.
   Descriptor Array(void* GraphArrays::*place, const Shape& shape, DType type) {
     arrays_.push_back({next_id_, place, shape[0] * shape[1] * shape[2] * shape[3], type});
     return Tensor(shape, type, /*is_virtual=*/false);
@@ -190,32 +228,33 @@ class Operations {
                      weight = unless(ConvolutionPart::kWeightGradient, &Operations::Weight),
                      out = unless(ConvolutionPart::kForward, &Operations::Out);
     const Descriptor operation = made_.New(names.type);
-    made_.Set(operation, names.convolution, CUDNN_TYPE_BACKEND_DESCRIPTOR, window);
-    made_.Set(operation, names.data, CUDNN_TYPE_BACKEND_DESCRIPTOR, data);
-    made_.Set(operation, names.weight, CUDNN_TYPE_BACKEND_DESCRIPTOR, weight);
-    made_.Set(operation, names.out, CUDNN_TYPE_BACKEND_DESCRIPTOR, out);
     made_.Set(operation, names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
     made_.Set(operation, names.beta, CUDNN_TYPE_FLOAT, task_.add ? 1.0f : 0.0f);
-    Append(operation);
+    Append(operation, {{names.convolution, window},
+                       {names.data, data},
+                       {names.weight, weight},
+                       {names.out, out}});
   }
 
-  // y = mode(x) or mode(x, b).
-  void AppendPointwise(cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descriptor y) {
+  void AppendPointwise(cudnnPointwiseMode_t mode, References references) {
     const Descriptor function = made_.New(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     made_.Set(function, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
     made_.Set(function, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CudnnType(wide_));
-    if (!b)
+    if (mode == CUDNN_POINTWISE_RELU_FWD)
       made_.Set(function, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION,
                 CUDNN_PROPAGATE_NAN);
     made_.Finalize(function);
     const Descriptor operation = made_.New(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
               CUDNN_TYPE_BACKEND_DESCRIPTOR, function);
-    made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, x);
-    if (b)
-      made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, b);
-    made_.Set(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, y);
-    Append(operation);
+    Append(operation, references);
+  }
+  // y = mode(x, b), which is returned.
+  Descriptor AppendBinary(cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descriptor y) {
+    AppendPointwise(mode, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                           {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b},
+                           {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y}});
+    return y;
   }
 
   const GraphTask& task_;
@@ -259,6 +298,11 @@ std::vector<T> ReadAll(CudnnDescriptors* from, Descriptor descriptor, Name name,
   values.resize(
       std::min(most, static_cast<size_t>(from->Get(descriptor, name, type, std::span(values)))));
   return values;
+}
+
+// Bytes of an array in the workspace.
+int64_t SpaceOf(const GraphArray& array) {
+  return RoundUp(array.elements * SizeOf(array.type), kGraphAlignment);
 }
 
 }  // namespace
@@ -408,13 +452,22 @@ Expected<std::shared_ptr<const CudnnPlan>, Refusal> CudnnGraph::PlanOf(size_t i)
   own.Get(made->plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
           std::span(&made->workspace_, 1));
   if (!own.ok()) return own.refusal();
+  made->unwanted_ = RoundUp(made->workspace_, kGraphAlignment);
+  int64_t unwanted = 0;  // bytes
+  for (const GraphArray& array : arrays_) {
+    if (!array.place) unwanted += SpaceOf(array);
+  }
+  if (unwanted > 0) made->workspace_ = made->unwanted_ + unwanted;
   if (made->workspace_ > kMostWorkspace)
     return Refusal{format("its workspace is {}", FormatBytes(made->workspace_))};
   return std::shared_ptr<const CudnnPlan>(made);
 }
 
 bool GraphArrays::IsAligned() const {
-  const void* const all[] = {data, weight, out, bias, sum, sums, square_sums};
+  const void* const all[] = {data,           weight,        out,  bias,    sum,   sums,
+                             square_sums,    normalised,    mean, inverse, scale, shift,
+                             scale_gradient, shift_gradient};
+  static_assert(sizeof(all) == sizeof(GraphArrays));
   return std::none_of(std::begin(all), std::end(all), [](const void* array) {
     return reinterpret_cast<uintptr_t>(array) % kGraphAlignment != 0;
   });
@@ -424,9 +477,11 @@ cudnnStatus_t CudnnPlan::Run(cudnnHandle_t handle, const GraphArrays& arrays,
                              void* workspace) const {
   std::vector<int64_t> ids;
   std::vector<void*> places;
+  auto* unwanted = static_cast<char*>(workspace) + unwanted_;
   for (const GraphArray& array : arrays_) {
     ids.push_back(array.id);
-    places.push_back(arrays.*array.place);
+    places.push_back(array.place ? arrays.*array.place : unwanted);
+    if (!array.place) unwanted += SpaceOf(array);
   }
   CudnnDescriptors made(cudnn_);
   const Descriptor pack = made.New(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/math.h"
 #include "mxtrain/device/cuda/fake/internal/fake_cudnn.h"
 #include "mxtrain/device/kernel_choices.h"
 
@@ -118,6 +119,7 @@ struct Problem {
   ConvolutionShape s;
   ConvolutionEpilogue epilogue;  // of the task
   Images data, weight, out, bias, sum, sums, square_sums;
+  Images normalised, mean, inverse, scale, shift, scale_gradient, shift_gradient;
 
   Problem(const ConvolutionShape& shape, const GraphTask& task)
       : s(shape),
@@ -132,16 +134,39 @@ struct Problem {
         sum({s.batch, s.out_channels, s.out[0], s.out[1]}, task.options.type,
             task.options.channels_last, 5),
         sums({1, s.out_channels, 1, 1}, DType::kFloat32, false, 6),
-        square_sums({1, s.out_channels, 1, 1}, DType::kFloat32, false, 7) {}
+        square_sums({1, s.out_channels, 1, 1}, DType::kFloat32, false, 7),
+        normalised({s.batch, s.in_channels, s.in[0], s.in[1]}, task.options.type,
+                   task.options.channels_last, 8),
+        mean(OfDataChannels(9)),
+        inverse(OfDataChannels(10)),
+        scale(OfDataChannels(11)),
+        shift(OfDataChannels(12)),
+        scale_gradient(OfDataChannels(13)),
+        shift_gradient(OfDataChannels(14)) {}
 
+  Images OfDataChannels(uint32_t seed) const {
+    return Images({1, s.in_channels, 1, 1}, DType::kFloat32, false, seed);
+  }
   static ConvolutionEpilogue EpilogueOf(const GraphTask& task) {
     const auto* epilogue = std::get_if<ConvolutionEpilogue>(&task.end);
     return epilogue ? *epilogue : ConvolutionEpilogue();
   }
   // All that any graph has.
   GraphArrays arrays() {
-    return {data.data(), weight.data(), out.data(),        bias.data(),
-            sum.data(),  sums.data(),   square_sums.data()};
+    return {.data = data.data(),
+            .weight = weight.data(),
+            .out = out.data(),
+            .bias = bias.data(),
+            .sum = sum.data(),
+            .sums = sums.data(),
+            .square_sums = square_sums.data(),
+            .normalised = normalised.data(),
+            .mean = mean.data(),
+            .inverse = inverse.data(),
+            .scale = scale.data(),
+            .shift = shift.data(),
+            .scale_gradient = scale_gradient.data(),
+            .shift_gradient = shift_gradient.data()};
   }
 
   int64_t InAt(int axis, int64_t o, int64_t k) const {
@@ -191,29 +216,52 @@ struct Problem {
     return total;
   }
 
-  // The sum of f(n, y, x) over images of the output.
+  // The sum of f(n, y, x) over images of this size.
   template <typename F>
-  double OverOutputs(const F& f) const {
+  double OverImages(const int64_t (&size)[2], const F& f) const {
     double total = 0;
     for (int64_t n = 0; n < s.batch; ++n) {
-      for (int64_t y = 0; y < s.out[0]; ++y) {
-        for (int64_t x = 0; x < s.out[1]; ++x) total += f(n, y, x);
+      for (int64_t y = 0; y < size[0]; ++y) {
+        for (int64_t x = 0; x < size[1]; ++x) total += f(n, y, x);
       }
     }
     return total;
   }
+  // Without scale and shift.
+  double Normalised(int64_t n, int64_t c, int64_t y, int64_t x) const {
+    return (normalised(n, c, y, x) - mean(0, c, 0, 0)) * inverse(0, c, 0, 0);
+  }
+  double GatedGradient(int64_t n, int64_t c, int64_t y, int64_t x) const {
+    const bool passes = Normalised(n, c, y, x) * scale(0, c, 0, 0) + shift(0, c, 0, 0) > 0;
+    return passes ? DataGradient(n, c, y, x) : 0;
+  }
+
+  // What comes with the result of the part.
+  void Expect(const ConvolutionEpilogue&) {}
   void Expect(const OutputSums&) {
+    const auto square = [&](int64_t n, int64_t o, int64_t y, int64_t x) {
+      const double value = Forward(n, o, y, x);
+      return value * value;
+    };
     sums.Expect([&](int64_t, int64_t o, int64_t, int64_t) {
-      return OverOutputs([&](int64_t n, int64_t y, int64_t x) { return Forward(n, o, y, x); });
+      return OverImages(s.out,
+                        [&](int64_t n, int64_t y, int64_t x) { return Forward(n, o, y, x); });
     });
     square_sums.Expect([&](int64_t, int64_t o, int64_t, int64_t) {
-      return OverOutputs([&](int64_t n, int64_t y, int64_t x) {
-        const double value = Forward(n, o, y, x);
-        return value * value;
-      });
+      return OverImages(s.out, [&](int64_t n, int64_t y, int64_t x) { return square(n, o, y, x); });
     });
   }
-  void Expect(const ConvolutionEpilogue&) {}  // in the output
+  void Expect(const ReluGate&) {
+    scale_gradient.Expect([&](int64_t, int64_t c, int64_t, int64_t) {
+      return OverImages(s.in, [&](int64_t n, int64_t y, int64_t x) {
+        return GatedGradient(n, c, y, x) * Normalised(n, c, y, x);
+      });
+    });
+    shift_gradient.Expect([&](int64_t, int64_t c, int64_t, int64_t) {
+      return OverImages(s.in,
+                        [&](int64_t n, int64_t y, int64_t x) { return GatedGradient(n, c, y, x); });
+    });
+  }
 
   void Expect(const GraphTask& task) {
     std::visit([&](const auto& end) { Expect(end); }, task.end);
@@ -227,6 +275,11 @@ struct Problem {
           return e.relu ? std::max(value, 0.0) : value;
         });
       case kDataGradient:
+        if (std::holds_alternative<ReluGate>(task.end)) {
+          return data.Expect([&](int64_t n, int64_t c, int64_t y, int64_t x) {
+            return GatedGradient(n, c, y, x);
+          });
+        }
         return data.Expect([&](int64_t n, int64_t c, int64_t y, int64_t x) {
           return DataGradient(n, c, y, x) + old * data(n, c, y, x);
         });
@@ -276,6 +329,13 @@ GraphTask TaskOf(const ConvolutionShape& shape, ConvolutionPart part = kForward)
   return task;
 }
 
+// Each thing that may follow the products, and after which part.
+const std::pair<ConvolutionPart, GraphEnd> kEnds[] = {
+    {kForward, ConvolutionEpilogue{true, true, DType::kFloat32, true}},
+    {kForward, OutputSums()},
+    {kDataGradient, ReluGate()},
+};
+
 // Makes the graph of a task, runs its first engine between guards, and compares.
 void RunAndCompare(FakeCudnn& cudnn, const GraphTask& task) {
   CAPTURE(static_cast<int>(task.part));
@@ -288,12 +348,17 @@ void RunAndCompare(FakeCudnn& cudnn, const GraphTask& task) {
     REQUIRE(made);
     plan = *made;
   }
-  CHECK(plan->workspace() == kWorkspace);
+  // Behind cuDNN's workspace lie three arrays of channels that nobody wants.
+  const int64_t size = std::holds_alternative<ReluGate>(task.end)
+                           ? RoundUp(kWorkspace, kGraphAlignment) +
+                                 3 * RoundUp(4 * task.shape.in_channels, kGraphAlignment)
+                           : kWorkspace;
+  CHECK(plan->workspace() == size);
   Problem problem(task.shape, task);
-  std::vector<char> workspace(kWorkspace + 64, 0x11);
+  std::vector<char> workspace(static_cast<size_t>(size) + 64, 0x11);
   CHECK(plan->Run(cudnn.handle(), problem.arrays(), workspace.data()) == CUDNN_STATUS_SUCCESS);
   problem.Expect(task);
-  CHECK(std::all_of(workspace.begin() + kWorkspace, workspace.end(),
+  CHECK(std::all_of(workspace.begin() + size, workspace.end(),
                     [](char byte) { return byte == 0x11; }));
 }
 
@@ -361,6 +426,23 @@ TEST_CASE("the sums of the outputs and of their squares, with the outputs") {
   ExpectNoFault(cudnn);
 }
 
+TEST_CASE("the data gradient behind ReLU, with the gradients of scale and shift") {
+  FakeCudnn cudnn;
+  cudnn.engines[CUDNN_HEUR_MODE_A] = {Engine(1)};
+  for (const ConvolutionShape& shape : kShapes) {
+    for (const DType type : {DType::kFloat16, DType::kFloat32}) {
+      for (const bool channels_last : {false, true}) {
+        GraphTask task = TaskOf(shape, kDataGradient);
+        task.options.type = type;
+        task.options.channels_last = channels_last;
+        task.end = ReluGate();
+        RunAndCompare(cudnn, task);
+      }
+    }
+  }
+  ExpectNoFault(cudnn);
+}
+
 std::vector<std::string> EnginesOf(FakeCudnn& cudnn, const GraphTask& task) {
   const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, task);
   return graph ? graph->engines() : std::vector<std::string>{graph.error().reason};
@@ -393,8 +475,8 @@ TEST_CASE("engines to fall back to serve a part, but not what follows it") {
   cudnn.engines[CUDNN_HEUR_MODE_FALLBACK] = {Engine(9)};
   GraphTask task = TaskOf(kSmall);
   CHECK(EnginesOf(cudnn, task) == Names{"engine 9"});
-  for (const GraphEnd& end :
-       {GraphEnd(ConvolutionEpilogue{.relu = true}), GraphEnd(OutputSums())}) {
+  for (const auto& [part, end] : kEnds) {
+    task.part = part;
     task.end = end;
     CHECK(EnginesOf(cudnn, task) == Names{"no engine computes what is allowed"});
   }
@@ -454,8 +536,9 @@ struct Chosen {
   std::optional<size_t> engine;
   std::vector<std::string> refusals;
 };
-Chosen ChooseFor(FakeCudnn& cudnn, KernelChoices& choices, bool memory) {
-  const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, TaskOf(kSmall));
+Chosen ChooseFor(FakeCudnn& cudnn, KernelChoices& choices, bool memory,
+                 const GraphTask& task = TaskOf(kSmall)) {
+  const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, task);
   REQUIRE(graph);
   Chosen chosen;
   const auto seconds_of = [&](size_t i) -> std::optional<double> {
@@ -465,7 +548,7 @@ Chosen ChooseFor(FakeCudnn& cudnn, KernelChoices& choices, bool memory) {
       return std::nullopt;
     }
     if (!memory) return std::nullopt;
-    Problem problem(kSmall, TaskOf(kSmall));
+    Problem problem(task.shape, task);
     std::vector<char> workspace(static_cast<size_t>((*plan)->workspace()) + 1);
     if ((*plan)->Run(cudnn.handle(), problem.arrays(), workspace.data()) != CUDNN_STATUS_SUCCESS)
       return std::nullopt;
@@ -481,7 +564,9 @@ TEST_CASE("a plan takes arrays that are aligned, and does without those that it 
   GraphArrays arrays{memory, memory + kGraphAlignment, memory + 2 * kGraphAlignment};
   CHECK(arrays.IsAligned());
   for (void* GraphArrays::*array :
-       {&GraphArrays::weight, &GraphArrays::sum, &GraphArrays::sums, &GraphArrays::square_sums}) {
+       {&GraphArrays::weight, &GraphArrays::sum, &GraphArrays::sums, &GraphArrays::square_sums,
+        &GraphArrays::normalised, &GraphArrays::mean, &GraphArrays::inverse, &GraphArrays::scale,
+        &GraphArrays::shift, &GraphArrays::scale_gradient, &GraphArrays::shift_gradient}) {
     GraphArrays shifted = arrays;
     shifted.*array = memory + 3 * kGraphAlignment + 8;
     CHECK_FALSE(shifted.IsAligned());
@@ -509,6 +594,13 @@ TEST_CASE(
     KernelChoices choices;  // nothing measured: the first that has a plan
     CHECK(ChooseFor(cudnn, choices, true).engine == 2);
     CHECK(choices.kept().empty());
+  }
+  for (const auto& [part, end] : kEnds) {
+    KernelChoices choices;
+    const KernelChoices::Measuring allowed(&choices);
+    GraphTask task = TaskOf(kSmall, part);
+    task.end = end;
+    CHECK(ChooseFor(cudnn, choices, true, task).engine == 3);
   }
   for (FakeEngine& engine : engines) engine.finalized = CUDNN_STATUS_NOT_SUPPORTED;
   KernelChoices choices;
@@ -545,11 +637,11 @@ TEST_CASE("whichever call fails, it is a refusal or a status, and every descript
     const auto plan = graph->PlanOf(0);
     if (!plan) return false;
     Problem problem(kSmall, task);
-    std::vector<char> workspace(kWorkspace);
+    std::vector<char> workspace(static_cast<size_t>((*plan)->workspace()));
     return (*plan)->Run(cudnn.handle(), problem.arrays(), workspace.data()) == CUDNN_STATUS_SUCCESS;
   };
-  for (const GraphEnd& end :
-       {GraphEnd(ConvolutionEpilogue{true, true, DType::kFloat32, true}), GraphEnd(OutputSums())}) {
+  for (const auto& [part, end] : kEnds) {
+    task.part = part;
     task.end = end;
     CAPTURE(end.index());
     int64_t calls = 0, survived = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "mxtrain/base/format.h"
@@ -55,6 +56,14 @@ std::vector<Rule> ConvolutionRules(int first, int convolution, int x, int w, int
           {name(y), kRef, 1, true, {kTensor}}};
 }
 
+std::vector<Rule> NormalisationGradientRules() {
+  std::vector<Rule> rules{{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE}};
+  for (int name = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC;
+       name <= CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS; ++name)
+    rules.push_back({static_cast<Name>(name), kRef, 1, true, {kTensor}});
+  return rules;
+}
+
 const std::vector<Rule>* RulesOf(Kind kind) {
   static const std::map<Kind, std::vector<Rule>> rules = {
       {kTensor,
@@ -90,13 +99,16 @@ const std::vector<Rule>* RulesOf(Kind kind) {
          {CUDNN_BACKEND_POINTWISE_DESCRIPTOR}},
         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kRef, 1, true, {kTensor}},
         {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kRef, 1, false, {kTensor}},
-        {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kRef, 1, true, {kTensor}}}},
+        {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kRef, 1, false, {kTensor}},
+        {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, kRef, 1, false, {kTensor}},
+        {CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, kRef, 1, false, {kTensor}}}},
       {CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE},
         {CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE},
         {CUDNN_ATTR_OPERATION_GENSTATS_XDESC, kRef, 1, true, {kTensor}},
         {CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, kRef, 1, true, {kTensor}},
         {CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, kRef, 1, true, {kTensor}}}},
+      {CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR, NormalisationGradientRules()},
       {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE},
         {CUDNN_ATTR_OPERATIONGRAPH_OPS,
@@ -107,7 +119,8 @@ const std::vector<Rule>* RulesOf(Kind kind) {
           CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
           CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
           CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-          CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR}}}},
+          CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR,
+          CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR}}}},
       {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
        {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
          kRef,
@@ -212,9 +225,25 @@ cudnnStatus_t SetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
 
 // "" or what is wrong with the attributes and shapes of an operation.
 std::string ProblemOfPointwise(const Object& op) {
-  const bool relu = PointwiseModeOf(op) == CUDNN_POINTWISE_RELU_FWD;
+  static const std::set<Name> binary = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                                        CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                                        CUDNN_ATTR_OPERATION_POINTWISE_YDESC};
+  static const std::map<cudnnPointwiseMode_t, std::set<Name>> expected = {
+      {CUDNN_POINTWISE_ADD, binary},
+      {CUDNN_POINTWISE_SUB, binary},
+      {CUDNN_POINTWISE_MUL, binary},
+      {CUDNN_POINTWISE_RELU_FWD,
+       {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_YDESC}},
+      {CUDNN_POINTWISE_RELU_BWD,
+       {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_DYDESC,
+        CUDNN_ATTR_OPERATION_POINTWISE_DXDESC}}};
+  std::set<Name> given;
+  for (const auto& [name, value] : op.values) {
+    if (name != CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR) given.insert(name);
+  }
+  const auto found = expected.find(PointwiseModeOf(op));
+  if (found == expected.end() || found->second != given) return "its operands";
   const auto [in, out] = ArraysOf(op);
-  if (in.size() != (relu ? 1u : 2u)) return "the number of operands";
   for (Object* array : in) {
     for (size_t i = 0; i < 4; ++i) {
       if (ShapeOf(*array)[i] != ShapeOf(*out[0])[i] && ShapeOf(*array)[i] != 1) return "a shape";
@@ -235,6 +264,13 @@ std::string ProblemOfChannels(const Object& images, const std::vector<Object*>& 
 std::string ProblemOfSums(const Object& op) {
   if (op.Number(CUDNN_ATTR_OPERATION_GENSTATS_MODE) != CUDNN_GENSTATS_SUM_SQSUM) return "its mode";
   const auto [in, out] = ArraysOf(op);
+  return ProblemOfChannels(*in[0], out);
+}
+
+std::string ProblemOfNormalisationGradient(const Object& op) {
+  auto [in, out] = ArraysOf(op);
+  if (ShapeOf(*in[0]) != ShapeOf(*in[1])) return "the shape of the gradient";
+  out.insert(out.end(), in.begin() + 2, in.end());
   return ProblemOfChannels(*in[0], out);
 }
 
@@ -300,6 +336,8 @@ std::string ProblemOf(const Object& o) {
       return ProblemOfPointwise(o);
     case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
       return ProblemOfSums(o);
+    case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR:
+      return ProblemOfNormalisationGradient(o);
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
       return ProblemOfGraph(o);
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
@@ -462,21 +500,34 @@ cudnnStatus_t Execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descri
   const auto& ids = pack->Numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   for (size_t i = 0; i < ids.size(); ++i)
     places[ids[i]] = pack->values.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).pointers[i];
-  std::set<void*> used;
-  const auto& ops = plan->graph->values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).objects;
-  for (const auto& [id, tensor] : RealArraysOf(ops)) {
-    const auto alignment = static_cast<uintptr_t>(tensor->Number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
-    void* place = places[id];
-    if (!place || reinterpret_cast<uintptr_t>(place) % alignment != 0 || !used.insert(place).second)
-      return Blame(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a pointer of an array");
-  }
-  if (used.size() != places.size())
-    return Blame(CUDNN_STATUS_BAD_PARAM, "pointers of arrays that are not in the graph");
   void* workspace = pack->values.at(CUDNN_ATTR_VARIANT_PACK_WORKSPACE).pointers[0];
-  if (plan->engine->workspace > 0 && !workspace)
+  const int64_t workspace_size = plan->engine->workspace;
+  if (workspace_size > 0 && !workspace)
     return Blame(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no workspace");
+  std::map<uintptr_t, uintptr_t> taken;  // from, to
+  const auto take = [&](const void* place, int64_t bytes) {
+    const auto from = reinterpret_cast<uintptr_t>(place);
+    const auto [here, is_new] = taken.emplace(from, from + static_cast<uintptr_t>(bytes));
+    const auto after = std::next(here);
+    return is_new && (here == taken.begin() || std::prev(here)->second <= from) &&
+           (after == taken.end() || here->second <= after->first);
+  };
+  if (workspace_size > 0) take(workspace, workspace_size);
+  const auto& ops = plan->graph->values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).objects;
+  const std::map<int64_t, const Object*> arrays = RealArraysOf(ops);
+  for (const auto& [id, tensor] : arrays) {
+    const auto alignment = static_cast<uintptr_t>(tensor->Number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
+    const auto found = places.find(id);
+    if (found == places.end() || !found->second ||
+        reinterpret_cast<uintptr_t>(found->second) % alignment != 0)
+      return Blame(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a pointer of an array");
+    if (!take(found->second, BytesOf(*tensor)))
+      return Blame(CUDNN_STATUS_BAD_PARAM, "arrays overlap");
+  }
+  if (arrays.size() != places.size())
+    return Blame(CUDNN_STATUS_BAD_PARAM, "pointers of arrays that are not in the graph");
   if (plan->engine->executed != CUDNN_STATUS_SUCCESS) return plan->engine->executed;
-  if (workspace) std::memset(workspace, 0xa5, static_cast<size_t>(plan->engine->workspace));
+  if (workspace) std::memset(workspace, 0xa5, static_cast<size_t>(workspace_size));
   RunOperations(ops, places);
   fake->executed.push_back(plan->engine->index);
   return CUDNN_STATUS_SUCCESS;

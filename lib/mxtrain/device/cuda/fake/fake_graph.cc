@@ -28,9 +28,6 @@ Convolution::Convolution(const Object& op) {
                                                                                       : 1;
 }
 
-bool IsPointwise(const Object& op) {
-  return op.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
-}
 cudnnPointwiseMode_t PointwiseModeOf(const Object& op) {
   return static_cast<cudnnPointwiseMode_t>(
       op.Reference(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
@@ -62,13 +59,27 @@ OperationArrays ArraysOf(const Object& op) {
   };
   switch (op.kind) {
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-      add(&arrays.in, {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC});
-      add(&arrays.out, {CUDNN_ATTR_OPERATION_POINTWISE_YDESC});
+      add(&arrays.in, {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                       CUDNN_ATTR_OPERATION_POINTWISE_DYDESC});
+      add(&arrays.out,
+          {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC});
       return arrays;
     case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
       add(&arrays.in, {CUDNN_ATTR_OPERATION_GENSTATS_XDESC});
       add(&arrays.out,
           {CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC});
+      return arrays;
+    case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR:
+      add(&arrays.in,
+          {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC,
+           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC,
+           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC,
+           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC});
+      add(&arrays.out, {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC,
+                        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC,
+                        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC,
+                        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC,
+                        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS});
       return arrays;
     default:
       break;
@@ -91,6 +102,29 @@ std::map<int64_t, const Object*> RealArraysOf(const std::vector<Object*>& ops) {
 
 namespace {
 
+// Elements.
+int64_t SizeOf(const Object& tensor) {
+  const auto& n = ShapeOf(tensor);
+  return n[0] * n[1] * n[2] * n[3];
+}
+
+// f(zero of the type of the elements).
+template <typename F>
+auto WithType(const Object& tensor, const F& f) {
+  switch (tensor.Number(CUDNN_ATTR_TENSOR_DATA_TYPE)) {
+    case CUDNN_DATA_FLOAT:
+      return f(float());
+    case CUDNN_DATA_DOUBLE:
+      return f(double());
+    case CUDNN_DATA_HALF:
+      return f(float16());
+    case CUDNN_DATA_BFLOAT16:
+      return f(bfloat16());
+    default:
+      Throw(ErrorKind::kBug, "a type that the fake does not have");
+  }
+}
+
 // An array of a graph: its elements in the order of its shape, and where they lie.
 struct Array {
   const Object* tensor;
@@ -110,26 +144,10 @@ struct Array {
       }
     }
   }
-  template <typename F>
-  void WithType(const F& f) const {
-    switch (tensor->Number(CUDNN_ATTR_TENSOR_DATA_TYPE)) {
-      case CUDNN_DATA_FLOAT:
-        return f(float());
-      case CUDNN_DATA_DOUBLE:
-        return f(double());
-      case CUDNN_DATA_HALF:
-        return f(float16());
-      case CUDNN_DATA_BFLOAT16:
-        return f(bfloat16());
-      default:
-        Throw(ErrorKind::kBug, "a type that the fake does not have");
-    }
-  }
   void Load() {
-    const auto& n = ShapeOf(*tensor);
-    elements.assign(static_cast<size_t>(n[0] * n[1] * n[2] * n[3]), 0);
+    elements.assign(static_cast<size_t>(SizeOf(*tensor)), 0);
     if (!place) return;
-    WithType([&](auto zero) {
+    WithType(*tensor, [&](auto zero) {
       ForElements([&](size_t i, int64_t at) {
         elements[i] = static_cast<double>(static_cast<decltype(zero)*>(place)[at]);
       });
@@ -137,7 +155,7 @@ struct Array {
   }
   // Rounds to the type of the array.
   void Store() {
-    WithType([&](auto zero) {
+    WithType(*tensor, [&](auto zero) {
       using T = decltype(zero);
       ForElements([&](size_t i, int64_t at) {
         T value;
@@ -205,6 +223,23 @@ void ForImages(const std::vector<int64_t>& n, const F& f) {
   }
 }
 
+double ValueOf(cudnnPointwiseMode_t mode, double x, double second) {
+  switch (mode) {
+    case CUDNN_POINTWISE_ADD:
+      return x + second;
+    case CUDNN_POINTWISE_SUB:
+      return x - second;
+    case CUDNN_POINTWISE_MUL:
+      return x * second;
+    case CUDNN_POINTWISE_RELU_FWD:
+      return x < 0 ? 0 : x;
+    case CUDNN_POINTWISE_RELU_BWD:
+      return x > 0 ? second : 0;
+    default:
+      Throw(ErrorKind::kBug, "a function that the fake does not have");
+  }
+}
+
 void RunPointwise(const Object& op, std::map<const Object*, Array>* arrays) {
   const auto [in, out] = ArraysOf(op);
   const cudnnPointwiseMode_t mode = PointwiseModeOf(op);
@@ -216,11 +251,9 @@ void RunPointwise(const Object& op, std::map<const Object*, Array>* arrays) {
   for (int64_t a = 0; a < n[0]; ++a) {
     for (int64_t b = 0; b < n[1]; ++b) {
       for (int64_t c = 0; c < n[2]; ++c) {
-        for (int64_t d = 0; d < n[3]; ++d) {
-          const double x = value(in[0], a, b, c, d);
+        for (int64_t d = 0; d < n[3]; ++d)
           arrays->at(out[0]).elements[At(n, a, b, c, d)] =
-              mode == CUDNN_POINTWISE_RELU_FWD ? (x < 0 ? 0 : x) : x + value(in[1], a, b, c, d);
-        }
+              ValueOf(mode, value(in[0], a, b, c, d), in.size() > 1 ? value(in[1], a, b, c, d) : 0);
       }
     }
   }
@@ -238,7 +271,37 @@ void RunSums(const Object& op, std::map<const Object*, Array>* arrays) {
   });
 }
 
+// Of y = (x - mean) inverse scale + shift: the gradients of scale and shift, and the numbers of
+// each channel with which that of x is a dy + b x + c.
+void RunNormalisationGradient(const Object& op, std::map<const Object*, Array>* arrays) {
+  const auto [in, out] = ArraysOf(op);
+  const auto elements = [&](const Object* array) -> std::vector<double>& {
+    return arrays->at(array).elements;
+  };
+  const std::vector<double>&x = elements(in[0]), &dy = elements(in[1]), &mean = elements(in[2]),
+        &inverse = elements(in[3]), &scale = elements(in[4]);
+  std::vector<double>&scale_gradient = elements(out[0]), &shift_gradient = elements(out[1]);
+  std::fill(scale_gradient.begin(), scale_gradient.end(), 0);
+  std::fill(shift_gradient.begin(), shift_gradient.end(), 0);
+  ForImages(ShapeOf(*in[0]), [&](size_t i, size_t channel) {
+    scale_gradient[channel] += dy[i] * (x[i] - mean[channel]) * inverse[channel];
+    shift_gradient[channel] += dy[i];
+  });
+  const double count = static_cast<double>(x.size() / mean.size());
+  for (size_t c = 0; c < mean.size(); ++c) {
+    const double a = scale[c] * inverse[c], b = -a * inverse[c] * scale_gradient[c] / count;
+    elements(out[2])[c] = a;
+    elements(out[3])[c] = b;
+    elements(out[4])[c] = -a * shift_gradient[c] / count - b * mean[c];
+  }
+}
+
 }  // namespace
+
+int64_t BytesOf(const Object& tensor) {
+  return SizeOf(tensor) *
+         WithType(tensor, [](auto zero) { return static_cast<int64_t>(sizeof(zero)); });
+}
 
 void RunOperations(const std::vector<Object*>& ops, const std::map<int64_t, void*>& places) {
   std::map<const Object*, Array> arrays;
@@ -256,6 +319,9 @@ void RunOperations(const std::vector<Object*>& ops, const std::map<int64_t, void
         break;
       case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
         RunSums(*op, &arrays);
+        break;
+      case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR:
+        RunNormalisationGradient(*op, &arrays);
         break;
       default:
         RunConvolution(Convolution(*op), &arrays);

@@ -79,10 +79,16 @@ class CudnnDescriptors {
 
 enum class ConvolutionPart { kForward, kDataGradient, kWeightGradient };
 
-// What may follow the products in the same graph, if the result is assigned. After kForward an
-// epilogue, which may be empty, or the sums of each channel of the result and of their squares.
+// What may follow the products in the same graph, if the result is assigned: nothing, as an empty
+// epilogue, or one of three.
+// - After kForward an epilogue.
+// - After kForward the sums of each channel of the result and of their squares.
 struct OutputSums {};
-using GraphEnd = std::variant<ConvolutionEpilogue, OutputSums>;
+// - After kDataGradient, where data = max(0, (normalised - mean) inverse scale + shift): the result
+//   is the gradient where ReLU lets it pass, 0 elsewhere. With it come the gradients of the scale,
+//   the sum over a channel of result (normalised - mean) inverse, and of the shift, of the result.
+struct ReluGate {};
+using GraphEnd = std::variant<ConvolutionEpilogue, OutputSums, ReluGate>;
 
 struct GraphTask {
   ConvolutionPart part = ConvolutionPart::kForward;
@@ -104,16 +110,21 @@ struct GraphDevice {
 };
 
 inline constexpr int64_t kGraphAlignment = 16;  // bytes
-// The arrays of a graph, its results among them; those that it has (CudnnGraph::arrays). No two are
+// Places of arrays, results among them: of those that a graph has (CudnnGraph::arrays). No two are
 // the same.
 struct GraphArrays {
   void *data = nullptr, *weight = nullptr, *out = nullptr;
   void *bias = nullptr, *sum = nullptr;          // of the epilogue
   void *sums = nullptr, *square_sums = nullptr;  // [O] in float32, of the outputs
-  bool IsAligned() const;                        // as every plan needs them, to kGraphAlignment
+  // Of the gate: [N, C, H, W], and [C] each in float32.
+  void* normalised = nullptr;
+  void *mean = nullptr, *inverse = nullptr, *scale = nullptr, *shift = nullptr;
+  void *scale_gradient = nullptr, *shift_gradient = nullptr;
+  bool IsAligned() const;  // as every plan needs them, to kGraphAlignment
 };
 
-// One of them: its id in the graph, and where the caller names its place.
+// An array that a graph has in memory: its id there, and where the caller names its place. Null if
+// no caller wants what cuDNN writes there: it lies in the workspace of the plan.
 struct GraphArray {
   int64_t id;
   void* GraphArrays::*place;
@@ -138,7 +149,7 @@ class CudnnPlan {
   std::vector<std::shared_ptr<const CudnnDescriptors>> from_;  // what the plan was made from
   CudnnDescriptors own_;
   cudnnBackendDescriptor_t plan_ = nullptr;
-  int64_t workspace_ = 0;
+  int64_t workspace_ = 0, unwanted_ = 0;  // from `unwanted_` on: arrays that no caller wants
   bool deterministic_ = true;
   mutable Mutex running_;  // cuDNN does not promise that a plan may run in two threads at once
 };
@@ -157,7 +168,7 @@ class CudnnGraph {
   // Names of the engines with their settings, at least one, the preferred one first: "engine 62,
   // knobs 2=4 13=0". They mean the same in every process with this version of cuDNN.
   const std::vector<std::string>& engines() const { return names_; }
-  const std::vector<GraphArray>& arrays() const { return arrays_; }  // that its plans take
+  const std::vector<GraphArray>& arrays() const { return arrays_; }
   Expected<std::shared_ptr<const CudnnPlan>, Refusal> PlanOf(size_t engine) const;
 
  private:

@@ -46,11 +46,11 @@ struct Convolution {
   Object* result() const { return written == 0 ? data : written == 1 ? weight : out; }
 };
 
-bool IsPointwise(const Object& op);
 cudnnPointwiseMode_t PointwiseModeOf(const Object& op);
 bool IsVirtual(const Object& tensor);
 int64_t IdOf(const Object& tensor);
 const std::vector<int64_t>& ShapeOf(const Object& tensor);
+int64_t BytesOf(const Object& tensor);
 // The arrays of an operation, in the order of its attributes; for a pointwise one only those that
 // it has.
 struct OperationArrays {
