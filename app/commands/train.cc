@@ -10,6 +10,7 @@
 #include "app/commands/cpu_share.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/distributed_run.h"
+#include "app/commands/kvstore_flag.h"
 #include "app/commands/label_trial.h"
 #include "app/commands/learning_rates.h"
 #include "app/commands/plugin_trust.h"
@@ -85,11 +86,7 @@ class Train final : public Command {
     arguments.Option("--name", &run.name, "name of the run; overrides the configuration's")
         .Takes("NAME");
     arguments.Flag("--overwrite", &run.overwrite, "replace the run in --out");
-    arguments
-        .Option("--kvstore", &kvstore_,
-                "short for train.kvstore.type=TYPE; dist_sync, dist_async, and on GPUs "
-                "dist_device_sync: the processes of mpirun or srun train together")
-        .Takes("TYPE");
+    kvstore_.Declare(arguments);
     arguments
         .Option("--profile", &profile_,
                 "write a trace of the run, for ui.perfetto.dev or chrome://tracing")
@@ -134,7 +131,7 @@ class Train final : public Command {
   int RunOnce(const CommonFlags& flags, report::Console& console) {
     start_.Find(config_.file);
     CatchSignals();
-    if (!kvstore_.empty()) config_.overrides.push_back("train.kvstore.type=" + kvstore_);
+    kvstore_.AddTo(&config_);
     Session session(config_, flags, console);
     distributed_.Join(session.config().train.kvstore);
     distributed_.Together([&] { session.JoinRanks(distributed_.group()); });
@@ -395,8 +392,9 @@ class Train final : public Command {
   DistributedRun& distributed_;
   RunStart start_;
   ConfigArguments config_;
+  KVStoreFlag kvstore_;
   bool dry_run_ = false;
-  std::string kvstore_, profile_;
+  std::string profile_;
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it exists
   int threads_ = 0;                          // as the next
