@@ -255,7 +255,7 @@ data:
 END
   lenet=("$work/lenet.yaml")
   [[ -z $mnist ]] || lenet=("$configs/mnist/lenet.yaml" "data.train.path=$mnist" "data.val.path=$mnist")
-  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$images/train" "data.val={split: 0.01, source: null, path: null}" vars.classes=8
+  resnet=("$configs/imagenet/resnet18.yaml" "data.train.path=$images/train" "data.val={split: 0.01}" vars.classes=8
     data.batch_size=8)
 }
 

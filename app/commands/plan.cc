@@ -8,6 +8,7 @@
 #include "app/commands/batch_fit.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/forecast.h"
+#include "app/commands/kvstore_flag.h"
 #include "app/commands/layer_costs.h"
 #include "app/commands/learning_rates.h"
 #include "app/commands/net_plot.h"
@@ -61,15 +62,18 @@ class Plan final : public Command {
                 "the arrays in which dist_async's gradients and values travel")
         .Takes("N")
         .Within(2, 1'000'000);
+    kvstore_.Declare(arguments);
     arguments.Examples(
         "  mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64\n  mxtrain plan "
         "config.yaml --json\n"
         "  mxtrain plan config.yaml --plot memory.svg --plot-net net.svg\n  mxtrain plan "
-        "config.yaml --memory 8GiB\n  mxtrain plan config.yaml --time");
+        "config.yaml --memory 8GiB\n  mxtrain plan config.yaml --time\n"
+        "  mxtrain plan config.yaml --ranks 8 --kvstore dist_async");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     DeviceOf(flags);  // refuses several
+    kvstore_.AddTo(&config_);
     Session session(config_, flags, console);
     session.BuildNet();
     const std::vector<Layer> layers = CostsOfLayers(session);
@@ -535,6 +539,7 @@ class Plan final : public Command {
   bool kernels_ = false, time_ = false;
   std::string plot_, plot_net_, memory_;
   int ranks_ = 0;  // 0: not asked
+  KVStoreFlag kvstore_;
 };
 
 }  // namespace

@@ -352,9 +352,7 @@ class DocumentLoader {
                                        ? ShortFormOf(item.substr(0, equals))
                                        : "";
     if (!short_form.empty()) at = Step(at, short_form, place);
-    const Place old = at->place;
-    Merge(std::move(value), at);
-    if (!at->place) at->place = old;
+    *at = std::move(value);
   }
 
   // The member or element `key` of `at`; created if a map lacks it.

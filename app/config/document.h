@@ -2,12 +2,13 @@
 #pragma once
 // Reads the files and overrides of a configuration into one tree of values with source places.
 //
-// Precedence: command line > later file > earlier file; a file > the files it includes. Maps merge
-// key by key, everything else is replaced; a command line value for a section with a selector key
-// (schema.h) sets that key and leaves the others. `${VAR}` and `${VAR:-default}` are read from the
-// environment at once; other `${...}` are left for later evaluation (expression.h). Inside {...}
-// and [...] YAML requires quotes around them, which do not make a number a text:
-// {num_hidden: "${classes}"}.
+// Precedence: command line > later file > earlier file; a file > the files it includes. Maps of
+// files merge key by key, everything else is replaced. A command line value replaces all that the
+// files say of its key, also if it is a map: the keys of one data set or optimizer mean nothing to
+// another. But a value for a section with a selector key (schema.h) that is no map sets that key
+// and leaves the others. `${VAR}` and `${VAR:-default}` are read from the environment at once;
+// other `${...}` are left for later evaluation (expression.h). Inside {...} and [...] YAML requires
+// quotes around them, which do not make a number a text: {num_hidden: "${classes}"}.
 #include <filesystem>
 #include <functional>
 #include <optional>

@@ -97,7 +97,7 @@ class Loader {
     if (value && !value->is_map() && !value->is_null()) {
       diagnostics_.Error(value->place,
                          format("{}: expected a map of keys, got {}", path, value->Describe()),
-                         KeyList(keys));
+                         HelpForSection(keys, *value));
       value = nullptr;
       wanted = false;
     }
@@ -111,6 +111,14 @@ class Loader {
     }
     if (value) ReportUnknown(keys, *value, path);
     return resolved;
+  }
+
+  // A text in place of a data set is a folder or file whose kind is not said.
+  static std::string HelpForSection(const std::vector<Key>& keys, const Value& value) {
+    const bool data_set = !keys.empty() && keys.front().info.name == "source" && value.is_scalar();
+    return (data_set ? format("say what it holds: {{source: image_folder, path: {}}}; ", value.text)
+                     : "") +
+           KeyList(keys);
   }
 
   // Whether the selector excludes this key.
@@ -246,10 +254,15 @@ class Loader {
       return;  // reported at the selector
     const std::string owner = none ? format("{} without a '{}'", path, key.info.selector)
                                    : format("{} '{}'", path, selected);
-    diagnostics_.Error(member.place, format("{} has no key '{}'", owner, member.key),
-                       key.info.only_for == std::vector<std::string>{""}
+    std::string help = key.info.only_for == std::vector<std::string>{""}
                            ? format("this key is for data.val without a '{}'", key.info.selector)
-                           : format("it is valid only for {}", join(key.info.only_for, ", ")));
+                           : format("it is valid only for {}", join(key.info.only_for, ", "));
+    const Member* kind = section.Find(key.info.selector);
+    const SourceMap& sources = diagnostics_.sources();
+    if (sources.IsCommandLine(member.place) !=
+        sources.IsCommandLine(kind ? kind->place : section.place))
+      help += format("; '{0}={{...}}' on the command line replaces all of {0}", path);
+    diagnostics_.Error(member.place, format("{} has no key '{}'", owner, member.key), help);
   }
 
   Diagnostics& diagnostics_;

@@ -9,7 +9,7 @@ sed -i 's/lr: 0.05/lr: 0.02/' net.yaml
 
 # staleness RUN: of each epoch, how many updates there were, and the highest staleness.
 staleness() {
-  grep -o '"staleness":\[[0-9,]*\]' "$1/events.jsonl" | sed 's/.*\[//; s/\]//' | awk -F, '{ n = 0; for (i = 1; i <= NF; ++i) { n += $i; if ($i) most = i - 1 } print n, most, NF - 1 }'
+  grep -o '"staleness":\[[0-9,]*\]' "$1/events.jsonl" | sed 's/.*\[//; s/\]//' | awk -F, '{ n = 0; for (i = 1; i <= NF; ++i) n += $i; print n, NF - 1 }'
 }
 # accuracy RUN: the last of validation.
 accuracy() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i ~ /val.*accuracy/) c = i } END { print c ? $c : 0 }' "$1/metrics.csv"; }
@@ -19,11 +19,11 @@ at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
 for n in 2 4; do
   ranks 0 $n train net.yaml --out apart$n -q --kvstore dist_async train.epochs=6
   holds "$n processes learn" at_least "$(accuracy apart$n)" 0.5
-  holds "each update is counted once, and none is too stale" test "$(staleness apart$n | awk -v n=$n '$1 == 6 * 25 * n && $2 <= 4 * (n - 1) && $3 == 4 * (n - 1)' | wc -l)" = 6
+  holds "each update is counted once, and none is too stale" test "$(staleness apart$n | awk -v n=$n '$1 == 6 * 25 * n && $2 <= 4 * (n - 1)' | wc -l)" = 6
   expect 0 eval apart$n
 done
 ranks 0 4 train net.yaml --out close -q --kvstore dist_async train.kvstore.staleness=3
-holds "the least bound is kept" test "$(staleness close | awk '$1 == 600 && $2 <= 3 && $3 == 3' | wc -l)" = 3
+holds "the least bound is kept" test "$(staleness close | awk '$1 == 600 && $2 <= 3' | wc -l)" = 3
 ranks 0 2 train net.yaml --out shown --kvstore dist_async
 says "staleness "
 
@@ -58,19 +58,7 @@ with_slow bounded --kvstore dist_async train.kvstore.staleness=6
 holds "a tighter bound is kept" test "$(staleness bounded | awk '$1 == 600 && $2 <= 6')"
 
 # A process that is asked to stop stops all, with one save, at a place from which others continue.
-launch -n 2 "$program" train net.yaml --out "$work/stopped" -q --kvstore dist_async train.epochs=2000 --threads 1 >stdout 2>stderr &
-launcher=$!
-for i in $(seq 200); do grep -qs '"event":"epoch"' stopped/events.jsonl && break; sleep 0.1; done
-kill -TERM "$(newest stopped)"
-wait $launcher
-code=$?
-last="a process that gets TERM"
-checks=$((checks + 1))
-[ $code -eq 143 ] || fail "$last: exit code $code, expected 143"
-holds "the stop is saved" test -f stopped/checkpoints/last
-epochs=$(grep -c '"event":"epoch"' stopped/events.jsonl)
-ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore dist_async train.epochs=$((epochs + 3))
-holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
+stops_and_continues dist_async
 
 # Refusals.
 for key in kvstore.wire=bfloat16 kvstore.compression=2bit kvstore.shard_states=true kvstore.scale_lr=true kvstore.sync_batch_norm=true clip.norm=1 amp=fp16 ema.decay=0.9; do
@@ -114,20 +102,6 @@ wait $launcher 2>/dev/null
 ranks 0 2 train killed/config.yaml --resume --out "$work/killed" -q --kvstore dist_async train.epochs=$(($(grep -c '"event":"epoch"' killed/events.jsonl) + 2))
 
 # One that does not answer is named by the others.
-launch -n 3 "$program" train net.yaml --out "$work/silent" -q --kvstore dist_async data.batch_size=15 train.epochs=20000 train.kvstore.timeout=3s --threads 1 >stdout 2>stderr &
-launcher=$!
-for i in $(seq 200); do grep -qs '"event":"epoch"' silent/events.jsonl && break; sleep 0.1; done
-silent=$(newest silent)
-rank=$(tr '\0' '\n' <"/proc/$silent/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p')
-kill -STOP "$silent"
-wait $launcher
-code=$?
-kill -KILL "$silent" 2>/dev/null
-checks=$((checks + 1))
-# hydra gives the code of one of the processes: of the first, or of the one that it killed.
-[ $code -eq 10 ] || [ "$mpi" = mpich -a $code -eq 9 ] || fail "a process that does not answer: exit code $code, expected 10"
-last="a process that does not answer"
-says "train.kvstore.timeout"
-holds "rank $rank is named, and no other" grep -q ": rank $rank ended or does not answer" stderr
+notices_silence 3 --kvstore dist_async data.batch_size=15 train.kvstore.timeout=3s
 
 finish

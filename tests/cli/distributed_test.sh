@@ -95,21 +95,7 @@ holds "one process reports" test "$(grep -c 'run folder:' stderr)" = 1
 holds "every process has a log" test -s shown/mxtrain.rank1.log
 
 # A rank that is asked to stop stops all after the step, with one save; --resume continues, also with another number of processes.
-stopped() {
-  launch -n 2 "$program" train net.yaml --out "$work/stopped" -q --kvstore dist_sync train.epochs=2000 --threads 1 >stdout 2>stderr &
-  local launcher=$! i
-  for i in $(seq 200); do grep -qs '"event":"epoch"' stopped/events.jsonl && break; sleep 0.1; done
-  kill -TERM "$(newest stopped)" # one rank alone
-  wait $launcher
-  local code=$?
-  checks=$((checks + 1))
-  [ $code -eq 143 ] || fail "a rank that gets TERM: exit code $code, expected 143"
-}
-stopped
-holds "the stop is saved" test -f stopped/checkpoints/last
-epochs=$(grep -c '"event":"epoch"' stopped/events.jsonl)
-ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore dist_sync train.epochs=$((epochs + 3))
-holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
+stops_and_continues dist_sync
 
 # USR1 to one rank saves, and the run goes on, also if a rank then sleeps for longer than a stop may take.
 # A learning rate that changes nothing: no epoch after the first is better, and saved for that.
@@ -130,14 +116,9 @@ checks=$((checks + 1))
 [ $? -eq 0 ] || fail "a run that was asked to save ends with an error"
 
 # A stop waits for a slow save.
-MXTRAIN_SAVE_DELAY_MS=3000 launch -n 2 "$program" train net.yaml --out "$work/slow" -q --kvstore dist_sync train.epochs=20000 train.save.every=20000 --threads 1 >stdout 2>stderr &
-launcher=$!
-for i in $(seq 200); do grep -qs '"event":"epoch"' slow/events.jsonl && break; sleep 0.1; done
+MXTRAIN_SAVE_DELAY_MS=3000 begin_run 2 slow --kvstore dist_sync train.epochs=20000 train.save.every=20000
 kill -TERM "$(newest slow)"
-wait $launcher
-code=$?
-checks=$((checks + 1))
-[ $code -eq 143 ] || fail "a stop with a slow save: exit code $code, expected 143"
+ends 143 "a stop with a slow save"
 expect 0 eval slow
 
 # Processes that do not read the same.
@@ -231,19 +212,6 @@ for k in $(seq "$kills"); do
 done
 
 # Without the launcher's help: a rank that does not answer is noticed by the others, within train.kvstore.timeout.
-launch -n 2 "$program" train net.yaml --out "$work/silent" -q --kvstore dist_sync train.epochs=20000 train.kvstore.timeout=2s --threads 1 >stdout 2>stderr &
-launcher=$!
-for i in $(seq 200); do grep -qs '"event":"epoch"' silent/events.jsonl && break; sleep 0.1; done
-silent=$(newest silent)
-kill -STOP "$silent"
-wait $launcher
-code=$?
-kill -KILL "$silent" 2>/dev/null
-checks=$((checks + 1))
-# hydra gives the code of one of the ranks: of the first, or of the one that it killed.
-[ $code -eq 10 ] || [ "$mpi" = mpich -a $code -eq 9 ] || fail "a rank that does not answer: exit code $code, expected 10"
-last="a rank that does not answer"
-says "train.kvstore.timeout"
-holds "the rank is named" grep -Eq 'rank [01] ended or does not answer' stderr
+notices_silence 2 --kvstore dist_sync train.kvstore.timeout=2s
 
 finish

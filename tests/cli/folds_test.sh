@@ -8,10 +8,10 @@ write_points
 write_photos train train 4
 
 # --- one fold
-expect 0 train photos.yaml --out one 'data.val={source: null, path: null, folds: 3, fold: 1}' --json
+expect 0 train photos.yaml --out one 'data.val={folds: 3, fold: 1}' --json
 expect 0 eval one
 prints "on 6 examples"
-expect 3 train photos.yaml 'data.val={source: null, path: null, folds: 30}'
+expect 3 train photos.yaml 'data.val={folds: 30}'
 says "18 examples are too few for 30 folds"
 
 # --- all of them: a folder, and a table without classes

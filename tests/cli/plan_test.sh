@@ -33,12 +33,16 @@ states=$(bytes_of optimizer_bytes)
 holds "4 processes send $(bytes_of sent_bytes) of $gradients bytes each" test "$(bytes_of sent_bytes)" = $((gradients * 3 / 2))
 expect 0 plan "$net" data.batch_size=8 --ranks 4 --json train.kvstore.type=dist_sync train.kvstore.wire=bfloat16
 holds "half of that in bfloat16" test "$(bytes_of sent_bytes)" = $((gradients * 3 / 4))
-expect 0 plan "$net" data.batch_size=8 --ranks 4 --json train.kvstore.type=dist_sync train.kvstore.compression=2bit train.kvstore.shard_states=true
+expect 0 plan "$net" data.batch_size=8 --ranks 4 --json --kvstore dist_sync train.kvstore.compression=2bit train.kvstore.shard_states=true
 holds "compressed gradients and all weights" test "$(bytes_of sent_bytes)" = $((gradients * 3 / 16 + gradients * 3 / 4))
 part=$(bytes_of optimizer_bytes)
 holds "a process has about a quarter of the states: $part of $states" test $((4 * part)) -ge "$states" -a $((4 * part)) -le $((states * 5 / 4))
 expect 0 plan "$net" data.batch_size=8 --ranks 4
 prints "between 4 processes: each sends"
+expect 0 plan "$net" data.batch_size=8 --ranks 4 --json --kvstore dist_async
+holds "dist_async shares the states out: $(bytes_of optimizer_bytes)" test $((4 * $(bytes_of optimizer_bytes))) -le $((states * 5 / 4))
+expect 3 plan "$net" --kvstore none
+says "train.kvstore.type"
 
 expect 0 plan "$net" data.batch_size=8 train.memory_budget=$((plain / 10 * 6)) --json
 holds "the budget is kept" test "$(bytes_of full_bytes)" -le $((plain / 10 * 6))

@@ -27,6 +27,55 @@ ranks() {
 # newest FOLDER: the newest rank that trains into a folder; mpirun itself, and what it has forked for a rank, are none.
 newest() { pgrep -n -f -- "^$program train .*--out $work/$1( |\$)"; }
 
+# begin_run N FOLDER ARGUMENT...: a run of net.yaml by N processes that the test then disturbs, after its first epoch; sets launcher.
+begin_run() {
+  local n=$1 folder=$2 i
+  shift 2
+  launch -n "$n" "$program" train net.yaml --out "$work/$folder" -q "$@" --threads 1 >stdout 2>stderr &
+  launcher=$!
+  for i in $(seq 200); do grep -qs '"event":"epoch"' "$folder/events.jsonl" && break; sleep 0.1; done
+}
+
+# ends CODE WHAT: so does the run that begin_run has started.
+ends() {
+  wait $launcher
+  local code=$?
+  checks=$((checks + 1))
+  last=$2
+  [ $code -eq "$1" ] || fail "$last: exit code $code, expected $1"
+}
+
+# stops_and_continues KVSTORE: one process that is asked to stop stops all, with one save; --resume continues, also with another number of
+# processes.
+stops_and_continues() {
+  begin_run 2 stopped --kvstore "$1" train.epochs=2000
+  kill -TERM "$(newest stopped)" # one process alone
+  ends 143 "a process that gets TERM"
+  holds "the stop is saved" test -f stopped/checkpoints/last
+  local epochs
+  epochs=$(grep -c '"event":"epoch"' stopped/events.jsonl)
+  ranks 0 4 train stopped/config.yaml --resume --out "$work/stopped" -q --kvstore "$1" train.epochs=$((epochs + 3))
+  holds "4 processes continue the run of 2" test "$(grep -c '"event":"epoch"' stopped/events.jsonl)" = $((epochs + 3))
+}
+
+# notices_silence N ARGUMENT...: one process of a run does not answer any more; the others end, and name it.
+notices_silence() {
+  begin_run "$1" silent train.epochs=20000 "${@:2}"
+  local silent rank code
+  silent=$(newest silent)
+  rank=$(tr '\0' '\n' <"/proc/$silent/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p')
+  kill -STOP "$silent"
+  wait $launcher
+  code=$?
+  kill -KILL "$silent" 2>/dev/null
+  checks=$((checks + 1))
+  last="a process that does not answer"
+  # hydra gives the code of one of the processes: of the first, or of the one that it killed.
+  [ $code -eq 10 ] || [ "$mpi" = mpich -a $code -eq 9 ] || fail "$last: exit code $code, expected 10"
+  says "train.kvstore.timeout"
+  holds "rank $rank is named, and no other" grep -q ": rank $rank ended or does not answer" stderr
+}
+
 "$helper" idx digits 403 16
 cat >net.yaml <<END
 seed: 7

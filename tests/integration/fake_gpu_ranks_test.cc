@@ -5,87 +5,20 @@
 
 #include <chrono>
 #include <future>
-#include <mutex>
 
 #include "mxtrain/base/error.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_gpu_runs.h"
 #include "tests/support/fake_rank_gpus.h"
-#include "tests/support/thread_ranks.h"
-#include "tests/support/training_run.h"
+#include "tests/support/rank_runs.h"
 
 namespace mxtrain::test {
 namespace {
-
-using Group = std::shared_ptr<ProcessGroup>;
-
-RunSpec OnFakeGpus(int gpus) {
-  RunSpec spec;
-  spec.symbol = NoisyNet();
-  spec.make_runtime = [](const RunSpec& s) { return NewFakeGpuRuntime(s.engine, s.seed); };
-  spec.ctx = Context::gpu(0);
-  for (int i = 0; i < gpus; ++i) spec.devices.push_back(Context::gpu(i));
-  return spec;
-}
-
-// In one process.
-RunSpec Alone(RunSpec spec) {
-  spec.devices = OnFakeGpus(2).devices;
-  spec.kvstore = "device";
-  spec.new_communicator = NewFakeCommunicator;
-  return spec;
-}
 
 RunSpec OfRank(RunSpec spec, const Group& group) {
   spec.kvstore = "dist_device_sync";
   spec.group = group;
   spec.new_communicator = FakeRankCommunicators(group);
   return spec;
-}
-
-// Rank 0's outcome; the epochs of the others must be the same.
-Outcome RunAsRanks(int size, const TempDir& data, const RunSpec& spec) {
-  const TempDir folder;
-  Outcome first;
-  std::mutex mutex;
-  std::vector<std::vector<EpochEvent>> others;
-  RunRanks(size, [&](const Group& group) {
-    RunSpec own = OfRank(spec, group);
-    own.folder = folder.path("checkpoints");
-    Process process(data, own);
-    Log log;
-    CHECK(process.trainer->Run(log).end == RunEnd::kComplete);
-    CHECK((log.saves > 0) == group->first());
-    group->Barrier();  // the last save is complete
-    const std::lock_guard lock(mutex);
-    if (!group->first()) {
-      others.push_back(log.epochs);
-      return;
-    }
-    const CheckpointFolder checkpoints(own.folder);
-    first = {ReadFile(checkpoints.File("last")), log.epochs,
-             BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
-  });
-  for (const std::vector<EpochEvent>& epochs : others) {
-    REQUIRE(epochs.size() == first.epochs.size());
-    for (size_t e = 0; e < epochs.size(); ++e) CheckSameEpoch(epochs[e], first.epochs[e]);
-  }
-  return first;
-}
-
-// Counts are exact; sums of losses differ in their order.
-void CheckNearlySameEpochs(const Outcome& a, const Outcome& b) {
-  REQUIRE(a.epochs.size() == b.epochs.size());
-  for (size_t e = 0; e < a.epochs.size(); ++e) {
-    for (const auto& [of_a, of_b] : {std::pair{&a.epochs[e].train, &b.epochs[e].train},
-                                     std::pair{&a.epochs[e].val, &b.epochs[e].val}}) {
-      REQUIRE(of_a->size() == of_b->size());
-      for (size_t k = 0; k < of_a->size(); ++k) {
-        const auto& [name, value] = (*of_a)[k];
-        if (name == "accuracy") CHECK(value == (*of_b)[k].second);
-        CHECK(value == doctest::Approx((*of_b)[k].second).epsilon(1e-9));
-      }
-    }
-  }
 }
 
 TEST_CASE("two ranks with a GPU each give the checkpoint of two GPUs of one process") {
@@ -104,7 +37,8 @@ TEST_CASE("two ranks with a GPU each give the checkpoint of two GPUs of one proc
   specs[5].bucket_bytes = 400;
   for (size_t s = 0; s < specs.size(); ++s) {
     CAPTURE(s);
-    const Outcome ranks = RunAsRanks(2, data, specs[s]), alone = RunWhole(data, Alone(specs[s]));
+    const Outcome ranks = RunAsRanks(2, data, specs[s], OfRank),
+                  alone = RunWhole(data, Alone(specs[s]));
     CHECK(ranks.bits == alone.bits);
     CHECK(ranks.last == alone.last);
     CheckNearlySameEpochs(ranks, alone);
@@ -118,10 +52,10 @@ TEST_CASE("ranks with two GPUs each give the bits of as many workers of the CPU"
   workers.symbol = NoisyNet();
   workers.workers = 4;
   const Outcome expected = RunWhole(data, workers);
-  const Outcome ranks = RunAsRanks(2, data, OnFakeGpus(2));
+  const Outcome ranks = RunAsRanks(2, data, OnFakeGpus(2), OfRank);
   CHECK(ranks.bits == expected.bits);
   CheckNearlySameEpochs(ranks, expected);
-  const Outcome four = RunAsRanks(4, data, OnFakeGpus(1));
+  const Outcome four = RunAsRanks(4, data, OnFakeGpus(1), OfRank);
   CHECK(four.bits == expected.bits);
 }
 
@@ -173,26 +107,6 @@ TEST_CASE("a run of ranks is continued by one process, and the other way round")
     CHECK(BitsOf(LoadCheckpoint(*process.runtime, CheckpointFolder(spec.folder).File("last"))) ==
           whole.bits);
   });
-}
-
-// What each rank's run throws.
-std::vector<std::string> ErrorsOf(int ranks, const std::function<void(const Group&)>& body,
-                                  const ProcessGroup::Options& options = {}) {
-  std::vector<std::string> errors(static_cast<size_t>(ranks));
-  const auto kept = [&](const Group& group) {
-    try {
-      body(group);
-    } catch (const Error& e) {
-      errors[static_cast<size_t>(group->rank())] =
-          format("{}: {}", static_cast<int>(e.kind()), e.what());
-    }
-  };
-  try {
-    RunRanks(ranks, kept, options);
-  } catch (const Error& e) {  // a group that failed cannot be closed
-    CHECK(e.kind() == kRankLost);
-  }
-  return errors;
 }
 
 // Blocks a rank in the middle of a run, so that it neither sums nor answers.

@@ -13,6 +13,8 @@
 
 #include "mxtrain/base/clock.h"
 #include "mxtrain/base/dtype.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
 
 namespace mxtrain::test {
 
@@ -317,6 +319,26 @@ void RunRanks(int size, const std::function<void(const std::shared_ptr<ProcessGr
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+}
+
+std::vector<std::string> ErrorsOf(
+    int size, const std::function<void(const std::shared_ptr<ProcessGroup>&)>& body,
+    const ProcessGroup::Options& options) {
+  std::vector<std::string> errors(static_cast<size_t>(size));
+  const auto kept = [&](const std::shared_ptr<ProcessGroup>& group) {
+    try {
+      body(group);
+    } catch (const Error& e) {
+      errors[static_cast<size_t>(group->rank())] =
+          format("{}: {}", static_cast<int>(e.kind()), e.what());
+    }
+  };
+  try {
+    RunRanks(size, kept, options);
+  } catch (const Error& e) {  // a group that failed cannot be closed
+    if (e.kind() != kRankLost) throw;
+  }
+  return errors;
 }
 
 std::unique_ptr<Transport> Delayed(std::unique_ptr<Transport> transport, const Link& link) {

@@ -4,6 +4,7 @@
 // and that can be as slow as a network and fail like one.
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "mxtrain/device/process_group.h"
@@ -33,6 +34,11 @@ class ThreadRanks {
 // Rethrows the first rank's error, by rank.
 void RunRanks(int size, const std::function<void(const std::shared_ptr<ProcessGroup>&)>& body,
               const ProcessGroup::Options& options = {});
+// As RunRanks, for bodies that fail: what each rank's has thrown, "10: rank 1 ended ..." with the
+// exit code of the error; "" if nothing.
+std::vector<std::string> ErrorsOf(
+    int size, const std::function<void(const std::shared_ptr<ProcessGroup>&)>& body,
+    const ProcessGroup::Options& options = {});
 
 // A link with latency and bandwidth, which carries one collective at a time, in front of another
 // transport. It delays completion, not the sums.

@@ -222,6 +222,12 @@ struct Outcome {
   Bits bits;
 };
 
+// Of a run that has ended, from its last checkpoint.
+inline Outcome OutcomeOf(const Process& process, const RunSpec& spec, const Log& log) {
+  const std::string last = CheckpointFolder(spec.folder).File("last");
+  return {ReadFile(last), log.epochs, BitsOf(LoadCheckpoint(*process.runtime, last))};
+}
+
 inline Outcome RunWhole(const TempDir& data, RunSpec spec) {
   const TempDir folder;
   spec.folder = folder.path("checkpoints");
@@ -230,9 +236,7 @@ inline Outcome RunWhole(const TempDir& data, RunSpec spec) {
   const TrainResult result = process.trainer->Run(log);
   CHECK(result.epochs == spec.epochs);
   CHECK(result.end == RunEnd::kComplete);
-  const CheckpointFolder checkpoints(spec.folder);
-  return {ReadFile(checkpoints.File("last")), log.epochs,
-          BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
+  return OutcomeOf(process, spec, log);
 }
 
 // Between two runs of one net.
@@ -246,6 +250,23 @@ inline double LargestDifference(const Bits& a, const Bits& b) {
       largest = std::max(largest, std::abs(static_cast<double>(values[i]) - others[i]));
   }
   return largest;
+}
+
+// Of runs that add the losses of an epoch in other orders; counts are exact.
+inline void CheckNearlySameEpochs(const Outcome& a, const Outcome& b) {
+  REQUIRE(a.epochs.size() == b.epochs.size());
+  for (size_t e = 0; e < a.epochs.size(); ++e) {
+    for (const auto& [of_a, of_b] : {std::pair{&a.epochs[e].train, &b.epochs[e].train},
+                                     std::pair{&a.epochs[e].val, &b.epochs[e].val}}) {
+      REQUIRE(of_a->size() == of_b->size());
+      for (size_t k = 0; k < of_a->size(); ++k) {
+        const auto& [name, value] = (*of_a)[k];
+        CHECK(name == (*of_b)[k].first);
+        if (name == "accuracy") CHECK(value == (*of_b)[k].second);
+        CHECK(value == doctest::Approx((*of_b)[k].second).epsilon(1e-9));
+      }
+    }
+  }
 }
 
 inline void CheckSameEpoch(const EpochEvent& a, const EpochEvent& b) {

@@ -201,7 +201,7 @@ void HeldKeys::Apply(Held* held) {
     updates_.clear();
     for (size_t k = 0; k < keys.size(); ++k)
       updates_.push_back({keys[k], parts[k], held->values[k], kPriority});
-    updater_(updates_, before);
+    updater_(updates_, before, rank);
     for (size_t k = 0; k < keys.size(); ++k) NDArray(parts[k]).CopyFrom(held->values[k], kPriority);
     Answer(held, rank);
   }

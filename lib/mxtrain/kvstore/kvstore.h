@@ -121,7 +121,7 @@ class MXTRAIN_API KVStore {
 
 // An optimizer as the updater of a store: holds the states of all keys and the scalars that the
 // update kernels read, on each device that keeps weights. Its destructor waits for what it has
-// pushed. A step that updates the same arrays as the previous one allocates nothing.
+// pushed. A step that updates the same arrays as the previous one, by slot, allocates nothing.
 //
 // On the CPU each key is updated by its own operation, as soon as its gradient is ready. On a GPU,
 // where operations and launches cost more than that gains, all keys are updated by one operation
@@ -149,8 +149,9 @@ class MXTRAIN_API OptimizerUpdater {
   // Divides the step's gradients by the loss scale, or skips the step, and computes the next step's
   // scale. After BeginStep, before ClipGlobalNorm.
   void TakeOutScale(std::span<const KVStore::KeySums> keys, LossScale* scale);
-  // KVStore::Updater for keys on one device.
-  void Update(std::span<const KVStore::KeyUpdate> keys);
+  // KVStore::Updater for keys on one device. `slot`: which of several arrays `received` is, of a
+  // store that receives gradients of a key in one for each rank.
+  void Update(std::span<const KVStore::KeyUpdate> keys, int slot = 0);
 
   // States of the first device, by "NAME/0", "NAME/1", ..., for checkpoints.
   std::map<std::string, NDArray> States() const { return StatesOn(0); }
@@ -166,11 +167,11 @@ class MXTRAIN_API OptimizerUpdater {
   std::vector<Key> keys_;
   struct Device {
     Context ctx;
-    std::vector<std::vector<NDArray>> states;          // [key][state], in the weight's layout
-    NDArray scalars;                                   // [keys, NumScalars], on ctx
-    std::vector<NDArray> rows;                         // [key]: of the scalars beside the weight
-    std::vector<std::optional<PreparedCall>> updates;  // [key]
-    std::optional<PreparedCall> joint_update;          // of all keys
+    std::vector<std::vector<NDArray>> states;  // [key][state], in the weight's layout
+    NDArray scalars;                           // [keys, NumScalars], on ctx
+    std::vector<NDArray> rows;                 // [key]: of the scalars beside the weight
+    std::vector<std::vector<std::optional<PreparedCall>>> updates;  // [key][slot]
+    std::optional<PreparedCall> joint_update;                       // of all keys
     // Of all gradients of a step, if requested.
     struct Squares {
       NDArray sums;
@@ -188,7 +189,7 @@ class MXTRAIN_API OptimizerUpdater {
   const NDArray& SumSquares(size_t device, std::span<const KVStore::KeySums> keys);
   bool GoTogether(const Device& device, std::span<const KVStore::KeyUpdate> keys) const;
   void UpdateTogether(Device& device, std::span<const KVStore::KeyUpdate> keys);
-  void UpdateOne(Device& device, const KVStore::KeyUpdate& key);
+  void UpdateOne(Device& device, const KVStore::KeyUpdate& key, size_t slot);
   std::vector<Device> devices_;
   StagedArray all_scalars_;
   struct Scalars {

@@ -108,7 +108,7 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
 
   void SetUpdater(KVStore::Updater updater) override {
     SetUpdater(Rounds::Updater([updater = std::move(updater)](std::span<const KeyUpdate> keys,
-                                                              int64_t) { updater(keys); }));
+                                                              int64_t, int) { updater(keys); }));
   }
   std::optional<int> OwnerOf(int key) override {
     Plan();
@@ -185,7 +185,7 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
       if (owner == group_->rank()) held_values_[key] = held_->Value(key);
     }
     // As in the other stores.
-    held_->SetUpdater([](std::span<const KeyUpdate> keys, int64_t) {
+    held_->SetUpdater([](std::span<const KeyUpdate> keys, int64_t, int) {
       for (const KeyUpdate& key : keys) NDArray(key.local).CopyFrom(key.received, key.priority);
     });
     held_->Listen();

@@ -174,7 +174,7 @@ TEST_CASE("under random delays no update is staler than the bound, and each is c
       std::mt19937 random(seed * 100 + static_cast<unsigned>(rank));
       std::atomic<int64_t> updates_passed{0};
       worker.rounds().SetUpdater(
-          [&, count](std::span<const KVStore::KeyUpdate> keys, int64_t updates) {
+          [&, count](std::span<const KVStore::KeyUpdate> keys, int64_t updates, int) {
             updates_passed += std::ssize(keys);
             for (const KVStore::KeyUpdate& key : keys) {
               const engine::VarHandle read = key.received.var(), write = key.local.var();

@@ -16,6 +16,7 @@ namespace mxtrain {
 namespace {
 
 using Group = std::shared_ptr<ProcessGroup>;
+using test::ErrorsOf;
 
 constexpr const char* kType = "dist_device_sync";
 
@@ -137,31 +138,6 @@ TEST_CASE("with the wire in bfloat16 GPUs of ranks sum what GPUs of one process 
     store->Push(0, OnEach(*runtime, Gpus(1), group->rank(), values), 0);
     CHECK(store->Values(0)[0].ToVector() == expected);
   });
-}
-
-// What each rank's body throws.
-std::vector<std::string> ErrorsOf(int ranks, const std::function<void(const Group&)>& body,
-                                  const ProcessGroup::Options& options = {}) {
-  std::vector<std::string> errors(static_cast<size_t>(ranks));
-  const auto run = [&] {
-    test::RunRanks(
-        ranks,
-        [&](const Group& group) {
-          try {
-            body(group);
-          } catch (const Error& e) {
-            errors[static_cast<size_t>(group->rank())] =
-                format("{}: {}", static_cast<int>(e.kind()), e.what());
-          }
-        },
-        options);
-  };
-  try {
-    run();
-  } catch (const Error& e) {  // a group that failed cannot be closed
-    CHECK(e.kind() == kRankLost);
-  }
-  return errors;
 }
 
 TEST_CASE("ranks whose buckets differ are refused, with the key that differs") {

@@ -140,11 +140,11 @@ void OptimizerUpdater::ClipGlobalNorm(std::span<const KVStore::KeySums> keys, do
   }
 }
 
-void OptimizerUpdater::Update(std::span<const KVStore::KeyUpdate> keys) {
+void OptimizerUpdater::Update(std::span<const KVStore::KeyUpdate> keys, int slot) {
   if (keys.empty()) return;
   Device& device = DeviceOf(keys[0].local);
   if (GoTogether(device, keys)) return UpdateTogether(device, keys);
-  for (const KVStore::KeyUpdate& key : keys) UpdateOne(device, key);
+  for (const KVStore::KeyUpdate& key : keys) UpdateOne(device, key, static_cast<size_t>(slot));
 }
 
 // All keys, since each has its row of scalars.
@@ -181,10 +181,12 @@ void OptimizerUpdater::UpdateTogether(Device& device, std::span<const KVStore::K
   device.joint_update->Push(priority);
 }
 
-void OptimizerUpdater::UpdateOne(Device& device, const KVStore::KeyUpdate& key) {
+void OptimizerUpdater::UpdateOne(Device& device, const KVStore::KeyUpdate& key, size_t slot) {
   const auto k = static_cast<size_t>(key.key);
   const NDArray in[] = {key.local, key.received, device.rows[k]};
-  std::optional<PreparedCall>& update = device.updates[k];
+  std::vector<std::optional<PreparedCall>>& updates = device.updates[k];
+  if (slot >= updates.size()) updates.resize(slot + 1);
+  std::optional<PreparedCall>& update = updates[slot];
   if (!update || !update->Takes(in)) {
     update.emplace(optimizer_->UpdateOperator(), in, std::span(&key.local, 1),
                    OpReqType::kWriteInplace, optimizer_->UpdateParams(), device.states[k]);

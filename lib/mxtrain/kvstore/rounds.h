@@ -20,8 +20,10 @@ class Rounds {
   virtual ~Rounds() = default;
 
   // As KVStore::SetUpdater, for the keys that this rank holds, which it calls on other threads, one
-  // at a time. `updates`: of these keys by all ranks before.
-  using Updater = std::function<void(std::span<const KVStore::KeyUpdate>, int64_t updates)>;
+  // at a time. `updates`: of these keys by all ranks before. `rank`: whose gradients these are; of
+  // one rank they are always received in the same arrays.
+  using Updater =
+      std::function<void(std::span<const KVStore::KeyUpdate>, int64_t updates, int rank)>;
   virtual void SetUpdater(Updater updater) = 0;
 
   // By all ranks, none of which is in a round: waits until all have the values of those that hold

@@ -48,7 +48,7 @@ struct EpochEvent {
   // Seconds for which each rank waited for others or for the wire; in dist_async where all meet.
   std::vector<double> waiting;
   // Of dist_async: how many updates of parameters were computed from values that so many updates by
-  // other ranks, from 0, had changed meanwhile.
+  // other ranks, from 0 to the most that there were, had changed meanwhile.
   std::vector<int64_t> staleness;
 };
 

@@ -75,10 +75,11 @@ ParameterUpdates::ParameterUpdates(Runtime& runtime, const TrainOptions& options
   updater_ = std::make_unique<OptimizerUpdater>(runtime, NewOptimizer(options), std::move(keys),
                                                 rescale_grad);
   if (rounds()) {
-    rounds()->SetUpdater([this](std::span<const KVStore::KeyUpdate> of_keys, int64_t before) {
-      updater_->BeginStep(before, rate_(before / kvstore_->num_workers()));
-      updater_->Update(of_keys);
-    });
+    rounds()->SetUpdater(
+        [this](std::span<const KVStore::KeyUpdate> of_keys, int64_t before, int rank) {
+          updater_->BeginStep(before, rate_(before / kvstore_->num_workers()));
+          updater_->Update(of_keys, /*slot=*/rank);
+        });
   } else {
     kvstore_->SetUpdater(
         [this](std::span<const KVStore::KeyUpdate> updates) { updater_->Update(updates); });

@@ -11,43 +11,10 @@
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/train/internal/best_epochs.h"
 #include "mxtrain/train/internal/ranks.h"
-#include "tests/support/thread_ranks.h"
-#include "tests/support/training_run.h"
+#include "tests/support/rank_runs.h"
 
 namespace mxtrain::test {
 namespace {
-
-// Rank 0's outcome; the epochs of the others must be the same.
-Outcome RunAsRanks(int size, const TempDir& data, const RunSpec& spec) {
-  const TempDir folder;
-  Outcome first;
-  std::mutex mutex;
-  std::vector<std::vector<EpochEvent>> others;
-  RunRanks(size, [&](const std::shared_ptr<ProcessGroup>& group) {
-    RunSpec own = spec;
-    own.group = group;
-    own.folder = folder.path("checkpoints");
-    Process process(data, own);
-    Log log;
-    const TrainResult result = process.trainer->Run(log);
-    CHECK(result.end == RunEnd::kComplete);
-    CHECK((log.saves > 0) == group->first());
-    group->Barrier();  // the last save is complete
-    const std::lock_guard lock(mutex);
-    if (group->rank() > 0) {
-      others.push_back(log.epochs);
-      return;
-    }
-    const CheckpointFolder checkpoints(own.folder);
-    first = {ReadFile(checkpoints.File("last")), log.epochs,
-             BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
-  });
-  for (const std::vector<EpochEvent>& epochs : others) {
-    REQUIRE(epochs.size() == first.epochs.size());
-    for (size_t e = 0; e < epochs.size(); ++e) CheckSameEpoch(epochs[e], first.epochs[e]);
-  }
-  return first;
-}
 
 TEST_CASE("ranks give the checkpoint of as many workers of one process, byte for byte") {
   const TempDir data;
@@ -71,20 +38,7 @@ TEST_CASE("ranks give the checkpoint of as many workers of one process, byte for
       const Outcome workers = RunWhole(data, spec);
       CHECK(LargestDifference(ranks.bits, workers.bits) == 0);
       CHECK(ranks.last == workers.last);
-      for (size_t e = 0; e < ranks.epochs.size(); ++e) {
-        const EpochEvent &a = ranks.epochs[e], &b = workers.epochs[e];
-        for (const auto& [of_ranks, of_workers] :
-             {std::pair{&a.train, &b.train}, std::pair{&a.val, &b.val}}) {
-          REQUIRE(of_ranks->size() == of_workers->size());
-          for (size_t k = 0; k < of_ranks->size(); ++k) {
-            const auto& [name, value] = (*of_ranks)[k];
-            CHECK(name == (*of_workers)[k].first);
-            // Counts are exact; sums of losses differ in their order.
-            if (name == "accuracy") CHECK(value == (*of_workers)[k].second);
-            CHECK(value == doctest::Approx((*of_workers)[k].second).epsilon(1e-9));
-          }
-        }
-      }
+      CheckNearlySameEpochs(ranks, workers);
     }
   }
 }
@@ -141,7 +95,7 @@ TEST_CASE("a stop of one rank stops all after the same step; other ranks continu
     const TempDir folder;
     spec.folder = folder.path("checkpoints");
     std::vector<int64_t> ended(3);
-    RunRanks(2, [&](const std::shared_ptr<ProcessGroup>& group) {
+    RunRanks(2, [&](const Group& group) {
       RunSpec own = spec;
       own.group = group;
       own.report_steps = 1;
@@ -155,7 +109,7 @@ TEST_CASE("a stop of one rank stops all after the same step; other ranks continu
     CHECK(ended[0] == ended[1]);
     CHECK(ended[0] >= step);
     CHECK(ended[0] <= step + 2);
-    RunRanks(4, [&](const std::shared_ptr<ProcessGroup>& group) {
+    RunRanks(4, [&](const Group& group) {
       RunSpec own = spec;
       own.group = group;
       Process process(data, own);
@@ -181,7 +135,7 @@ TEST_CASE("a stop of one rank stops all after the same step; other ranks continu
 
 // Trains into spec.folder, resumed from there if `resume`; is stopped after so many steps (0: not).
 void TrainPart(int size, const TempDir& data, const RunSpec& spec, int64_t steps, bool resume) {
-  RunRanks(size, [&](const std::shared_ptr<ProcessGroup>& group) {
+  RunRanks(size, [&](const Group& group) {
     RunSpec own = spec;
     own.group = group;
     own.report_steps = 1;
@@ -265,7 +219,7 @@ TEST_CASE("sharded states are kept once") {
   for (int size : {1, 2}) {
     std::mutex mutex;
     std::vector<int64_t> of_ranks(static_cast<size_t>(size));
-    RunRanks(size, [&](const std::shared_ptr<ProcessGroup>& group) {
+    RunRanks(size, [&](const Group& group) {
       RunSpec own = spec;
       own.group = group;
       own.dist.shard_states = true;
@@ -289,7 +243,7 @@ TEST_CASE("a slow rank is named once") {
   WriteTable(data);
   std::vector<std::string> warnings;
   std::vector<double> waiting;
-  RunRanks(3, [&](const std::shared_ptr<ProcessGroup>& group) {
+  RunRanks(3, [&](const Group& group) {
     struct Listener final : TrainListener {
       void OnStep(const StepEvent&) override {
         if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(250));

@@ -88,10 +88,7 @@ RanksOutcome RunAsRanks(int size, const TempDir& data, const RunSpec& spec) {
     Bits& states = outcome.states[static_cast<size_t>(group->rank())];
     for (const auto& [name, array] : process.trainer->executor().auxs())
       states[name] = array.ToVector();
-    if (!group->first()) return;
-    const CheckpointFolder checkpoints(own.folder);
-    outcome.first = {ReadFile(checkpoints.File("last")), log.epochs,
-                     BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
+    if (group->first()) outcome.first = OutcomeOf(process, own, log);
   });
   return outcome;
 }

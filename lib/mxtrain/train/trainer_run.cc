@@ -482,7 +482,10 @@ void Trainer::Impl::Loop::EndEpoch() {
   clock_.epoch = {};
   e.waiting = t_.ranks.WaitingSeconds();
   NameSlowRank(e);
-  if (Rounds* rounds = t_.updates->rounds()) e.staleness = t_.ranks.Sum(rounds->TakeStaleness());
+  if (Rounds* rounds = t_.updates->rounds()) {
+    e.staleness = t_.ranks.Sum(rounds->TakeStaleness());
+    while (!e.staleness.empty() && e.staleness.back() == 0) e.staleness.pop_back();
+  }
   e.train = t_.ranks.Merge(&t_.scores);
   if (evaluation) {
     const WeightAverage::InUse averages(t_.updates->average());

@@ -20,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Group = std::shared_ptr<ProcessGroup>;
+using test::ErrorsOf;
 
 // As the entry point of the CUDA backend makes it.
 std::unique_ptr<NcclCommunicator> NewCommunicator(const Nccl& nccl, const Group& group, int gpus) {
@@ -48,26 +49,6 @@ void Wait(test::FakeStream& stream) {
   const auto event = stream.NewEvent();
   stream.Record(*event);
   event->Wait();
-}
-
-// What each rank's body throws.
-std::vector<std::string> ErrorsOf(int ranks, const std::function<void(const Group&)>& body,
-                                  const ProcessGroup::Options& options = {}) {
-  std::vector<std::string> errors(static_cast<size_t>(ranks));
-  const auto kept = [&](const Group& group) {
-    try {
-      body(group);
-    } catch (const Error& e) {
-      errors[static_cast<size_t>(group->rank())] =
-          format("{}: {}", static_cast<int>(e.kind()), e.what());
-    }
-  };
-  try {
-    test::RunRanks(ranks, kept, options);
-  } catch (const Error& e) {  // a group that failed cannot be closed
-    CHECK(e.kind() == kRankLost);
-  }
-  return errors;
 }
 
 TEST_CASE("ranks with two GPUs and one sum over all three, and end in order") {

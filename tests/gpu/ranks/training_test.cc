@@ -12,9 +12,8 @@
 #include "mxtrain/device/cuda/internal/device_scope.h"
 #include "mxtrain/device/mpi_library.h"
 #include "tests/gpu/ranks/fake_nccl.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_gpu_runs.h"
 #include "tests/support/fake_rank_gpus.h"
-#include "tests/support/training_run.h"
 
 namespace {
 
@@ -69,17 +68,6 @@ CommunicatorFactory NcclOverFakes(const Group& group, bool shared = false) {
   };
 }
 
-RunSpec OnFakeGpus(int gpus) {
-  RunSpec spec;
-  spec.symbol = NoisyNet();
-  spec.make_runtime = [](const RunSpec& s) { return NewFakeGpuRuntime(s.engine, s.seed); };
-  spec.ctx = Context::gpu(0);
-  for (int i = 0; i < gpus; ++i) spec.devices.push_back(Context::gpu(i));
-  spec.kvstore = gpus > 1 ? "device" : "local";
-  spec.new_communicator = NewFakeCommunicator;
-  return spec;
-}
-
 RunSpec OfRank(RunSpec spec, const Group& group) {
   spec.kvstore = "dist_device_sync";
   spec.group = group;
@@ -95,9 +83,7 @@ Outcome RunRank(const TempDir& data, RunSpec spec) {
   Log log;
   CHECK(process.trainer->Run(log).end == RunEnd::kComplete);
   if (!spec.group->first()) return {"", log.epochs, {}};
-  const CheckpointFolder checkpoints(spec.folder);
-  return {ReadFile(checkpoints.File("last")), log.epochs,
-          BitsOf(LoadCheckpoint(*process.runtime, checkpoints.File("last")))};
+  return OutcomeOf(process, spec, log);
 }
 
 TEST_CASE("training: processes with a fake GPU or two give the bits of one process") {
@@ -116,23 +102,10 @@ TEST_CASE("training: processes with a fake GPU or two give the bits of one proce
   for (const RunSpec& spec : specs) {
     const Outcome ranks = RunRank(data, OfRank(spec, group));
     if (!group->first()) continue;
-    RunSpec alone = OnFakeGpus(2);  // two GPUs of one process
-    alone.symbol = spec.symbol;
-    alone.clip_norm = spec.clip_norm;
-    alone.average_decay = spec.average_decay;
-    alone.grad_accum = spec.grad_accum;
-    alone.optimizer = spec.optimizer;
-    alone.dist = spec.dist;
-    const Outcome one = RunWhole(data, alone);
+    const Outcome one = RunWhole(data, Alone(spec));
     CHECK(ranks.bits == one.bits);
     CHECK(ranks.last == one.last);
-    REQUIRE(ranks.epochs.size() == one.epochs.size());
-    for (size_t e = 0; e < one.epochs.size(); ++e) {
-      REQUIRE(ranks.epochs[e].val.size() == one.epochs[e].val.size());
-      for (size_t k = 0; k < one.epochs[e].val.size(); ++k)
-        CHECK(ranks.epochs[e].val[k].second ==
-              doctest::Approx(one.epochs[e].val[k].second).epsilon(1e-9));
-    }
+    CheckNearlySameEpochs(ranks, one);
   }
   // Two GPUs on each: as four logical workers, which add in the same order.
   RunSpec two = OnFakeGpus(2), four;

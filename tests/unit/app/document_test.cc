@@ -86,6 +86,39 @@ TEST_CASE("a command line value for a section sets its selector key and keeps th
   CHECK(config::LoadConfig(request, &diagnostics).config.train.weights.map.empty());
 }
 
+TEST_CASE("a map on the command line replaces all that the files say of its key") {
+  const auto load = [](const std::string& data, const std::string& train,
+                       std::vector<std::string> overrides) {
+    const Outcome o = LoadText(format("{}data: {{train: {{source: image_folder, path: x}}, {}}}\n"
+                                      "train: {{{}}}\n",
+                                      kNet, data, train),
+                               std::move(overrides));
+    CHECK(o.text == "");
+    return o.loaded;
+  };
+  const std::string split = "val: {split: 0.1, stratified: false, shuffle: true}";
+  const std::string folder = "val: {source: image_folder, path: y, transforms: [flip]}";
+  // One way to validate in place of another, whichever it was.
+  config::SourceConfig val =
+      load(split, "", {"data.val={source: image_folder, path: /z}"}).config.data.val;
+  CHECK(val.source == "image_folder");
+  CHECK(val.path == "/z");
+  CHECK_FALSE(val.shuffle);
+  val = load(folder, "", {"data.val={folds: 3}", "data.val.fold=1"}).config.data.val;
+  CHECK(val.source.empty());
+  CHECK(val.transforms.empty());
+  CHECK(val.folds == 3);
+  CHECK(val.fold == 1);
+  // The parameters of one kind are not those of another.
+  const config::LoadedConfig adam =
+      load(split, "optimizer: {name: sgd, lr: 0.1, momentum: 0.9}, save: {every: 2epochs, keep: 7}",
+           {"train.optimizer={name: adam, lr: 0.001}", "train.save={every: 500steps}"});
+  CHECK(adam.config.train.optimizer.name == "adam");
+  CHECK(adam.config.train.optimizer.params == Kwargs{{"lr", "0.001"}});
+  CHECK(adam.config.train.save.keep == 3);  // the default
+  CHECK(adam.config.data.val.holdout == 0.1);
+}
+
 TEST_CASE("errors in an included file name it; the resolved configuration stands alone") {
   TemporaryFolder folder;
   const std::string blocks =
