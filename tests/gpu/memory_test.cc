@@ -36,8 +36,13 @@ TEST_CASE("blocks are aligned, and a failed allocation returns null") {
   CHECK(after);
   gpu->Free(kGpu, after);
   const auto runtime = GpuRuntime();
+  NDArray huge(*runtime, TShape{int64_t{1} << 43}, DType::kFloat32, kGpu, {}, "huge");
+  // Memory is taken by the operation that first writes.
   CHECK_THROWS_WITH_AS(
-      NDArray(*runtime, TShape{int64_t{1} << 43}, DType::kFloat32, kGpu, {}, "huge"),
+      [&] {
+        huge.Fill(0);
+        huge.WaitToRead();
+      }(),
       doctest::Contains("('huge')"), Error);
 }
 

@@ -14,14 +14,15 @@
 
 namespace mxtrain::test {
 
+inline constexpr int kTeamSize = 3;
+
 // Also accepted by functions for OnCpu.
 struct OnTeams : OnCpu {
   static constexpr DeviceType kType = DeviceType::kGPU;
   static constexpr const char* kKernelName = "teams";
+  static constexpr int kMembers = kTeamSize;
   explicit OnTeams(RunContext run) : OnCpu{run} {}
 };
-
-inline constexpr int kTeamSize = 3;
 
 // The members of one team: separate contexts, resumed in turn.
 class TeamSchedule {

@@ -3,7 +3,7 @@
 // Sums over the channels of an array, for biases and batch normalization. Written once for both
 // devices: Device is OnCpu or OnGpu.
 #include "mxtrain/device/blocked_layout.h"
-#include "mxtrain/operator/rows.h"
+#include "mxtrain/operator/column_sums.h"
 
 namespace mxtrain {
 
@@ -125,37 +125,66 @@ struct ChannelPart {
   }
 };
 
-// The same for contiguous channels, some adjacent ones in each task. The parts are those of single
-// channels.
+// The same for contiguous channels, by the largest teams. A member adds the elements of a pack in
+// every so many rows of a slice; beside it are members for adjacent packs, and for other rows of
+// the same pack. The parts are those of single channels.
 template <typename V, typename F>
 struct ChannelPackPart {
+  static constexpr int kMostAcross = 32;  // read whole cache lines
+  static constexpr int kThreads = 256;    // of a block
   ChannelView view;
+  int across;  // packs side by side
   Slices slices;
   F term;
   V* parts;
+
+  // `members`: of the largest teams, or fewer.
+  ChannelPackPart(const ChannelView& v, int members, const F& f, V* to)
+      : view(v),
+        across(static_cast<int>(std::min<int64_t>({kMostAcross, members, packs()}))),
+        slices(Slices::OfColumns(groups() * kThreads, v.size())),
+        term(f),
+        parts(to) {}
+  MXTRAIN_HD int64_t packs() const { return view.channels / F::kPack; }
+  MXTRAIN_HD int64_t groups() const { return (packs() + across - 1) / across; }
+  int64_t tasks() const { return groups() * slices.count; }
+
   template <typename Team>
-  MXTRAIN_HD void operator()(const Team&, int64_t task) const {
-    constexpr int kWidth = F::kPack;
-    // More packs need more registers than there are.
-    constexpr int kAhead = kLoadsAhead / 2;
-    const int64_t packs = view.channels / kWidth, first = task % packs * kWidth,
-                  slice = task / packs, step = view.channels;
-    V sums[kWidth] = {};
-    decltype(term.Of(first)) of[kWidth];
-    ForPack<kWidth>([&](int k) { of[k] = term.Of(first + k); });
-    int64_t at = slices.Begin(slice) * step + first;
-    const int64_t end = slices.Begin(slice + 1) * step;
-    for (; at + (kAhead - 1) * step < end; at += kAhead * step) {
-      typename F::Pack elements[kAhead];
-      ForPack<kAhead>([&](int a) { elements[a] = term.ReadPack(at + a * step); });
-      ForPack<kAhead>([&](int a) { Add(elements[a], of, sums); });
-    }
-    for (; at < end; at += step) Add(term.ReadPack(at), of, sums);
-    ForPack<kWidth>([&](int k) { parts[(first + k) * slices.count + slice] = sums[k]; });
+  MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
+    const int64_t group = task % groups() * across, slice = task / groups(),
+                  pack = group + team.rank() % across;
+    const int lane = team.rank() / across, lanes = team.size() / across;
+    V sums[F::kPack] = {};
+    if (lane < lanes && pack < packs())
+      AddRows(slices.Begin(slice) + lane, slices.Begin(slice + 1), lanes, pack * F::kPack, sums);
+    SumColumns(team, across, sums, [&](int column, int k, const V& sum) {
+      const int64_t at = group + column;
+      if (at < packs()) parts[(at * F::kPack + k) * slices.count + slice] = sum;
+    });
   }
-  template <typename Of>
-  MXTRAIN_HD void Add(const typename F::Pack& elements, const Of* of, V* sums) const {
-    ForPack<F::kPack>([&](int k) { sums[k] = sums[k] + term.Term(elements, k, of[k]); });
+
+ private:
+  // More packs need more registers than there are.
+  static constexpr int kAhead = kLoadsAhead / 2;
+
+  MXTRAIN_HD void AddRows(int64_t row, int64_t end, int step, int64_t first, V* sums) const {
+    decltype(term.Of(first)) of[F::kPack];
+    ForPack<F::kPack>([&](int k) { of[k] = term.Of(first + k); });
+    typename F::Pack elements[kAhead];
+    for (; row + (kAhead - 1) * step < end; row += kAhead * step) {
+      ForPack<kAhead>(
+          [&](int a) { elements[a] = term.ReadPack((row + a * step) * view.channels + first); });
+      // A few terms are added before they become a V, which may be wider and slower.
+      ForPack<F::kPack>([&](int k) {
+        auto few = term.Term(elements[0], k, of[k]);
+        ForPack<kAhead - 1>([&](int a) { few = few + term.Term(elements[a + 1], k, of[k]); });
+        sums[k] = sums[k] + few;
+      });
+    }
+    for (; row < end; row += step) {
+      elements[0] = term.ReadPack(row * view.channels + first);
+      ForPack<F::kPack>([&](int k) { sums[k] = sums[k] + term.Term(elements[0], k, of[k]); });
+    }
   }
 };
 
@@ -171,7 +200,8 @@ int64_t BytesOfChannelSums(const ChannelView& view) {
 // function returns its address.
 //
 // A term may also read kPack adjacent places at once: ReadPack(place) returns a Pack, Term(pack, k,
-// of) is that of place + k, and Aligned() says whether its arrays allow it.
+// of) is that of place + k, of a type in which a few terms are added and which becomes a V, and
+// Aligned() says whether its arrays allow it.
 template <typename V, typename Device, typename F>
 const V* SumChannels(const Device& device, const ChannelView& given, const F& term,
                      const TBlob& workspace) {
@@ -183,9 +213,12 @@ const V* SumChannels(const Device& device, const ChannelView& given, const F& te
   const int64_t tasks = view.channels * slices.count;
   if constexpr (Device::kType == DeviceType::kGPU && requires { F::kPack; }) {
     if (InPacks(view, F::kPack) && term.Aligned()) {
-      ForColumns(device, tasks / F::kPack, slices.longest(),
-                 detail::ChannelPackPart<V, F>{view, slices, term, part.parts});
-      SumParts<V>(device, view.channels, slices.count, part.parts, scratch);
+      int members = detail::ChannelPackPart<V, F>::kThreads;
+      if constexpr (requires { Device::kMembers; }) members = Device::kMembers;
+      const detail::ChannelPackPart<V, F> packs(view, members, term, part.parts);
+      MXTRAIN_ASSERT(packs.slices.count <= slices.count);
+      ForRows(device, packs.tasks(), kLongRow, packs);
+      SumParts<V>(device, view.channels, packs.slices.count, part.parts, scratch);
       return scratch;
     }
   }

@@ -88,11 +88,11 @@ class HostLibrary {
     });
     return true;
   }
-  // Every second call finds an array that is not aligned.
+  // An odd number of channels stands for an array that is not aligned.
   bool ForwardSums(RunContext ctx, const void* data, const void* weight, void* out, float* to,
                    void* workspace) const {
     MXTRAIN_ASSERT(sums());
-    if (calls_++ % 2 == 1) return false;
+    if (s_.in_channels % 2 == 1) return false;
     Forward(ctx, data, weight, out, /*add=*/false, workspace);
     const auto* values = static_cast<const float16*>(out);
     const int64_t channels = s_.out_channels, pixels = s_.out[0] * s_.out[1];
@@ -113,7 +113,7 @@ class HostLibrary {
                          const Normalisation& norm, void* gradient, float* scale_gradient,
                          float* shift_gradient, void* workspace) const {
     MXTRAIN_ASSERT(gated());
-    if (calls_++ % 2 == 1) return false;
+    if (s_.in_channels % 2 == 1) return false;
     DataGradient(ctx, head, weight, gradient, /*add=*/false, workspace);
     auto* g = static_cast<float16*>(gradient);
     const auto* x = static_cast<const float16*>(norm.data);
@@ -209,7 +209,6 @@ class HostLibrary {
     });
   }
 
-  mutable int calls_ = 0;  // of ForwardSums and DataGradientGated
   const ConvolutionShape s_;
   const ConvolutionOptions options_;
   const Images data_, weight_, out_;

@@ -228,8 +228,14 @@ class Operations {
                      weight = unless(ConvolutionPart::kWeightGradient, &Operations::Weight),
                      out = unless(ConvolutionPart::kForward, &Operations::Out);
     const Descriptor operation = made_.New(names.type);
-    made_.Set(operation, names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
-    made_.Set(operation, names.beta, CUDNN_TYPE_FLOAT, task_.add ? 1.0f : 0.0f);
+    // In the type of the sums: cuDNN reads them as such, whatever type they are said to have.
+    if (wide_ == DType::kFloat64) {
+      made_.Set(operation, names.alpha, CUDNN_TYPE_DOUBLE, 1.0);
+      made_.Set(operation, names.beta, CUDNN_TYPE_DOUBLE, task_.add ? 1.0 : 0.0);
+    } else {
+      made_.Set(operation, names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
+      made_.Set(operation, names.beta, CUDNN_TYPE_FLOAT, task_.add ? 1.0f : 0.0f);
+    }
     Append(operation, {{names.convolution, window},
                        {names.data, data},
                        {names.weight, weight},
@@ -335,6 +341,7 @@ void CudnnDescriptors::Finalize(Descriptor descriptor) {
 
 Expected<CudnnGraph, Refusal> CudnnGraph::Make(const CudnnBackend& cudnn, const GraphDevice& device,
                                                const GraphTask& task) {
+  if (task.Sums() && task.options.deterministic) return Refusal{"sums that vary between runs"};
   CudnnGraph made(cudnn, device, task);
   const Expected<Descriptor, Refusal> graph = made.Build();
   if (!graph) return graph.error();
@@ -420,6 +427,7 @@ bool CudnnGraph::Describe(Descriptor config, Engine* engine) const {
     engine->name += format(" {}={}", static_cast<int>(type), value);
   }
   engine->deterministic =
+      !task_.Sums() &&
       std::find(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == notes.end();
   // Kernels that cuDNN compiles cost a second or so whenever they are planned.
   const bool compiles = std::find(behavior.begin(), behavior.end(),

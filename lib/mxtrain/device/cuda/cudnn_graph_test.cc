@@ -529,6 +529,15 @@ TEST_CASE("what cuDNN notes of an engine must be allowed") {
   const auto graph = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, TaskOf(kSmall));
   CHECK_FALSE((*graph->PlanOf(0))->deterministic());
   CHECK((*graph->PlanOf(1))->deterministic());
+  for (const auto& [part, end] : {std::pair<ConvolutionPart, GraphEnd>{kForward, OutputSums()},
+                                  {kDataGradient, ReluGate()}}) {
+    GraphTask task = TaskOf(kSmall, part);
+    task.end = end;
+    const auto summing = CudnnGraph::Make(cudnn.functions(), {cudnn.handle()}, task);
+    CHECK_FALSE((*summing->PlanOf(1))->deterministic());
+    task.options.deterministic = true;
+    CHECK(EnginesOf(cudnn, task) == Names{"sums that vary between runs"});
+  }
 }
 
 // As CudnnConvolution chooses: seconds are 1 / index of the engine.

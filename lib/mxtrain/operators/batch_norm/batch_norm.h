@@ -47,7 +47,9 @@ class BatchNormProperty : public OperatorProperty {
   std::vector<std::string> ListAuxiliaryStates() const override {
     return {"moving_mean", "moving_var"};
   }
-  int NumVisibleOutputs() const override { return settings().output_mean_var ? 3 : 1; }
+  int NumVisibleOutputs() const override {
+    return settings().output_mean_var || settings().gated_gradient ? 3 : 1;
+  }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;
   bool InferType(std::vector<DType>* in, std::vector<DType>* out,

@@ -211,21 +211,23 @@ struct Heads {
   MXTRAIN_HD Element Read(int64_t at) const {
     return {head[at], x[at], output ? A(output[at]) > 0 : !mask || mask[at]};
   }
-  static constexpr int kPack = kPackOf<T>;
+  template <int kWidth>
   struct Pack {
-    ChannelPack<T, kPack> head, x, output;
-    ChannelPack<uint8_t, kPack> mask;
+    ChannelPack<T, kWidth> head, x, output;
+    ChannelPack<uint8_t, kWidth> mask;
   };
   bool Aligned() const {
     return TakesPacks(head) && TakesPacks(x) && TakesPacks(output) && TakesPacks(mask);
   }
-  MXTRAIN_HD Pack ReadPack(int64_t at) const {
-    using Elements = ChannelPack<T, kPack>;
-    using Bytes = ChannelPack<uint8_t, kPack>;
+  template <int kWidth>
+  MXTRAIN_HD Pack<kWidth> ReadPack(int64_t at) const {
+    using Elements = ChannelPack<T, kWidth>;
+    using Bytes = ChannelPack<uint8_t, kWidth>;
     return {Elements::At(head + at), Elements::At(x + at),
             output ? Elements::At(output + at) : Elements(), mask ? Bytes::At(mask + at) : Bytes()};
   }
-  MXTRAIN_HD Element ElementOf(const Pack& pack, int k) const {
+  template <int kWidth>
+  MXTRAIN_HD Element ElementOf(const Pack<kWidth>& pack, int k) const {
     return {pack.head.v[k], pack.x.v[k],
             output ? A(pack.output.v[k]) > 0 : !mask || pack.mask.v[k]};
   }
@@ -237,31 +239,29 @@ struct Heads {
 // Sums of the gradient, and of the gradient times the deviation from the mean.
 template <typename T>
 struct GradientTerms {
+  using A = AccumulatorOf<T>;
   Heads<T> heads;
-  const AccumulatorOf<T>* mean;
+  const A* mean;
   struct Channel {
-    Line<AccumulatorOf<T>> line;
-    double mean;
+    Line<A> line;
+    A mean;
   };
-  MXTRAIN_HD Channel Of(int64_t channel) const {
-    return {heads.Of(channel), static_cast<double>(mean[channel])};
-  }
+  MXTRAIN_HD Channel Of(int64_t channel) const { return {heads.Of(channel), mean[channel]}; }
   MXTRAIN_HD Sums operator()(int64_t at, const Channel& channel) const {
-    return SumsOf(heads.Read(at), channel);
-  }
-
-  static constexpr int kPack = Heads<T>::kPack;
-  using Pack = typename Heads<T>::Pack;
-  bool Aligned() const { return heads.Aligned(); }
-  MXTRAIN_HD Pack ReadPack(int64_t at) const { return heads.ReadPack(at); }
-  MXTRAIN_HD Sums Term(const Pack& pack, int k, const Channel& channel) const {
-    return SumsOf(heads.ElementOf(pack, k), channel);
-  }
-
- private:
-  MXTRAIN_HD Sums SumsOf(const typename Heads<T>::Element& e, const Channel& channel) const {
+    const auto e = heads.Read(at);
     const double g = static_cast<double>(heads.Gradient(e, channel.line));
-    return {g, g * (static_cast<double>(e.x) - channel.mean)};
+    return {g, g * (static_cast<double>(e.x) - static_cast<double>(channel.mean))};
+  }
+
+  // Half as wide: what a channel needs fills the registers.
+  static constexpr int kPack = kPackOf<T> / 2;
+  using Pack = typename Heads<T>::template Pack<kPack>;
+  bool Aligned() const { return heads.Aligned(); }
+  MXTRAIN_HD Pack ReadPack(int64_t at) const { return heads.template ReadPack<kPack>(at); }
+  MXTRAIN_HD FewSums<A> Term(const Pack& pack, int k, const Channel& channel) const {
+    const auto e = heads.ElementOf(pack, k);
+    const A g = heads.Gradient(e, channel.line);
+    return {g, g * (A(e.x) - channel.mean)};
   }
 };
 
@@ -330,10 +330,10 @@ struct Differentiate {
     if (sum_req != OpReqType::kNullOp) Assign(sum_req, sum_grad, at, g);
   }
 
-  static constexpr int kPack = Heads<T>::kPack;
-  using Pack = typename Heads<T>::Pack;
+  static constexpr int kPack = kPackOf<T> / 2;
+  using Pack = typename Heads<T>::template Pack<kPack>;
   bool Aligned() const { return heads.Aligned() && TakesPacks(data_grad) && TakesPacks(sum_grad); }
-  MXTRAIN_HD Pack ReadPack(int64_t at) const { return heads.ReadPack(at); }
+  MXTRAIN_HD Pack ReadPack(int64_t at) const { return heads.template ReadPack<kPack>(at); }
   MXTRAIN_HD void WritePack(int64_t at, const Slope<A>* of, const Pack& pack) const {
     using Elements = ChannelPack<T, kPack>;
     Elements data{}, sum{};
@@ -392,14 +392,22 @@ struct ColumnPiece {
 // The same for kPack adjacent channels.
 template <typename F>
 struct ColumnPackPiece {
-  static constexpr int64_t kRows = 16;
   static constexpr int kAhead = 2;
   ChannelView view;
   F f;
+  int64_t rows;  // of a piece: many, so that what a channel needs is read seldom, if enough remain
+
+  ColumnPackPiece(const ChannelView& v, const F& function)
+      : view(v),
+        f(function),
+        rows(std::clamp<int64_t>(v.outer * (v.channels / F::kPack) / (int64_t{1} << 18), 16, 128)) {
+  }
+  int64_t pieces() const { return (view.outer + rows - 1) / rows * (view.channels / F::kPack); }
+
   MXTRAIN_HD void operator()(int64_t task) const {
     const int64_t packs = view.channels / F::kPack, channel = task % packs * F::kPack,
-                  first = task / packs * kRows;
-    const int64_t last = first + kRows < view.outer ? first + kRows : view.outer;
+                  first = task / packs * rows;
+    const int64_t last = first + rows < view.outer ? first + rows : view.outer;
     decltype(f.Of(channel)) of[F::kPack];
     ForPack<F::kPack>([&](int k) { of[k] = f.Of(channel + k); });
     const int64_t step = view.channels, end = last * step + channel;
@@ -425,10 +433,9 @@ template <typename Device, typename F>
 void ForElements(const Device& device, const ChannelView& view, const F& f) {
   constexpr int64_t kLargePlane = 16;
   if constexpr (Device::kType == DeviceType::kGPU) {
-    constexpr int64_t kRows = ColumnPackPiece<F>::kRows;
     if (InPacks(view, F::kPack) && f.Aligned()) {
-      return Launch(device, (view.outer + kRows - 1) / kRows * (view.channels / F::kPack),
-                    ColumnPackPiece<F>{view, f});
+      const ColumnPackPiece<F> piece(view, f);
+      return Launch(device, piece.pieces(), piece);
     }
   }
   if (view.inner >= kLargePlane) {

@@ -515,6 +515,7 @@ TEST_CASE("_ConvolutionWithBatchNorm: sums of the output; a gradient that has pa
         c.must_accept = {"ref"};
         RunCase(c);
         c.types = {DType::kFloat16, DType::kBfloat16};
+        c.tolerance = {1 << 18, "sums of elements before or after they are rounded"};
         if (gates) {
           c.input_types.assign(c.shapes.size() - 4, DType::kUnknown);
           c.input_types.resize(c.shapes.size(), DType::kFloat32);
@@ -531,7 +532,7 @@ TEST_CASE("_ConvolutionWithBatchNorm: types and gradients") {
                                                           {"num_filter", "3"},
                                                           {"sums_output", "True"},
                                                           {"gates_gradient", "True"}});
-  std::vector<DType> in(8), out(2), aux;
+  std::vector<DType> in(8, DType::kUnknown), out(2, DType::kUnknown), aux;
   in[0] = DType::kFloat16;
   CHECK(both->InferType(&in, &out, &aux));
   constexpr DType kNarrow = DType::kFloat16, kWide = DType::kFloat32;

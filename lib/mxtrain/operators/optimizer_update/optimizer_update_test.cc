@@ -263,6 +263,7 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
   c.types = kAllFloatingTypes;
   if (known.signs) c.types = {DType::kFloat32, DType::kFloat64};
   c.tolerance = {16, "a dozen operations"};
+  if (known.op == "ftrl_update") c.tolerance = {64, "a difference of roots over the rate"};
   if (known.op == "ftml_update") c.tolerance = {160, "differences of numbers up to 50"};
   return c;
 }

@@ -2,8 +2,10 @@
 #include "mxtrain/device/cuda/fake/internal/fake_cudnn.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include "mxtrain/base/format.h"
@@ -41,6 +43,7 @@ struct Rule {
   int64_t most = 1;  // elements
   bool required = true;
   std::set<Kind> kinds = {};  // of the descriptors that it may refer to
+  std::optional<Type> or_type = {};
 };
 
 constexpr Kind kTensor = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
@@ -48,8 +51,11 @@ constexpr Type kRef = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 
 std::vector<Rule> ConvolutionRules(int first, int convolution, int x, int w, int y) {
   const auto name = [&](int offset) { return static_cast<Name>(first + offset); };
-  return {{name(0), CUDNN_TYPE_FLOAT},
-          {name(1), CUDNN_TYPE_FLOAT},
+  const auto factor = [&](int offset) {
+    return Rule{name(offset), CUDNN_TYPE_FLOAT, 1, true, {}, CUDNN_TYPE_DOUBLE};
+  };
+  return {factor(0),
+          factor(1),
           {name(convolution), kRef, 1, true, {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR}},
           {name(x), kRef, 1, true, {kTensor}},
           {name(w), kRef, 1, true, {kTensor}},
@@ -189,9 +195,11 @@ cudnnStatus_t SetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
   if (object->finalized) return Blame(CUDNN_STATUS_NOT_INITIALIZED, who + ", which is finalized");
   const Rule* rule = RuleOf(object->kind, name);
   if (!rule) return Blame(CUDNN_STATUS_NOT_SUPPORTED, who + " does not exist");
-  if (rule->type != type) return Blame(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, who + ": its type");
+  if (rule->type != type && rule->or_type != type)
+    return Blame(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, who + ": its type");
   if (count < 1 || count > rule->most) return Blame(CUDNN_STATUS_BAD_PARAM, who + ": its count");
   Value value;
+  value.type = type;
   switch (type) {
     case CUDNN_TYPE_INT64:
       Read<int64_t>(from, count, &value.numbers);
@@ -201,6 +209,9 @@ cudnnStatus_t SetAttribute(cudnnBackendDescriptor_t descriptor, Name name, Type 
       break;
     case CUDNN_TYPE_FLOAT:
       Read<float>(from, count, &value.reals);
+      break;
+    case CUDNN_TYPE_DOUBLE:
+      Read<double>(from, count, &value.reals);
       break;
     case CUDNN_TYPE_HANDLE:
     case CUDNN_TYPE_VOID_PTR:
@@ -279,6 +290,11 @@ std::string ProblemOfConvolution(const Object& op) {
   const auto &x = ShapeOf(*c.data), &w = ShapeOf(*c.weight), &y = ShapeOf(*c.out);
   if (x[0] != y[0] || w[0] != y[1] || x[1] % w[1] != 0 || w[0] % (x[1] / w[1]) != 0)
     return "channels";
+  // cuDNN itself accepts others, and reads them as if they were of this type.
+  const Type factors = c.window->Number(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_DOUBLE
+                           ? CUDNN_TYPE_DOUBLE
+                           : CUDNN_TYPE_FLOAT;
+  if (c.factor_types != std::array{factors, factors}) return "the type of its factors";
   for (size_t i = 0; i < 2; ++i) {
     const auto number = [&](Name name) { return c.window->Number(name, i); };
     const int64_t padded = x[2 + i] + number(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) +

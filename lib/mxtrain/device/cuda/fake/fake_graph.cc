@@ -21,8 +21,10 @@ Convolution::Convolution(const Object& op) {
   weight = at(3);
   data = at(4);
   out = at(5);
-  alpha = op.values.at(static_cast<Name>(first)).reals[0];
-  beta = op.values.at(static_cast<Name>(first + 1)).reals[0];
+  const auto factor = [&](int offset) { return op.values.at(static_cast<Name>(first + offset)); };
+  alpha = factor(0).reals[0];
+  beta = factor(1).reals[0];
+  factor_types = {factor(0).type, factor(1).type};
   written = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR         ? 2
             : op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? 0
                                                                                       : 1;

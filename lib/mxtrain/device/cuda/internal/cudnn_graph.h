@@ -100,6 +100,9 @@ struct GraphTask {
     const auto* epilogue = std::get_if<ConvolutionEpilogue>(&end);
     return epilogue && !epilogue->any();
   }
+  // The sums over channels: on an H100 their last bits differ between runs, although cuDNN does not
+  // note that of its engines (9.14, 9.19).
+  bool Sums() const { return !std::holds_alternative<ConvolutionEpilogue>(end); }
 };
 
 // The device that a graph is for: a handle on it; or, to plan without the device, a finalized

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What graphs of FakeCudnn are made of, and their arithmetic.
+#include <array>
 #include <map>
 #include <vector>
 
@@ -14,6 +15,7 @@ using Name = cudnnBackendAttributeName_t;
 
 // A value of an attribute: numbers, or references to other descriptors.
 struct Value {
+  cudnnBackendAttributeType_t type{};
   std::vector<int64_t> numbers;
   std::vector<double> reals;
   std::vector<void*> pointers;
@@ -40,6 +42,7 @@ struct FakeCudnn::Object {
 struct Convolution {
   Object *window, *data, *weight, *out;
   double alpha, beta;
+  std::array<cudnnBackendAttributeType_t, 2> factor_types;
   int written;  // of data, weight, out
 
   explicit Convolution(const Object& op);

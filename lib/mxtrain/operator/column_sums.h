@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Sums over a part of a team's members (rows.h), where several columns of an array lie side by
+// side.
+#include "mxtrain/operator/rows.h"
+
+namespace mxtrain {
+
+// Of ForRows: a length for which a GPU takes its largest teams, blocks.
+inline constexpr int64_t kLongRow = int64_t{1} << 20;
+
+// Members whose ranks are equal modulo `across` form a column; the last ones, if they are fewer
+// than `across`, are in none. put(column, i, sum) with the sum of values[i] over each column, by
+// some member. All members call it together.
+template <int kCount, typename Team, typename V, typename Put>
+MXTRAIN_HD void SumColumns(const Team& team, int across, const V (&values)[kCount],
+                           const Put& put) {
+  constexpr int kMembers = Team::size(), kLargestWarp = 32;
+  if constexpr (kMembers > kLargestWarp) {  // a block
+    MXTRAIN_ON_DEVICE(__shared__ __align__(16) unsigned char room[kCount * kMembers * sizeof(V)];
+                      V* const all = reinterpret_cast<V*>(room);
+                      for (int i = 0; i < kCount; ++i) all[i * kMembers + team.rank()] = values[i];
+                      __syncthreads();
+                      for (int at = team.rank(); at < across * kCount; at += kMembers) {
+                        const int column = at % across, i = at / across;
+                        V sum{};
+                        for (int row = 0; row < kMembers / across; ++row)
+                          sum = sum + all[i * kMembers + row * across + column];
+                        put(column, i, sum);
+                      } __syncthreads();  // before the next sums are written there
+    )
+  } else {
+    const bool whole = team.rank() < kMembers / across * across;
+    for (int column = 0; column < across; ++column) {
+      for (int i = 0; i < kCount; ++i) {
+        const bool mine = whole && team.rank() % across == column;
+        const V sum = team.Fold(mine ? values[i] : V{}, AddBoth{});
+        if (team.rank() == 0) put(column, i, sum);
+      }
+    }
+  }
+}
+
+}  // namespace mxtrain
