@@ -39,7 +39,7 @@ struct Distances {
     return SumsOf(x[place], origin);
   }
 
-  static constexpr int kPack = kPackOf<T>;
+  static constexpr int kPack = kPackOf<T> / 2;  // of fewer registers
   using Pack = ChannelPack<T, kPack>;
   bool Aligned() const { return TakesPacks(x); }
   MXTRAIN_HD Pack ReadPack(int64_t place) const { return Pack::At(x + place); }

@@ -218,7 +218,9 @@ const V* SumChannels(const Device& device, const ChannelView& given, const F& te
       const detail::ChannelPackPart<V, F> packs(view, members, term, part.parts);
       MXTRAIN_ASSERT(packs.slices.count <= slices.count);
       ForRows(device, packs.tasks(), kLongRow, packs);
-      SumParts<V>(device, view.channels, packs.slices.count, part.parts, scratch);
+      // Many parts by blocks: a warp would wait for memory too often.
+      ForRows(device, view.channels, packs.slices.count >= 128 ? kLongRow : 0,
+              JoinParts<V, detail::StoreSum<V>>{packs.slices.count, part.parts, {scratch}});
       return scratch;
     }
   }

@@ -42,6 +42,7 @@ constexpr Refused kNotInNets[] = {
     {"shuffle", "its output is random"},
     {"_BatchNormActivation", "made by the executor"},
     {"_ConvolutionActivation", "made by the executor"},
+    {"_ConvolutionWithBatchNorm", "made by the executor"},
     {"_ElementwiseChain", "made by the executor"},
     {"_FoldBatchNorm", "made by the executor"},
     {"_NormalizeRows", "made by the executor"},

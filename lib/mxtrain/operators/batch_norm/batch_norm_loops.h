@@ -11,6 +11,7 @@
 #include "mxtrain/operator/batch_sums.h"
 #include "mxtrain/operator/channel_moments.h"
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operator/rounded.h"
 #include "mxtrain/operator/vector_math.h"
 #include "mxtrain/operators/batch_norm/batch_norm.h"
 
@@ -143,6 +144,12 @@ struct MakeLine {
   }
 };
 
+// As Assign, for an element of a pack.
+template <typename T>
+MXTRAIN_HD inline void Put(OpReqType req, AccumulatorOf<T> value, T* to) {
+  *to = Rounded<T>(req == OpReqType::kAddTo ? AccumulatorOf<T>(*to) + value : value);
+}
+
 // The last pass, element by element. ForElements (below) calls Of(channel) once for many elements
 // of a channel, and Read(at) for several elements before it passes the first of them to Write(at,
 // of, read). With ReadPack and WritePack a GPU does so for kPack channels at once, if Aligned.
@@ -167,7 +174,7 @@ struct Normalise {
     if (req != OpReqType::kNullOp) Assign(req, y, at, activation(value));
   }
 
-  static constexpr int kPack = kPackOf<T>;
+  static constexpr int kPack = kPackOf<T> / 2;
   struct Pack {
     ChannelPack<T, kPack> x, sum;
   };
@@ -186,7 +193,7 @@ struct Normalise {
       A value = of[k](A(pack.x.v[k]));
       if (sum) value += A(pack.sum.v[k]);
       passes.v[k] = activation.Passes(value);
-      Assign(req, out.v, k, activation(value));
+      Put(req, activation(value), &out.v[k]);
     });
     if (mask) passes.Put(mask + at);
     if (req != OpReqType::kNullOp) out.Put(y + at);
@@ -253,8 +260,8 @@ struct GradientTerms {
     return {g, g * (static_cast<double>(e.x) - static_cast<double>(channel.mean))};
   }
 
-  // Half as wide: what a channel needs fills the registers.
-  static constexpr int kPack = kPackOf<T> / 2;
+  // Of fewer channels, since what each of them needs fills the registers.
+  static constexpr int kPack = kPackOf<T> > 4 ? kPackOf<T> / 4 : 1;
   using Pack = typename Heads<T>::template Pack<kPack>;
   bool Aligned() const { return heads.Aligned(); }
   MXTRAIN_HD Pack ReadPack(int64_t at) const { return heads.template ReadPack<kPack>(at); }
@@ -343,8 +350,8 @@ struct Differentiate {
       const Element e = heads.ElementOf(pack, k);
       const Slope<A>& s = of[k];
       const A g = heads.Gradient(e, s), normal = (A(e.x) - s.mean) * s.inverse;
-      Assign(data_req, data.v, k, s.scale * (g - s.mean_gradient - normal * s.mean_along));
-      Assign(sum_req, sum.v, k, g);
+      Put(data_req, s.scale * (g - s.mean_gradient - normal * s.mean_along), &data.v[k]);
+      Put(sum_req, g, &sum.v[k]);
     });
     if (data_req != OpReqType::kNullOp) data.Put(data_grad + at);
     if (sum_req != OpReqType::kNullOp) sum.Put(sum_grad + at);
