@@ -156,7 +156,7 @@ struct ChannelPackPart {
     const int lane = team.rank() / across, lanes = team.size() / across;
     V sums[F::kPack] = {};
     if (lane < lanes && pack < packs())
-      AddRows(slices.Begin(slice) + lane, slices.Begin(slice + 1), lanes, pack * F::kPack, sums);
+      AddSlice(slices.Begin(slice) + lane, slices.Begin(slice + 1), lanes, pack * F::kPack, sums);
     SumColumns(team, across, sums, [&](int column, int k, const V& sum) {
       const int64_t at = group + column;
       if (at < packs()) parts[(at * F::kPack + k) * slices.count + slice] = sum;
@@ -167,7 +167,7 @@ struct ChannelPackPart {
   // More packs need more registers than there are.
   static constexpr int kAhead = kLoadsAhead / 2;
 
-  MXTRAIN_HD void AddRows(int64_t row, int64_t end, int step, int64_t first, V* sums) const {
+  MXTRAIN_HD void AddSlice(int64_t row, int64_t end, int step, int64_t first, V* sums) const {
     decltype(term.Of(first)) of[F::kPack];
     ForPack<F::kPack>([&](int k) { of[k] = term.Of(first + k); });
     typename F::Pack elements[kAhead];

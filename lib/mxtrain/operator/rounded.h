@@ -10,13 +10,11 @@ namespace mxtrain {
 // As static_cast<T>, but that a NaN may get other bits.
 template <typename T, typename A>
 MXTRAIN_HD inline T Rounded(A value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (std::is_same_v<T, bfloat16>) {
+  MXTRAIN_ON_DEVICE(if constexpr (std::is_same_v<T, bfloat16> && __CUDA_ARCH__ >= 800) {
     bfloat16 rounded;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(static_cast<float>(value)));
     return rounded;
-  }
-#endif
+  })
   return static_cast<T>(value);
 }
 
