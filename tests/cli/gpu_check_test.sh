@@ -115,7 +115,7 @@ TEST CASE:  pooling
 [doctest] test cases: 151 | 149 passed | 2 failed | 0 skipped' 1
 gpu_check 1 agree
 tells '^FAIL +[0-9]+  operators +151 cases, 2 failed \(softmax, a large axis;pooling\)'
-tells '^FAIL +[0-9]+  LeNet, 50 steps +50 of 50 steps, from 2.0000 to 0.0400 .*at most 1.0e-02 apart, at step 7; 1e-3 is allowed'
+tells '^FAIL +[0-9]+  LeNet, 50 steps +50 of 50 steps, from 2.0000 to 0.0400 .*at most 1.0e-02 apart, at step 7; 8e-3 is allowed'
 tells '^ok +[0-9]+  tests of the GPU +12 cases'
 tells '^FAIL +[0-9]+  resume +exit code 9: error: resumed_weight'
 tells '^FAIL +[0-9]+  two runs, same bits .*differ'
@@ -149,7 +149,7 @@ esac
 END
 GPU_CHECK_ROUNDS=1 gpu_check 1 bench
 tells '^ok +[0-9]+  torch +2.11.0'
-tells '^FAIL +[0-9]+  ResNet-50 bf16 +batch 256: 150.0 images/s, 100 MiB; arithmetic 50 % of 60.0 TFLOP/s, traffic 25 % of 4000 GB/s, host 50 us a step \(wanted 100\), 1.00 graphs a step \(wanted 1\); torch 100'
+tells '^FAIL +[0-9]+  ResNet-50 bf16 +batch 256: 150.0 images/s, 100 MiB; arithmetic 50 % of 60.0 TFLOP/s, traffic 25 % of 4000 GB/s, host 50 us a step, 0.0 % of it \(wanted 10\), 1.00 graphs a step \(wanted 1\); torch 100'
 tells '^FAIL +[0-9]+  ResNet-50 bf16 .*; torch 100.0 images/s, 100 MiB: speed 1.50 of it \(wanted 1.0\), memory 1.00 \(wanted 0.8\)$'
 tells '^FAIL +[0-9]+  LeNet float32 .*speed 2.97 of it \(wanted 3.0\), memory 0.50'
 tells '^FAIL +[0-9]+  ResNet-50 fp16 +batch 256: exit code 3: net.yaml:3:4: error: fp16 is refused here; torch: 300 images/s'
@@ -161,9 +161,9 @@ make tools/python3 <<<'echo "ModuleNotFoundError: no torch" >&2; exit 1'
 GPU_CHECK_ROUNDS=1 gpu_check 1 bench
 tells '^skip +[0-9]+  torch +python3 has none that sees this GPU: ModuleNotFoundError'
 tells '^skip +[0-9]+  LeNet float32 .*150.0 images/s.*no torch to compare with$'
-echo 0.000125 >package/bin/host_seconds
+echo 0.05 >package/bin/host_seconds
 GPU_CHECK_ROUNDS=1 gpu_check 1 bench
-tells '^FAIL +[0-9]+  LeNet float32 .*host 125 us a step \(wanted 100\), 1.00 graphs a step \(wanted 1\); no torch to compare with$'
+tells '^FAIL +[0-9]+  LeNet float32 .*host 50000 us a step, 11.7 % of it \(wanted 10\), 1.00 graphs a step \(wanted 1\); no torch to compare with$'
 echo 5e-05 >package/bin/host_seconds
 echo 0.50 >package/bin/replays
 GPU_CHECK_ROUNDS=1 gpu_check 1 bench
