@@ -148,7 +148,8 @@ MXTRAIN_API ExecGraph CastForAmp(ExecGraph graph, const BindRequest& request, Ru
 // Parts of Fuse; the first in evaluation only.
 MXTRAIN_API ExecGraph FoldBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);
 // In training: kernels of convolutions do a part of the work of the batch norms beside them.
-MXTRAIN_API ExecGraph ShareWithBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime);
+MXTRAIN_API ExecGraph ShareWithBatchNorm(ExecGraph graph, const BindRequest& request,
+                                         Runtime& runtime);
 MXTRAIN_API ExecGraph FuseElementwise(ExecGraph graph, const BindRequest& request,
                                       Runtime& runtime);
 MXTRAIN_API ExecGraph Fuse(ExecGraph graph, const BindRequest& request, Runtime& runtime);
@@ -174,9 +175,9 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
     std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
     const char* kernel = nullptr);
 // Whether a kernel accepts a forward node, choosing every layout; `better`: one that ranks before
-// `ref`. `gradients`: with those of all arguments, if the request has a backward pass.
+// `ref`.
 bool HasKernel(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
-               Runtime& runtime, bool gradients, bool better);
+               Runtime& runtime, std::span<const OpReqType> grad_req, bool better);
 // Kernels ranked before the chosen one, with the reasons why they declined, for `plan --kernels`.
 MXTRAIN_API std::vector<std::pair<std::string, std::string>> Refusals(const ExecGraph& graph,
                                                                       const ExecNode& node,

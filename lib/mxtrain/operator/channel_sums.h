@@ -141,7 +141,8 @@ struct ChannelPackPart {
   // `members`: of the largest teams, or fewer.
   ChannelPackPart(const ChannelView& v, int members, const F& f, V* to)
       : view(v),
-        across(static_cast<int>(std::min<int64_t>({kMostAcross, members, packs()}))),
+        across(static_cast<int>(
+            std::max<int64_t>(1, std::min<int64_t>({kMostAcross, members, packs()})))),
         slices(Slices::OfColumns(groups() * kThreads, v.size())),
         term(f),
         parts(to) {}

@@ -612,25 +612,30 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::Make(Backend& backend,
   const auto plan_ending = [&](ConvolutionPart part, const char* name, const GraphEnd& end) {
     return ChoosePlan(question, GraphTask{part, shape, options, false, end}, name, by).plan;
   };
-  if (options.forward) {
-    if (options.epilogue.any()) {
-      made->fused_ = plan_ending(ConvolutionPart::kForward, ForwardCalls::kName, options.epilogue);
-    } else if (options.sums && !options.forward_adds && MayHaveSums(shape, options.type)) {
+  // What may be refused comes before what then need not be measured.
+  if (options.sums) {
+    if (!options.forward_adds && MayHaveSums(shape, options.type))
       made->sums_ = plan_ending(ConvolutionPart::kForward, ForwardCalls::kName, OutputSums());
-    }
+    if (!made->sums_) return nullptr;
+  }
+  if (options.gated) {
+    if (!options.data_gradient_adds && MayHaveSums(shape, options.type))
+      made->gated_ =
+          plan_ending(ConvolutionPart::kDataGradient, DataGradientCalls::kName, ReluGate());
+    if (!made->gated_) return nullptr;
+  }
+  if (options.forward) {
+    if (options.epilogue.any())
+      made->fused_ = plan_ending(ConvolutionPart::kForward, ForwardCalls::kName, options.epilogue);
     // Beside one of them it is hardly ever used.
     if (!Choose<ForwardCalls>(question, options.forward_adds,
                               made->fused_ || made->sums_ ? By::kModel : by, &made->forward_))
       return nullptr;
   }
-  if (options.data_gradient) {
-    if (options.gated && !options.data_gradient_adds && MayHaveSums(shape, options.type))
-      made->gated_ =
-          plan_ending(ConvolutionPart::kDataGradient, DataGradientCalls::kName, ReluGate());
-    if (!Choose<DataGradientCalls>(question, options.data_gradient_adds,
-                                   made->gated_ ? By::kModel : by, &made->data_))
-      return nullptr;
-  }
+  if (options.data_gradient &&
+      !Choose<DataGradientCalls>(question, options.data_gradient_adds,
+                                 made->gated_ ? By::kModel : by, &made->data_))
+    return nullptr;
   if (options.weight_gradient &&
       !Choose<WeightGradientCalls>(question, options.weight_gradient_adds, by, &made->weight_))
     return nullptr;

@@ -33,10 +33,11 @@ class CudnnConvolution {
     const float *mean, *inverse, *scale, *shift;
   };
 
-  // Null if cuDNN does not support the options. Engines and algorithms come from the backend's
-  // kernel choices (ChoicesOf). Missing ones are measured on arrays that the backend lends; if
-  // measuring is not allowed or memory is short, cuDNN's own model of the device decides. Throws
-  // kDevice. Safe from every thread; so are the functions below for different streams.
+  // Null if cuDNN does not support the options, an epilogue excepted. Engines and algorithms come
+  // from the backend's kernel choices (ChoicesOf). Missing ones are measured on arrays that the
+  // backend lends; if measuring is not allowed or memory is short, cuDNN's own model of the device
+  // decides. Throws kDevice. Safe from every thread; so are the functions below for different
+  // streams.
   static std::shared_ptr<const CudnnConvolution> Make(Backend& backend, int device,
                                                       const ConvolutionShape& shape,
                                                       const ConvolutionOptions& options);

@@ -99,10 +99,8 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
 }
 
 bool HasKernel(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
-               Runtime& runtime, bool gradients, bool better) {
+               Runtime& runtime, std::span<const OpReqType> grad_req, bool better) {
   const std::vector<std::optional<Layout>> layouts(node.num_args);
-  std::vector<OpReqType> grad_req;
-  if (gradients && request.needs_backward()) grad_req.assign(node.num_args, OpReqType::kWriteTo);
   for (const KernelEntry* entry :
        runtime.operators().Kernels(node.op->TypeString(), node.ctx.type)) {
     if (entry->rank >= kRefRank && better) break;

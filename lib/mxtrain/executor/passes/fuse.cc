@@ -115,9 +115,11 @@ class Fuser {
     bool any = false;
     for (int id : ids)
       any |= std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
+    std::vector<OpReqType> grad_req;
+    if (any && request_.needs_backward()) grad_req.assign(node.num_args, OpReqType::kWriteTo);
     const bool only_better = std::any_of(
         ids.begin(), ids.end(), [&](int id) { return HasBetterThanRef(graph_.nodes[id]); });
-    return HasKernel(rewriter_.graph(), node, request_, runtime_, any, only_better);
+    return HasKernel(rewriter_.graph(), node, request_, runtime_, grad_req, only_better);
   }
 
   const ExecGraph& graph_;

@@ -31,11 +31,7 @@ class Sharer {
     }
     for (int id = 0; id < Size(); ++id) {
       if (IsForward(id, "Convolution")) {
-        const bool gates = Gates(id);
-        // The most that a kernel does.
-        if (!(summed[id] && gates && Give(id, true, true)) &&
-            !(summed[id] && Give(id, true, false)))
-          gates&& Give(id, false, true);
+        ShareMost(id, summed[id], Gates(id));
       } else if (SumsItsData(id) && Before(id).op->TypeString() == "_ConvolutionWithBatchNorm" &&
                  Before(id).specs.size() > 1) {
         TakeSums(id);
@@ -46,6 +42,11 @@ class Sharer {
 
  private:
   int Size() const { return static_cast<int>(graph_.nodes.size()); }
+  void ShareMost(int id, bool sums, bool gates) {
+    if (sums && gates && Give(id, true, true)) return;
+    if (sums && Give(id, true, false)) return;
+    if (gates) Give(id, false, true);
+  }
   bool IsForward(int id, const char* type) const {
     const ExecNode& node = graph_.nodes[id];
     return node.kind == Node::Kind::kForward && node.op->TypeString() == type;
@@ -72,7 +73,11 @@ class Sharer {
            ParamOf(*norm.op, "with_sum") == "False" &&
            ParamOf(*norm.op, "use_global_stats") == "False" &&
            ParamOf(*norm.op, "fix_gamma") == "False" && ParamOf(*norm.op, "axis") == "1" &&
-           readers_[data.node][0] == 1;
+           readers_[data.node][0] == 1 && !IsMonitored(id) && !IsMonitored(data.node);
+  }
+  bool IsMonitored(int id) const {
+    return std::find(request_.monitored.begin(), request_.monitored.end(), graph_.nodes[id].name) !=
+           request_.monitored.end();
   }
 
   ExecNode Changed(int id, const char* type, const Kwargs& settings) const {
@@ -89,10 +94,18 @@ class Sharer {
     node->inputs.insert(node->inputs.begin() + node->num_args, entries.begin(), entries.end());
     node->num_args += static_cast<int>(entries.size());
   }
+  // With the gradients that are wanted; of added arguments, those that they can have.
   bool HasKernelFor(int id, const ExecNode& node, bool better) {
-    const bool learns =
-        std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
-    return HasKernel(graph_, node, request_, runtime_, learns, better);
+    std::vector<OpReqType> grad_req;
+    if (request_.needs_backward()) {
+      for (int i = 0; i < node.num_args; ++i) {
+        const bool wanted = i < static_cast<int>(wanted_[id].size())
+                                ? wanted_[id][i]
+                                : node.op->HasGradient(i) && wanted_[id][0];
+        grad_req.push_back(wanted ? OpReqType::kWriteTo : OpReqType::kNullOp);
+      }
+    }
+    return HasKernel(graph_, node, request_, runtime_, grad_req, better);
   }
 
   // False, with nothing done, if only the last kernel does it.
@@ -141,7 +154,8 @@ class Sharer {
 }  // namespace
 
 ExecGraph ShareWithBatchNorm(ExecGraph graph, const BindRequest& request, Runtime& runtime) {
-  if (!request.is_train || request.divided_batch) return graph;
+  // Recomputation cuts where one array passes, not an array and its sums.
+  if (!request.is_train || request.divided_batch || request.memory_budget.limits()) return graph;
   return Sharer(std::move(graph), request, runtime).Run();
 }
 

@@ -123,6 +123,7 @@ TEST_CASE("nothing is shared in evaluation, for a part of a divided batch, or wi
           r->grad_req.clear();
         }) == 0);
   CHECK(sharing([](BindRequest* r) { r->divided_batch = true; }) == 0);
+  CHECK(sharing([](BindRequest* r) { r->memory_budget.bytes = int64_t{1} << 30; }) == 0);
   CHECK(sharing([](BindRequest* r) { r->fuse = false; }) == 0);
 }
 

@@ -12,13 +12,11 @@
 // _BatchNormActivation, created by the fusion pass, is the same operator with an epilogue of an
 // addition and an activation: output = act(BatchNorm(data) [+ sum]). Its gradient does not read the
 // sum; kernels may read the output instead. Where convolutions before or behind it do a part of its
-// work (_ConvolutionWithBatchNorm),
-// - with_batch_sums: a last argument, `batch_sums` [2, C], holds the sums of each channel's data
-// and
-//   of their squares, in the type of the statistics. They have no gradient of their own.
-// - gated_gradient: the gradient of the output is that of what ReLU is applied to, and those of
-// mean
-//   and var are its sums over each channel, and the sums of it times the normalized data.
+// work (_ConvolutionWithBatchNorm), it has two more parameters. with_batch_sums: a last argument,
+// `batch_sums` [2, C], holds the sums of each channel's data and of their squares, in the type of
+// the statistics; they have no gradient of their own. gated_gradient: the gradient of the output is
+// that of what ReLU is applied to, and those of mean and var are its sums over each channel, and
+// the sums of it times the normalized data.
 #include "mxtrain/operator/registry.h"
 #include "mxtrain/operators/activation/epilogue.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -27,7 +28,7 @@ int64_t ChannelOf(const Net& net, int64_t at) {
 // Mean and biased variance of every channel.
 Arrays StatisticsOf(const Net& net, const Arrays& in) {
   const int64_t channels = net.data[net.axis];
-  const double size = static_cast<double>(net.data.Size() / channels);
+  const double size = static_cast<double>(net.data.Size() / std::max<int64_t>(1, channels));
   Arrays s{Values(channels), Values(channels)};
   const Values& x = in[0];
   if (net.batch_sums) {
@@ -102,6 +103,7 @@ TEST_CASE("BatchNorm: training") {
   Run("a matrix", {.data = {7, 3}});
   Run("channels last", {.data = {2, 3, 3, 4}, .axis = 3});
   Run("channels first", {.data = {3, 4, 2}, .axis = 0});
+  Run("no channels", {.data = {3, 0}});
 }
 
 TEST_CASE("BatchNorm: global statistics") {

@@ -102,10 +102,10 @@ void DeclareConvolution(Fields<P>& f, bool no_bias, const char* pad_help) {
 // the parsing of parameters.
 class ConvolutionProperty : public OperatorProperty {
  public:
-  enum Argument { kData, kWeight, kBias };  // the sum comes last
-  enum NormArgument { kNormData, kNormMean, kNormInverse, kNormGamma, kNormBeta };
+  enum Argument { kData, kWeight, kBias };  // then a sum, or those of NormArgument
+  enum NormArgument : int { kNormData, kNormMean, kNormInverse, kNormGamma, kNormBeta };
   enum Output { kOutput, kSums };
-  // Kernels serve both operators.
+  // Most kernels serve these two.
   static constexpr const char* kOperators[] = {"Convolution", "_ConvolutionActivation"};
   static constexpr const char* kWithBatchNorm = "_ConvolutionWithBatchNorm";
 
