@@ -652,7 +652,7 @@ TEST_CASE("whichever call fails, it is a refusal or a status, and every descript
   for (const auto& [part, end] : kEnds) {
     task.part = part;
     task.end = end;
-    CAPTURE(end.index());
+    CAPTURE(task.end.index());
     int64_t calls = 0, survived = 0;
     {
       FakeCudnn cudnn;
