@@ -2,18 +2,11 @@
 #pragma once
 // The sums from which mean and variance of each channel follow, as terms of SumChannels.
 #include "mxtrain/operator/channel_sums.h"
+#include "mxtrain/operator/two_sums.h"
 
 namespace mxtrain {
 
-// Two sums at a time, in double.
-struct TwoSums {
-  double first = 0, second = 0;
-  MXTRAIN_HD friend TwoSums operator+(const TwoSums& a, const TwoSums& b) {
-    return {a.first + b.first, a.second + b.second};
-  }
-};
-
-// Those of a few elements: in float, unless they are double. An error of 2^-24 of a few terms is
+// TwoSums of a few elements: in float, unless they are double. An error of 2^-24 of a few terms is
 // less than that of narrow data, and double is slow on many GPUs.
 template <typename A>
 struct FewSums {

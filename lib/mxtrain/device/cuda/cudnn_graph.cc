@@ -136,7 +136,7 @@ class Operations {
     const Descriptor operation = made_.New(CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
     made_.Set(operation, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE,
               CUDNN_DATA_FLOAT);
-    // The last three, of which normalisation's gradient could be made, cannot be left out.
+    // The last three, of which normalisation's gradient could be made, are required.
     Append(operation, {{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, mean},
                        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, inverse},
                        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, scale},

@@ -7,19 +7,14 @@
 #include "mxtrain/operator/fast_divider.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/rows.h"
+#include "mxtrain/operator/two_sums.h"
 #include "mxtrain/operators/layer_norm/row_moments.h"
 
 namespace mxtrain::layer_norm {
 
 using P = RowNormProperty;
 
-// Two sums at a time.
-struct Sums {
-  double first = 0, second = 0;
-  MXTRAIN_HD friend Sums operator+(const Sums& a, const Sums& b) {
-    return {a.first + b.first, a.second + b.second};
-  }
-};
+using Sums = TwoSums;
 
 // y = the normalized row times gamma plus beta, or += it. y may be x.
 template <typename T>
