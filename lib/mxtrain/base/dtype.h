@@ -30,7 +30,7 @@ inline bool IsFloating(DType t) {
 }
 
 // IEEE binary16 and bfloat16 as storage types: arithmetic uses float. Conversion rounds to nearest
-// even.
+// even, by one instruction where a GPU has it (whose NaN may have other bits).
 MXTRAIN_HD inline uint16_t FloatToHalfBits(float value) {
   MXTRAIN_ON_DEVICE(uint16_t bits; asm("cvt.rn.f16.f32 %0, %1;"
                                        : "=h"(bits)
@@ -64,6 +64,17 @@ MXTRAIN_HD inline float HalfBitsToFloat(uint16_t bits) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
+MXTRAIN_HD inline uint16_t FloatToBfloat16Bits(float value) {
+  MXTRAIN_ON_DEVICE(if constexpr (__CUDA_ARCH__ >= 800) {
+    uint16_t bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+  })
+  const uint32_t u = std::bit_cast<uint32_t>(value);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((u >> 16) | 0x40u);  // a NaN
+  return static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
 struct float16 {
   uint16_t bits = 0;
   float16() = default;
@@ -74,14 +85,7 @@ struct float16 {
 struct bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;
-  MXTRAIN_HD bfloat16(float value) {
-    uint32_t u = std::bit_cast<uint32_t>(value);
-    if ((u & 0x7fffffffu) > 0x7f800000u) {
-      bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // keep NaN a NaN
-    } else {
-      bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-    }
-  }
+  MXTRAIN_HD bfloat16(float value) : bits(FloatToBfloat16Bits(value)) {}
   MXTRAIN_HD operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }

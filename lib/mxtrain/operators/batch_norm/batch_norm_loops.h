@@ -11,7 +11,6 @@
 #include "mxtrain/operator/batch_sums.h"
 #include "mxtrain/operator/channel_moments.h"
 #include "mxtrain/operator/plans.h"
-#include "mxtrain/operator/rounded.h"
 #include "mxtrain/operator/vector_math.h"
 #include "mxtrain/operators/batch_norm/batch_norm.h"
 
@@ -147,7 +146,7 @@ struct MakeLine {
 // As Assign, for an element of a pack.
 template <typename T>
 MXTRAIN_HD inline void Put(OpReqType req, AccumulatorOf<T> value, T* to) {
-  *to = Rounded<T>(req == OpReqType::kAddTo ? AccumulatorOf<T>(*to) + value : value);
+  *to = static_cast<T>(req == OpReqType::kAddTo ? AccumulatorOf<T>(*to) + value : value);
 }
 
 // The last pass, element by element. ForElements (below) calls Of(channel) once for many elements
