@@ -4,6 +4,7 @@
 // devices: Device is OnCpu or OnGpu.
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/operator/column_sums.h"
+#include "mxtrain/operator/written_out.h"
 
 namespace mxtrain {
 
@@ -37,13 +38,6 @@ struct alignas(sizeof(T) * kWidth) ChannelPack {
   }
   MXTRAIN_HD void Put(T* to) const { *reinterpret_cast<ChannelPack*>(to) = *this; }
 };
-// f(0), ..., f(kCount - 1), written out: an array that is indexed in a loop which is not would be
-// in memory, not in registers.
-template <int kCount, typename F>
-MXTRAIN_HD inline void ForPack(const F& f) {
-  if constexpr (kCount > 1) ForPack<kCount - 1>(f);
-  f(kCount - 1);
-}
 // Channels of T that a GPU thread processes together, if they are contiguous.
 template <typename T>
 inline constexpr int kPackOf = 16 / sizeof(T);
@@ -214,9 +208,7 @@ const V* SumChannels(const Device& device, const ChannelView& given, const F& te
   const int64_t tasks = view.channels * slices.count;
   if constexpr (Device::kType == DeviceType::kGPU && requires { F::kPack; }) {
     if (InPacks(view, F::kPack) && term.Aligned()) {
-      int members = detail::ChannelPackPart<V, F>::kThreads;
-      if constexpr (requires { Device::kMembers; }) members = Device::kMembers;
-      const detail::ChannelPackPart<V, F> packs(view, members, term, part.parts);
+      const detail::ChannelPackPart<V, F> packs(view, MembersOf<Device>(), term, part.parts);
       MXTRAIN_ASSERT(packs.slices.count <= slices.count);
       ForRows(device, packs.tasks(), kLongRow, packs);
       // Many parts by blocks: a warp would wait for memory too often.

@@ -9,6 +9,13 @@ namespace mxtrain {
 // A length of rows for which ForRows takes a GPU's largest teams, blocks.
 inline constexpr int64_t kLongRow = int64_t{1} << 20;
 
+// Members of a device's largest teams.
+template <typename Device>
+int MembersOf() {
+  if constexpr (requires { Device::kMembers; }) return Device::kMembers;
+  return 256;
+}
+
 // Members whose ranks are equal modulo `across` form a column; the last ones, if they are fewer
 // than `across`, are in none. put(column, i, sum) with the sum of values[i] over each column, by
 // some member. All members call it together.

@@ -60,29 +60,13 @@ __global__ void __launch_bounds__(cuda::kBlockThreads)
   }
 }
 
-// Elements as words of their size.
-template <typename F>
-void SwitchWord(int64_t bytes, F&& f) {
-  switch (bytes) {
-    case 1:
-      return f(TypeTag<uint8_t>{});
-    case 2:
-      return f(TypeTag<uint16_t>{});
-    case 4:
-      return f(TypeTag<uint32_t>{});
-    default:
-      MXTRAIN_ASSERT(bytes == 8);
-      return f(TypeTag<uint64_t>{});
-  }
-}
-
 bool CopyTiles(const OnGpu& device, const MergedMove& move, const TBlob& from, const TBlob& to) {
   const int axis = TransposedAxis(move, 1);
   if (axis < 0) return false;
   const MergedMove::Axis across = move.axes[axis], along = move.axes[move.kept - 1];
   if (across.dim < kTile / 2 || along.dim < kTile / 2) return false;  // most threads would idle
   const MergedMove tiles = TilesOf(move, axis, kTile, kTile);
-  SwitchWord(SizeOf(to.type), [&](auto tag) {
+  detail::SwitchWord(SizeOf(to.type), [&](auto tag) {
     using Word = typename decltype(tag)::type;
     TileKernel<<<cuda::BlocksFor(tiles.kept_size, 1), cuda::kBlockThreads, 0,
                  StreamOf(device.ctx).get()>>>(

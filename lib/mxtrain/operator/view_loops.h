@@ -11,20 +11,48 @@ namespace mxtrain {
 namespace detail {
 
 template <typename T>
-struct MoveElement {
+struct AddElement {
   MergedMove move;
   const T* from;
   T* to;
-  bool add;
   MXTRAIN_HD void operator()(int64_t i) const {
     const MergedMove::Offsets at = move.Kept(i);
-    if (add) {
-      Assign(OpReqType::kAddTo, to, at.to, static_cast<AccumulatorOf<T>>(from[at.from]));
-    } else {
-      to[at.to] = from[at.from];
-    }
+    Assign(OpReqType::kAddTo, to, at.to, static_cast<AccumulatorOf<T>>(from[at.from]));
   }
 };
+
+template <typename Word>
+struct CopyWord {
+  MergedMove move;
+  const Word* from;
+  Word* to;
+  MXTRAIN_HD void operator()(int64_t i) const {
+    const MergedMove::Offsets at = move.Kept(i);
+    to[at.to] = from[at.from];
+  }
+};
+
+struct alignas(16) Word16 {
+  uint64_t halves[2];
+};
+
+// f(tag of an unsigned type of so many bytes, up to 16).
+template <typename F>
+void SwitchWord(int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(TypeTag<uint8_t>{});
+    case 2:
+      return f(TypeTag<uint16_t>{});
+    case 4:
+      return f(TypeTag<uint32_t>{});
+    case 8:
+      return f(TypeTag<uint64_t>{});
+    default:
+      MXTRAIN_ASSERT(bytes == sizeof(Word16));
+      return f(TypeTag<Word16>{});
+  }
+}
 
 template <typename T>
 struct FillElement {
@@ -78,10 +106,20 @@ void RunMove(const Device& device, const MergedMove& move, const TBlob& from, co
              bool add) {
   if (move.kept_size == 0) return;
   if (move.summed == 0 && from.type == to.type) {
-    SwitchType(to.type, "a copy", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      Launch(device, move.kept_size,
-             detail::MoveElement<T>{move, from.dptr<T>(), to.dptr<T>(), add});
+    if (add) {
+      SwitchType(to.type, "a sum", [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        Launch(device, move.kept_size, detail::AddElement<T>{move, from.dptr<T>(), to.dptr<T>()});
+      });
+      return;
+    }
+    const int64_t size = SizeOf(to.type), word = WordOf(move, size, from.data, to.data);
+    const MergedMove words = InWords(move, word / size);
+    detail::SwitchWord(word, [&](auto tag) {
+      using Word = typename decltype(tag)::type;
+      Launch(device, words.kept_size,
+             detail::CopyWord<Word>{words, static_cast<const Word*>(from.data),
+                                    static_cast<Word*>(to.data)});
     });
     return;
   }

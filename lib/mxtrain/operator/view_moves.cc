@@ -79,6 +79,38 @@ int TransposedAxis(const MergedMove& move, int64_t unit) {
   return -1;
 }
 
+int64_t WordOf(const MergedMove& move, int64_t size, const void* from, const void* to) {
+  const Axis& last = move.axes[move.kept - 1];
+  if (last.from != 1 || last.to != 1) return size;
+  // What must be a multiple of a word, as bits, in bytes.
+  uint64_t places = reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to);
+  const auto add = [&](int64_t elements) { places |= static_cast<uint64_t>(elements * size); };
+  add(move.from);
+  add(move.to);
+  add(last.dim);
+  for (int i = 0; i + 1 < move.kept; ++i) {
+    add(move.axes[i].from);
+    add(move.axes[i].to);
+  }
+  int64_t word = 16;
+  while (word > size && places % static_cast<uint64_t>(word) != 0) word /= 2;
+  return std::max(word, size);
+}
+
+MergedMove InWords(const MergedMove& move, int64_t count) {
+  MergedMove words = move;
+  words.from /= count;
+  words.to /= count;
+  words.kept_size /= count;
+  const int last = move.kept - 1;
+  words.axes[last].dim /= count;
+  for (int i = 0; i < last; ++i) {
+    words.axes[i].from /= count;
+    words.axes[i].to /= count;
+  }
+  return words;
+}
+
 MergedMove TilesOf(const MergedMove& move, int axis, int64_t rows, int64_t columns) {
   MergedMove tiles;
   tiles.from = move.from;

@@ -103,6 +103,12 @@ MXTRAIN_API void RunMove(const OnCpu& device, const MergedMove& move, const TBlo
 MXTRAIN_API void RunFill(const OnCpu& device, const MergedMove& move, double value, const TBlob& to,
                          bool add);
 
+// Bytes that a copy of elements of `size` bytes can take at once: a power of two up to 16, or the
+// size of an element. Its rows, if contiguous in both arrays, are whole words, at aligned places.
+MXTRAIN_API int64_t WordOf(const MergedMove& move, int64_t size, const void* from, const void* to);
+// The same copy of words of `count` elements, as WordOf allows.
+MXTRAIN_API MergedMove InWords(const MergedMove& move, int64_t count);
+
 // A constant as elements of T are computed; out of range of an integer it saturates, NaN is 0.
 template <typename T>
 AccumulatorOf<T> ConstantOf(double value) {

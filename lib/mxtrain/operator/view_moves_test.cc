@@ -137,6 +137,41 @@ TEST_CASE("moves between drawn views") {
   }
 }
 
+// Heads of an attention: rows stay whole, so a copy takes words of several elements.
+TEST_CASE("copies in words of several elements") {
+  struct Case {
+    int64_t length, from_gap, to_offset;  // of rows of bfloat16
+    int64_t word;                         // bytes
+  };
+  for (const Case& c : {Case{16, 0, 0, 16}, Case{24, 0, 8, 16}, Case{16, 4, 0, 8},
+                        Case{12, 0, 0, 8}, Case{16, 0, 2, 4}, Case{7, 0, 0, 2}}) {
+    CAPTURE(c.length);
+    CAPTURE(c.from_gap);
+    CAPTURE(c.to_offset);
+    constexpr int64_t kItems = 2, kPlaces = 5, kHeads = 3;
+    const int64_t row = c.length + c.from_gap;
+    Views views;
+    views.from.Add(kItems, kPlaces * kHeads * row);
+    views.from.Add(kHeads, row);
+    views.from.Add(kPlaces, kHeads * row);
+    views.from.Add(c.length, 1);
+    views.to = views.from.Dense();
+    views.to.offset = c.to_offset;
+    views.from_size = kItems * kHeads * kPlaces * row;
+    views.to_size = views.to.Size() + c.to_offset;
+    ExamineCopies<bfloat16>(views);
+
+    const std::vector<bfloat16> from(static_cast<size_t>(views.from_size) + 1);
+    const MergedMove move = Merge(views.from, views.to);
+    CHECK(WordOf(move, sizeof(bfloat16), from.data(), from.data()) == c.word);
+    CHECK(WordOf(move, sizeof(bfloat16), from.data(), from.data() + 1) == sizeof(bfloat16));
+    CHECK(InWords(move, c.word / 2).kept_size * c.word / 2 == move.kept_size);
+  }
+  const MergedMove transposed = Merge(StridedView::Whole({16, 16}).Take(0, 0, 16),
+                                      StridedView::Whole({16, 16}).Take(1, 0, 16, 1));
+  CHECK(WordOf(transposed, 8, nullptr, nullptr) == 16);  // one row
+}
+
 // More than one thread.
 TEST_CASE("large moves between drawn views") {
   Drawer drawer;

@@ -21,7 +21,7 @@ struct BiasAndSum {
   weighted::BiasOfChannel<T> bias;
   const T* sum;
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
-    return bias(i) + (sum ? AccumulatorOf<T>(sum[i]) : AccumulatorOf<T>(0));
+    return bias(i) + AccumulatorOf<T>(sum[i]);
   }
 };
 
@@ -141,8 +141,9 @@ class ConvolutionByLibrary final : public Operator {
     SwitchFloating(out.type, "Convolution", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const TBlob bias = settings_.no_bias ? TBlob() : in[P::kBias];
-      const T* sum = settings_.with_sum ? in.back().dptr<T>() : nullptr;
-      MapOn<T>(device, out, req, BiasAndSum<T>{{bias, ChannelView(out.shape, 1, out.layout)}, sum});
+      const ChannelView view(out.shape, 1, out.layout);
+      if (!settings_.with_sum) return weighted::PutBias<T>(device, bias, view, out, req);
+      MapOn<T>(device, out, req, BiasAndSum<T>{{bias, view}, in.back().dptr<T>()});
     });
   }
   void Activate(const Device& device, const TBlob& out) const {

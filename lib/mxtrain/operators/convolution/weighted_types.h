@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "mxtrain/operator/channel_sums.h"
+#include "mxtrain/operator/fast_divider.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain::weighted {
@@ -35,13 +36,58 @@ MXTRAIN_HD A BiasAt(const TBlob& bias, int64_t i) {
 
 // The initial value of element i of a layer's output: the bias of its channel, or 0.
 template <typename T>
-struct BiasOfChannel {
-  TBlob bias;
-  ChannelView view;
+class BiasOfChannel {
+ public:
+  BiasOfChannel(const TBlob& bias, const ChannelView& view)
+      : bias_(bias), inner_(view.inner), channels_(view.channels) {}
   MXTRAIN_HD AccumulatorOf<T> operator()(int64_t i) const {
-    return BiasAt<T, AccumulatorOf<T>>(bias, view.ChannelOf(i));
+    int64_t row = 0, within = 0, outer = 0, channel = 0;
+    inner_.Divide(i, &row, &within);
+    channels_.Divide(row, &outer, &channel);
+    return BiasAt<T, AccumulatorOf<T>>(bias_, channel);
+  }
+
+ private:
+  TBlob bias_;
+  FastDivider inner_, channels_;
+};
+
+// The same for a pack of adjacent channels.
+template <typename T>
+struct BiasOfPack {
+  static constexpr int kPack = kPackOf<T>;
+  TBlob bias;
+  FastDivider packs;  // of a row
+  OpReqType req;
+  T* out;
+  MXTRAIN_HD void operator()(int64_t i) const {
+    int64_t row = 0, pack = 0;
+    packs.Divide(i, &row, &pack);
+    ChannelPack<T, kPack> result{};
+    T* const to = out + i * kPack;
+    if (req == OpReqType::kAddTo) result = ChannelPack<T, kPack>::At(to);
+    ForPack<kPack>([&](int k) {
+      Assign(req, result.v, k, BiasAt<T, AccumulatorOf<T>>(bias, pack * kPack + k));
+    });
+    result.Put(to);
   }
 };
+
+// out = the bias of each element's channel, or += it.
+template <typename T, typename Device>
+void PutBias(const Device& device, const TBlob& bias, const ChannelView& view, const TBlob& out,
+             OpReqType req) {
+  if (req == OpReqType::kNullOp) return;
+  if constexpr (Device::kType == DeviceType::kGPU) {
+    constexpr int kPack = BiasOfPack<T>::kPack;
+    if (InPacks(view, kPack) && TakesPacks(out.data)) {
+      const int64_t packs = view.channels / kPack;
+      return Launch(device, view.outer * packs,
+                    BiasOfPack<T>{bias, FastDivider(packs), req, out.dptr<T>()});
+    }
+  }
+  MapOn<T>(device, out, req, BiasOfChannel<T>(bias, view));
+}
 
 // The gradient of a bias: the sums of the head gradient over its channels, in the type of the bias.
 template <typename T>

@@ -32,8 +32,7 @@ class FullyConnectedCublas final : public Operator {
       SwitchFloating(args.out_data[0].type, "FullyConnected", [&](auto tag) {
         using T = typename decltype(tag)::type;
         const TBlob bias = no_bias_ ? TBlob() : args.in_data[P::kBias];
-        MapOn<T>(device, args.out_data[0], args.req[0],
-                 weighted::BiasOfChannel<T>{bias, HeadView()});
+        weighted::PutBias<T>(device, bias, HeadView(), args.out_data[0], args.req[0]);
       });
     }
     if (inputs_ == 0) return;
