@@ -157,13 +157,15 @@ TEST_CASE("normalization of rows: squares and sums outside the range of float") 
   const std::pair<double, double> ranges[] = {{-2e20, 3e20}, {1e38, 3e38}, {-2e-25, 3e-25}};
   for (const auto& [low, high] : ranges) {
     for (const char* op : {"LayerNorm", "RMSNorm", "_NormalizeRows"}) {
-      OperatorCase c = CaseOf(op, {3, 37}, {3, 37, 1}, {}, 0);
-      c.name += format(", values up to {}", high);
-      c.inputs[0] = Distinct(low, high);
-      c.types = {DType::kFloat32, DType::kBfloat16};
-      c.backward = false;
-      c.must_accept = {"simd"};
-      RunCase(c);
+      for (const int64_t length : {37, 40}) {
+        OperatorCase c = CaseOf(op, {3, length}, {3, length, 1}, {}, 0);
+        c.name += format(", values up to {}", high);
+        c.inputs[0] = Distinct(low, high);
+        c.types = {DType::kFloat32, DType::kBfloat16};
+        c.backward = false;
+        c.must_accept = {"simd"};
+        RunCase(c);
+      }
     }
   }
 }
