@@ -327,6 +327,16 @@ void Examiner::ExamineKernel(const CaseNumbers& n, const KernelEntry& kernel) {
 void Examiner::ExamineLowered(const CaseNumbers& n) {
   const executor::GradReq write =
       n.differentiable ? executor::GradReq::kWrite : executor::GradReq::kNull;
+  if (case_.check) {
+    where_ = format("case '{}', lowered, {}", case_.name, NameOf(n.type));
+    const LoweredOutcome outcome = RunLowered(case_, n.setup, write, true);
+    ++report_.trials;
+    for (const std::string& problem :
+         case_.check({"graph", n.type, n.setup.in_values, n.setup.aux_values, n.setup.head_values,
+                      outcome.out, outcome.in_grad}))
+      Problem(problem);
+    return;
+  }
   const struct {
     const char* what;
     executor::GradReq grad;

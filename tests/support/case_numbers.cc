@@ -122,6 +122,7 @@ PassSetup CaseOnDevice::MakeSetup(const CaseTypes& types) const {
   s.ctx = ctx_;
   s.backend = &backend_;
   s.is_train = case_.is_train;
+  s.math = case_.math;
   s.in = Specs(in_shapes, in_types);
   s.out = Specs(out_shapes, out_types);
   s.aux = Specs(aux_shapes, aux_types);

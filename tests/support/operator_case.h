@@ -51,7 +51,7 @@ struct Tolerance {
 
 // Results of one forward (and backward) pass; empty arrays if not requested.
 struct CaseResult {
-  std::string kernel;
+  std::string kernel;  // "graph": of a composite
   DType type = DType::kUnknown;
   Arrays in, aux, head, out, in_grad;
 };
@@ -74,6 +74,7 @@ struct OperatorCase {
   // For random operators, instead of `forward` and `gradient`: returns the problems of a result
   // that writes every output and gradient. Other request kinds are compared with that result.
   std::function<std::vector<std::string>(const CaseResult&)> check;
+  Math math = Math::kFast;
   bool is_train = true;
   bool backward = true;  // false: only forward
   std::vector<DType> types = {DType::kFloat32, DType::kFloat64};

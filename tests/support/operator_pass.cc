@@ -70,6 +70,7 @@ bool Pass::Plan() {
   PlanRequest request;
   request.ctx = setup_.ctx;
   request.is_train = setup_.is_train;
+  request.math = setup_.math;
   request.needs_backward = trial_.backward;
   request.threads = setup_.backend->threads();
   request.in = setup_.in;

@@ -24,6 +24,7 @@ struct PassSetup {
   Context ctx = Context::cpu();  // where it runs
   Backend* backend = nullptr;    // of that device
   bool is_train = true;
+  Math math = Math::kFast;
   std::vector<TensorSpec> in, out, aux;
   Arrays in_values, aux_values, head_values;
   // Contents of outputs and gradients before the run, for kAddTo and kNullOp.

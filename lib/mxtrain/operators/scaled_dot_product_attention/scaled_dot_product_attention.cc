@@ -148,10 +148,10 @@ std::shared_ptr<const AttentionSetup> AttentionProperty::Prepare(const PlanReque
   return setup;
 }
 
-// The graph of operators that computes the same with an array of all scores, for devices without a
-// kernel. A query whose additive mask is -infinity everywhere becomes NaN there.
+// The graph of operators that computes the same with an array of all scores, where no kernel does.
+// A query whose additive mask is -infinity everywhere becomes NaN there, and dropout draws other
+// numbers than a kernel.
 bool AttentionProperty::Lower(Lowering* graph) const {
-  if (param_.dropout_p > 0) return false;  // its draws would be others
   Lowering& g = *graph;
   const TShape &query = g.shape(kQuery), &key = g.shape(kKey);
   const int n = query.ndim();
@@ -203,6 +203,8 @@ bool AttentionProperty::Lower(Lowering* graph) const {
   for (const auto condition : visible) p = g("where", {condition, p, zeros(p)});
   // Hidden keys may have had a part. A causal mask leaves each query one key, so the sum is not 0.
   if (any_score) p = g("broadcast_div", {p, g("sum", {p}, along_keys)});
+  if (param_.dropout_p > 0)
+    p = g("Dropout", {p}, {{"p", params::Print(static_cast<float>(param_.dropout_p))}});
   g.SetOutput(0, g("batch_dot", {p, g.argument(kValue)}));
   return true;
 }

@@ -20,8 +20,8 @@
 // or more, and dropout is for training alone.
 //
 // In training each probability is 0 with probability dropout_p, else multiplied by
-// 1 / (1 - dropout_p). The draw depends on the places of query and key alone (DrawIndex), and
-// backward draws again.
+// 1 / (1 - dropout_p). A kernel's draw depends on the places of query and key alone (DrawIndex),
+// and backward draws again.
 //
 // Kernels keep no array of scores: they take the keys block by block with the running maximum and
 // sum of the softmax (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., "FlashAttention", arXiv
@@ -72,7 +72,7 @@ struct Extents {
 };
 
 // The row-major index of a probability, with rows of a multiple of four: draws come in fours.
-inline uint64_t DrawIndex(const Extents& e, int64_t item, int64_t query, int64_t key) {
+MXTRAIN_HD inline uint64_t DrawIndex(const Extents& e, int64_t item, int64_t query, int64_t key) {
   return static_cast<uint64_t>((item * e.queries + query) * RoundUp(e.keys, 4) + key);
 }
 
@@ -123,7 +123,7 @@ class AttentionProperty final : public PropertyWithParam<AttentionParam> {
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
 
   // For arrays of known shapes.
-  std::shared_ptr<const AttentionSetup> Prepare(const PlanRequest& request) const;
+  MXTRAIN_API std::shared_ptr<const AttentionSetup> Prepare(const PlanRequest& request) const;
 };
 
 }  // namespace mxtrain::attention

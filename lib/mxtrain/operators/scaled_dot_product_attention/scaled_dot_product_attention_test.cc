@@ -183,6 +183,19 @@ TEST_CASE("scaled_dot_product_attention in several blocks of queries and keys") 
   RunCase(WithGradient({{1}, 65, 129, 3, 2}));
 }
 
+// As matrix units take them: rows of whole words, and depths of up to 32, 64 and 128.
+TEST_CASE("scaled_dot_product_attention in 16 bits") {
+  for (const Form& form :
+       {Form{{2}, 70, 150, 16, 8}, Form{{1, 2}, 130, 65, 32, 32, {}, false, true},
+        Form{{1}, 66, 197, 40, 64}, Form{{1}, 129, 70, 64, 64, {}, false, true},
+        Form{{1}, 65, 130, 72, 128}, Form{{1}, 7, 9, 100, 90}}) {
+    OperatorCase c = WithGradient(form);
+    c.types = {DType::kFloat16, DType::kBfloat16};
+    c.tolerance = {8, "probabilities and gradients of scores are rounded to the type"};
+    RunCase(c);
+  }
+}
+
 TEST_CASE("scaled_dot_product_attention with masks") {
   const Generator some = Cycle({1, 0, 1, 1, 0});
   RunCase(Case({{2, 3}, 4, 6, 3, 2, {2, 3, 4, 6}, true}));
@@ -306,7 +319,7 @@ TEST_CASE("scaled_dot_product_attention: large scores do not overflow") {
 
 // One-hot values show the probabilities after dropout.
 TEST_CASE("scaled_dot_product_attention: dropout in training") {
-  constexpr int64_t kItems = 3, kQueries = 70, kKeys = 133;
+  constexpr int64_t kItems = 3, kQueries = 70, kKeys = 125;
   constexpr double kP = 0.25;
   OperatorCase c = Case({{kItems}, kQueries, kKeys, 2, kKeys});
   c.kwargs = {{"dropout_p", "0.25"}, {"scale", "0"}};  // equal probabilities
@@ -362,10 +375,10 @@ TEST_CASE("scaled_dot_product_attention: dropout in training") {
     agree.types = {DType::kFloat32};
     std::vector<CaseResult> results;
     agree.check = [&results](const CaseResult& r) {
-      if (r.type == DType::kFloat32) results.push_back(r);
+      if (r.type == DType::kFloat32 && r.kernel != "graph") results.push_back(r);
       return std::vector<std::string>();
     };
-    if (RunCase(agree).trials == 0) continue;  // a device without kernels
+    if (RunCase(agree).trials == 0) continue;  // a device without a kernel for float32
     REQUIRE(results.size() == 2);
     CHECK(results[0].kernel != results[1].kernel);
     const auto compare = [](const Values& a, const Values& b) {
