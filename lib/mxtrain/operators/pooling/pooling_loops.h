@@ -343,6 +343,89 @@ struct GradientPack {
   }
 };
 
+// Means or sums of whole images, by teams: a GPU thread for each would read a whole image.
+template <typename T>
+struct WholeImages {
+  using A = AccumulatorOf<T>;
+  OutputElement<T> one;
+
+  bool Fits() const {
+    const Windows& windows = one.windows;
+    const auto whole = [](const PoolingAxis& axis) {
+      return axis.out == 1 && axis.First(0) == 0 && axis.Last(0) == axis.in;
+    };
+    return (windows.type == PoolingParam::kAvg || windows.type == PoolingParam::kSum) &&
+           whole(windows.d) && whole(windows.h) && whole(windows.w);
+  }
+  MXTRAIN_HD A ResultOf(A sum) const { return sum / static_cast<A>(one.windows.Divisor(0, 0, 0)); }
+
+  // A channel of an example, its cells side by side.
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t at) const {
+    const int64_t cells = one.windows.cells();
+    A sum = 0;
+    for (int64_t cell = team.rank(); cell < cells; cell += team.size())
+      sum += A(one.data[at * cells + cell]);
+    sum = team.Fold(sum, AddBoth{});
+    if (team.rank() == 0) Assign(one.req, one.out, at, ResultOf(sum));
+  }
+};
+
+// The same for channels last. As in ChannelPackPart, members have packs side by side, and cells.
+template <typename T>
+struct WholeImagePacks {
+  static constexpr int kPack = kPackOf<T>, kMostAcross = 32;
+  using A = AccumulatorOf<T>;
+  using Elements = ChannelPack<T, kPack>;
+  WholeImages<T> whole;
+  int across;
+
+  WholeImagePacks(const WholeImages<T>& w, int members)
+      : whole(w), across(static_cast<int>(std::min<int64_t>({kMostAcross, members, packs()}))) {}
+  bool Fits() const {
+    const OutputElement<T>& one = whole.one;
+    return one.windows.step % kPack == 0 && TakesPacks(one.data) && TakesPacks(one.out);
+  }
+  MXTRAIN_HD int64_t packs() const { return whole.one.windows.step / kPack; }
+  MXTRAIN_HD int64_t groups() const { return (packs() + across - 1) / across; }
+
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
+    const OutputElement<T>& one = whole.one;
+    const int64_t step = one.windows.step, cells = one.windows.cells(), image = task / groups(),
+                  group = task % groups() * across, pack = group + team.rank() % across;
+    const int lane = team.rank() / across, lanes = team.size() / across;
+    A sums[kPack] = {};
+    if (lane < lanes && pack < packs()) {
+      const T* const from = one.data + image * cells * step + pack * kPack;
+      for (int64_t cell = lane; cell < cells; cell += lanes) {
+        const Elements elements = Elements::At(from + cell * step);
+        ForPack<kPack>([&](int k) { sums[k] += A(elements.v[k]); });
+      }
+    }
+    SumColumns(team, across, sums, [&](int column, int k, A sum) {
+      if (group + column < packs())
+        Assign(one.req, one.out, image * step + (group + column) * kPack + k, whole.ResultOf(sum));
+    });
+  }
+};
+
+// False if the windows are not whole images.
+template <typename Device, typename T>
+bool PoolWhole(const Device& device, const OutputElement<T>& element, int64_t outputs) {
+  const WholeImages<T> whole{element};
+  const int64_t step = element.windows.step;
+  if (!whole.Fits()) return false;
+  if (step == 1) {
+    ForRows(device, outputs, element.windows.cells(), whole);
+    return true;
+  }
+  const WholeImagePacks<T> packs(whole, MembersOf<Device>());
+  if (!packs.Fits()) return false;
+  ForRows(device, outputs / step * packs.groups(), kLongRow, packs);
+  return true;
+}
+
 // The pooling of n elements: in packs on a GPU, if their arrays allow it. `most`: elements of the
 // larger array.
 template <typename Pack, typename Device, typename Element>
@@ -365,10 +448,14 @@ class PoolingReference final : public Operator {
     int32_t* places = args.ctx.saved.empty() ? nullptr : args.ctx.saved[0].dptr<int32_t>();
     SwitchFloating(args.in_data[0].type, "Pooling", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      ForEach<OutputPack<T>>(Device{args.ctx.run_ctx}, args.out_data[0].Size(),
-                             std::max(args.out_data[0].Size(), args.in_data[0].Size()),
-                             OutputElement<T>{windows, args.in_data[0].dptr<T>(),
-                                              args.out_data[0].dptr<T>(), places, args.req[0]});
+      const Device device{args.ctx.run_ctx};
+      const int64_t outputs = args.out_data[0].Size();
+      const OutputElement<T> element{windows, args.in_data[0].dptr<T>(), args.out_data[0].dptr<T>(),
+                                     places, args.req[0]};
+      if constexpr (Device::kType == DeviceType::kGPU) {
+        if (PoolWhole(device, element, outputs)) return;
+      }
+      ForEach<OutputPack<T>>(device, outputs, std::max(outputs, args.in_data[0].Size()), element);
     });
   }
 
