@@ -174,6 +174,8 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
     const ExecGraph& graph, const ExecNode& node, const BindRequest& request, Runtime& runtime,
     std::span<const std::optional<Layout>> in_layout, std::span<const OpReqType> grad_req,
     const char* kernel = nullptr);
+// Gives a forward node the output types that its operator infers from its inputs.
+void SetOutputTypes(const ExecGraph& graph, ExecNode* node);
 // Whether a kernel accepts a forward node, choosing every layout; `better`: one that ranks before
 // `ref`.
 bool HasKernel(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,

@@ -129,19 +129,10 @@ class Caster {
       const NodeEntry now = rewriter_.Map(node.inputs[i]);
       node.inputs[i] = i < count ? Narrow(now) : Wide(now);
     }
-    SetTypes(&node);
+    SetOutputTypes(rewriter_.graph(), &node);
     if (!HasGoodKernel(id, node, rule)) return false;
     Add(id, std::move(node));
     return true;
-  }
-
-  // The output types that the operator infers.
-  void SetTypes(ExecNode* node) const {
-    std::vector<DType> in, aux, out(node->specs.size(), DType::kUnknown);
-    for (int i = 0; i < static_cast<int>(node->inputs.size()); ++i)
-      (i < node->num_args ? in : aux).push_back(rewriter_.spec(node->inputs[i]).type);
-    node->op->InferType(&in, &out, &aux);
-    for (size_t i = 0; i < out.size(); ++i) node->specs[i].type = out[i];
   }
 
   // False if no kernel of the device takes the narrow arrays, or only the reference kernel while

@@ -93,14 +93,17 @@ TEST_CASE("operators declare their part in mixed precision") {
   CHECK(use_of("FullyConnected", {{"num_hidden", "1"}}) == std::pair(MixedPrecision::kGains, 2));
   for (const char* op : {"dot", "batch_dot"})
     CHECK(use_of(op) == std::pair(MixedPrecision::kGains, 2));
-  CHECK(use_of("BatchNorm") == std::pair(MixedPrecision::kFollows, 1));
+  for (const char* op : {"BatchNorm", "LayerNorm", "RMSNorm"})
+    CHECK(use_of(op) == std::pair(MixedPrecision::kFollows, 1));
   const auto follows = std::pair(MixedPrecision::kFollows, -1);
   CHECK(use_of("Activation", {{"act_type", "relu"}}) == follows);
   CHECK(use_of("Pooling", {{"kernel", "(2, 2)"}}) == follows);
   for (const char* op : {"ElementWiseSum", "Concat"})
     CHECK(use_of(op, {{"num_args", "2"}}) == follows);
-  for (const char* op : {"elemwise_add", "Flatten", "Dropout", "gelu", "silu", "hard_swish"})
+  for (const char* op : {"elemwise_add", "Flatten", "Dropout", "gelu", "silu", "hard_swish",
+                         "transpose", "broadcast_mul"})
     CHECK(use_of(op) == follows);
+  CHECK(use_of("SliceChannel", {{"num_outputs", "3"}}) == follows);
   CHECK(use_of("Reshape", {{"shape", "(-1,)"}}) == follows);
   CHECK(use_of("clip", {{"a_min", "0"}, {"a_max", "6"}}) == follows);
   for (const char* op : {"SoftmaxOutput", "softmax_cross_entropy", "LinearRegressionOutput"})

@@ -98,6 +98,14 @@ Expected<std::shared_ptr<const Plan>, Refusal> PlanNode(
   return Refusal{format("this operator has no kernel '{}'", kernel)};
 }
 
+void SetOutputTypes(const ExecGraph& graph, ExecNode* node) {
+  std::vector<DType> in, aux, out(node->specs.size(), DType::kUnknown);
+  for (int i = 0; i < static_cast<int>(node->inputs.size()); ++i)
+    (i < node->num_args ? in : aux).push_back(graph.spec(node->inputs[i]).type);
+  node->op->InferType(&in, &out, &aux);
+  for (size_t i = 0; i < out.size(); ++i) node->specs[i].type = out[i];
+}
+
 bool HasKernel(const ExecGraph& graph, const ExecNode& node, const BindRequest& request,
                Runtime& runtime, std::span<const OpReqType> grad_req, bool better) {
   const std::vector<std::optional<Layout>> layouts(node.num_args);

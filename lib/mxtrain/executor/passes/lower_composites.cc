@@ -32,7 +32,8 @@ class Lowerer {
       }
       const bool differentiated =
           std::find(wanted_[id].begin(), wanted_[id].end(), true) != wanted_[id].end();
-      if (!steps || HasKernel(graph_, node, differentiated)) {
+      if (!steps || HasKernel(graph_, node, differentiated) ||
+          HasNarrowKernel(node, differentiated)) {
         rewriter_.Keep(id);
         continue;
       }
@@ -76,6 +77,29 @@ class Lowerer {
       return PlanNode(graph, node, request_, runtime_, layouts, grad_req, entry->name.c_str())
           .has_value();
     });
+  }
+
+  // Whether a kernel takes a node of `graph_` with the arguments that it will have in mixed
+  // precision.
+  bool HasNarrowKernel(const ExecNode& node, bool differentiated) const {
+    const MixedPrecision rule = node.op->mixed_precision();
+    if (!request_.amp || rule.use != MixedPrecision::kGains) return false;
+    ExecGraph alone;
+    ExecNode narrow = node;
+    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+      ExecNode argument;
+      argument.kind = Node::Kind::kVariable;
+      argument.specs = {graph_.spec(node.inputs[i])};
+      DType& type = argument.specs[0].type;
+      if (rule.arguments < 0 ? i < node.num_args : i < rule.arguments) {
+        if (type != DType::kFloat32) return false;
+        type = *request_.amp;
+      }
+      alone.nodes.push_back(std::move(argument));
+      narrow.inputs[i] = {i, 0};
+    }
+    SetOutputTypes(alone, &narrow);
+    return HasKernel(alone, narrow, differentiated);
   }
 
   const ExecGraph& graph_;
