@@ -2,6 +2,7 @@
 #include "mxtrain/device/kernel_choices.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace mxtrain {
 namespace {
@@ -36,6 +37,7 @@ size_t KernelChoices::Choose(const std::string& key, std::span<const std::string
     const MutexLock lock(mutex_);
     if (allowing_ == 0) return 0;
   }
+  const auto begin = std::chrono::steady_clock::now();
   size_t fastest = 0;
   std::optional<double> least;
   for (size_t i = 0; i < candidates.size(); ++i) {
@@ -45,12 +47,20 @@ size_t KernelChoices::Choose(const std::string& key, std::span<const std::string
     fastest = i;
   }
   Keep({{key, least ? candidates[fastest] : kNotMeasured}});
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  const MutexLock lock(mutex_);
+  measuring_seconds_ += taken.count();
   return fastest;
 }
 
 KernelChoices::Table KernelChoices::kept() const {
   const MutexLock lock(mutex_);
   return kept_;
+}
+
+double KernelChoices::measuring_seconds() const {
+  const MutexLock lock(mutex_);
+  return measuring_seconds_;
 }
 
 void KernelChoices::Keep(const Table& table) {

@@ -51,7 +51,8 @@ class MXTRAIN_API KernelChoices {
                 const Stopwatch& seconds_of);
 
   Table kept() const;
-  void Keep(const Table& table);  // overwrites entries with the same keys
+  double measuring_seconds() const;  // that all measuring has taken
+  void Keep(const Table& table);     // overwrites entries with the same keys
 
  private:
   std::optional<std::string> Find(const std::string& key) const MXTRAIN_EXCLUDES(mutex_);
@@ -60,6 +61,7 @@ class MXTRAIN_API KernelChoices {
   mutable Mutex mutex_;
   Table kept_ MXTRAIN_GUARDED_BY(mutex_);
   int allowing_ MXTRAIN_GUARDED_BY(mutex_) = 0;  // live Measuring objects
+  double measuring_seconds_ MXTRAIN_GUARDED_BY(mutex_) = 0;
 };
 
 // A backend with libraries that have choices: one table for all its devices, with the backend's

@@ -36,6 +36,7 @@ TEST_CASE("the fastest is measured once if allowed, otherwise the library's defa
     CHECK(choices.Choose("a", names, {}) == 0);  // as with --deterministic
     CHECK(choices.Choose("a", names, clock.watch()) == 1);
     CHECK(clock.asked == 3);
+    CHECK(choices.measuring_seconds() > 0);
     clock.seconds = {1, 2, 3};
     CHECK(choices.Choose("a", names, clock.watch()) == 1);
     CHECK(clock.asked == 3);

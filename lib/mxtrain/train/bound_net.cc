@@ -75,8 +75,9 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, con
       runtime.log("train").Debug("measured: {}: {}", key, choice);
       measured += choice != KernelChoices::kNotMeasured;
     }
-    runtime.log("train").Info("{} kernels were chosen by measuring; checkpoints keep the choices",
-                              measured);
+    runtime.log("train").Info(
+        "{} kernels were chosen by measuring, in {:.1f} s; checkpoints keep the choices", measured,
+        choices->measuring_seconds());
     if (const size_t others = choices->kept().size() - before.size() - measured; others > 0) {
       runtime.log("train").Info(
           "{} could not be measured, for lack of memory as a rule: the library's default is used",
