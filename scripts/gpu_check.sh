@@ -131,11 +131,37 @@ print(":".join(folder for path in sys.path for folder in glob.glob(os.path.join(
 
 # ---- agree
 
-# doctests CHECK PROGRAM LIMIT [ARGUMENT...]: runs a test program; counts its cases and lists those that failed.
+# side_by_side PROGRAM N: the cases of a test program, in N processes at the same time; fails with the first of them that does.
+# shellcheck disable=SC2317  # a process of its own calls it
+side_by_side() {
+  local program=$1 n=$2 cases each i children=() code=0
+  cases=$("$program" --count | sed -n 's/.*filters: *\([0-9]*\)$/\1/p')
+  each=$(((${cases:-0} + n - 1) / n))
+  ((each > 0)) || return 1
+  for ((i = 0; i < n; ++i)); do
+    "$program" --order-by=rand --rand-seed=1 --first=$((i * each + 1)) --last=$((i * each + each)) >"$work/part-$i" 2>&1 &
+    children+=($!)
+  done
+  trap 'kill "${children[@]}"; exit 143' TERM
+  for i in "${!children[@]}"; do
+    wait "${children[i]}" || code=$?
+    cat "$work/part-$i"
+  done
+  return "$code"
+}
+
+# doctests CHECK PROGRAM LIMIT [ARGUMENT...]: runs a test program; counts its cases and lists those that failed. Without arguments as many
+# processes as half of the processors, at most 8, share the cases of the operators.
 doctests() {
-  local check=$1 cases failing seen=""
-  run "$2" "$3" "$tests/$2" "${@:4}"
-  cases=$(sed -n 's/^\[doctest\] test cases: *\([0-9]*\) *|.*/\1/p' "$log")
+  local check=$1 cases failing seen="" processes=$(($(nproc) / 2 < 8 ? $(nproc) / 2 : 8))
+  if [[ $2 == test_gpu_operators && $# -eq 3 && $processes -gt 1 ]]; then
+    export -f side_by_side
+    export work
+    run "$2" "$3" bash -c 'side_by_side "$@"' side_by_side "$tests/$2" "$processes"
+  else
+    run "$2" "$3" "$tests/$2" "${@:4}"
+  fi
+  cases=$(sed -n 's/^\[doctest\] test cases: *\([0-9]*\) *|.*/\1/p' "$log" | tail -n 1)  # of all parts together
   failing=$(awk '/^TEST CASE:/ { name = substr($0, 13) } / ERROR: / { if (!seen[name]++) print name }' "$log")
   if [[ $code -eq 0 && ${cases:-0} -gt 0 ]]; then
     record ok "$took" "$check" "$cases cases"
