@@ -137,7 +137,8 @@ MXTRAIN_API ExecGraph Infer(const Graph& graph, const BindRequest& request);
 // do not support: amp, a memory budget, GPUs together with CPUs, an auxiliary state that operators
 // on several devices use.
 MXTRAIN_API ExecGraph Place(ExecGraph graph, const BindRequest& request);
-// Replaces composite operators that no kernel takes by their graphs.
+// Replaces composite operators by their graphs, unless a kernel takes them with their arguments or
+// with those that they will have in mixed precision.
 MXTRAIN_API ExecGraph LowerComposites(ExecGraph graph, const BindRequest& request,
                                       Runtime& runtime);
 // Why mixed precision in this type is not supported on the device; "" if it is.

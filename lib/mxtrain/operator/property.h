@@ -27,9 +27,10 @@ enum class Elementwise { kNo, kYes, kZeroToZero };
 // narrow type it is computed in float32 and its result is rounded to that type.
 struct MixedPrecision {
   enum Use : uint8_t {
-    kNever,    // reads float32 only: losses, and what must not be rounded
-    kFollows,  // runs narrow where an input already is
-    kGains,    // is faster narrow: its inputs are converted
+    kNever,       // reads float32 only: losses, and what must not be rounded
+    kFollows,     // runs narrow where an input already is
+    kFollowsAll,  // runs narrow where all inputs already are
+    kGains,       // is faster narrow: its inputs are converted
   };
   Use use = kNever;
   int arguments = -1;  // number of leading arguments that are narrow; -1: all

@@ -35,7 +35,6 @@ class ViewProperty : public MovingProperty<P> {
   // The layout of all arrays.
   virtual Layout LayoutFor(const PlanRequest& request) const { return (void)request, Layout(); }
   bool IsIdentity() const override { return false; }
-  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
 
   // Of the only output, from known shapes. Throws kConfig.
   virtual TShape OutShape(const std::vector<TShape>& in) const { return in[0]; }

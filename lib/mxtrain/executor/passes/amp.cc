@@ -117,12 +117,13 @@ class Caster {
     const MixedPrecision rule = old.op->mixed_precision();
     if (rule.use == MixedPrecision::kNever) return false;
     const int count = rule.arguments < 0 ? old.num_args : rule.arguments;
-    bool runs = rule.use == MixedPrecision::kGains;
+    int narrow = 0;
     for (int i = 0; i < count; ++i) {
       if (graph_.spec(old.inputs[i]).type != DType::kFloat32) return false;
-      runs |= rewriter_.spec(rewriter_.Map(old.inputs[i])).type == narrow_;
+      narrow += rewriter_.spec(rewriter_.Map(old.inputs[i])).type == narrow_;
     }
-    if (!runs) return false;
+    if (rule.use == MixedPrecision::kFollows && narrow == 0) return false;
+    if (rule.use == MixedPrecision::kFollowsAll && narrow < count) return false;
 
     ExecNode node = old;
     for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
@@ -142,10 +143,8 @@ class Caster {
     const auto entries = runtime_.operators().Kernels(node.op->TypeString(), node.ctx.type);
     const KernelEntry* kernel = KernelOf(rewriter_.graph(), node, id);
     if (!kernel) return false;
-    const KernelEntry* reference = entries.back();
-    if (kernel != reference || entries.size() == 1) return true;
-    return rule.use != MixedPrecision::kGains &&
-           KernelOf(graph_, graph_.nodes[id], id) == reference;
+    if (kernel->rank < kRefRank || entries.size() == 1) return true;
+    return rule.use != MixedPrecision::kGains && KernelOf(graph_, graph_.nodes[id], id) == kernel;
   }
 
   // The first kernel of the device that accepts the node; null if none does.

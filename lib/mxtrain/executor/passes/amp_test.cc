@@ -100,13 +100,15 @@ TEST_CASE("operators declare their part in mixed precision") {
   CHECK(use_of("Pooling", {{"kernel", "(2, 2)"}}) == follows);
   for (const char* op : {"ElementWiseSum", "Concat"})
     CHECK(use_of(op, {{"num_args", "2"}}) == follows);
-  for (const char* op : {"elemwise_add", "Flatten", "Dropout", "gelu", "silu", "hard_swish",
-                         "transpose", "broadcast_mul"})
+  for (const char* op :
+       {"elemwise_add", "Flatten", "Dropout", "gelu", "silu", "hard_swish", "transpose"})
     CHECK(use_of(op) == follows);
+  CHECK(use_of("broadcast_mul") == std::pair(MixedPrecision::kFollowsAll, -1));
   CHECK(use_of("SliceChannel", {{"num_outputs", "3"}}) == follows);
   CHECK(use_of("Reshape", {{"shape", "(-1,)"}}) == follows);
   CHECK(use_of("clip", {{"a_min", "0"}, {"a_max", "6"}}) == follows);
-  for (const char* op : {"SoftmaxOutput", "softmax_cross_entropy", "LinearRegressionOutput"})
+  for (const char* op : {"SoftmaxOutput", "softmax_cross_entropy", "LinearRegressionOutput",
+                         "slice_like", "_NormalizeRows"})
     CHECK(use_of(op).first == MixedPrecision::kNever);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LowerComposites: replaces composite operators (operator/composite.h) that no kernel takes by
-// their graphs.
+// LowerComposites: replaces composite operators (operator/composite.h) by their graphs, unless a
+// kernel takes them.
 #include <algorithm>
 
 #include "mxtrain/base/error.h"

@@ -90,8 +90,8 @@ MXTRAIN_OPERATOR(broadcast_binary, registry) {
   SimpleOp(registry, "broadcast_add")
       .add_alias("broadcast_plus")
       .set_identity({}, {{0, 0}, {0, 1}});
-  // Factors of channels, as in squeeze and excitation.
-  SimpleOp(registry, "broadcast_mul").set_mixed_precision({MixedPrecision::kFollows});
+  // As in squeeze and excitation; not where a factor has more bits.
+  SimpleOp(registry, "broadcast_mul").set_mixed_precision({MixedPrecision::kFollowsAll});
   SimpleOp(registry, "broadcast_sub").add_alias("broadcast_minus").set_identity({}, {{0, 0}});
 }
 

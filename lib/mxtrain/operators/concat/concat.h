@@ -23,6 +23,7 @@ class ConcatProperty final : public ViewProperty<ConcatParam> {
  public:
   std::string TypeString() const override { return "Concat"; }
   std::string Description() const override { return "joins its inputs along an axis"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string NumArgsKey() const override { return "num_args"; }
   std::vector<std::string> ListArguments() const override;
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,

@@ -54,7 +54,11 @@ class RowNormProperty : public OperatorProperty {
   enum Argument { kData, kGamma, kBeta };
   enum Output { kOutput, kMean, kDeviation };
 
-  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows, 1}; }
+  // What is differentiated from its output keeps all bits of it.
+  MixedPrecision mixed_precision() const override {
+    if (ReadsOutput(norm())) return {};
+    return {MixedPrecision::kFollows, 1};
+  }
   virtual RowNorm norm() const = 0;
   virtual double eps() const = 0;
   // Throws kConfig for an axis that is out of range.

@@ -24,6 +24,7 @@ struct RollParam : Parameter<RollParam> {
 class RollProperty final : public ViewProperty<RollParam> {
  public:
   std::string TypeString() const override { return "roll"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string Description() const override { return "shifts elements along axes, around the end"; }
   TShape OutShape(const std::vector<TShape>& in) const override;
   MoveList MovesOf(std::span<const TensorSpec> in, std::span<const TensorSpec> out) const override;

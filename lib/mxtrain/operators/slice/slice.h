@@ -26,6 +26,7 @@ struct SliceParam : Parameter<SliceParam> {
 
 class SliceProperty final : public RangesProperty<SliceParam> {
  public:
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string TypeString() const override { return "slice"; }
   std::string Description() const override { return "extracts a range of each axis"; }
   std::vector<AxisRange> RangesOf(const std::vector<TShape>& in) const override;
@@ -56,6 +57,7 @@ struct SliceAxisParam : Parameter<SliceAxisParam> {
 
 class SliceAxisProperty final : public RangesProperty<SliceAxisParam> {
  public:
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string TypeString() const override { return "slice_axis"; }
   std::string Description() const override { return "extracts a range of one axis"; }
   std::vector<AxisRange> RangesOf(const std::vector<TShape>& in) const override;

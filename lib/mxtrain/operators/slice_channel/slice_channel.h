@@ -25,6 +25,7 @@ struct SliceChannelParam : Parameter<SliceChannelParam> {
 
 class SliceChannelProperty final : public ViewProperty<SliceChannelParam> {
  public:
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   std::string TypeString() const override { return "SliceChannel"; }
   std::string Description() const override {
     return "splits its input into equal parts along an axis";

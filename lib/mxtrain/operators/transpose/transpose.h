@@ -25,6 +25,7 @@ struct SwapAxisParam : Parameter<SwapAxisParam> {
 template <typename P>
 class PermutingProperty : public ViewProperty<P> {
  public:
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kFollows}; }
   // Axis i of the output is axis order[i] of the data, of known rank. Throws kConfig for axes that
   // are out of range, missing or repeated.
   virtual std::vector<int> OrderOf(const TShape& data) const = 0;
