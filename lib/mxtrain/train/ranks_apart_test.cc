@@ -132,14 +132,16 @@ TEST_CASE("a slow rank keeps no other waiting until the end of the epoch") {
   WriteTable(data);
   RunSpec spec = Apart(/*staleness=*/40);
   spec.batch = 4;  // 11 steps
-  std::latch others(2);
+  std::latch slow_waits(1), other_ends(1);
   const std::vector<Ended> ended =
       Train(2, data, spec, [&](int rank, const StepEvent& e, std::atomic<int>*) {
         if (e.epoch > 0) return;
-        // The slow one goes on when the other has made all of its steps.
-        if (rank == 0 && e.step_in_epoch == 11) others.count_down(2);
+        // The slow one goes on when the other has made all of its steps, most of them meanwhile.
+        if (rank == 0 && e.step_in_epoch == 1) slow_waits.wait();
+        if (rank == 0 && e.step_in_epoch == 11) other_ends.count_down();
         if (rank == 1 && e.step_in_epoch == 1) {
-          others.wait();
+          slow_waits.count_down();
+          other_ends.wait();
           std::this_thread::sleep_for(std::chrono::milliseconds(100));
         }
       });
@@ -149,7 +151,7 @@ TEST_CASE("a slow rank keeps no other waiting until the end of the epoch") {
   CHECK(first.waiting[0] > 0.09);
   CHECK(first.waiting[0] > first.waiting[1]);
   CHECK(first.seconds > first.waiting[0]);  // an epoch lasts until all have ended it
-  CHECK(first.staleness.size() > 10);
+  CHECK(first.staleness.size() > 8);
 }
 
 TEST_CASE("a stop of one rank ends all at one place, and any number of ranks continue") {
