@@ -131,7 +131,7 @@ print(":".join(folder for path in sys.path for folder in glob.glob(os.path.join(
 
 # ---- agree
 
-# side_by_side PROGRAM N: the cases of a test program, in N processes at the same time; fails with the first of them that does.
+# side_by_side PROGRAM N: the cases of a test program, in N processes at the same time; fails if one of them does.
 # shellcheck disable=SC2317  # a process of its own calls it
 side_by_side() {
   local program=$1 n=$2 cases each i children=() code=0
@@ -142,7 +142,7 @@ side_by_side() {
     "$program" --order-by=rand --rand-seed=1 --first=$((i * each + 1)) --last=$((i * each + each)) >"$work/part-$i" 2>&1 &
     children+=($!)
   done
-  trap 'kill "${children[@]}"; exit 143' TERM
+  trap 'kill "${children[@]}"; cat "$work"/part-*; exit 143' TERM
   for i in "${!children[@]}"; do
     wait "${children[i]}" || code=$?
     cat "$work/part-$i"
@@ -161,7 +161,7 @@ doctests() {
   else
     run "$2" "$3" "$tests/$2" "${@:4}"
   fi
-  cases=$(sed -n 's/^\[doctest\] test cases: *\([0-9]*\) *|.*/\1/p' "$log" | tail -n 1)  # of all parts together
+  cases=$(sed -n 's/^\[doctest\] test cases: *\([0-9]*\) *|.*/\1/p' "$log" | tail -n 1)  # each part counts the cases of all
   failing=$(awk '/^TEST CASE:/ { name = substr($0, 13) } / ERROR: / { if (!seen[name]++) print name }' "$log")
   if [[ $code -eq 0 && ${cases:-0} -gt 0 ]]; then
     record ok "$took" "$check" "$cases cases"
