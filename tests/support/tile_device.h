@@ -49,7 +49,8 @@ class TileSchedule {
   Warp& warp(int w) { return *warps_[static_cast<size_t>(w)]; }
   // The same memory for all members: there is one such array in a kernel.
   void* Shared(size_t bytes) {
-    if (shared_.empty()) shared_.resize(bytes / sizeof(Line) + 1, Line{{0xffffffff, 0xffffffff}});
+    if (shared_.empty())
+      shared_.resize(bytes / sizeof(Line) + 1, Line{{~uint64_t{0}, ~uint64_t{0}}});
     return shared_.data();
   }
   // Returns when all members have called it.
@@ -181,9 +182,14 @@ class HostTileTeam {
 template <typename F>
 void ForTiles(const OnTeams&, int64_t tasks, const F& f) {
   static_assert(std::is_trivially_copyable_v<F>, "functors are copied to the device bytewise");
+  // As a grid of two blocks, each with several tasks.
+  constexpr int64_t kTeams = 2;
   TileSchedule schedule;
-  for (int64_t task = 0; task < tasks; ++task) {
-    schedule.Run([&](int rank) { f(HostTileTeam(&schedule, rank), task); });
+  for (int64_t first = 0; first < std::min(tasks, kTeams); ++first) {
+    schedule.Run([&](int rank) {
+      for (int64_t task = first; task < tasks; task += kTeams)
+        f(HostTileTeam(&schedule, rank), task);
+    });
   }
 }
 

@@ -18,7 +18,7 @@ bool ReadsShapeOnly(const std::string& op) {
   return ops.contains(op);
 }
 
-// Attention has a graph only without dropout, which predictions do not have.
+// Predictions have no dropout.
 std::shared_ptr<const OperatorProperty> ForPrediction(
     const std::shared_ptr<const OperatorProperty>& op, const OperatorRegistry& registry) {
   if (op->TypeString() != "scaled_dot_product_attention") return op;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // tile_team.h on the GPU, from compute capability 8.0 on.
+#include <algorithm>
+
 #include "mxtrain/operator/kernel.cuh"
 #include "mxtrain/operator/rows.cuh"
 #include "mxtrain/operator/tile_team.h"
@@ -88,9 +90,12 @@ namespace detail {
 
 template <typename F>
 __global__ void __launch_bounds__(kTileMembers) TilesKernel(int64_t tasks, F f) {
-  MXTRAIN_ON_DEVICE(if constexpr (__CUDA_ARCH__ >= 800) {
-    for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) f(TileTeam{}, task);
-  })
+  MXTRAIN_ON_DEVICE(
+      if constexpr (__CUDA_ARCH__ >= 800) {
+        for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) f(TileTeam{}, task);
+      } else {
+        __trap();  // compiled for a GPU without such units, and run on another
+      })
 }
 
 }  // namespace detail

@@ -13,7 +13,8 @@
 //
 // A team has
 //   int rank() const; size(), warp(), lane()                of a member: a thread
-//   T* Shared<T, kCount>() const                            the same array for all members
+//   T* Shared<T, kCount>() const                            the same array for all members; one
+//                                                           such call in a kernel
 //   void Sync() const                                       all members; what they wrote is seen
 //   void CopyAsync(const void* from, void* to) const        16 aligned bytes into shared memory,
 //   void AwaitCopies() const                                there at last after this, for the
@@ -32,8 +33,7 @@
 // LoadMatrices loads four matrices [8, 8] from shared memory; lane l says where row l % 8 of matrix
 // l / 8 begins (8 adjacent elements, aligned to 16 bytes). Register i has of matrix i (g, 2t) and
 // (g, 2t + 1), after LoadTransposed (2t, g) and (2t + 1, g).
-#include <bit>
-#include <cstring>
+#include <cstdint>
 
 #include "mxtrain/operator/kernel.h"
 
@@ -92,12 +92,12 @@ struct SharedTile {
     for (int i = team.rank(); i < count * (kColumns / kPack); i += team.size()) {
       const int row = i / (kColumns / kPack), column = i % (kColumns / kPack) * kPack;
       T* const to = At(row, column);
-      const T* const from = array + (first + row) * columns + column;
-      const int64_t left = first + row < rows ? columns - column : 0;
+      const int64_t left = first + row < rows ? columns - column : 0,
+                    from = (first + row) * columns + column;
       if (packs && left > 0) {
-        team.CopyAsync(from, to);
+        team.CopyAsync(array + from, to);
       } else {
-        for (int k = 0; k < kPack; ++k) to[k] = k < left ? from[k] : T(0.0f);
+        for (int k = 0; k < kPack; ++k) to[k] = k < left ? array[from + k] : T(0.0f);
       }
     }
   }

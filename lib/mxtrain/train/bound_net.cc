@@ -63,6 +63,7 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, con
   KernelChoices* choices = ChoicesOf(runtime.backend(options.workers[0]));
   if (choices) choices->Keep(options.model.kernel_choices);
   const KernelChoices::Table before = choices ? choices->kept() : KernelChoices::Table();
+  const double seconds_before = choices ? choices->measuring_seconds() : 0;
   {
     const KernelChoices::Measuring allowed(
         options.measure_kernels && !options.modes.deterministic ? choices : nullptr);
@@ -77,7 +78,7 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, con
     }
     runtime.log("train").Info(
         "{} kernels were chosen by measuring, in {:.1f} s; checkpoints keep the choices", measured,
-        choices->measuring_seconds());
+        choices->measuring_seconds() - seconds_before);
     if (const size_t others = choices->kept().size() - before.size() - measured; others > 0) {
       runtime.log("train").Info(
           "{} could not be measured, for lack of memory as a rule: the library's default is used",

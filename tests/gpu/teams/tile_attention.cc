@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <map>
+
 #include "host_as_gpu.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/executor/passes.h"
@@ -47,6 +50,37 @@ TEST_CASE("attention in mixed precision is one kernel, with a mask its graph") {
   const std::string parts = OperatorsOf({{"mask", "additive"}}, {"q", "k", "v", "mask"});
   CHECK(parts.find("batch_dot") != std::string::npos);
   CHECK(parts.find("scaled_dot_product_attention") == std::string::npos);
+}
+
+// With equal draws every gradient is that of the CPU's loops.
+TEST_CASE("dropout of attention by tiles draws as the CPU does") {
+  HostAsGpu gpu;
+  for (const char* causal : {"False", "True"}) {
+    CAPTURE(causal);
+    std::map<std::string, CaseResult> results;
+    OperatorCase c;
+    c.name = "attention with equal draws";
+    c.op = "scaled_dot_product_attention";
+    c.kwargs = {{"dropout_p", "0.4"}, {"is_causal", causal}};
+    c.shapes = {{2, 70, 16}, {2, 150, 16}, {2, 150, 8}};
+    c.inputs = {Uniform(-1, 1)};
+    c.types = {DType::kFloat16};
+    c.check = [&results](const CaseResult& r) {
+      results[r.kernel] = r;
+      return std::vector<std::string>();
+    };
+    CHECK(ExamineCase(c, TestRegistry(), TestBackend(), Context::cpu()).problems.empty());
+    CHECK(ExamineCase(c, TestRegistry(), gpu, Context::gpu(0)).problems.empty());
+    REQUIRE(results.contains("ref"));
+    REQUIRE(results.contains("tiles"));
+    const auto compare = [](const Values& tiles, const Values& reference) {
+      REQUIRE(tiles.size() == reference.size());
+      for (size_t i = 0; i < tiles.size(); ++i)
+        CHECK(std::abs(tiles[i] - reference[i]) <= 2e-3 + 4e-3 * std::abs(reference[i]));
+    };
+    compare(results["tiles"].out[0], results["ref"].out[0]);
+    for (size_t i = 0; i < 3; ++i) compare(results["tiles"].in_grad[i], results["ref"].in_grad[i]);
+  }
 }
 
 }  // namespace

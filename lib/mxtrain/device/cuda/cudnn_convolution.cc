@@ -39,7 +39,8 @@ class TimedEvent {
 };
 
 // Seconds of the work that `work` issues to the stream, after a first run that loads the kernel;
-// nullopt if cuDNN refuses it. What is clearly slower than `best`, of another kernel, runs once.
+// nullopt if cuDNN refuses it. What is clearly slower than `best`, of another kernel, is timed
+// once.
 template <typename Work>
 std::optional<double> TimeOf(cudaStream_t stream, double best, const Work& work) {
   constexpr double kHopeless = 1.5;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Depthwise convolutions of images on a GPU: one channel in, one out. They are bound by memory, so
-// a thread computes packs of adjacent channels, channels last, and every array is read once from
-// memory and then from caches. Libraries run them as convolutions of many groups.
+// a thread computes packs of adjacent channels, channels last, and a kernel reads every array once
+// from memory and then from caches. Libraries run them as convolutions of many groups.
 //
 // Sums are float32. The weight is copied to [taps, channels] in float32 first, for packs of it.
 #include <memory>
@@ -322,10 +322,11 @@ void SwitchPacked(DType type, const F& f) {
   }
 }
 
-// Bytes of the spread weight, and of the parts of its gradient behind it.
+// Bytes of the spread weight.
 inline int64_t WeightBytes(const ConvolutionGeometry& g) {
-  return RoundUp(g.in_channels * g.window() * static_cast<int64_t>(sizeof(float)), 256);
+  return g.in_channels * g.window() * static_cast<int64_t>(sizeof(float));
 }
+// Bytes of the parts of its gradient.
 template <typename Device>
 int64_t PartBytes(DType type, const ConvolutionGeometry& g) {
   int64_t bytes = 0;
@@ -357,6 +358,8 @@ class Depthwise final : public Operator {
       ending.high = static_cast<float>(settings_.high());
       SwitchWindow(g_, [&](auto kernel, auto stride) {
         const Device device{args.ctx.run_ctx};
+        MXTRAIN_ASSERT(TakesPacks(args.in_data[P::kData].data) &&
+                       TakesPacks(args.out_data[0].data) && TakesPacks(ending.sum));
         Run(device, Outputs<T, kernel(), stride()>(
                         Images(g_), args.in_data[P::kData].dptr<T>(),
                         Spread<T>(device, args.in_data[P::kWeight], args.ctx.workspace, false),
@@ -368,6 +371,8 @@ class Depthwise final : public Operator {
   void Backward(const BackwardArgs& args) override {
     SwitchPacked(args.out_grad[0].type, [&](auto tag) {
       using T = typename decltype(tag)::type;
+      MXTRAIN_ASSERT(TakesPacks(args.out_grad[0].data) && TakesPacks(args.in_data[P::kData].data) &&
+                     TakesPacks(args.in_grad[P::kData].data));
       SwitchWindow(g_, [&](auto kernel, auto stride) {
         if (args.req[P::kData] != OpReqType::kNullOp) DataGradient<T, kernel(), stride()>(args);
         if (args.req[P::kWeight] != OpReqType::kNullOp) WeightGradient<T, kernel(), stride()>(args);
@@ -390,6 +395,7 @@ class Depthwise final : public Operator {
   const float* Spread(const Device& device, const TBlob& weight, const TBlob& workspace,
                       bool turned) const {
     float* const to = workspace.dptr<float>();
+    MXTRAIN_ASSERT(reinterpret_cast<uintptr_t>(to) % alignof(ChannelPack<float, kPackOf<T>>) == 0);
     const int64_t taps = g_.window();
     Launch(device, g_.in_channels * taps,
            SpreadWeight<T>{weight.dptr<T>(), taps, FastDivider(g_.in_channels), turned, to});
@@ -460,9 +466,10 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   Plan plan = PlainPlan(base, request);
   LieAs(layout, base, request, &plan);
   plan.forward_workspace = WeightBytes(g);
-  if (request.needs_backward)
-    plan.backward_workspace = std::max(
-        {WeightBytes(g), PartBytes<Device>(type, g), BiasWorkspace(settings, request, layout)});
+  const weighted::Wanted wanted(request);
+  plan.backward_workspace =
+      std::max({wanted.data ? WeightBytes(g) : 0, wanted.weight ? PartBytes<Device>(type, g) : 0,
+                BiasWorkspace(settings, request, layout)});
   plan.make = [settings, g] { return std::make_unique<Depthwise<Device>>(settings, g); };
   return plan;
 }

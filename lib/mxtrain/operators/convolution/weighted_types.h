@@ -18,7 +18,7 @@ bool InferTypes(const OperatorProperty& property, bool has_bias, std::vector<DTy
 struct Wanted {
   bool data = false, weight = false, bias = false;
 
-  explicit Wanted(const PlanRequest& request);
+  MXTRAIN_API explicit Wanted(const PlanRequest& request);
   bool weights() const { return weight || bias; }
 };
 

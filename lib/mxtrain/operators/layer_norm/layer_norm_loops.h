@@ -202,6 +202,8 @@ struct BackwardRow {
       sums = sums + few;
     });
     const Means means = MeansOf(team, sums);
+    if (!(std::abs(means.slope) < kMost && std::abs(means.along) < kMost))
+      return (*this)(team, row);  // sums that a float does not hold
     for_packs([&](int64_t at, const Pack& head, const Pack& value) {
       Pack result{};
       if (req == OpReqType::kAddTo) result = Pack::At(dx + first + at);
@@ -215,6 +217,7 @@ struct BackwardRow {
   }
 
  private:
+  static constexpr A kMost = A(1e36);
   // Of a row: what is subtracted from its slopes.
   struct Means {
     A slope, along;

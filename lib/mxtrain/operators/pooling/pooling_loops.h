@@ -415,7 +415,7 @@ template <typename Device, typename T>
 bool PoolWhole(const Device& device, const OutputElement<T>& element, int64_t outputs) {
   const WholeImages<T> whole{element};
   const int64_t step = element.windows.step;
-  if (!whole.Fits()) return false;
+  if (outputs == 0 || !whole.Fits()) return false;
   if (step == 1) {
     ForRows(device, outputs, element.windows.cells(), whole);
     return true;

@@ -118,6 +118,9 @@ Expected<Plan, Refusal> PlanByTiles(const OperatorProperty& base, const PlanRequ
   if (std::max(e.depth, e.value_depth) > kMostTileDepth)
     return Refusal{format("depths are at most {}", kMostTileDepth)};
   Plan plan = PlainPlan(base, request);
+  constexpr double kNanosecondsPerProduct = 1e-5;  // 100 TFLOP/s of multiplications
+  plan.cost += kNanosecondsPerProduct * static_cast<double>(e.items * e.queries) *
+               static_cast<double>(e.keys) * static_cast<double>(e.depth + e.value_depth);
   if (request.needs_backward) {
     plan.saved = {e.items * e.queries * static_cast<int64_t>(sizeof(RowScale))};
     plan.backward_workspace = e.items * e.queries * static_cast<int64_t>(sizeof(float));
@@ -129,7 +132,8 @@ Expected<Plan, Refusal> PlanByTiles(const OperatorProperty& base, const PlanRequ
 
 template <typename Device>
 KernelEntry TileKernel() {
-  return {"scaled_dot_product_attention", Device::kType, "tiles", kRefRank, PlanByTiles<Device>};
+  constexpr int kRank = 100;
+  return {"scaled_dot_product_attention", Device::kType, "tiles", kRank, PlanByTiles<Device>};
 }
 
 }  // namespace mxtrain::attention

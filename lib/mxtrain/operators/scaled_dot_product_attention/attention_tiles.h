@@ -8,8 +8,9 @@
 // gradient is summed in one order, without atomic additions, and results repeat bit for bit; the
 // price is that backward computes the probabilities twice.
 //
-// Scores, sums and results are float32; probabilities and the gradients of scores are rounded to
-// the type of the arrays where they are factors of a product. Exponentials are powers of two.
+// Scores and sums are float32; probabilities and the gradients of scores are rounded to the type of
+// the arrays where they are factors of a product: in float16 gradients of scores below 3e-8 vanish,
+// which a loss scale prevents. Exponentials are powers of two.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -18,15 +19,14 @@
 #include "mxtrain/operator/tile_team.h"
 #include "mxtrain/operator/written_out.h"
 #include "mxtrain/operators/scaled_dot_product_attention/scaled_dot_product_attention.h"
-#include "mxtrain/resource/random_state.h"
 
 namespace mxtrain::attention {
 
 inline constexpr int kTileRows = 16 * kTileWarps;
 inline constexpr int kMostTileDepth = 128;
 
-// What forward saves of a query: its largest score times log2(e), or 0 if no key is visible, and 1
-// / the sum of the powers.
+// What forward saves of a query: its largest score times log2(e), or 0 if that is
+// -infinity, and 1 / the sum of the powers.
 struct RowScale {
   float largest, inverse;
 };
@@ -57,10 +57,12 @@ struct TileCall {
   MXTRAIN_HD bool SeeAll(int64_t query, int64_t key, int64_t count) const {
     return Sees(query, key + count - 1);
   }
-  // Of a probability, if the call drops some.
-  MXTRAIN_HD float Factor(int64_t item, int64_t query, int64_t key) const {
-    return draws.Uniform(DrawIndex(e, item, query, key)) < keep ? kept : 0;
+  // Whether dropout keeps a probability.
+  MXTRAIN_HD bool Keeps(int64_t item, int64_t query, int64_t key) const {
+    return draws.Uniform(DrawIndex(e, item, query, key)) < keep;
   }
+  // Of sums of probabilities that it has kept.
+  MXTRAIN_HD float KeptFactor() const { return kDrops ? kept : 1; }
   // Of a key with this product with the query, without dropout.
   MXTRAIN_HD float Probability(float product, const RowScale& of) const {
     return std::exp2(product * power - of.largest) * of.inverse;
@@ -123,8 +125,8 @@ MXTRAIN_HD void AddScores(const Team& team, const WarpRows<T, kDepth>& left,
 }
 // to += left right, where `left`'s columns are the first 8 kCount rows of `right`.
 template <typename T, int kDepth, int kCount, typename Team>
-MXTRAIN_HD void AddMeans(const Team& team, const WarpTile<kCount>& left,
-                         const SharedTile<T, kDepth>& right, WarpTile<kDepth / 8>* to) {
+MXTRAIN_HD void AddProducts(const Team& team, const WarpTile<kCount>& left,
+                            const SharedTile<T, kDepth>& right, WarpTile<kDepth / 8>* to) {
   ForPack<kCount / 2>([&](int k) {
     const Fragment<4> a = left.template AsLeft<T>(k);
     ForPack<kDepth / 16>([&](int n) {
@@ -166,30 +168,30 @@ MXTRAIN_HD void Hide(const Team& team, const TileCall<kDrops>& call, int64_t que
     if (!call.Sees(query + row, key + column)) *x = hidden;
   });
 }
-// Applies dropout to them.
+// What dropout drops becomes 0, and what it keeps is multiplied by `kept`.
 template <int kCount, bool kDrops, typename Team>
 MXTRAIN_HD void Drop(const Team& team, const TileCall<kDrops>& call, int64_t item, int64_t query,
-                     int64_t key, WarpTile<kCount>* tile) {
+                     int64_t key, float kept, WarpTile<kCount>* tile) {
   if constexpr (!kDrops) return;
   tile->ForEach(team, [&](int row, int column, float* x) {
-    *x *= call.Factor(item, query + row, key + column);
+    *x = call.Keeps(item, query + row, key + column) ? *x * kept : 0;
   });
 }
-// Both where the rows are those of keys; what is hidden is 0.
+// Both where the rows are those of keys; what is hidden, or behind the last query, is 0.
 template <int kCount, bool kDrops, typename Team>
 MXTRAIN_HD void HideTransposed(const Team& team, const TileCall<kDrops>& call, int64_t key,
                                int64_t query, WarpTile<kCount>* tile) {
-  if (call.SeeAll(query, key, 16)) return;
+  if (call.SeeAll(query, key, 16) && query + 8 * kCount <= call.e.queries) return;
   tile->ForEach(team, [&](int row, int column, float* x) {
-    if (!call.Sees(query + column, key + row)) *x = 0;
+    if (query + column >= call.e.queries || !call.Sees(query + column, key + row)) *x = 0;
   });
 }
 template <int kCount, bool kDrops, typename Team>
 MXTRAIN_HD void DropTransposed(const Team& team, const TileCall<kDrops>& call, int64_t item,
-                               int64_t key, int64_t query, WarpTile<kCount>* tile) {
+                               int64_t key, int64_t query, float kept, WarpTile<kCount>* tile) {
   if constexpr (!kDrops) return;
   tile->ForEach(team, [&](int row, int column, float* x) {
-    *x *= call.Factor(item, query + column, key + row);
+    *x = call.Keeps(item, query + column, key + row) ? *x * kept : 0;
   });
 }
 
@@ -256,11 +258,11 @@ struct ForwardTiles {
       WarpTile<kKeys / 8> p;
       AddScores(team, queries, keys, &p);
       Exponentials(team, own, at, &p, &largest, &sum, &mean);
-      Drop(team, call, item, own, at, &p);
+      Drop(team, call, item, own, at, 1, &p);
       team.AwaitCopies();
       team.Sync();  // the values are there, and nobody reads keys any more
       if (at + kKeys < end) keys.Load(team, key.Of(item), e.keys, e.depth, at + kKeys, kKeys);
-      AddMeans<T, kDepth>(team, p, values, &mean);
+      AddProducts<T, kDepth>(team, p, values, &mean);
     }
     team.Sync();  // before the next task
 
@@ -271,7 +273,7 @@ struct ForwardTiles {
       const int64_t row = own + RowOf(team, half);
       if (saved && team.lane() % 4 == 0 && row < e.queries) saved[item * e.queries + row] = of;
     });
-    Put(team, &mean, 1, out, item, own, req);
+    Put(team, &mean, call.KeptFactor(), out, item, own, req);
   }
 
  private:
@@ -323,7 +325,7 @@ struct BackwardTiles {
   const RowScale* saved;
   const float* along;  // by AlongHead
 
-  // Without the query probability and gradient are 0.
+  // Without the query the probability is 0.
   MXTRAIN_HD RowScale ScaleOf(int64_t item, int64_t row) const {
     return row < call.e.queries ? saved[item * call.e.queries + row] : RowScale{};
   }
@@ -393,14 +395,14 @@ struct QueryGradient {
       WarpTile<kKeys / 8> scores, slopes;
       AddScores(team, queries, keys, &scores);
       AddScores(team, heads, values, &slopes);
-      Drop(team, call, item, own, at, &slopes);
+      Drop(team, call, item, own, at, call.kept, &slopes);
       ForPack<kKeys / 2>([&](int i) {
         const int half = i % 4 / 2;
         float& slope = slopes.c[i / 4][i % 4];
         slope = call.Probability(scores.c[i / 4][i % 4], of[half]) * (slope - along[half]);
       });
       Hide(team, call, own, at, 0, &slopes);
-      AddMeans<T, kDepth>(team, slopes, keys, &gradient);
+      AddProducts<T, kDepth>(team, slopes, keys, &gradient);
       team.Sync();  // before the next rows are written there
     }
     Put(team, &gradient, call.scale, query_grad, item, own, req);
@@ -443,7 +445,7 @@ struct KeyGradient {
       WarpTile<kQueries / 8> p, slopes;
       AddScores(team, keys, queries, &p);
       AddScores(team, values, heads, &slopes);
-      DropTransposed(team, call, item, own, at, &slopes);
+      DropTransposed(team, call, item, own, at, call.kept, &slopes);
       ForPack<kQueries / 4>([&](int i) {
         const int64_t q = at + ColumnOf(team, i / 2, i % 2);
         const RowScale of = in.ScaleOf(item, q);
@@ -456,13 +458,13 @@ struct KeyGradient {
       });
       HideTransposed(team, call, own, at, &p);
       HideTransposed(team, call, own, at, &slopes);
-      DropTransposed(team, call, item, own, at, &p);
-      AddMeans<T, kDepth>(team, p, heads, &value_sum);
-      AddMeans<T, kDepth>(team, slopes, queries, &key_sum);
+      DropTransposed(team, call, item, own, at, 1, &p);
+      AddProducts<T, kDepth>(team, p, heads, &value_sum);
+      AddProducts<T, kDepth>(team, slopes, queries, &key_sum);
       team.Sync();  // before the next rows are written there
     }
     Put(team, &key_sum, call.scale, key_grad, item, own, key_req);
-    Put(team, &value_sum, 1, value_grad, item, own, value_req);
+    Put(team, &value_sum, call.KeptFactor(), value_grad, item, own, value_req);
   }
 };
 

@@ -9,12 +9,11 @@
 // axes are equal, usually [batch, heads]. One attention of the leading axes is called an item.
 //
 // attn_mask has at most as many axes, from the last one on, each of the scores' length or 1, along
-// which it is repeated. A
-// boolean mask may have any type: only keys where it is not 0 count, and it has no gradient. An
-// additive one has a floating type and a gradient, and hides a key where it is -infinity. With
-// is_causal a query sees the keys up to its own index. A query that sees no key has the output 0
-// and passes no gradient. A hidden key that is NaN or infinite leaves the output alone; its
-// gradients are NaN, and so is the output if the value is.
+// which it is repeated. A boolean mask may have any type: only keys where it is not 0 count, and it
+// has no gradient. An additive one has a floating type and a gradient, and hides a key where it is
+// -infinity. With is_causal a query sees the keys up to its own index. A query that sees no key has
+// the output 0 and passes no gradient. A hidden key that is NaN or infinite leaves the output
+// alone; its gradients may be NaN, and so may the output if the value is.
 //
 // Other than in PyTorch, is_causal may stand beside a mask, query, key and value have three axes
 // or more, and dropout is for training alone.
