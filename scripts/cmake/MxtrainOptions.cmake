@@ -48,6 +48,8 @@ if(MXTRAIN_SANITIZE)
   # These two checks cost a fifth of the compile time; null pointers fault anyway, and x86 allows misaligned accesses.
   target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,alignment>)
   target_link_options(mxtrain_flags INTERFACE -fsanitize=${MXTRAIN_SANITIZE})
+  # Vector code for AVX-512, for AVX2 and for any x86-64. What lies between them is the same source, and takes a third of its compile time.
+  target_compile_definitions(mxtrain_flags INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
     target_compile_definitions(mxtrain_flags INTERFACE __SANITIZE_ADDRESS__=1)  # as GCC says it, for base/macros.h
   endif()
