@@ -81,25 +81,24 @@ std::optional<std::vector<int64_t>> CountsOf(const io::Source& source, const std
   return counts;
 }
 
-std::optional<std::string> OddCounts(const std::vector<int64_t>& counts,
+// `examples`: also those whose labels are no classes.
+std::optional<std::string> OddCounts(const std::vector<int64_t>& counts, int64_t examples,
                                      const std::vector<std::string>& names) {
   const auto name = [&](size_t k) { return k < names.size() ? names[k] : std::to_string(k); };
   std::vector<std::string> empty;
-  size_t last = 0;
   for (size_t k = 0; k < counts.size(); ++k) {
-    counts[k] == 0 ? empty.push_back(format("'{}'", name(k))) : void(last = k);
+    if (counts[k] == 0) empty.push_back(format("'{}'", name(k)));
+    if (counts[k] == examples) {
+      return format(
+          "data.train: all {} are of one class, '{}', so that there is nothing to tell apart",
+          Counted(examples, "example"), name(k));
+    }
   }
-  const bool numbered = name(0) == "0";
-  if (empty.size() == counts.size()) return std::nullopt;
-  if (empty.size() + 1 == counts.size() && (counts.size() == 1 || !numbered || counts[0] > 0)) {
-    return format(
-        "data.train: all {} are of one class, '{}', so that there is nothing to tell apart",
-        Counted(counts[last], "example"), name(last));
-  }
-  if (empty.empty()) return std::nullopt;
+  if (empty.empty() || empty.size() == counts.size()) return std::nullopt;
+  const bool counts_from_one = counts[0] == 0 && name(0) == "0";
   return format("data.train: no example of {} {}, of {}{}",
                 empty.size() == 1 ? "class" : "the classes", FirstOf(empty, 8), counts.size(),
-                numbered && counts[0] == 0
+                counts_from_one
                     ? "; classes are numbered from 0: if the labels count from 1, subtract 1"
                     : "");
 }
@@ -115,7 +114,7 @@ std::vector<std::string> OddClasses(const io::Source& training, const config::Ne
     std::vector<int64_t> counts(static_cast<size_t>(training.num_classes()));
     for (int64_t i = 0; i < training.size(); ++i)
       ++counts[static_cast<size_t>(*training.ClassOf(i))];
-    add(OddCounts(counts, training.class_names()));
+    add(OddCounts(counts, training.size(), training.class_names()));
     return odd;
   }
   const LossReport losses(net.symbol);
@@ -125,7 +124,8 @@ std::vector<std::string> OddClasses(const io::Source& training, const config::Ne
       continue;
     const TShape& scores = shapes.outputs[static_cast<size_t>(head.output)];
     if (scores.ndim() != 2) continue;
-    if (const auto counts = CountsOf(training, head.label, scores[1])) add(OddCounts(*counts, {}));
+    if (const auto counts = CountsOf(training, head.label, scores[1]))
+      add(OddCounts(*counts, training.size(), {}));
   }
   return odd;
 }

@@ -154,7 +154,7 @@ std::string UnitsText(const Model& model) {
     texts.push_back(format("'{}' is standardized; {} is mean + std * output with {}", head.name,
                            OfColumns(spec.ColumnsOf(head.label)), TextOf(*units)));
   }
-  return join(texts, "; ");
+  return format("{}", fmt::join(texts, "; "));
 }
 
 std::string PreprocessingText(const Model& model) {

@@ -97,6 +97,7 @@ struct Sheet {
   std::string file, delimiter;
   std::vector<std::string> header;  // empty: none
   size_t columns = 0;
+  bool first_holds_blanks = false;      // the first cell
   std::vector<int64_t> lines, numbers;  // of each row: in the file, and among the rows, from 1
 
   std::string ColumnName(size_t column) const {
@@ -144,10 +145,10 @@ struct Sheet {
         std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
     if (status == std::errc() && end == wanted.data() + wanted.size() && number < columns)
       return number;
-    const std::string one =
-        columns == 1 ? format("; its cells are taken to be separated by {}{}", delimiter,
-                              !header.empty() && HoldsBlanks(header[0]) ? kSeparatedByBlanks : "")
-                     : "";
+    const std::string one = columns == 1
+                                ? format("; its cells are taken to be separated by {}{}", delimiter,
+                                         first_holds_blanks ? kSeparatedByBlanks : "")
+                                : "";
     const bool is_text = std::all_of(header.begin(), header.end(),
                                      [](const std::string& name) { return IsUtf8(name); });
     Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {}, {}{}{}", file, wanted,
@@ -305,6 +306,7 @@ class CsvSource final : public Source {
                      Sheet* sheet) {
     const FirstLine verdict = NamesColumns() ? FirstLine{.header = true} : JudgeFirstLine(records);
     sheet->columns = records[0].size();
+    sheet->first_holds_blanks = HoldsBlanks(records[0][0]);
     if (verdict.header) {
       for (const std::string_view name : records[0])
         sheet->header.emplace_back(Trim(name, kBlanks));

@@ -53,8 +53,8 @@ std::optional<int64_t> WholeNumber(std::string_view cell) {
   return whole ? std::optional(number) : std::nullopt;
 }
 
-// The count of cells if they are numbers one after the other, after an empty cell or a word (the
-// index of a data frame) or not; 0 if they are not. *first: the first number.
+// The count of cells if they are numbers one after the other, perhaps after an empty cell or a word
+// (the index of a data frame); 0 if they are not. *first: the first number.
 size_t CountOfRun(const Cells& cells, int64_t* first) {
   const size_t begin = !cells.empty() && !WholeNumber(cells[0]) ? 1 : 0;
   for (size_t i = begin; i < cells.size(); ++i) {
@@ -83,7 +83,7 @@ bool HasColumnOfOthers(const std::vector<Cells>& records) {
 bool CountsColumns(const std::vector<Cells>& records) {
   int64_t first = 0, first_below = 0;
   const size_t count = CountOfRun(records[0], &first);
-  if (count < 2 || (first != 0 && first != 1) || records.size() < 2) return false;
+  if (count < 2 || first != 0 || records.size() < 2) return false;
   return HasColumnOfOthers(records) || (count > 2 && CountOfRun(records[1], &first_below) == 0);
 }
 

@@ -85,10 +85,14 @@ TEST_CASE("csv: the first line is a header or an example by its contents, and wh
       {"x.mean,y.mean,y\n1,2,3\n", kByNumber, true, false, 1},
       {"a,b,y\n,2,3\n4,5,6\n", {{"data_fields", "x=1"}, {"label_fields", "y=2"}}, true, false, 2},
       {"0,1,2\n0.5,2.5,no\n0.6,3.5,yes\n", kByNumber, true, true, 2},
-      {"1,2,3\n0.5,2.5,7\n0.6,3.5,8\n", kByNumber, true, true, 2},
+      {"1,2,3\n0.5,2.5,7\n0.6,3.5,8\n", kByNumber, false, false, 3},
       {"0,1,2\n5,3,1\n4,2,0\n", kByNumber, true, true, 2},
       {"0,1,2\n1,2,3\n2,3,4\n", kByNumber, false, false, 3},
-      {",0,1\n0,0.5,no\n1,0.6,yes\n", last_two, true, true, 2},
+      {",0,1\n0,0.5,no\n1,0.6,yes\n",
+       {{"data_fields", "x=0"}, {"label_fields", "y=1"}},
+       true,
+       true,
+       2},
       {"0,1\n1,3\n2,5\n", {{"data_fields", "x=0"}, {"label_fields", "y=1"}}, false, false, 3},
       {"size,2019,2020\nM0,1,2\n", last_two, false, false, 2},
       {"?,2,3\n4,5,6\n", last_two, false, true, 2},
@@ -224,9 +228,10 @@ TEST_CASE("csv: large numbers are standardized before they are rounded") {
   CHECK(measured[0].std[0] == doctest::Approx(spread).epsilon(1e-6));
   CHECK(measured[0].std[1] == doctest::Approx(spread * 1e-7).epsilon(1e-2));
   CHECK(measured[1].std[0] == doctest::Approx(spread).epsilon(1e-3));
-  REQUIRE(raw->warnings().size() == 1);
+  REQUIRE(raw->warnings().size() == 2);
   Has(raw->warnings()[0], "numbers of column 'a', column 'b' lose digits in float32");
-  Has(raw->warnings()[0 + 0], "normalize: auto standardizes them before they are rounded");
+  Has(raw->warnings()[1], "numbers of column 'y' lose digits");
+  Has(raw->warnings()[1], "normalize: auto standardizes them before they are rounded");
 
   Kwargs standardized = kByName;
   Strings means, stds;

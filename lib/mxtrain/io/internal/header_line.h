@@ -19,7 +19,7 @@ struct FirstLine {
 // - the first record is the header if it has a word above such a cell, and no cell of the same kind
 //   as the one below; it is an example if it has such a cell. With both it is an example, and
 //   doubtful. If no column tells anything, it is an example.
-// - Numbers that count from 0 or 1 (0,1,2, as data frames name columns) are a header, a doubtful
+// - Numbers that count from 0 (0,1,2, as data frames name columns) are a header, a doubtful
 //   one, unless the record below counts too; two of them only above fractions or words.
 // - The only record is the header if it holds words alone.
 FirstLine JudgeFirstLine(const std::vector<std::vector<std::string_view>>& records);
