@@ -23,6 +23,7 @@
 #include "app/fetch/remote_file.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
 
 namespace {
 
@@ -174,7 +175,11 @@ int ReportError(const CommonFlags& flags, report::Console& console,
   } catch (const std::filesystem::filesystem_error& e) {
     say(LogLevel::kError, e.what());
   } catch (const std::bad_alloc&) {
-    console.Message(LogLevel::kError, "out of memory; lower data.batch_size");
+    console.Message(
+        LogLevel::kError,
+        format("out of memory, after {} were taken; lower data.batch_size, or raise the "
+               "limit (ulimit -v, or that of the container)",
+               FormatBytes(report::PeakMemoryBytes())));
   } catch (const std::exception& e) {
     console.Message(LogLevel::kError, format("internal error: {}", e.what()));
   }

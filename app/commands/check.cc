@@ -8,6 +8,7 @@
 #include <set>
 
 #include "app/commands/check_data.h"
+#include "app/commands/class_checks.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/label_trial.h"
 #include "app/commands/learning_rates.h"
@@ -161,8 +162,7 @@ class Check final : public Command {
       for (const std::string& text : source ? source->losses() : std::vector<std::string>())
         findings->AddSaid(LogLevel::kWarning, text);
     }
-    CheckData(train.get(), val.get(), net ? ImageInput(session.net()) : TShape(), console, findings,
-              result);
+    CheckData(train.get(), val.get(), net ? &session.net() : nullptr, console, findings, result);
     if (!net || Stopped()) return;
     Rehearsal rehearsal;
     bool sound = true;
@@ -181,13 +181,18 @@ class Check final : public Command {
                                                                      : TShape();
   }
 
-  // The sets as they are, before any transform.
-  void CheckData(const io::Source* train, const io::Source* val, const TShape& input,
+  // The sets as they are, before any transform. `net`: null if it could not be built.
+  void CheckData(const io::Source* train, const io::Source* val, const config::Net* net,
                  report::Console& console, Findings* findings, Json* result) const {
+    const TShape input = net ? ImageInput(*net) : TShape();
     DataSet sets[] = {{"data.train", train, {}}, {"data.val", val, {}}};
     std::vector<std::string> notes;
     if (train && val) {
       for (const std::string& text : CompareClasses(*train, *val))
+        findings->Add(LogLevel::kWarning, text);
+    }
+    if (train && net) {
+      for (const std::string& text : OddClasses(*train, *net))
         findings->Add(LogLevel::kWarning, text);
     }
     for (DataSet& set : sets) {

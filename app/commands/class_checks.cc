@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
@@ -60,7 +61,74 @@ std::vector<double> ClassWeights(const config::Config& config, const ClassifierH
   return given.numbers;
 }
 
+// Examples of each class; nothing for any other label.
+std::optional<std::vector<int64_t>> CountsOf(const io::Source& source, const std::string& label,
+                                             int64_t classes) {
+  const std::vector<io::FieldSpec>& fields = source.label_fields();
+  const auto field = std::find_if(fields.begin(), fields.end(),
+                                  [&](const io::FieldSpec& f) { return f.name == label; });
+  const bool images =
+      std::any_of(source.data_fields().begin(), source.data_fields().end(),
+                  [](const io::FieldSpec& f) { return f.kind == io::FieldKind::kImage; });
+  if (images || field == fields.end() || field->shape.Size() != 1) return std::nullopt;
+  std::vector<int64_t> counts(static_cast<size_t>(classes));
+  io::Sample sample;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    source.Read(i, &sample);
+    const float k = sample.labels[static_cast<size_t>(field - fields.begin())].values[0];
+    if (k >= 0 && k < static_cast<float>(classes)) ++counts[static_cast<size_t>(k)];
+  }
+  return counts;
+}
+
+// `examples`: also those whose labels are no classes.
+std::optional<std::string> OddCounts(const std::vector<int64_t>& counts, int64_t examples,
+                                     const std::vector<std::string>& names) {
+  const auto name = [&](size_t k) { return k < names.size() ? names[k] : std::to_string(k); };
+  std::vector<std::string> empty;
+  for (size_t k = 0; k < counts.size(); ++k) {
+    if (counts[k] == 0) empty.push_back(format("'{}'", name(k)));
+    if (counts[k] == examples) {
+      return format(
+          "data.train: all {} are of one class, '{}', so that there is nothing to tell apart",
+          Counted(examples, "example"), name(k));
+    }
+  }
+  if (empty.empty() || empty.size() == counts.size()) return std::nullopt;
+  const bool counts_from_one = counts[0] == 0 && name(0) == "0";
+  return format("data.train: no example of {} {}, of {}{}",
+                empty.size() == 1 ? "class" : "the classes", FirstOf(empty, 8), counts.size(),
+                counts_from_one
+                    ? "; classes are numbered from 0: if the labels count from 1, subtract 1"
+                    : "");
+}
+
 }  // namespace
+
+std::vector<std::string> OddClasses(const io::Source& training, const config::Net& net) {
+  std::vector<std::string> odd;
+  const auto add = [&odd](const std::optional<std::string>& text) {
+    if (text) odd.push_back(*text);
+  };
+  if (training.num_classes() > 0 && training.size() > 0 && training.ClassOf(0)) {
+    std::vector<int64_t> counts(static_cast<size_t>(training.num_classes()));
+    for (int64_t i = 0; i < training.size(); ++i)
+      ++counts[static_cast<size_t>(*training.ClassOf(i))];
+    add(OddCounts(counts, training.size(), training.class_names()));
+    return odd;
+  }
+  const LossReport losses(net.symbol);
+  const Symbol::Shapes shapes = net.symbol.InferShape(config::BatchShapes(net, 1));
+  for (const LossReport::Head& head : losses.heads()) {
+    if (head.kind != LossReport::Head::Kind::kSoftmax || head.label.empty() || !shapes.complete)
+      continue;
+    const TShape& scores = shapes.outputs[static_cast<size_t>(head.output)];
+    if (scores.ndim() != 2) continue;
+    if (const auto counts = CountsOf(training, head.label, scores[1]))
+      add(OddCounts(*counts, training.size(), {}));
+  }
+  return odd;
+}
 
 void CheckClassCount(const std::vector<std::string>& class_names, const SessionView& session) {
   const config::Net& net = session.net;

@@ -46,10 +46,8 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
     if (truth < 0 || truth >= classes) continue;
     const bool finite = IsFinite({row, static_cast<size_t>(classes)});
     if (each_) {
-      const std::string name = iter.ExampleName(batch.index[static_cast<size_t>(i)]);
-      const std::string head = each_with_head_ ? QuoteCsv(head_.name) + "," : "";
-      each_->Write(format("{}{},{},{}\n", head, QuoteCsv(name), QuoteCsv(Name(truth)),
-                          finite ? format("{},{}", QuoteCsv(Name(guess)), row[guess]) : ",nan"));
+      WriteExample(iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess, row[guess],
+                   finite);
     }
     if (!finite) continue;
     ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
@@ -60,6 +58,20 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
       AddMistake({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess},
                  batch, i, iter, &pixels);
   }
+}
+
+void ClassReport::WriteExample(const std::string& example, int64_t truth, int64_t guess,
+                               float score, bool finite) const {
+  if (each_format_ == report::EachFormat::kJsonLines) {
+    Json line = {
+        {"file", example}, {"true", Name(truth)}, {"predicted", nullptr}, {"score", nullptr}};
+    if (finite) line.update({{"predicted", Name(guess)}, {"score", score}});
+    if (each_with_head_) line["head"] = head_.name;
+    return each_->Write(report::JsonText(line) + "\n");
+  }
+  const std::string head = each_with_head_ ? QuoteCsv(head_.name) + "," : "";
+  each_->Write(format("{}{},{},{}\n", head, QuoteCsv(example), QuoteCsv(Name(truth)),
+                      finite ? format("{},{}", QuoteCsv(Name(guess)), score) : ",nan"));
 }
 
 void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t row,

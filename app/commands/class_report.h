@@ -40,10 +40,10 @@ class ClassReport {
   // Adds a batch; ignored if the head does not predict one class per example, or the batch has no
   // label for it. Examples whose scores are not finite are not counted.
   void Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter);
-  // From now on, writes every added example there, as CSV: [head,] name, true class, predicted
-  // class, score; no class and nan if the scores are not finite.
-  void WriteEach(report::ResultFile* out, bool with_head) {
-    each_ = out, each_with_head_ = with_head;
+  // From now on, writes every added example there: [head,] file, true, predicted (classes), score;
+  // no class and nan (in JSON null) if the scores are not finite.
+  void WriteEach(report::ResultFile* out, report::EachFormat format, bool with_head) {
+    each_ = out, each_format_ = format, each_with_head_ = with_head;
   }
   // From now on, keeps the images of the `count` worst mistakes.
   void KeepImages(int count, const report::ImageReader& reader) {
@@ -78,6 +78,8 @@ class ClassReport {
   Json ToJson(int worst) const;
 
  private:
+  void WriteExample(const std::string& example, int64_t truth, int64_t guess, float score,
+                    bool finite) const;
   bool FindLabel(const DataBatch& batch, const NDArray& scores, const DataIter& iter,
                  NDArray* label) const;
   void AddMistake(Mistake mistake, const DataBatch& batch, int64_t row, const DataIter& iter,
@@ -95,6 +97,7 @@ class ClassReport {
   std::vector<Scored> scored_;
   std::vector<Mistake> mistakes_;
   report::ResultFile* each_ = nullptr;
+  report::EachFormat each_format_ = report::EachFormat::kCsv;
   bool each_with_head_ = false;
   size_t images_ = 0;
   const report::ImageReader* reader_ = nullptr;

@@ -50,6 +50,7 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
   if (!validation) class_names_ = source->class_names();
   if (!validation && c.source == "csv") CompleteTable();
   if (validation && HoldsOut()) return source;  // the training set has reported the warnings
+  for (const std::string& text : source->notes()) session_.console.Message(LogLevel::kInfo, text);
   for (const std::string& text : source->remarks())
     session_.console.Message(LogLevel::kWarning, text);
   return source;

@@ -24,6 +24,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/example_files.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/train/loss_report.h"
@@ -57,8 +58,10 @@ class Eval final : public Command {
         .OneOf({"table", "csv", "jsonl"})
         .ShowsDefault();
     arguments
-        .Option("--predictions", &predictions_,
-                "write the prediction for each example: file, true class, predicted class, score")
+        .Option(
+            "--predictions", &predictions_,
+            "write the prediction for each example: file, true class, predicted class, score; as "
+            "CSV, or, into FILE.jsonl, as JSON lines")
         .Takes("FILE");
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 even if examples could not be read");
     arguments.Option("--worst", &worst_, "number of worst mistakes to list and show")
@@ -89,6 +92,7 @@ class Eval final : public Command {
     facts_.Complete(&model, console);
     const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     auto source = Open(flags, model, spec, console);
+    for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     WarnOfTrainedFiles(model, spec, *source, console);
     auto iter = NewModelIter(*runtime, std::move(source), spec, model.info,
@@ -167,6 +171,7 @@ class Eval final : public Command {
   }
 
   void CheckArguments() const {
+    CheckPredictions();
     if (!data_.empty()) CheckOrder(model_, data_, "eval");
     const bool value = data_.find('=') != std::string::npos && !fs::exists(data_);
     if (!value && (overrides_.empty() || IsConfiguration(data_))) return;
@@ -181,14 +186,30 @@ class Eval final : public Command {
           fs::exists(own) ? report::QuoteShell(own) : "CONFIG", report::QuoteShell(given));
   }
 
+  void CheckPredictions() const {
+    const std::string ending = Lower(fs::path(predictions_).extension().string());
+    if (ending.empty() || ending == ".csv" || ending == ".txt" || ending == ".jsonl") return;
+    Throw(ErrorKind::kUsage,
+          "--predictions {}: predictions are not written as {}; name the file .csv, which "
+          "spreadsheets open, or .jsonl",
+          predictions_, ending);
+  }
+  report::EachFormat EachFormatOf() const {
+    return Lower(fs::path(predictions_).extension().string()) == ".jsonl"
+               ? report::EachFormat::kJsonLines
+               : report::EachFormat::kCsv;
+  }
+
   // One table: the classes if the net has such heads, else its first head of values.
-  static void OpenPredictions(report::ResultFile* predictions, std::vector<ClassReport>* reports,
-                              std::vector<ValueReport>* value_reports) {
+  void OpenPredictions(report::ResultFile* predictions, std::vector<ClassReport>* reports,
+                       std::vector<ValueReport>* value_reports) const {
     const bool with_head = reports->size() > 1;
-    if (!reports->empty())
+    const report::EachFormat format = EachFormatOf();
+    if (!reports->empty() && format == report::EachFormat::kCsv)
       predictions->Write(std::string(with_head ? "head," : "") + "file,true,predicted,score\n");
-    for (ClassReport& report : *reports) report.WriteEach(predictions, with_head);
-    if (reports->empty() && !value_reports->empty()) value_reports->front().WriteEach(predictions);
+    for (ClassReport& report : *reports) report.WriteEach(predictions, format, with_head);
+    if (reports->empty() && !value_reports->empty())
+      value_reports->front().WriteEach(predictions, format);
   }
 
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model,

@@ -114,7 +114,10 @@ class Export final : public Command {
     const std::string chain = PreprocessingText(model);
     const std::string use = format("mxtrain infer {} INPUT prepares its input like the run",
                                    report::QuoteShell(output_));
-    return chain.empty() ? use : format("{}; for another program: {}", use, chain);
+    const std::string units = UnitsText(model);
+    return chain.empty() ? use
+                         : format("{}; for another program: {}{}", use, chain,
+                                  units.empty() ? "" : "; output: " + units);
   }
 
   std::string model_, output_;

@@ -136,7 +136,7 @@ number of classes. MXNet's lists (number, labels, path) are accepted. `eval` and
       {{"csv", "table", "tables"},
        "tables of numbers, words, images and labels",
        R"(data.train: {source: csv, path: points.csv, columns: {data: [a, b, c], softmax_label: y}}. The first line
-holds the column names:
+holds the column names, if columns are given by name:
 
     a,b,c,y
     0.5,1,2.25,0
@@ -144,16 +144,20 @@ holds the column names:
 
 `columns` lists the columns of each input of the net and each label; other columns are ignored. An input takes
 as many columns as its shape has elements. The label of a loss is called NAME_label. Columns may also be
-numbered from 0, for files without a header line. A single column for an input of channels, height and width
-holds image paths, relative to the table or to data.train.root.
+numbered from 0: then the first line is the header if it has words where the lines below have numbers or
+names of files, or counts the columns (0,1,2), else an example; `check` and `train` say which. A single
+column for an input of channels, height and width holds image paths, relative to the table or to
+data.train.root.
 
 A label is a number, or a class given by its number from 0 or by its name: the classes are the words in its
 column, sorted, and ${classes} is the number of classes of the first such label. A regression takes one number
-per column. Cells are separated by , ; tab or |, detected from the first line (or set `delimiter`), and may be
-quoted.
+per column. Cells are separated by , ; tab or |, else by blanks, detected from the first lines (or set
+`delimiter`), and may be quoted. Decimals have a point. Files may be in UTF-8 or UTF-16, plain or .gz; sheets
+of Excel must be saved as CSV.
 
     normalize: auto   standardize inputs and regression targets to mean 0 and standard deviation 1; metrics
-                      and predictions are in the column's own units
+                      and predictions are in the column's own units. Large numbers (times in seconds) keep
+                      their digits
     missing: mean     empty cells (in numeric columns also nan, NA, n/a, null) take the mean of their column,
                       rows without a label are skipped; drop: skip such rows; error: the default
 
@@ -165,7 +169,8 @@ column, and with --key.
       {{"photos", "images", "folders"},
        "from a folder of images to predictions",
        R"(Put the images (JPEG, PNG, BMP) of each class into a folder named after the class. These folders are in
-train/ and val/, or all in one folder, of which a fifth is then held out for validation:
+train/ and val/ (or Training, seg_train, valid, ...), or all in one folder, of which a fifth is then held out
+for validation:
 
     photos/cat/*.jpg    photos/dog/*.jpg
 

@@ -293,6 +293,7 @@ class Infer final : public Command {
     Kwargs kwargs = spec.OfInputs(model.info.inputs).TableParams(inputs_[0], /*with_labels=*/false);
     kwargs.emplace_back("key", key_.empty() && spec.NeedsTable() ? "#" : key_);
     std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, kwargs);
+    for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
     for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
     return source;
   }

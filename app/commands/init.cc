@@ -19,6 +19,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/params.h"
+#include "mxtrain/io/folder_names.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/train/model.h"
@@ -38,19 +39,28 @@ std::vector<std::string> FoldersIn(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     std::error_code broken;  // a dangling link is not a folder
-    if (entry.is_directory(broken) && !name.starts_with('.')) names.push_back(name);
+    if (entry.is_directory(broken) && !name.starts_with('.') && !io::IsSystemFolder(name))
+      names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-// The first of these sub-folders that exists; "" for none.
-std::string SubFolder(const fs::path& folder, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (fs::is_directory(folder / name) && !FoldersIn(folder / name).empty())
-      return (folder / name).string();
+// The folder of classes that holds this part of the data, by its name; of several the last one of
+// the shortest; "" for none. seg_train/seg_train/, as archives hold them, is the inner one.
+std::string SubFolder(const fs::path& folder, io::Split split) {
+  std::string found;
+  for (const std::string& name : FoldersIn(folder)) {
+    if (io::SplitOf(name) != split || FoldersIn(folder / name).empty()) continue;
+    if (found.empty() || name.size() <= found.size()) found = name;
   }
-  return "";
+  if (found.empty()) return "";
+  fs::path part = folder / found;
+  for (std::vector<std::string> in = FoldersIn(part);
+       in.size() == 1 && io::SplitOf(in[0]) == split && !FoldersIn(part / in[0]).empty();
+       in = FoldersIn(part))
+    part /= in[0];
+  return part.string();
 }
 
 std::unique_ptr<io::Source> OpenFolder(const std::string& path,
@@ -106,7 +116,7 @@ class Init final : public Command {
     arguments
         .Option("folder", &folder_,
                 "folder with one sub-folder of images per class, or with such folders in train/, "
-                "val/ and test/ (used only by eval)")
+                "val/ and test/ (used only by eval), or named alike: Training, seg_test")
         .Required()
         .Takes("FOLDER");
     arguments
@@ -296,8 +306,8 @@ class Init final : public Command {
     ImageFolder found;
     found.name = root.filename().string();
     if (output_.empty()) output_ = found.name + ".yaml";
-    const std::string train = SubFolder(root, {"train", "training"}),
-                      val = SubFolder(root, {"val", "validation", "valid", "dev"});
+    const std::string train = SubFolder(root, io::Split::kTrain),
+                      val = SubFolder(root, io::Split::kVal);
     const std::string from = train.empty() ? root.string() : train;
     // With the names of the folders, so that empty ones are counted, too.
     const auto source = OpenFolder(from, FoldersIn(from));
@@ -315,8 +325,7 @@ class Init final : public Command {
       found.train_images -= found.val_images;
     }
     found.train = Written(from);
-    if (const std::string test = SubFolder(root, {"test", "testing"});
-        !train.empty() && !test.empty())
+    if (const std::string test = SubFolder(root, io::Split::kTest); !train.empty() && !test.empty())
       found.test = Shown(test);
     Probe(*source, &found, console);
     return found;

@@ -5,12 +5,14 @@
 #include <set>
 
 #include "app/commands/pipeline_spec.h"
+#include "app/report/list_item.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/onnx/export.h"
 #include "mxtrain/onnx/model_file.h"
 #include "mxtrain/onnx/preprocessing.h"
+#include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -113,10 +115,51 @@ std::set<std::string> NamesOf(const Model& model) {
   return names;
 }
 
+// "mean=(1, 2) std=(3, 4)".
+std::string TextOf(const Standardization& units) {
+  return format("mean=({:.9g}) std=({:.9g})", fmt::join(units.mean, ", "),
+                fmt::join(units.std, ", "));
+}
+
+std::string OfColumns(const std::vector<std::string>& columns) {
+  std::vector<std::string> names;
+  for (const std::string& column : columns) names.push_back(report::ListItem(column));
+  return format("{} {}", columns.size() == 1 ? "column" : "columns", join(names, ", "));
+}
+
+std::string PreprocessingOfTable(const Model& model, const PipelineSpec& spec) {
+  std::string text;
+  for (const InputInfo& input : model.info.inputs) {
+    std::vector<int64_t> dims(input.shape.begin(), input.shape.end());
+    text += format("{}'{}' [{}]: {} of the table", text.empty() ? "" : "; ", input.name,
+                   dims.empty() ? "N" : format("N, {}", fmt::join(dims, ", ")),
+                   OfColumns(spec.ColumnsOf(input.name)));
+    const std::optional<Standardization> units = spec.UnitsOf(input.name);
+    text += units ? format(", each standardized, (x - mean) / std with {}", TextOf(*units))
+                  : ", as they are";
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string UnitsText(const Model& model) {
+  if (model.info.pipeline.empty()) return "";
+  const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+  const LossReport losses(model.symbol);
+  std::vector<std::string> texts;
+  for (const LossReport::Head& head : losses.heads()) {
+    const std::optional<Standardization> units = spec.UnitsOf(head.label);
+    if (!units) continue;
+    texts.push_back(format("'{}' is standardized; {} is mean + std * output with {}", head.name,
+                           OfColumns(spec.ColumnsOf(head.label)), TextOf(*units)));
+  }
+  return format("{}", fmt::join(texts, "; "));
+}
 
 std::string PreprocessingText(const Model& model) {
   const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+  if (spec.NeedsTable()) return PreprocessingOfTable(model, spec);
   std::string text;
   for (const io::TransformSpec& transform : spec.transforms) {
     if (transform.name == "normalize") continue;
@@ -177,6 +220,12 @@ std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operat
                               "channels], upright (EXIF orientation applied)"
                             : PreprocessingText(model);
     console.Message(LogLevel::kInfo, "input: " + request.metadata["preprocessing"]);
+  }
+  if (const std::string units = UnitsText(model); !units.empty()) {
+    request.metadata["units"] = units;
+    console.Message(
+        LogLevel::kInfo,
+        format("output: {}; the metadata of the file hold `preprocessing` and `units`", units));
   }
   if (!model.info.class_names.empty()) {
     console.Message(LogLevel::kInfo,

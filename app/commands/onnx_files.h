@@ -11,8 +11,13 @@ namespace mxtrain::commands {
 
 // How another program prepares the input of a model, in one line: the transforms of its pipeline
 // ("resize size=256, center_crop size=224") and, of images, colours, orientation, the range of
-// values and the order of axes.
+// values and the order of axes; of a table, the columns of each input and how they are
+// standardized.
 std::string PreprocessingText(const Model& model);
+
+// How it restores the units of outputs that are standardized, as those of a regression on a table
+// are; "" if there are none.
+std::string UnitsText(const Model& model);
 
 class OnnxExport {
  public:

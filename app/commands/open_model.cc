@@ -88,12 +88,12 @@ void AddFolder(const std::string& folder, std::vector<std::string>* files,
 
 namespace {
 
-// A folder without files; it may contain folders.
+// A folder without files, and without links to folders that may hold some; it may contain folders.
 bool IsEmpty(const std::string& folder) {
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
-    if (!at->is_directory(error)) return false;
+    if (!at->is_directory(error) || at->is_symlink()) return false;
   }
   return !error;
 }

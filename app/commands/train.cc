@@ -185,7 +185,14 @@ class Train final : public Command {
     RequireEqualState(&trainer);
     const bool was_finished = trainer.finished();
     RunListeners listeners(folder, val.get(), console);
-    const TrainResult result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
+    TrainResult result;
+    try {
+      result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
+    } catch (const Error& e) {
+      // A loss knows the label that it refuses, and not whose it is.
+      if (e.kind() == ErrorKind::kData && !distributed_.group()) LabelsFit(&session);
+      throw;
+    }
     distributed_.AgreeToEnd();
     // Before the reports are written.
     const int64_t peak_memory = report::PeakMemoryBytes();
@@ -330,6 +337,10 @@ class Train final : public Command {
           LogLevel::kInfo,
           format("{} processes over {}, each with {} examples of a step's {}", group->size(),
                  group->transport(), session.BatchOfRank(), session.BatchOfRank() * group->size()));
+    }
+    if (const auto training = session.OpenSource(false)) {
+      for (const std::string& text : OddClasses(*training, session.net()))
+        console.Message(LogLevel::kWarning, text);
     }
     if (!session.class_names().empty())
       console.Message(LogLevel::kInfo, "classes: " + ListOfClasses(session.class_names()));

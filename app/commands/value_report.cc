@@ -68,9 +68,7 @@ void ValueReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
     const std::span<const float> truth(y.data() + i * width, width),
         guess(p.data() + i * width, width);
     for (size_t k = 0; k < width; ++k) outputs_[k].Add(truth[k], guess[k]);
-    if (each_)
-      each_->Write(format("{}{}{}\n", QuoteCsv(iter.ExampleName(batch.index[i])), Cells(truth),
-                          Cells(guess)));
+    if (each_) WriteExample(iter.ExampleName(batch.index[i]), truth, guess);
   }
 }
 
@@ -80,7 +78,20 @@ std::string ValueReport::Name(size_t k) const {
                                           : format("value_{}", k + 1);
 }
 
+void ValueReport::WriteExample(const std::string& example, std::span<const float> truth,
+                               std::span<const float> guess) const {
+  if (each_format_ == report::EachFormat::kCsv)
+    return each_->Write(format("{}{}{}\n", QuoteCsv(example), Cells(truth), Cells(guess)));
+  Json line = {{"file", example}, {"true", Json::object()}, {"predicted", Json::object()}};
+  for (size_t k = 0; k < truth.size(); ++k) {
+    line["true"][Name(k)] = truth[k];
+    line["predicted"][Name(k)] = guess[k];
+  }
+  each_->Write(report::JsonText(line) + "\n");
+}
+
 void ValueReport::WriteHead() const {
+  if (each_format_ != report::EachFormat::kCsv) return;
   std::string truth, guess;
   for (size_t k = 0; k < outputs_.size(); ++k) {
     truth += "," + QuoteCsv("true_" + Name(k));

@@ -2,6 +2,7 @@
 #pragma once
 // Evaluation of a head with a label that is not a softmax: errors per output of a regression, or
 // per-class results of a multi-label head.
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ class ValueReport {
   ValueReport(LossReport::Head head, std::vector<std::string> names)
       : head_(std::move(head)), names_(std::move(names)) {}
 
-  // From now on, writes every added example there, as CSV: its name, the true values, the predicted
-  // values.
-  void WriteEach(report::ResultFile* out) { each_ = out; }
+  // From now on, writes every added example there: its name, the true values, the predicted values.
+  void WriteEach(report::ResultFile* out, report::EachFormat format) {
+    each_ = out, each_format_ = format;
+  }
   // Adds a batch; ignored if it has no label of the head's shape.
   void Add(const DataBatch& batch, const std::vector<NDArray>& outputs, const DataIter& iter);
 
@@ -42,12 +44,15 @@ class ValueReport {
   bool classes() const { return head_.kind == LossReport::Head::Kind::kLogistic; }
   std::string Name(size_t k) const;
   void WriteHead() const;
+  void WriteExample(const std::string& example, std::span<const float> truth,
+                    std::span<const float> guess) const;
   std::vector<std::pair<const char*, double>> Measures(const Output& output) const;
 
   LossReport::Head head_;
   std::vector<std::string> names_;
   std::vector<Output> outputs_;
   report::ResultFile* each_ = nullptr;
+  report::EachFormat each_format_ = report::EachFormat::kCsv;
 };
 
 // The names of the outputs of a head of values: classes for a multi-label head, else columns of the

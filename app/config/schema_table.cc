@@ -143,8 +143,9 @@ Section<SourceConfig> SourceSection(bool validation) {
       .Default("auto")
       .OnlyFor("source", {"csv"})
       .Help(
-          "separator between cells: one character, or tab; auto: whichever of , ; tab | is most "
-          "frequent in the first line")
+          "separator between cells: one character, tab, or blanks (any number of spaces and tabs); "
+          "auto: whichever of , ; tab | is most frequent in the first line, blanks if there is "
+          "none")
       .Also({"sep", "separator", "delim"});
   s.Add("missing", &C::missing)
       .Default("error")

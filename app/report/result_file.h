@@ -12,6 +12,9 @@
 
 namespace mxtrain::report {
 
+// How one result for each example is written: a line of CSV, or an object of JSON in a line.
+enum class EachFormat { kCsv, kJsonLines };
+
 class ResultFile {
  public:
   explicit ResultFile(std::string path);  // "": stdout. Throws kFileSystem, with the reason

@@ -56,7 +56,7 @@ refuses "command line:1:26: error: metric mse: labels [4] and output [4, 2] hold
 refuses "command line:1:17: error: metric accuracy needs label 'nope', which the data do not provide" 'train.metrics=[{accuracy: {label: nope}}]'
 refuses "command line:1:27: error: metric accuracy of output 'softmax' appears twice" 'train.metrics=[accuracy, {accuracy: {output: softmax}}]'
 refuses "command line:1:23: error: a batch of 4 cannot be divided among 3 workers" train.kvstore.workers=3
-refuses "command line:1:22: error: csv: delimiter = 'xx': expected one character, tab or auto" data.train.delimiter=xx
+refuses "command line:1:22: error: csv: delimiter = 'xx': expected one character, tab, blanks or auto" data.train.delimiter=xx
 refuses "command line:1:34: error: csv: $work/points.csv has no column 'q'; it has 4 columns" 'data.train.columns={data: [a, b, q], softmax_label: y}'
 cat >value.yaml <<'END'
 net: {input: [2], layers: [{FullyConnected: {num_hidden: 1}}, {LinearRegressionOutput: {name: value}}]}

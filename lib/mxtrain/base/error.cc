@@ -4,6 +4,9 @@
 namespace mxtrain {
 namespace {
 
+constexpr const char* kOutOfMemory =
+    "out of memory; make the batch smaller, or give the program more memory";
+
 std::string WithEscapedNuls(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -25,6 +28,8 @@ std::string WhatOf(const std::exception_ptr& error) {
   if (!error) return "no error";
   try {
     std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    return kOutOfMemory;
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {

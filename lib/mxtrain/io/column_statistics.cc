@@ -49,9 +49,11 @@ std::vector<ColumnStatistics> MeasureColumns(const Source& source,
     for (size_t f = 0; f < fields.size(); ++f) {
       const std::span<const float> values =
           (seats[f].label ? sample.labels : sample.data)[seats[f].index].values;
+      const std::span<const float> rests = source.Rests(row, seats[f].label, seats[f].index);
       moments[f].resize(values.size());
       for (size_t k = 0; k < values.size(); ++k) {
-        if (!std::isnan(values[k])) moments[f][k].Add(values[k]);
+        if (std::isnan(values[k])) continue;
+        moments[f][k].Add(double{values[k]} + (rests.empty() ? 0.0 : double{rests[k]}));
       }
     }
   }

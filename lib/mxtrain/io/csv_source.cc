@@ -2,7 +2,6 @@
 #include "mxtrain/io/internal/csv_source.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/internal/header_line.h"
 #include "mxtrain/io/internal/image_files.h"
 #include "mxtrain/io/internal/table_text.h"
 #include "mxtrain/io/internal/text_columns.h"
@@ -20,6 +20,11 @@
 namespace mxtrain::io {
 namespace {
 
+constexpr std::string_view kBlanksInQuotes = " \t\r\n";
+constexpr size_t kNamesListed = 50, kNamesTold = 8;  // of columns, in messages
+// Rounding errors, in standard deviations or ranges of a column: from which numbers are
+// standardized in double, and from which a column that is not standardized is told of.
+constexpr double kBlurStandardized = 1.0 / (1 << 16), kBlurTold = 1.0 / (1 << 10);
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
 // A field with the values given for it: the columns of "left=a", "left=b".
@@ -62,11 +67,29 @@ std::vector<double> NumbersOf(const std::vector<std::string>& items, const char*
         numbers.size(), columns, name);
 }
 
-// Whether a cell stands for a missing number.
-bool IsMissing(std::string_view cell) {
-  static constexpr std::array<std::string_view, 5> kWords = {"", "nan", "na", "n/a", "null"};
-  if (cell.size() > 4) return false;
-  return std::find(kWords.begin(), kWords.end(), Lower(cell)) != kWords.end();
+// What rounding to float32 took from the number in a cell, itself rounded to float32: none of
+// numbers with so few digits that float32 gives them back.
+float RestOf(std::string_view cell, float value) {
+  constexpr auto kDigits = std::numeric_limits<float>::digits10;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  double exact = 0;
+  if (std::count_if(cell.begin(), cell.end(), is_digit) <= kDigits || !ParseNumber(cell, &exact))
+    return 0;
+  return static_cast<float>(exact - static_cast<double>(value));
+}
+
+// Whether numbers of this size that differ by `spread` cannot be told apart well in float32.
+bool Blurs(double size, double spread, double tolerance) {
+  return std::abs(size) * std::numeric_limits<float>::epsilon() > spread * tolerance;
+}
+
+constexpr const char* kSeparatedByBlanks =
+    "; if blanks separate the columns, set delimiter: blanks, and give every line as many cells";
+constexpr const char* kNamesColumns =
+    "; if this line holds the names of the columns, give the columns by these names";
+
+bool HoldsBlanks(std::string_view cell) {
+  return cell.find_first_of(" \t") != std::string_view::npos;
 }
 
 // The structure of a file: column names and the lines of its rows.
@@ -74,6 +97,7 @@ struct Sheet {
   std::string file, delimiter;
   std::vector<std::string> header;  // empty: none
   size_t columns = 0;
+  bool first_holds_blanks = false;      // the first cell
   std::vector<int64_t> lines, numbers;  // of each row: in the file, and among the rows, from 1
 
   std::string ColumnName(size_t column) const {
@@ -91,15 +115,18 @@ struct Sheet {
       Throw(ErrorKind::kData, "{}: '{}' is too {} for float32; {}", Place(line, column),
             Shortened(cell), small ? "small" : "large", small ? "write 0" : "scale the column");
     }
+    const char* advice = comma                               ? "; decimals are written with a point"
+                         : columns == 1 && HoldsBlanks(cell) ? kSeparatedByBlanks
+                         : header.empty() && line == lines[0] ? kNamesColumns
+                                                              : "";
     Throw(ErrorKind::kData, "{}: '{}' is not a number{}", Place(line, column), Shortened(cell),
-          comma ? "; decimals are written with a point" : "");
+          advice);
   }
   // The header, for a message.
-  std::string Names() const {
-    constexpr size_t kMost = 50;
+  std::string Names(size_t most) const {
     std::vector<std::string> names;
     for (const std::string& name : header) names.push_back(Shortened(name));
-    return FirstOf(std::move(names), kMost);
+    return FirstOf(std::move(names), most);
   }
   size_t Find(const std::string& wanted) const {
     const auto named = std::find(header.begin(), header.end(), wanted);
@@ -118,12 +145,17 @@ struct Sheet {
         std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
     if (status == std::errc() && end == wanted.data() + wanted.size() && number < columns)
       return number;
-    const std::string one =
-        columns == 1 ? format("; its cells are taken to be separated by {}", delimiter) : "";
+    const std::string one = columns == 1
+                                ? format("; its cells are taken to be separated by {}{}", delimiter,
+                                         first_holds_blanks ? kSeparatedByBlanks : "")
+                                : "";
+    const bool is_text = std::all_of(header.begin(), header.end(),
+                                     [](const std::string& name) { return IsUtf8(name); });
     Throw(ErrorKind::kConfig, "csv: {} has no column '{}'; it has {}, {}{}{}", file, wanted,
           Counted(columns, "column"),
-          header.empty() ? "without names: give their numbers, from 0" : "named " + Names(),
-          DidYouMean(wanted, header), one);
+          header.empty() ? "without names: give their numbers, from 0"
+                         : "named " + Names(kNamesListed),
+          DidYouMean(wanted, header), is_text ? one : "; the file is not UTF-8: save it as UTF-8");
   }
 };
 
@@ -135,6 +167,7 @@ struct Field {
   std::vector<std::string_view> cells = {};  // if words: one per row
   size_t width = 0;                          // numbers per row
   std::vector<float> numbers = {};
+  std::vector<float> rests = {};  // what float32 took from each number; empty: nothing
   std::vector<std::string> paths = {}, classes = {};
 };
 
@@ -149,6 +182,7 @@ class CsvSource final : public Source {
     if (!param.label_csv.empty()) ReadLabels(rows);
     DropRows();
     for (Field& field : fields_) FillAndStandardize(&field);
+    for (Field& field : fields_) DropSmallRests(&field);
     for (const Field& field : fields_) {
       if (!field.classes.empty() && !label_sets_) AddFound(field);
     }
@@ -171,6 +205,14 @@ class CsvSource final : public Source {
         value.encoded = ReadImageFile(field.paths[row]);
       }
     }
+  }
+  std::span<const float> Rests(int64_t index, bool label, size_t position) const override {
+    for (const Field& field : fields_) {
+      if (field.label != label || position-- > 0) continue;
+      if (field.rests.empty()) break;
+      return {field.rests.data() + static_cast<size_t>(index) * field.width, field.width};
+    }
+    return {};
   }
   std::string Name(int64_t index) const override {
     const auto row = static_cast<size_t>(index);
@@ -226,15 +268,12 @@ class CsvSource final : public Source {
   // Whether a column is requested by name: then the first line is the header.
   bool NamesColumns() const {
     const auto is_name = [](const std::string& item) {
-      return item.find_first_not_of("0123456789", item.find('=') + 1) != std::string::npos;
+      const size_t equals = item.find('=');  // before the first character, if there is none
+      return item.find_first_not_of("0123456789", equals + 1) != std::string::npos;
     };
     return std::any_of(param_.data_fields.begin(), param_.data_fields.end(), is_name) ||
-           std::any_of(param_.label_fields.begin(), param_.label_fields.end(), is_name);
-  }
-  bool IsHeader(const std::vector<std::string_view>& cells) const {
-    float ignored = 0;
-    const bool words = !param_.picture_fields.empty() || !param_.label_delim.empty();
-    return NamesColumns() || (!words && !ParseNumber(cells[0], &ignored));
+           std::any_of(param_.label_fields.begin(), param_.label_fields.end(), is_name) ||
+           std::any_of(param_.label_columns.begin(), param_.label_columns.end(), is_name);
   }
 
   // Calls `plan` once the columns are known.
@@ -242,24 +281,59 @@ class CsvSource final : public Source {
   void ReadTable(TableText* text, Sheet* sheet, const F& plan) {
     sheet->file = text->path();
     sheet->delimiter = text->delimiter();
+    std::vector<std::vector<std::string_view>> first;  // records, until the first line is judged
+    std::vector<int64_t> lines;
+    const auto begin = [&] {
+      const bool header = TellFirstLine(first, lines[0], sheet);
+      plan();
+      for (size_t i = header ? 1 : 0; i < first.size(); ++i) AddRow(first[i], lines[i], sheet);
+    };
     text->ForEachRecord([&](const std::vector<std::string_view>& cells, int64_t line) {
-      if (sheet->columns == 0) {
-        sheet->columns = cells.size();
-        const bool header = IsHeader(cells);
-        if (header) sheet->header.assign(cells.begin(), cells.end());
-        plan();
-        if (header) return;
-      }
-      if (cells.size() != sheet->columns) {
-        Throw(ErrorKind::kData, "{}:{}: {}, but the lines before have {}", sheet->file, line,
-              Counted(cells.size(), "column"), sheet->columns);
-      }
-      sheet->lines.push_back(line);
-      sheet->numbers.push_back(static_cast<int64_t>(sheet->lines.size()));
-      AddKernel(*sheet, cells);
+      if (sheet->columns > 0) return AddRow(cells, line, sheet);
+      first.push_back(cells);
+      lines.push_back(line);
+      if (first.size() == kRecordsJudged) begin();
     });
-    if (sheet->lines.empty())
-      Throw(ErrorKind::kData, "{} holds no line of {}", sheet->file, named() ? "data" : "numbers");
+    if (sheet->columns == 0 && !first.empty()) begin();
+    if (sheet->lines.empty()) {
+      Throw(ErrorKind::kData, "{} holds no line of {}{}", sheet->file, named() ? "data" : "numbers",
+            sheet->header.empty() ? "" : format(" below line {}, the header", lines[0]));
+    }
+  }
+
+  // Takes the first record as the header, or not, and says which; true if so.
+  bool TellFirstLine(const std::vector<std::vector<std::string_view>>& records, int64_t line,
+                     Sheet* sheet) {
+    const FirstLine verdict = NamesColumns() ? FirstLine{.header = true} : JudgeFirstLine(records);
+    sheet->columns = records[0].size();
+    sheet->first_holds_blanks = HoldsBlanks(records[0][0]);
+    if (verdict.header) {
+      for (const std::string_view name : records[0])
+        sheet->header.emplace_back(Trim(name, kBlanks));
+      notes_.push_back(format("{}: line {} is taken as the header: {}", sheet->file, line,
+                              sheet->Names(kNamesTold)));
+    } else {
+      notes_.push_back(
+          format("{}: line {} is taken as an example, not as the header", sheet->file, line));
+    }
+    if (verdict.doubtful) {
+      warnings_.push_back(notes_.back() +
+                          (verdict.header
+                               ? "; if it is an example, put a line with names of the columns above"
+                               : "; if it is the header, give the columns by its names"));
+      notes_.pop_back();
+    }
+    return verdict.header;
+  }
+
+  void AddRow(const std::vector<std::string_view>& cells, int64_t line, Sheet* sheet) {
+    if (cells.size() != sheet->columns) {
+      Throw(ErrorKind::kData, "{}:{}: {}, but the lines before have {}", sheet->file, line,
+            Counted(cells.size(), "column"), sheet->columns);
+    }
+    sheet->lines.push_back(line);
+    sheet->numbers.push_back(static_cast<int64_t>(sheet->lines.size()));
+    AddKernel(*sheet, cells);
   }
 
   // Fields of the columns named by the parameters, or of all columns.
@@ -375,13 +449,23 @@ class CsvSource final : public Source {
     for (Field& field : fields_) {
       if ((&sheet == &sheet_) == of_label_file(field)) continue;
       if (field.words) {
-        field.cells.push_back(cells[field.columns[0]]);
+        const std::string_view cell = cells[field.columns[0]];
+        // Blanks in quotes are part of a path, but not of a class.
+        field.cells.push_back(field.label ? Trim(cell, kBlanksInQuotes) : cell);
         continue;
       }
       for (const size_t column : field.columns)
-        field.numbers.push_back(
-            NumberIn(sheet, field, sheet.lines.size() - 1, column, cells[column]));
+        AddNumber(sheet, sheet.lines.size() - 1, column, cells[column], &field);
     }
+  }
+  void AddNumber(const Sheet& sheet, size_t row, size_t column, std::string_view cell,
+                 Field* field) {
+    cell = Trim(cell, kBlanksInQuotes);
+    const float value = NumberIn(sheet, *field, row, column, cell);
+    const float rest = std::isnan(value) ? 0 : RestOf(cell, value);
+    if (rest != 0) field->rests.resize(field->numbers.size());
+    field->numbers.push_back(value);
+    if (rest != 0 || !field->rests.empty()) field->rests.push_back(rest);
   }
   bool of_label_file(const Field& field) const { return field.label && !param_.label_csv.empty(); }
 
@@ -402,6 +486,10 @@ class CsvSource final : public Source {
 
   void NoteMissing(const Sheet& sheet, const Field& field, size_t row, size_t column,
                    std::string_view cell) {
+    if (param_.missing == CsvParam::kError && !field.label && field.words) {
+      Throw(ErrorKind::kData, "{}: the path is empty; missing: drop skips such rows",
+            sheet.Place(sheet.lines[row], column));
+    }
     if (param_.missing == CsvParam::kError) {
       Throw(ErrorKind::kData,
             "{}: {}; missing: mean replaces such cells of inputs by the column's mean, missing: "
@@ -409,7 +497,7 @@ class CsvSource final : public Source {
             sheet.Place(sheet.lines[row], column),
             cell.empty() ? "the cell is empty" : format("'{}' is not a number", cell));
     }
-    if (param_.missing == CsvParam::kMean && !field.label) {
+    if (param_.missing == CsvParam::kMean && !field.label && !field.words) {
       ++filled_[column];
     } else {
       dropped_.push_back(row);
@@ -428,8 +516,7 @@ class CsvSource final : public Source {
       NumberLabels(field, given);
     } else {
       for (size_t row = 0; row < field->cells.size(); ++row)
-        field->numbers.push_back(
-            NumberIn(sheet_, *field, row, field->columns[0], field->cells[row]));
+        AddNumber(sheet_, row, field->columns[0], field->cells[row], field);
     }
     field->cells = {};
   }
@@ -439,9 +526,11 @@ class CsvSource final : public Source {
                                            ? std::filesystem::path(sheet_.file).parent_path()
                                            : std::filesystem::path(param_.root);
     for (size_t row = 0; row < field->cells.size(); ++row) {
-      if (field->cells[row].empty())
-        Throw(ErrorKind::kData, "{}: the path is empty",
-              sheet_.Place(sheet_.lines[row], field->columns[0]));
+      if (field->cells[row].empty()) {
+        NoteMissing(sheet_, *field, row, field->columns[0], "");
+        field->paths.emplace_back();  // of a row that is dropped
+        continue;
+      }
       CheckPath(field->cells[row],
                 [&] { return sheet_.Place(sheet_.lines[row], field->columns[0]); });
       field->paths.push_back((root / field->cells[row]).string());
@@ -533,6 +622,7 @@ class CsvSource final : public Source {
     DropFrom(&keys_, 1);
     for (Field& field : fields_) {
       DropFrom(&field.numbers, field.width);
+      DropFrom(&field.rests, field.width);
       DropFrom(&field.paths, 1);
     }
   }
@@ -565,15 +655,44 @@ class CsvSource final : public Source {
     if (means.empty() || !field->classes.empty() || !field->paths.empty()) return;
     for (size_t i = 0; i < field->numbers.size(); ++i) {
       const size_t k = i % field->width;
-      const double value =
+      double value =
           std::isnan(field->numbers[i]) ? means[k] : static_cast<double>(field->numbers[i]);
+      if (!stds.empty() && !field->rests.empty() && Blurs(means[k], stds[k], kBlurStandardized))
+        value += static_cast<double>(field->rests[i]);
       field->numbers[i] = static_cast<float>(stds.empty() ? value : (value - means[k]) / stds[k]);
     }
     if (stds.empty()) return;
+    field->rests = {};
     std::vector<FieldSpec>& specs = field->label ? label_fields_ : data_fields_;
     std::find_if(specs.begin(), specs.end(), [&](const FieldSpec& spec) {
       return spec.name == field->name;
     })->units = {means, stds};
+  }
+
+  // Rests cost memory: only a field with a column that float32 blurs keeps them, to be measured and
+  // standardized; used as they are, its numbers lose digits, which is told.
+  void DropSmallRests(Field* field) {
+    std::vector<std::string> blurred;
+    bool any = false;
+    for (size_t k = 0; k < field->columns.size() && !field->rests.empty(); ++k) {
+      double least = std::numeric_limits<double>::infinity(), most = -least;
+      for (size_t i = k; i < field->numbers.size(); i += field->width) {
+        if (std::isnan(field->numbers[i])) continue;
+        const double value = double{field->numbers[i]} + double{field->rests[i]};
+        least = std::min(least, value);
+        most = std::max(most, value);
+      }
+      const double size = std::max(std::abs(least), std::abs(most));
+      any = any || Blurs(size, most - least, kBlurStandardized);
+      if (Blurs(size, most - least, kBlurTold))
+        blurred.push_back(sheet_.ColumnName(field->columns[k]));
+    }
+    if (!any) field->rests = {};
+    if (blurred.empty()) return;
+    warnings_.push_back(
+        format("{}: numbers of {} lose digits in float32, which holds about seven; normalize: auto "
+               "standardizes them before they are rounded",
+               sheet_.file, FirstOf(blurred, 8)));
   }
 
   void AddFound(const Field& field) {

@@ -80,6 +80,7 @@ class Subset final : public Source {
  public:
   Subset(std::shared_ptr<const Source> source, std::vector<int64_t> indices)
       : source_(std::move(source)), indices_(std::move(indices)) {
+    notes_ = source_->notes();
     warnings_ = source_->warnings();
     losses_ = source_->losses();
     found_ = source_->found();
@@ -88,6 +89,9 @@ class Subset final : public Source {
   const std::vector<FieldSpec>& data_fields() const override { return source_->data_fields(); }
   const std::vector<FieldSpec>& label_fields() const override { return source_->label_fields(); }
   void Read(int64_t index, Sample* sample) const override { source_->Read(At(index), sample); }
+  std::span<const float> Rests(int64_t index, bool label, size_t position) const override {
+    return source_->Rests(At(index), label, position);
+  }
   std::string Name(int64_t index) const override { return source_->Name(At(index)); }
   std::string FileOf(int64_t index) const override { return source_->FileOf(At(index)); }
   std::optional<int> ClassOf(int64_t index) const override { return source_->ClassOf(At(index)); }

@@ -8,8 +8,8 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/internal/composition.h"
 #include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
@@ -79,7 +79,13 @@ ClassLabels FromNumbers(const std::vector<int64_t>& numbers, const std::vector<s
   const int64_t bound = given.empty() ? kMostClasses : static_cast<int64_t>(given.size());
   int64_t most = -1;
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] < 0 || numbers[i] >= bound) {
+    if (numbers[i] < 0) {
+      Throw(ErrorKind::kData,
+            "{}: the label {} is no class: classes are numbered from 0 (write 0 and 1 for -1 and "
+            "1), or have names",
+            place(i), numbers[i]);
+    }
+    if (numbers[i] >= bound) {
       Throw(ErrorKind::kData, "{}: the label {} is outside the {} classes (0 .. {})", place(i),
             numbers[i], bound, bound - 1);
     }
@@ -142,7 +148,7 @@ ClassLabels NumberClasses(const std::vector<std::string>& words,
     if (found == number_of.end()) {
       Throw(ErrorKind::kData, "{}: the label '{}' is not one of the {} classes ({}){}", place(i),
             Shortened(words[i]), given.size(), Shortened(FirstOf(given, 20), 500),
-            DidYouMean(words[i], given));
+            WhyNotAmong(words[i], given));
     }
     result.labels.push_back(found->second);
   }

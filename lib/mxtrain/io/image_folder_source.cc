@@ -5,8 +5,9 @@
 #include <filesystem>
 #include <set>
 
-#include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/folder_names.h"
+#include "mxtrain/io/internal/composition.h"
 #include "mxtrain/io/internal/image_files.h"
 
 namespace mxtrain::io {
@@ -57,21 +58,67 @@ struct Found {
     }
   };
   Others unread, others;  // images of unsupported formats; everything else
+  Others system;          // folders that are skipped by name
+  Others upwards;         // links that are not followed
 };
 
-void Walk(const fs::path& folder, bool recursive, Found* found) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (IsHidden(entry.path())) continue;
-    if (LeadsToFolder(entry)) {
-      // A link may lead back up.
-      if (recursive && !entry.is_symlink()) Walk(entry.path(), true, found);
-    } else if (IsImage(entry.path())) {
-      found->images.push_back(entry.path().string());
-    } else {
-      (IsOtherImage(entry.path()) ? found->unread : found->others).Add(entry.path().string());
+// Collects the images in a folder; with `recursive` also those in its subfolders, and in folders
+// that links lead to. A folder is entered once, by its own path rather than by a link; a link to
+// the folder itself, or to one that it lies in, is not followed.
+class Walk {
+ public:
+  Walk(const fs::path& root, bool recursive, Found* found)
+      : recursive_(recursive),
+        found_(*found),
+        root_(fs::canonical(root)),
+        shown_in_(fs::canonical(fs::absolute(root).lexically_normal().parent_path())) {
+    Enter(root);
+    for (size_t i = 0; i < links_.size(); ++i) {  // Enter may find more
+      const fs::path target = fs::canonical(links_[i]), link = links_[i];
+      if (IsWithin(root_, target) || IsWithin(shown_in_, target)) {
+        found_.upwards.Add(link.string());
+      } else {
+        Enter(link);
+      }
     }
   }
-}
+
+ private:
+  static bool IsWithin(const fs::path& path, const fs::path& folder) {
+    return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+           folder.end();
+  }
+
+  void Enter(const fs::path& folder) {
+    if (!entered_.insert(fs::canonical(folder).string()).second) return;
+    std::vector<fs::path> folders, links;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      if (IsHidden(entry.path())) continue;
+      if (LeadsToFolder(entry)) {
+        if (IsSystemFolder(entry.path().filename().string())) {
+          found_.system.Add(entry.path().string());
+        } else if (recursive_) {
+          (entry.is_symlink() ? links : folders).push_back(entry.path());
+        }
+      } else if (IsImage(entry.path())) {
+        found_.images.push_back(entry.path().string());
+      } else {
+        (IsOtherImage(entry.path()) ? found_.unread : found_.others).Add(entry.path().string());
+      }
+    }
+    // The order of a folder's entries differs between machines.
+    std::sort(folders.begin(), folders.end());
+    std::sort(links.begin(), links.end());
+    for (const fs::path& below : folders) Enter(below);
+    links_.insert(links_.end(), links.begin(), links.end());
+  }
+
+  const bool recursive_;
+  Found& found_;
+  const fs::path root_, shown_in_;  // its own place, and the folder that its path names
+  std::set<std::string> entered_;
+  std::vector<fs::path> links_;
+};
 
 Found FindImages(const fs::path& folder, bool recursive) {
   Found found;
@@ -97,6 +144,16 @@ void Tell(const Found& found, ImageTable* table) {
     table->warnings.push_back(format("{} skipped, not named like a JPEG, PNG or BMP (first: {})",
                                      Counted(count, "file"), first));
   }
+  if (found.system.count > 0) {
+    table->warnings.push_back(format(
+        "{} of the system skipped by name, with what is in it, such as thumbnails (first: {})",
+        Counted(found.system.count, "folder"), found.system.first));
+  }
+  if (found.upwards.count > 0) {
+    table->warnings.push_back(
+        format("{} not followed: a link to a folder that it lies in (first: {})",
+               Counted(found.upwards.count, "link"), found.upwards.first));
+  }
 }
 
 // Images beside the folders of the classes.
@@ -115,11 +172,17 @@ void RequireFolder(const std::string& path) {
         fs::exists(path) ? "is not a folder" : "does not exist");
 }
 
-std::vector<std::string> ClassFolders(const std::string& path) {
+// Those that are skipped by name are told with *found.
+std::vector<std::string> ClassFolders(const std::string& path, Found* found) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-    if (LeadsToFolder(entry) && !IsHidden(entry.path()))
-      names.push_back(entry.path().filename().string());
+    if (!LeadsToFolder(entry) || IsHidden(entry.path())) continue;
+    std::string name = entry.path().filename().string();
+    if (IsSystemFolder(name)) {
+      found->system.Add(entry.path().string());
+    } else {
+      names.push_back(std::move(name));
+    }
   }
   std::sort(names.begin(), names.end());
   if (names.empty()) {
@@ -133,21 +196,52 @@ void CheckFolders(const std::string& path, const std::vector<std::string>& folde
   for (const std::string& folder : folders) {
     if (std::find(classes.begin(), classes.end(), folder) != classes.end()) continue;
     Throw(ErrorKind::kData, "the folder '{}' in {} is not one of the {} classes ({}){}", folder,
-          path, classes.size(), join(classes, ", "), DidYouMean(folder, classes));
+          path, classes.size(), join(classes, ", "), WhyNotAmong(folder, classes));
   }
+}
+
+// Two folders with the same name to the eye are two classes.
+void TellSameToTheEye(const std::vector<std::string>& folders, ImageTable* table) {
+  for (size_t i = 0; i < folders.size(); ++i) {
+    const std::vector<std::string> before(folders.begin(),
+                                          folders.begin() + static_cast<ptrdiff_t>(i));
+    const std::string why = ComposedDifferently(folders[i], before);
+    if (!why.empty())
+      table->warnings.push_back(format("the class '{}' is one of its own{}", folders[i], why));
+  }
+}
+
+// Parts of a data set are not classes.
+void TellSplits(const std::string& path, const std::vector<std::string>& folders,
+                ImageTable* table) {
+  const auto is_split = [&path](const std::string& name) {
+    if (SplitOf(name) == Split::kNone) return false;
+    const fs::directory_iterator entries(fs::path(path) / name);
+    return std::any_of(begin(entries), end(entries), LeadsToFolder);
+  };
+  const auto training = std::find_if(folders.begin(), folders.end(), [](const std::string& name) {
+    return SplitOf(name) == Split::kTrain;
+  });
+  if (training == folders.end() || !std::all_of(folders.begin(), folders.end(), is_split)) return;
+  table->warnings.push_back(
+      format("the classes of {} are {}, which look like the parts of a data set; to train on the "
+             "classes in them give one as the path: {}",
+             path, join(folders, ", "), (fs::path(path) / *training).string()));
 }
 
 }  // namespace
 
 std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
   RequireFolder(param.path);
-  const std::vector<std::string> folders = ClassFolders(param.path);
+  Found all;
+  const std::vector<std::string> folders = ClassFolders(param.path, &all);
   const bool given = !param.classes.empty();
   ImageTable table;
   table.label_width = 1;
   table.classes = given ? param.classes : folders;
   CheckFolders(param.path, folders, table.classes);
-  Found all;
+  TellSameToTheEye(folders, &table);
+  if (!given) TellSplits(param.path, folders, &table);
   for (size_t c = 0; c < table.classes.size(); ++c) {
     const fs::path folder = fs::path(param.path) / table.classes[c];
     const Found found = fs::is_directory(folder) ? FindImages(folder, true) : Found();
@@ -163,6 +257,8 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
     table.labels.insert(table.labels.end(), found.images.size(), static_cast<float>(c));
     all.unread.Add(found.unread);
     all.others.Add(found.others);
+    all.system.Add(found.system);
+    all.upwards.Add(found.upwards);
   }
   Tell(all, &table);
   TellOfNoClass(param.path, &table);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Images in folders. An image is a file whose name ends in .jpg, .jpeg, .png or .bmp, in any case;
-// hidden files and folders (leading dot) are ignored silently, other files with a warning. Ordered
-// bytewise by name, the same on every machine.
+// hidden files and folders (leading dot) are ignored silently; folders that file servers make
+// (folder_names.h), and other files, with a warning. Links are followed, also to folders outside,
+// but not to a folder that they lie in; no folder is read twice. Ordered bytewise by name, the same
+// on every machine.
 #include <memory>
 
 #include "mxtrain/base/params.h"

@@ -286,7 +286,7 @@ TEST_CASE("list says what is wrong and where") {
   }
   CheckHas(why("a.png 0\nb.png 7\n", {{"classes", "(x, y)"}}),
            "list.txt:2: the label 7 is outside the 2 classes (0 .. 1)");
-  CheckHas(why("a.png -1\n"), "list.txt:1: the label -1 is outside");
+  CheckHas(why("a.png -1\n"), "list.txt:1: the label -1 is no class: classes are numbered from 0");
   CheckHas(why("a.png xx\nb.png cot\n", {{"classes", "(cat, dog)"}}),
            "list.txt:1: the label 'xx' is not one of the 2 classes (cat, dog)");
   CheckHas(why("b.png cot\n", {{"classes", "(cat, dog)"}}), "did you mean 'cat'");

@@ -10,6 +10,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/internal/image_files.h"
+#include "mxtrain/io/internal/plain_text.h"
 #include "mxtrain/io/internal/text_columns.h"
 #include "mxtrain/io/list_line.h"
 
@@ -48,8 +49,8 @@ Line Parse(std::string_view text, int64_t number, const std::string& file, bool 
 
 std::vector<Line> ReadLines(const std::string& file, bool sets) {
   std::vector<Line> lines;
-  ForEachLine(ReadMaybeGzip(file, kMaxBytes, Readable::kFileOrPipe), [&](std::string_view text,
-                                                                         int64_t number) {
+  const std::string all = PlainText(ReadMaybeGzip(file, kMaxBytes, Readable::kFileOrPipe), file);
+  ForEachLine(all, [&](std::string_view text, int64_t number) {
     if (text.starts_with('#')) return;
     lines.push_back(Parse(text, number, file, sets));
     const size_t wanted = lines[0].labels.size();

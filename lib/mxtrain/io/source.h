@@ -52,6 +52,12 @@ class MXTRAIN_API Source {
   // Fills *sample, reusing its memory. Throws kFileSystem or kData for an unreadable record, which
   // the caller treats as a bad example.
   virtual void Read(int64_t index, Sample* sample) const = 0;
+  // What rounding to float32 took from the numbers of one field, if that matters and the source
+  // still has it; else empty. `position`: among data_fields() or, of a label, label_fields().
+  virtual std::span<const float> Rests(int64_t /*index*/, bool /*label*/,
+                                       size_t /*position*/) const {
+    return {};
+  }
   // For messages and results: a path, "train-images[17]", "data.csv:18".
   virtual std::string Name(int64_t index) const = 0;
   // The file of an example's image; empty unless it has exactly one.
@@ -66,6 +72,9 @@ class MXTRAIN_API Source {
   // same kind reads other data the same way.
   const Kwargs& found() const { return found_; }
 
+  // What the source decided about its files, to tell at the start: whether the first line of a
+  // table is its header.
+  const std::vector<std::string>& notes() const { return notes_; }
   // Warnings to show once: ignored files, classes without examples.
   const std::vector<std::string>& warnings() const { return warnings_; }
   // Examples that exist but cannot be read, one sentence per kind: images of an unsupported format.
@@ -78,7 +87,7 @@ class MXTRAIN_API Source {
   }
 
  protected:
-  std::vector<std::string> warnings_, losses_;
+  std::vector<std::string> notes_, warnings_, losses_;
   Kwargs found_;
 };
 

@@ -360,7 +360,7 @@ TEST_CASE("csv says what is wrong and where") {
   Has(with("a,b\n\"1,2\n"), "b.csv:2: a quote is opened and never closed");
   Has(with("a,b\n\"1\"2,3\n"), "b.csv:2: text follows the quote that ends a cell");
   Has(with("1,2\n", {{"delimiter", "xy"}}),
-      "delimiter = 'xy': expected one character, tab or auto");
+      "delimiter = 'xy': expected one character, tab, blanks or auto");
   Has(with("1,\n", {{"missing", "drop"}}), "every row has an empty cell");
   Has(with("1,2\n\n3\n"), "b.csv:3: 1 column, but the lines before have 2");
   Has(with(""), "holds no line of numbers");

@@ -2,38 +2,35 @@
 #include "mxtrain/io/internal/table_text.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/first_record.h"
+#include "mxtrain/io/internal/plain_text.h"
+#include "mxtrain/io/internal/table_delimiter.h"
 #include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
 namespace {
 
 constexpr size_t kMostBytes = size_t{16} << 30;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-char FindDelimiter(std::string_view text) {
-  constexpr std::string_view kDelimiters = ",;\t|";
-  size_t counts[kDelimiters.size()] = {};
-  bool quoted = false, seen = false;
-  for (const char c : text) {
-    if (c == '"') quoted = !quoted;
-    if (c == '\n' && seen && !quoted) break;
-    seen = seen || (c != '\n' && c != '\r' && c != ' ');
-    if (const size_t k = kDelimiters.find(c); !quoted && k != std::string_view::npos) ++counts[k];
-  }
-  return kDelimiters[static_cast<size_t>(std::max_element(std::begin(counts), std::end(counts)) -
-                                         std::begin(counts))];
-}
-
-char DelimiterOf(const std::string& asked, std::string_view text) {
-  if (asked == "auto") return FindDelimiter(text);
-  if (asked == "tab" || asked == "\\t") return '\t';
-  if (asked.size() == 1 && asked != "\"" && asked != "\n") return asked[0];
-  Throw(ErrorKind::kConfig, "csv: delimiter = '{}': expected one character, tab or auto", asked);
+// Excel's line "sep=;" before the header, perhaps in quotes, names the separator. It becomes empty,
+// so that the lines after it keep their numbers.
+std::optional<char> TakeSeparatorLine(std::string* text) {
+  const size_t end = std::min(text->find('\n'), text->size());
+  std::string_view line = std::string_view(*text).substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.size() > 1 && line.starts_with('"') && line.ends_with('"'))
+    line = line.substr(1, line.size() - 2);
+  constexpr std::string_view kName = "sep=";
+  if (line.size() != kName.size() + 1 || Lower(line.substr(0, kName.size())) != kName)
+    return std::nullopt;
+  const char separator = line.back();
+  text->erase(0, end);
+  return separator;
 }
 
 }  // namespace
@@ -43,8 +40,9 @@ TableText::TableText(const std::string& path, const std::string& delimiter)
 
 TableText::TableText(std::string path, std::string text, const std::string& delimiter)
     : path_(std::move(path)), text_(std::move(text)) {
-  if (text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
-  delimiter_ = DelimiterOf(delimiter, text_);
+  text_ = PlainText(std::move(text_), path_);
+  const std::optional<char> named = TakeSeparatorLine(&text_);
+  delimiter_ = named && delimiter == "auto" ? *named : DelimiterOf(delimiter, text_);
 }
 
 // The cell whose opening quote is at *at; afterwards *at is at the delimiter, the end of the line
@@ -64,10 +62,10 @@ std::string_view TableText::TakeQuoted(size_t* at, int64_t* line) {
   }
   std::string_view cell = std::string_view(text_).substr(begin, *at - begin);
   ++*at;
-  while (*at < text_.size() && text_[*at] != delimiter_ &&
-         (text_[*at] == ' ' || text_[*at] == '\t' || text_[*at] == '\r'))
+  while (*at < text_.size() && !Separates(text_[*at]) &&
+         kBlanks.find(text_[*at]) != std::string_view::npos)
     ++*at;
-  if (*at < text_.size() && text_[*at] != delimiter_ && text_[*at] != '\n') {
+  if (*at < text_.size() && !Separates(text_[*at]) && text_[*at] != '\n') {
     Throw(ErrorKind::kData,
           "{}:{}: text follows the quote that ends a cell; a quote inside quotes is written twice",
           path_, *line);
@@ -83,8 +81,16 @@ std::string_view TableText::TakeQuoted(size_t* at, int64_t* line) {
 
 std::string_view TableText::TakePlain(size_t* at) const {
   const size_t begin = *at;
-  while (*at < text_.size() && text_[*at] != delimiter_ && text_[*at] != '\n') ++*at;
+  while (*at < text_.size() && !Separates(text_[*at]) && text_[*at] != '\n') ++*at;
   return Trim(std::string_view(text_).substr(begin, *at - begin), kBlanks);
+}
+
+// To the last blank before a cell, or to the end of the record.
+void TableText::PassBlanks(size_t* at) const {
+  size_t next = *at;
+  while (next < text_.size() && kBlanks.find(text_[next]) != std::string_view::npos) ++next;
+  const bool ends = next >= text_.size() || text_[next] == '\n';
+  if (next > *at) *at = ends ? next : next - 1;
 }
 
 void TableText::ForEachRecord(const Visit& visit) {
@@ -95,11 +101,11 @@ void TableText::ForEachRecord(const Visit& visit) {
     cells.clear();
     bool quoted = false;
     for (;; ++at) {
-      const auto is_blank = [&](char c) { return (c == ' ' || c == '\t') && c != delimiter_; };
-      while (at < text_.size() && is_blank(text_[at])) ++at;
+      while (at < text_.size() && IsPadding(text_[at])) ++at;
       const bool quote = at < text_.size() && text_[at] == '"';
       quoted = quoted || quote;
       cells.push_back(quote ? TakeQuoted(&at, &line) : TakePlain(&at));
+      if (delimiter_ == kRunOfBlanks) PassBlanks(&at);
       if (at >= text_.size() || text_[at] == '\n') break;
     }
     ++at;

@@ -8,10 +8,22 @@
 
 namespace mxtrain::io {
 
-bool ParseNumber(std::string_view text, float* value) {
+namespace {
+
+template <typename T>
+bool Parse(std::string_view text, T* value) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return status == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+bool ParseNumber(std::string_view text, float* value) {
+  return Parse(text, value);
+}
+bool ParseNumber(std::string_view text, double* value) {
+  return Parse(text, value);
 }
 
 bool IsOutOfRange(std::string_view text) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -28,10 +29,52 @@ constexpr std::pair<const char*, DType> kTypes[] = {
     {"U8", DType::kUint8},    {"I32", DType::kInt32},   {"BF16", DType::kBfloat16},
     {"I64", DType::kInt64}};
 
+// Elements of a type that arrays do not have, as one that holds all its values.
+using Convert = std::string (*)(std::string_view bytes);
+
+template <typename To, typename From, typename F>
+std::string ConvertEach(std::string_view bytes, const F& convert) {
+  std::string converted(bytes.size() / sizeof(From) * sizeof(To), '\0');
+  for (size_t i = 0; i < bytes.size() / sizeof(From); ++i) {
+    From from;
+    std::memcpy(&from, bytes.data() + i * sizeof(From), sizeof(From));
+    const To to = convert(from);
+    std::memcpy(converted.data() + i * sizeof(To), &to, sizeof(To));
+  }
+  return converted;
+}
+
+template <typename From, typename To>
+std::string Widened(std::string_view bytes) {
+  return ConvertEach<To, From>(bytes, [](From value) { return static_cast<To>(value); });
+}
+
+std::string FromU64(std::string_view bytes) {
+  return ConvertEach<int64_t, uint64_t>(bytes, [](uint64_t value) {
+    if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      Throw(ErrorKind::kData, "its element {} is too large for int64", value);
+    return static_cast<int64_t>(value);
+  });
+}
+
+struct FileType {
+  int64_t bytes;  // of an element in the file
+  DType type;     // of the array
+  Convert convert = nullptr;
+};
+const std::pair<const char*, FileType> kForeignTypes[] = {
+    {"BOOL", {1, DType::kUint8}},
+    {"I8", {1, DType::kInt32, Widened<int8_t, int32_t>}},
+    {"I16", {2, DType::kInt32, Widened<int16_t, int32_t>}},
+    {"U16", {2, DType::kInt32, Widened<uint16_t, int32_t>}},
+    {"U32", {4, DType::kInt64, Widened<uint32_t, int64_t>}},
+    {"U64", {8, DType::kInt64, FromU64}},
+};
+
 struct Entry {
   std::string name;
   TShape shape;
-  DType type;
+  FileType type;
   std::string_view bytes;
 };
 
@@ -49,25 +92,35 @@ TShape ShapeOf(const FileJson& dims) {
   return FileShape(dims.get<std::vector<int64_t>>());
 }
 
-DType TypeOf(const std::string& word) {
+FileType TypeOf(const std::string& word) {
   for (const auto& [known, type] : kTypes) {
+    if (word == known) return {SizeOf(type), type};
+  }
+  for (const auto& [known, type] : kForeignTypes) {
     if (word == known) return type;
   }
   Throw(ErrorKind::kData, "its elements are {}, which mxtrain does not support; save it as F32",
         word);
 }
 
+bool IsForeign(const std::string& word) {
+  return std::any_of(std::begin(kForeignTypes), std::end(kForeignTypes),
+                     [&](const auto& known) { return word == known.first; });
+}
+
 Entry EntryOf(const std::string& name, const FileJson& item, std::string_view data) {
-  Entry entry{name, ShapeOf(item.at("shape")), TypeOf(item.at("dtype").get<std::string>()), {}};
+  const std::string word = item.at("dtype").get<std::string>();
+  Entry entry{name, ShapeOf(item.at("shape")), TypeOf(word), {}};
   RequireWhole(item.at("data_offsets"));
   const auto offsets = item.at("data_offsets").get<std::vector<uint64_t>>();
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) {
     Throw(ErrorKind::kData, "its bytes {} are outside the file", item.at("data_offsets").dump());
   }
-  const auto wanted = static_cast<uint64_t>(entry.shape.Size() * SizeOf(entry.type));
+  const auto wanted = static_cast<uint64_t>(entry.shape.Size() * entry.type.bytes);
   if (offsets[1] - offsets[0] != wanted) {
     Throw(ErrorKind::kData, "{} of type {} takes {} bytes, the file says {}",
-          entry.shape.ToString(), NameOf(entry.type), wanted, offsets[1] - offsets[0]);
+          entry.shape.ToString(), IsForeign(word) ? word : NameOf(entry.type.type), wanted,
+          offsets[1] - offsets[0]);
   }
   entry.bytes = data.substr(offsets[0], wanted);
   return entry;
@@ -187,6 +240,14 @@ std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) 
   return entries;
 }
 
+std::string Converted(const Entry& entry, const std::string& file) {
+  try {
+    return entry.type.convert(entry.bytes);
+  } catch (const Error& e) {
+    Throw(ErrorKind::kData, "{}: array '{}': {}", file, entry.name, e.what());
+  }
+}
+
 // JSON text is UTF-8.
 void RequireText(const std::string& name) {
   if (IsUtf8(name)) return;
@@ -208,9 +269,11 @@ NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes,
                                    const std::string& file_name) {
   NamedArrays result;
   for (const Entry& entry : ReadEntries(bytes, file_name)) {
-    NDArray& array = result.arrays.emplace_back(runtime, entry.shape, entry.type, Context::cpu(),
-                                                Layout(), entry.name);
-    array.CopyFromHost(entry.bytes.data(), static_cast<int64_t>(entry.bytes.size()));
+    NDArray& array = result.arrays.emplace_back(runtime, entry.shape, entry.type.type,
+                                                Context::cpu(), Layout(), entry.name);
+    const std::string converted = entry.type.convert ? Converted(entry, file_name) : "";
+    const std::string_view elements = entry.type.convert ? converted : entry.bytes;
+    array.CopyFromHost(elements.data(), static_cast<int64_t>(elements.size()));
     result.names.push_back(entry.name);
   }
   return result;

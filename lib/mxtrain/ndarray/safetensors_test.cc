@@ -58,6 +58,37 @@ TEST_CASE("safetensors: a file written by hand") {
   CHECK(arrays.arrays[4].shape() == TShape{2, 1});
 }
 
+// A mask or a counter beside the weights once made the whole file unreadable.
+TEST_CASE("safetensors: types that arrays do not have are read as wider ones") {
+  Runtime runtime(Naive(), nullptr);
+  const std::string data(
+      "\x01\0\x01\0"
+      "\xfe\x7f"
+      "\xfe\xff"
+      "\xfe\xff"
+      "\xff\xff\xff\xff"
+      "\x05\0\0\0\0\0\0\0",
+      22);
+  const std::string header =
+      R"({"a":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[2],"data_offsets":[4,6]},
+    "c":{"dtype":"I16","shape":[1],"data_offsets":[6,8]},"d":{"dtype":"U16","shape":[1],"data_offsets":[8,10]},
+    "e":{"dtype":"U32","shape":[],"data_offsets":[10,14]},"f":{"dtype":"U64","shape":[1],"data_offsets":[14,22]}})";
+  const NamedArrays arrays =
+      DeserializeSafetensors(runtime, FileOf(header, data), "net.safetensors");
+  const std::vector<float> expected[] = {{1, 0, 1, 0}, {-2, 127},       {-2},
+                                         {65534},      {4294967295.0f}, {5}};
+  REQUIRE(arrays.arrays.size() == 6);
+  for (size_t i = 0; i < 6; ++i) CHECK(arrays.arrays[i].ToVector() == expected[i]);
+  CHECK(arrays.arrays[0].dtype() == DType::kUint8);
+  CHECK(arrays.arrays[4].dtype() == DType::kInt64);
+  CHECK(Says(ErrorOf(runtime, FileOf(R"({"f":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}})",
+                                     std::string(8, '\xff'))),
+             "array 'f': its element 18446744073709551615 is too large for int64"));
+  CHECK(Says(ErrorOf(runtime, FileOf(R"({"c":{"dtype":"I16","shape":[3],"data_offsets":[0,4]}})",
+                                     std::string(4, '\0'))),
+             "[3] of type I16 takes 6 bytes, the file says 4"));
+}
+
 TEST_CASE("safetensors: what is written is read back") {
   Runtime runtime(Naive(), nullptr);
   const std::map<std::string, NDArray> arrays = {

@@ -85,9 +85,24 @@ struct NameMap::Compiled {
   std::optional<std::string> replacement;
 };
 
+namespace {
+
+// Other programs write groups as \1 or \g<1>, which would be taken as plain letters here.
+void RefuseBackslashes(const std::string& replacement) {
+  static const std::regex group(R"(\\(\d|g<))");
+  std::smatch found;
+  if (!std::regex_search(replacement, found, group)) return;
+  Throw(ErrorKind::kConfig,
+        "the replacement '{}': write groups of the pattern as $1, $2, not as {}", replacement,
+        found[1] == "g<" ? "\\g<1>" : found.str());
+}
+
+}  // namespace
+
 NameMap::NameMap(const std::vector<Rule>& rules) {
   auto compiled = std::make_shared<std::vector<Compiled>>();
   for (const Rule& rule : rules) {
+    if (rule.replacement) RefuseBackslashes(*rule.replacement);
     try {
       compiled->push_back({std::regex(rule.pattern), rule.replacement});
     } catch (const std::regex_error& e) {

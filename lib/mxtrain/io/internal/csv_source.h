@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Numbers, classes and image paths in text files, one line per example (table_text.h). The first
-// line is a header of column names if its first cell is not a number; with images, if a column is
-// requested by name. Columns that no field names and empty lines are ignored.
+// line is a header of column names if a column is requested by name, else if its contents say so
+// (header_line.h); which it is taken as is a note, or a warning where the contents leave a doubt.
+// Columns that no field names and empty lines are ignored.
 //
 // What evaluation and inference need to read another table the same way are parameters too: class
 // names (Source::found), means and standard deviations (column_statistics.h).
@@ -68,15 +69,15 @@ struct CsvParam : Parameter<CsvParam> {
     f.Add("delimiter", &CsvParam::delimiter)
         .Default("auto")
         .Help(
-            "cell separator: one character, or tab; auto: the one of , ; tab | that occurs most "
-            "often in the first line");
+            "cell separator: one character, tab or blanks; auto: the one of , ; tab | that occurs "
+            "most often in the first line, blanks if there is none");
     f.Add("missing", &CsvParam::missing)
         .Enum({{"error", kError}, {"mean", kMean}, {"drop", kDrop}})
         .Default(kError)
         .Help(
             "empty cells (for numbers also nan, NA, n/a, null): error; mean: in data replaced by "
             "the column's mean, rows without "
-            "a label are skipped; drop: their rows are skipped");
+            "a label or an image are skipped; drop: their rows are skipped");
     f.Add("field_means", &CsvParam::field_means)
         .Default({})
         .Help(
@@ -105,10 +106,11 @@ struct CsvParam : Parameter<CsvParam> {
 // names. Fields: those named by data_fields and label_fields (label_fields alone: no data), or one
 // "data" of data_shape and one "label" of label_shape. With label_delim the first single-column
 // label becomes 0 or 1 per class, [classes]. With missing = mean and no field_means a missing
-// number is NaN, for measuring. Throws kConfig for contradictory parameters, kFileSystem for a
-// missing file, and kData, with file, line and column, for a value that is not a finite number, for
-// lines of different lengths, for a width that does not match the shape, and for files of different
-// lengths.
+// number is NaN, for measuring. Numbers with more digits than float32 holds are standardized in
+// double where that makes a difference; used as they are there is a warning. Throws kConfig for
+// contradictory parameters, kFileSystem for a missing file, and kData, with file, line and column,
+// for a value that is not a finite number, for lines of different lengths, for a width that does
+// not match the shape, and for files of different lengths.
 MXTRAIN_API std::unique_ptr<Source> NewCsvSource(const CsvParam& param);
 
 }  // namespace mxtrain::io

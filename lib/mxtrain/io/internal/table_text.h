@@ -9,20 +9,25 @@
 #include <string_view>
 #include <vector>
 
+#include "mxtrain/io/internal/table_delimiter.h"
+
 namespace mxtrain::io {
 
 class TableText {
  public:
-  // Reads the whole file, plain or gzip. `delimiter`: one character, "tab", or "auto": the one of ,
-  // ; tab | that occurs most often, outside quotes, in the first non-empty line; a comma if none
-  // does. Throws kFileSystem, and kConfig for an invalid delimiter.
+  // Reads the whole file, plain or gzip, in UTF-8 or UTF-16 (plain_text.h). `delimiter`: as
+  // DelimiterOf takes it (table_delimiter.h); of "auto" that of Excel's first line "sep=;" if there
+  // is one. Throws kFileSystem, kData for a file that is no text, and kConfig for an invalid
+  // delimiter.
   TableText(const std::string& path, const std::string& delimiter);
   // The same for text in memory; `path` is for messages.
   TableText(std::string path, std::string text, const std::string& delimiter);
 
   const std::string& path() const { return path_; }
   std::string delimiter() const {
-    return delimiter_ == '\t' ? "tab" : std::string("'") + delimiter_ + "'";
+    return delimiter_ == '\t'           ? "tab"
+           : delimiter_ == kRunOfBlanks ? "blanks"
+                                        : std::string("'") + delimiter_ + "'";
   }  // for messages
 
   // Visits every non-empty record, with the number of its first line, from 1. Cells are trimmed of
@@ -32,6 +37,13 @@ class TableText {
   void ForEachRecord(const Visit& visit);
 
  private:
+  bool Separates(char c) const {
+    return c == delimiter_ || (c == '\t' && delimiter_ == kRunOfBlanks);
+  }
+  bool IsPadding(char c) const {
+    return (c == ' ' || c == '\t') && (c != delimiter_ || delimiter_ == kRunOfBlanks);
+  }
+  void PassBlanks(size_t* at) const;
   std::string_view TakeQuoted(size_t* at, int64_t* line);
   std::string_view TakePlain(size_t* at) const;
 

@@ -11,6 +11,7 @@ namespace mxtrain::io {
 inline constexpr std::string_view kBlanks = " \t\r";  // around cells
 // True if the whole text is a number; a leading '+' is allowed.
 bool ParseNumber(std::string_view text, float* value);
+bool ParseNumber(std::string_view text, double* value);
 // Whether a text that ParseNumber refuses is a number that float32 cannot hold.
 bool IsOutOfRange(std::string_view text);
 // Trimmed cells; views into `line`.
