@@ -69,7 +69,8 @@ int FirstImage::Read(GifFileType* gif, GifByteType* to, int size) {
 
 Refusal FirstImage::FailureOf(int code) {
   if (code == D_GIF_ERR_NOT_ENOUGH_MEM) Throw(ErrorKind::kMemory, "no memory to decode a GIF");
-  if (code == D_GIF_ERR_READ_FAILED || code == D_GIF_ERR_EOF_TOO_SOON)
+  if (code == D_GIF_ERR_READ_FAILED || code == D_GIF_ERR_EOF_TOO_SOON ||
+      code == D_GIF_ERR_NO_SCRN_DSCR)
     return Damaged("the file ends early");
   const char* const text = GifErrorString(code);
   return Damaged(text ? text : "the compressed data are damaged");
