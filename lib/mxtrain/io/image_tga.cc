@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kHeader = 18;
 constexpr uint32_t kPalette = 1, kColour = 2, kGray = 3, kRuns = 8;  // image types; runs: added
+constexpr uint32_t kColours = 256;                                   // of a palette
 constexpr uint32_t kFromRight = 0x10, kFromTop = 0x20, kReserved = 0xc0;  // descriptor bits
 
 Refusal Damaged(std::string_view reason) {
@@ -53,7 +54,8 @@ bool IsConsistent(const Header& h) {
     return std::find(allowed.begin(), allowed.end(), bits) != allowed.end();
   };
   if (h.type == kPalette)
-    return h.palettes == 1 && h.colours > 0 && is(h.colour_bits, {16, 24, 32}) && is(h.bits, {8});
+    return h.palettes == 1 && h.colours > 0 && h.first_colour + h.colours <= kColours &&
+           is(h.colour_bits, {16, 24, 32}) && is(h.bits, {8});
   if (h.palettes == 1 && !is(h.colour_bits, {0, 8, 15, 16, 24, 32})) return false;
   return (h.type == kColour && is(h.bits, {16, 24, 32})) ||
          (h.type == kGray && (is(h.bits, {8, 16}) || (h.bits == 1 && !h.in_runs)));
@@ -92,7 +94,6 @@ std::string ExpandBits(std::string_view rows, const Header& header) {
 
 // Without a comment; the palette has a colour for every byte, black where none is given.
 std::string WriteHeader(const Header& header, std::string_view bytes) {
-  constexpr uint32_t kColours = 256;
   std::string out;
   const auto put = [&](uint32_t value, int size) { PutLittleEndian(value, size, &out); };
   const bool palette = header.has_palette();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first image of a TIFF or BigTIFF, by libtiff. Gray and RGB of 8 or 16 bits, with or without
-// alpha, and palettes of 8 bits are read row by row; the rest of what libtiff knows (1, 2 and 4
+// alpha, and palettes of 8 bits are read strip by strip; the rest of what libtiff knows (1, 2 and 4
 // bits, CMYK, YCbCr, Lab, JPEG within TIFF) by its own conversion to RGBA. Each file has handlers
 // of its own, so nothing is printed and threads do not meet; libtiff may allocate no more at once
 // than the file is worth.
@@ -96,7 +96,6 @@ class Tiff {
     return Damaged(text_[0] != '\0' ? text_ : "its pixels cannot be read");
   }
   std::optional<Refusal> ReadPlain(Image* image);
-  std::optional<Refusal> ReadRows(int sample, Image* image);
   std::optional<Refusal> ReadTiles(int sample, Image* image);
   void Put(const std::vector<uint8_t>& row, int sample, uint32_t y, uint32_t x, uint32_t count,
            size_t from, Image* image) const;
@@ -224,41 +223,39 @@ void Tiff::Put(const std::vector<uint8_t>& row, int sample, uint32_t y, uint32_t
   }
 }
 
-std::optional<Refusal> Tiff::ReadRows(int sample, Image* image) {
-  std::vector<uint8_t> row(static_cast<size_t>(std::max<tmsize_t>(0, TIFFScanlineSize(tiff_))));
-  const uint64_t samples = layout_.planes == PLANARCONFIG_SEPARATE ? 1 : layout_.samples;
-  if (row.size() < samples * layout_.width * (layout_.bits / 8)) return Damaged("rows too short");
-  for (uint32_t y = 0; y < layout_.height; ++y) {
-    if (TIFFReadScanline(tiff_, row.data(), y, static_cast<uint16_t>(sample)) < 0) return Failure();
-    Put(row, sample, y, 0, layout_.width, 0, image);
-  }
-  return std::nullopt;
-}
-
+// Strips are tiles as wide as the image. A whole one is unpacked at once: in some files a run
+// continues in the next row.
 std::optional<Refusal> Tiff::ReadTiles(int sample, Image* image) {
-  uint32_t width = 0, height = 0;
-  TIFFGetField(tiff_, TIFFTAG_TILEWIDTH, &width);
-  TIFFGetField(tiff_, TIFFTAG_TILELENGTH, &height);
-  const tmsize_t size = TIFFTileSize(tiff_), row_bytes = TIFFTileRowSize(tiff_);
-  // A tile beyond the image holds nothing: at most one at the right and one at the bottom is cut.
+  const bool tiled = TIFFIsTiled(tiff_) != 0;
+  uint32_t width = layout_.width, height = 0;
+  if (tiled) TIFFGetField(tiff_, TIFFTAG_TILEWIDTH, &width);
+  TIFFGetFieldDefaulted(tiff_, tiled ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &height);
+  if (!tiled) height = std::min(height, layout_.height);
+  const tmsize_t size = tiled ? TIFFTileSize(tiff_) : TIFFStripSize(tiff_),
+                 row_bytes = tiled ? TIFFTileRowSize(tiff_) : TIFFScanlineSize(tiff_);
+  // At most one tile at the right and one at the bottom are cut by the image's edge.
   const uint64_t image_bytes = uint64_t{layout_.width} * layout_.height * layout_.samples * 2;
   const uint64_t samples = layout_.planes == PLANARCONFIG_SEPARATE ? 1 : layout_.samples;
-  if (width == 0 || height == 0 || size <= 0 ||
+  if (width == 0 || height == 0 || size <= 0 || row_bytes <= 0 ||
       static_cast<uint64_t>(size) > 4 * image_bytes + (uint64_t{16} << 20) ||
       static_cast<uint64_t>(row_bytes) < samples * width * (layout_.bits / 8) ||
       static_cast<uint64_t>(size) < static_cast<uint64_t>(row_bytes) * height)
-    return Damaged(format("tiles of {}x{} pixels", width, height));
+    return Damaged(format("{} of {}x{} pixels", tiled ? "tiles" : "strips", width, height));
   std::vector<uint8_t> tile(static_cast<size_t>(size));
+  const auto plane = static_cast<uint16_t>(sample);
   for (uint64_t y = 0; y < layout_.height; y += height) {
     for (uint64_t x = 0; x < layout_.width; x += width) {
-      if (TIFFReadTile(tiff_, tile.data(), static_cast<uint32_t>(x), static_cast<uint32_t>(y), 0,
-                       static_cast<uint16_t>(sample)) < 0)
-        return Failure();
+      const auto left = static_cast<uint32_t>(x), top = static_cast<uint32_t>(y);
+      const tmsize_t read =
+          tiled ? TIFFReadTile(tiff_, tile.data(), left, top, 0, plane)
+                : TIFFReadEncodedStrip(tiff_, TIFFComputeStrip(tiff_, top, plane), tile.data(), -1);
       const uint64_t rows = std::min<uint64_t>(height, layout_.height - y),
                      columns = std::min<uint64_t>(width, layout_.width - x);
+      if (read < 0 || static_cast<uint64_t>(read) < rows * static_cast<uint64_t>(row_bytes))
+        return Failure();
       for (uint64_t i = 0; i < rows; ++i) {
-        Put(tile, sample, static_cast<uint32_t>(y + i), static_cast<uint32_t>(x),
-            static_cast<uint32_t>(columns), i * static_cast<uint64_t>(row_bytes), image);
+        Put(tile, sample, static_cast<uint32_t>(top + i), left, static_cast<uint32_t>(columns),
+            i * static_cast<uint64_t>(row_bytes), image);
       }
     }
   }
@@ -305,8 +302,7 @@ std::optional<Refusal> Tiff::ReadPlain(Image* image) {
   image->Resize(static_cast<int>(layout_.height), static_cast<int>(layout_.width), channels);
   const int passes = layout_.planes == PLANARCONFIG_SEPARATE ? channels : 1;
   for (int sample = 0; sample < passes; ++sample) {
-    auto damage = TIFFIsTiled(tiff_) != 0 ? ReadTiles(sample, image) : ReadRows(sample, image);
-    if (damage) return damage;
+    if (auto damage = ReadTiles(sample, image)) return damage;
   }
   if (layout_.photometric == PHOTOMETRIC_PALETTE) return ApplyPalette(image);
   ApplyAlpha(image);
