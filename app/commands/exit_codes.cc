@@ -48,7 +48,7 @@ constexpr ExitCode kExitCodes[] = {
      "lists the parameters of a layer."},
     {CodeOf(ErrorKind::kData), "data", "the data or a model file cannot be used",
      "a path that does not exist; paths are relative to the file that names them\n"
-     "images that are damaged, or not JPEG, PNG or BMP\n"
+     "images that are damaged, or of a format that is not read\n"
      "a class without images, or a label that is not a class\n"
      "a damaged checkpoint",
      "`mxtrain check CONFIG` reads everything once and names each bad file. data.max_bad sets the "

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mxtrain/io/image_formats.h"
+
 namespace mxtrain::commands {
 
 std::span<const HelpTopic> HelpTopics() {
@@ -168,7 +170,8 @@ column, and with --key.
 )"},
       {{"photos", "images", "folders"},
        "from a folder of images to predictions",
-       R"(Put the images (JPEG, PNG, BMP) of each class into a folder named after the class. These folders are in
+        "Put the images (" + io::ImageFormatNames() +
+            R"() of each class into a folder named after the class. These folders are in
 train/ and val/ (or Training, seg_train, valid, ...), or all in one folder, of which a fifth is then held out
 for validation:
 

@@ -22,6 +22,7 @@
 #include "mxtrain/base/text.h"
 #include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/io/image_folder_source.h"
+#include "mxtrain/io/image_formats.h"
 #include "mxtrain/io/list_line.h"
 
 namespace mxtrain::commands {
@@ -161,7 +162,7 @@ void RefuseOtherFiles(const std::string& where) {
           "the key net.onnx takes it as a net to train",
           where, name);
   }
-  if (ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp") {
+  if (io::HasImageEnding(where)) {
     Throw(ErrorKind::kData,
           "{} is an image, not a model; give the model first: a run folder or a checkpoint", where);
   }

@@ -310,8 +310,7 @@ class Annotator final : public PredictionSink {
       Throw(ErrorKind::kData, "{}: {}", p.file, refusal->reason);
     io::DrawLabel(Label(p), &image);
     fs::path name = fs::path(p.file).filename();
-    const std::string ending = Lower(name.extension().string());
-    const bool jpeg = ending == ".jpg" || ending == ".jpeg";
+    const bool jpeg = io::HasEndingOf(io::ImageFormat::kJpeg, p.file);
     shelf_.Put(jpeg ? name : name.replace_extension(".png"),
                jpeg ? io::EncodeJpeg(image) : io::EncodePng(image));
   }

@@ -104,7 +104,7 @@ for bad in cut huge huge_jpeg scans text; do
     cut) why="Premature end of JPEG file" ;;
     huge | huge_jpeg) why="60000x60000 pixels are more than the limit of 100000000" ;;
     scans) why="more than 500 scans" ;;
-    text) why="not a JPEG, PNG or BMP (begins with 'these are wo')" ;;
+    text) why="not a JPEG, PNG, BMP, TGA, PNM, GIF, WebP or TIFF (begins with 'these are wo')" ;;
   esac
   row 4 "more than max_bad = 0.01 (data.max_bad) allows; the last is" train photos.yaml "$(on $bad)"
   says "$why"

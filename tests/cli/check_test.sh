@@ -44,7 +44,7 @@ for i in 1 2 3; do echo heic >train/dark/phone$i.HEIC; done
 echo notes >train/dark/notes.txt
 expect 9 check photos.yaml
 says "3 images of an unsupported format skipped: convert to JPEG or PNG (first: $work/train/dark/phone1.HEIC)"
-says "1 file skipped, not named like a JPEG, PNG or BMP (first: $work/train/dark/notes.txt)"
+says "1 file skipped, not named like a JPEG, PNG, BMP, TGA, PNM, GIF, WebP or TIFF (first: $work/train/dark/notes.txt)"
 prints "4 findings"
 rm train/dark/phone* train/dark/notes.txt
 

@@ -287,7 +287,7 @@ printf '\0\0\0\030ftypheic\0\0\0\0' >phone.jpg
 printf 'GIF89a\1\0\1\0\0\0\0' >moving.gif
 expect 4 infer model phone.jpg moving.gif
 says "phone.jpg: a HEIC image, which is not supported; convert it to JPEG or PNG"
-says "moving.gif: a GIF image, which is not supported; convert it to JPEG or PNG"
+says "moving.gif: damaged or unsupported GIF: the file ends early"
 expect 0 infer model photos --output-layer flatten0 --output o.npy
 holds "features are no .npy" grep -qaF NUMPY o.npy
 

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares pixels of resize and center_crop with torchvision's, on photographs of many sizes.
+"""Compares pixels with Pillow's: of resize and center_crop on photographs of many sizes, and of files of every format.
 
   MXTRAIN_DATA_DIR=FOLDER pillow_pixels.py [--program PATH] [--images 20]      in an environment with: pip install "pillow>=13" numpy
+  pillow_pixels.py --formats [--program PATH]                                  the formats alone, without photographs
+
+--formats makes files (image_files.py) and compares what reaches the net with Pillow's pixels over white; then it cuts each file off and changes
+bytes, and compares which files are refused. Fails where a pixel differs by more than a level, or where a file is used that Pillow refuses.
 
 What torchvision's Resize and CenterCrop make of a Pillow image is Image.resize of Pillow and three lines of arithmetic, which stand here again
 (torchvision/transforms/functional.py: _compute_resized_output_size, center_crop), so that nothing of PyTorch is needed. The photographs are
@@ -17,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 
+import image_files
 import numpy
 from PIL import Image, ImageOps
 
@@ -99,11 +104,101 @@ def pixels_of_mxtrain(program, folder, files, steps, size):
     return numpy.load(output).reshape(len(files), 3, *size).transpose(0, 2, 3, 1) * 255
 
 
+def configure(folder, size):
+    """A run in `folder` whose layer `pixels` is its input; returns it."""
+    images = os.path.join(folder, "images")
+    for name in "ab":
+        os.makedirs(os.path.join(images, name), exist_ok=True)
+        Image.new("RGB", size[::-1]).save(os.path.join(images, name, "x.png"))
+    config, run = os.path.join(folder, "formats.yaml"), os.path.join(folder, "run")
+    with open(config, "w") as out:
+        out.write(
+            f"net:\n  input: [3, {size[0]}, {size[1]}]\n  layers:\n"
+            "    - Flatten: {name: pixels}\n    - FullyConnected: {num_hidden: 2}\n    - SoftmaxOutput: {name: softmax}\n"
+            f"data:\n  batch_size: 2\n  train: {{source: image_folder, path: {images}, transforms: [{{resize: [{size[0]}, {size[1]}]}}]}}\n"
+            "train: {epochs: 1, max_steps: 1, optimizer: {name: sgd, lr: 0}}\n"
+        )
+    return config, run
+
+
+def decoded_by_mxtrain(program, folder, files, size):
+    """{file: [H, W, 3] pixels}, and {file: why it was refused}."""
+    config, run = configure(folder, size)
+    output = os.path.join(folder, "pixels.npy")
+    subprocess.run([program, "train", config, "--out", run, "--overwrite", "-q"], check=True)
+    names = os.path.join(folder, "names.txt")
+    with open(names, "w") as out:
+        out.write("\n".join(files) + "\n")
+    with open(names) as given:
+        done = subprocess.run(
+            [program, "infer", run, "-", "--output-layer", "pixels", "--output", output], stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+    if done.returncode not in (0, 4):
+        sys.exit(f"infer: exit code {done.returncode}: {done.stderr[-1000:]}")
+    refused = {}
+    for line in done.stderr.splitlines():
+        name, colon, why = line.removeprefix("warning: ").partition(": ")
+        if colon and name in files:
+            refused[name] = why
+    pixels = numpy.load(output).reshape(len(files), 3, *size).transpose(0, 2, 3, 1) * 255
+    return {file: image for file, image in zip(files, pixels) if file not in refused}, refused
+
+
+def decoded_by_pillow(file):
+    """[H, W, 3] pixels over white, or None if it refuses the file."""
+    try:
+        image = Image.open(file)
+        image.load()
+    except Exception:  # it raises many kinds
+        return None
+    if image.format != "PNG":
+        image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I"):
+        gray = numpy.asarray(image, dtype=numpy.float64) // 256
+        return numpy.repeat(gray[..., None], 3, axis=2)
+    pixels = numpy.asarray(image.convert("RGBA"), dtype=numpy.float64)
+    alpha = pixels[..., 3:] / 255
+    return pixels[..., :3] * alpha + 255 * (1 - alpha)
+
+
+def compare_formats(program):
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        files = image_files.write(os.path.join(folder, "whole"))
+        used, refused = decoded_by_mxtrain(program, folder, files, image_files.SIZE)
+        worst = {}
+        for file in files:
+            wanted, format_name = decoded_by_pillow(file), os.path.basename(file).split("_")[0]
+            if wanted is None or file in refused:
+                print(f"{os.path.basename(file)}: refused by {'both' if wanted is None and file in refused else 'us: ' + refused[file] if file in refused else 'Pillow'}")
+                failed |= wanted is None and file in used
+                continue
+            difference = numpy.abs(used[file] - wanted).max()
+            count, most = worst.get(format_name, (0, 0))
+            worst[format_name] = (count + 1, max(most, difference))
+            if difference > 1.01:
+                print(f"{os.path.basename(file)}: pixels differ by {difference:.1f}")
+                failed = True
+        for format_name, (count, most) in worst.items():
+            print(f"{format_name:8}{count:4} files, largest difference {most:.2f}")
+        damaged = image_files.damage(files, os.path.join(folder, "damaged"))
+        used, refused = decoded_by_mxtrain(program, folder, damaged, image_files.SIZE)
+        too_much = [file for file in damaged if file in used and decoded_by_pillow(file) is None]
+        strict = [file for file in damaged if file in refused and decoded_by_pillow(file) is not None]
+        print(f"{len(damaged)} damaged files: {len(refused)} refused; {len(strict)} of them shown by Pillow; {len(too_much)} used that Pillow refuses")
+        for file in too_much:
+            print(f"used: {os.path.basename(file)}")
+    return failed or bool(too_much)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=os.path.join(ROOT, "build/release/bin/mxtrain"))
     parser.add_argument("--images", type=int, default=20)
+    parser.add_argument("--formats", action="store_true", help="compare files of every format instead")
     args = parser.parse_args()
+    if args.formats:
+        sys.exit(1 if compare_formats(args.program) else 0)
     data = os.environ.get("MXTRAIN_DATA_DIR", os.path.join(ROOT, "data"))
     files = choose(data, args.images)
     if not files:

@@ -99,6 +99,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
   }
   if (options.cache_bytes > 0 && augmenter_)
     cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
+  if (augmenter_) whole_ = std::vector<std::atomic<bool>>(static_cast<size_t>(source_->size()));
 }
 
 TShape ExampleLoader::DataShape(size_t data_field) const {
@@ -188,18 +189,29 @@ std::optional<Refusal> ExampleLoader::LoadOrThrow(int64_t index, int64_t epoch, 
       return LoadCached(*example, index, epoch, row, to, scratch);
   }
   source_->Read(index, &scratch->sample);
-  if (cache_) {
-    // The same path if the cache is full: a JPEG decoded for all transforms may be reduced further
-    // than for the fixed ones.
-    if (auto refusal = Prepare(scratch->sample, scratch, &scratch->example)) return refusal;
-    auto refusal = LoadCached(scratch->example, index, epoch, row, to, scratch);
-    if (!cache_->full()) cache_->Add(index, std::move(scratch->example));
+  const bool to_end = augmenter_ && !whole_[static_cast<size_t>(index)].load();
+  const auto read = [&](std::optional<Refusal> refusal) {
+    if (to_end && !refusal) whole_[static_cast<size_t>(index)] = true;
     return refusal;
-  }
+  };
   const RandomStream random(options_.seed, epoch, index);
+  if (!cache_) return read(LoadSample(to_end, random, row, to, scratch));
+  // The same path if the cache is full: a JPEG decoded for all transforms may be reduced further
+  // than for the fixed ones.
+  if (auto refusal = read(Prepare(scratch->sample, to_end, scratch, &scratch->example)))
+    return refusal;
+  auto refusal = LoadCached(scratch->example, index, epoch, row, to, scratch);
+  if (!cache_->full()) cache_->Add(index, std::move(scratch->example));
+  return refusal;
+}
+
+// Of scratch->sample.
+std::optional<Refusal> ExampleLoader::LoadSample(bool to_end, const RandomStream& random,
+                                                 int64_t row, const BatchPointers& to,
+                                                 LoaderScratch* scratch) const {
   const Sample& sample = scratch->sample;
   for (size_t i = 0; i < sample.data.size(); ++i) {
-    if (auto refusal = LoadField(source_->data_fields()[i], sample.data[i], random,
+    if (auto refusal = LoadField(source_->data_fields()[i], sample.data[i], to_end, random,
                                  DataPlace(i, row, to), scratch))
       return refusal;
   }
@@ -212,9 +224,9 @@ std::optional<Refusal> ExampleLoader::LoadOrThrow(int64_t index, int64_t epoch, 
 }
 
 std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const FieldValue& value,
-                                                const RandomStream& random, Place to,
+                                                bool to_end, const RandomStream& random, Place to,
                                                 LoaderScratch* scratch) const {
-  if (IsImage(spec)) return LoadImage(spec, value, random, to, scratch);
+  if (IsImage(spec)) return LoadImage(spec, value, to_end, random, to, scratch);
   return CopyNumbers(spec, value.values, to.shape, to.numbers());
 }
 
@@ -236,7 +248,7 @@ std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec,
 
 // Runs the transforms up to `last`; the pixels are in scratch->image.
 std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldValue& value,
-                                             const RandomStream& random, size_t last,
+                                             bool to_end, const RandomStream& random, size_t last,
                                              LoaderScratch* scratch, Augmenter::Steps* steps,
                                              Frame* frame) const {
   Image* image = &scratch->image;
@@ -250,6 +262,7 @@ std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldV
   DecodeOptions options;
   options.channels = augmenter_->channels();
   options.exact = options_.exact_decode;
+  options.to_end = to_end;
   options.part = [&](int height, int width) {
     *steps = augmenter_->Begin(height, width, random, 0, last);
     return DecodeOptions::Part{steps->crop.Needed(), steps->crop.MinScale()};
@@ -274,7 +287,7 @@ std::optional<Refusal> ExampleLoader::WriteImage(const Augmenter::Steps& steps, 
 }
 
 std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const FieldValue& value,
-                                                const RandomStream& random, Place to,
+                                                bool to_end, const RandomStream& random, Place to,
                                                 LoaderScratch* scratch) const {
   if (!value.pixels.empty() && augmenter_->keeps_pixels() && spec.shape[0] == to.shape[0]) {
     if (options_.pixels) {
@@ -286,14 +299,16 @@ std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const Fie
   }
   Augmenter::Steps steps{{}, 0, 0, random};
   Frame frame;
-  if (auto refusal = Decode(spec, value, random, augmenter_->size(), scratch, &steps, &frame))
+  if (auto refusal =
+          Decode(spec, value, to_end, random, augmenter_->size(), scratch, &steps, &frame))
     return refusal;
   return WriteImage(steps, scratch->image, frame, to, scratch);
 }
 
 // Prepares an example for the cache: after the leading non-random transforms. Reuses *example's
 // memory.
-std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratch* scratch,
+std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, bool to_end,
+                                              LoaderScratch* scratch,
                                               CachedExample* example) const {
   example->images.resize(sample.data.size());
   example->data.resize(sample.data.size());
@@ -309,8 +324,8 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, LoaderScratc
     const RandomStream none(0, 0, 0);
     Augmenter::Steps steps{{}, 0, 0, none};
     Frame frame;
-    if (auto refusal =
-            Decode(spec, sample.data[i], none, augmenter_->fixed(), scratch, &steps, &frame))
+    if (auto refusal = Decode(spec, sample.data[i], to_end, none, augmenter_->fixed(), scratch,
+                              &steps, &frame))
       return refusal;
     augmenter_->ToImage(steps, scratch->image, frame, &scratch->image, &scratch->spare);
     cached.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);

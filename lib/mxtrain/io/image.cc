@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <iterator>
 
 #include "mxtrain/base/format.h"
 #include "mxtrain/io/internal/image_codecs.h"
@@ -31,29 +32,67 @@ const char* OtherFormat(std::string_view bytes) {
     }
     return brand == "avif" || brand == "avis" ? "an AVIF" : nullptr;
   }
-  if (bytes.starts_with("GIF8")) return "a GIF";
-  if (bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP") return "a WebP";
-  const bool tiff = bytes.starts_with(std::string_view("II*\0", 4)) ||
-                    bytes.starts_with(std::string_view("MM\0*", 4));
-  return tiff ? "a TIFF" : nullptr;
+  return nullptr;
+}
+
+// A TIFF or BigTIFF of either byte order.
+bool LooksLikeTiff(std::string_view bytes) {
+  for (const std::string_view begin :
+       {std::string_view("II*\0", 4), std::string_view("MM\0*", 4), std::string_view("II+\0", 4),
+        std::string_view("MM\0+", 4)}) {
+    if (bytes.starts_with(begin)) return true;
+  }
+  return false;
+}
+
+bool LooksLikePnm(std::string_view bytes) {
+  return bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
+         std::string_view(" \t\n\v\f\r#").find(bytes[2]) != std::string_view::npos;
+}
+
+// How the formats other than JPEG are recognized and read. TGA has no signature and comes last.
+struct Reader {
+  bool (*recognizes)(std::string_view bytes);
+  Expected<ImageInfo, Refusal> (*probe)(std::string_view bytes);
+  std::optional<Refusal> (*decode)(std::string_view bytes, const ImageInfo& info, Image* image);
+};
+
+constexpr Reader kReaders[] = {
+    {[](std::string_view b) { return b.starts_with(kPngSignature); }, ProbePng, DecodePng},
+    {[](std::string_view b) { return b.starts_with("BM"); }, ProbeBmp, DecodeBmp},
+    {LooksLikePnm, ProbePnm, DecodePnm},
+    {[](std::string_view b) { return b.starts_with("GIF87a") || b.starts_with("GIF89a"); },
+     ProbeGif, DecodeGif},
+    {[](std::string_view b) {
+       return b.size() >= 12 && b.starts_with("RIFF") && b.substr(8, 4) == "WEBP";
+     },
+     ProbeWebp, DecodeWebp},
+    {LooksLikeTiff, ProbeTiff, DecodeTiff},
+    {LooksLikeTga, ProbeTga, DecodeTga},
+};
+
+// Null for a JPEG and for anything else.
+const Reader* ReaderOf(std::string_view bytes) {
+  const auto found =
+      std::ranges::find_if(kReaders, [&](const Reader& r) { return r.recognizes(bytes); });
+  return found == std::end(kReaders) ? nullptr : found;
 }
 
 Expected<ImageInfo, Refusal> Probe(std::string_view bytes, JpegCodec& jpeg) {
   if (bytes.empty()) return Refusal{"the file is empty"};
   if (bytes.size() > INT_MAX) return Refusal{"the file is larger than 2 GiB"};
   if (bytes.starts_with("\xff\xd8")) return jpeg.Probe(bytes);
-  if (bytes.starts_with(kPngSignature)) return ProbePng(bytes);
-  if (bytes.starts_with("BM")) return ProbeBmp(bytes);
+  if (const Reader* reader = ReaderOf(bytes)) return reader->probe(bytes);
   if (const char* other = OtherFormat(bytes))
     return Refusal{format("{} image, which is not supported; convert it to JPEG or PNG", other)};
-  return Refusal{format("not a JPEG, PNG or BMP (begins with '{}')", Beginning(bytes))};
+  return Refusal{format("not a {} (begins with '{}')", ImageFormatNames(), Beginning(bytes))};
 }
 
 std::optional<Refusal> DecodeAs(const ImageInfo& info, std::string_view bytes,
                                 const DecodeOptions& options, JpegCodec& jpeg, Image* image,
                                 Frame* frame) {
   if (info.format == ImageFormat::kJpeg) return jpeg.Decode(bytes, info, options, image, frame);
-  return info.format == ImageFormat::kPng ? DecodePng(bytes, image) : DecodeBmp(bytes, info, image);
+  return ReaderOf(bytes)->decode(bytes, info, image);
 }
 
 void GrayToRgb(Image* image) {
@@ -74,6 +113,10 @@ void RgbToGray(Image* image) {
 }
 
 }  // namespace
+
+Refusal Damaged(ImageFormat format, std::string_view reason) {
+  return Refusal{mxtrain::format("damaged or unsupported {}: {}", NameOf(format), reason)};
+}
 
 struct ImageDecoder::Impl {
   JpegCodec jpeg;

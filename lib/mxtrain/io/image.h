@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Images in memory, and their files: JPEG (libjpeg-turbo), PNG (libpng) and BMP.
+// Images in memory, and their files: JPEG (libjpeg-turbo), PNG (libpng), BMP, TGA and PNM
+// (stb_image behind checks of ours), GIF (giflib), WebP (libwebp) and TIFF (libtiff). A format is
+// recognized by the content (image_formats.h: the table of names and endings).
 //
 // Decoding:
-// - EXIF orientation of a JPEG is applied, so height and width are those that a viewer shows (a
-//   PNG's eXIf chunk is not read);
-// - alpha is composed over white; a palette is expanded; 16 bits per channel become 8 (the high
-//   byte);
+// - of several images in a file (GIF, WebP, TIFF) the first is read;
+// - the orientation of a JPEG's or WebP's EXIF and of a TIFF is applied, so height and width are
+//   those that a viewer shows (a PNG's eXIf chunk is not read);
+// - alpha is composed over white, also what a GIF or an animation leaves open; a palette is
+//   expanded; 16 bits per channel become 8 (the high byte; in a PNM, whose largest value is its
+//   own, rounded);
 // - a CMYK or YCCK JPEG becomes RGB as Adobe's inverted CMYK, without its colour profile;
 // - RGB to gray is the luma of ITU-R BT.601, gray to RGB repeats the value.
-// Rejected as damaged, never partially decoded: a JPEG whose decoder warns or which has more than
-// 500 scans, a PNG with wrong checksums, a BMP with an inconsistent header, and a truncated file.
+// Rejected as damaged, never partially decoded: a file that lacks pixels or whose pixels may not be
+// those that were stored (a JPEG or PNG whose decoder warns of such, a wrong checksum of what
+// pixels depend on, an inconsistent header, a truncated file), and a JPEG of more than 500 scans.
+// What costs no pixels is accepted: bytes between segments, metadata that make no sense.
 //
 // Memory: decoding needs at most twice the bytes of the pixels at 8 bits per channel, plus the
-// file; a progressive JPEG two more bytes per sample. The limits below bound it: 100 million pixels
-// in colour decode to 300 MB and need 600 MB.
+// file; a progressive JPEG and a run-length encoded BMP two more bytes per sample, a WebP and a
+// TIFF four to eight more per pixel. The limits below bound it: 100 million pixels in colour decode
+// to 300 MB and need 600 MB.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +32,7 @@
 
 #include "mxtrain/base/expected.h"
 #include "mxtrain/base/macros.h"
+#include "mxtrain/io/image_formats.h"
 
 namespace mxtrain::io {
 
@@ -60,8 +68,6 @@ struct Frame {
   double scale = 1;           // 1, 1/2, 1/4 or 1/8
 };
 
-enum class ImageFormat { kJpeg, kPng, kBmp };
-
 // Contents of a file's header.
 struct ImageInfo {
   ImageFormat format = ImageFormat::kJpeg;
@@ -78,9 +84,12 @@ struct DecodeOptions {
   // Larger images, or with an edge above kLongestEdge, are rejected by their header.
   int64_t max_pixels = kMostPixels;
   // False: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if `part` allows it, which changes
-  // pixel values slightly, and only down to the end of `part`, so damage below it goes unnoticed
-  // unless the file is truncated.
+  // pixel values slightly, and without `to_end` only down to the end of `part`, so damage below it
+  // goes unnoticed unless the file is truncated.
   bool exact = true;
+  // The whole file is read even if only a part is asked for: the answer whether the file is damaged
+  // does not depend on `part`.
+  bool to_end = false;
   // The requested part of an image of the given height and width; empty: all. Only that part of a
   // JPEG is decoded, to the same pixels.
   struct Part {
@@ -90,7 +99,8 @@ struct DecodeOptions {
   std::function<Part(int height, int width)> part = {};
 };
 
-// Reads only the header. A reason is a phrase: "not a JPEG, PNG or BMP (begins with 'hello')".
+// Reads only the header. A reason is a phrase: "the file is empty", "not a JPEG, PNG, ... or TIFF
+// (begins with 'hello')".
 MXTRAIN_API Expected<ImageInfo, Refusal> ProbeImage(std::string_view bytes);
 
 // Decodes images one after another, keeping the decoder's state. One per thread.

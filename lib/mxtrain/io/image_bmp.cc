@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows and OS/2 bitmaps: 1, 4 or 8 bits with a palette, 16, 24 or 32 bits in channels;
-// run-length encoding is rejected. A header must be fully consistent; then the rows are read
-// directly into the image.
+// Windows and OS/2 bitmaps: 1, 4 or 8 bits with a palette, also run-length encoded; 16, 24 or 32
+// bits in channels. A header must be fully consistent; then stb_image reads the rows behind one
+// that is written here (stb_reader.h).
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,25 +11,20 @@
 
 #include "mxtrain/base/format.h"
 #include "mxtrain/io/internal/image_codecs.h"
+#include "mxtrain/io/internal/little_endian.h"
+#include "mxtrain/io/internal/stb_reader.h"
 
 namespace mxtrain::io {
 namespace {
 
 constexpr uint32_t kOs2Header = 12, kInfoHeader = 40;  // the shortest, and the shortest of Windows
+constexpr uint32_t kMaskHeader = 108;                  // the shortest with all four masks, written
 constexpr size_t kMasks = 14 + kInfoHeader;            // their offset
-enum Compression : uint32_t { kPlain = 0, kBitFields = 3 };
-
-uint32_t LittleEndian(std::string_view bytes, size_t at, size_t size) {
-  uint32_t value = 0;
-  for (size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  return value;
-}
+enum Compression : uint32_t { kPlain = 0, kRuns8 = 1, kRuns4 = 2, kBitFields = 3 };
 
 Refusal Damaged(std::string_view reason) {
-  return Refusal{format("damaged or unsupported BMP: {}", reason)};
+  return Damaged(ImageFormat::kBmp, reason);
 }
-
-using Colour = std::array<uint8_t, 3>;
 
 // Everything before the pixels.
 struct Header {
@@ -48,6 +43,7 @@ struct Header {
     return std::min<size_t>(colours == 0 ? 1u << bits : colours, (begin - end()) / palette_entry());
   }
   bool has_masks() const { return bits == 16 || bits == 32; }
+  bool has_runs() const { return compression == kRuns8 || compression == kRuns4; }
   uint32_t alpha() const { return masks[3]; }
   // After the 40-byte header; inside longer ones, which also have an alpha mask.
   size_t mask_count() const {
@@ -92,10 +88,10 @@ bool AreMasks(const std::array<uint32_t, 4>& masks, uint32_t bits) {
   return true;
 }
 
-// Without masks: 5 bits each, or bytes with alpha as the fourth.
+// Without masks: 5 bits each, or bytes, of which the fourth is reserved whatever it holds.
 std::optional<Refusal> ReadMasks(std::string_view bytes, Header* header) {
   constexpr std::array<uint32_t, 4> kOf16{0x7c00, 0x03e0, 0x001f, 0},
-      kOf32{0x00ff0000, 0x0000ff00, 0x000000ff, 0xff000000};
+      kOf32{0x00ff0000, 0x0000ff00, 0x000000ff, 0};
   if (header->compression == kPlain) {
     header->masks = header->bits == 16 ? kOf16 : kOf32;
     return std::nullopt;
@@ -108,80 +104,112 @@ std::optional<Refusal> ReadMasks(std::string_view bytes, Header* header) {
                         m[2], m[3], header->bits));
 }
 
+size_t RowBytes(int width, uint32_t bits) {
+  return (static_cast<size_t>(width) * bits + 31) / 32 * 4;
+}
+
 std::optional<Refusal> CheckHeader(const Header& header, std::string_view bytes,
                                    const ImageInfo& info) {
   constexpr uint32_t kBits[] = {1, 4, 8, 16, 24, 32};
   if (std::find(std::begin(kBits), std::end(kBits), header.bits) == std::end(kBits))
     return Damaged(format("{} bits per pixel", header.bits));
   if (header.planes != 1) return Damaged(format("{} planes", header.planes));
-  const bool compressed =
-      header.compression != kPlain && !(header.compression == kBitFields && header.has_masks());
-  if (compressed)
+  const bool known = header.compression == kPlain ||
+                     (header.compression == kBitFields && header.has_masks()) ||
+                     (header.compression == kRuns8 && header.bits == 8) ||
+                     (header.compression == kRuns4 && header.bits == 4);
+  if (!known)
     return Damaged(format("compression {} of {} bits per pixel", header.compression, header.bits));
   if (header.has_palette() && header.colours > 1u << header.bits)
     return Damaged(
         format("a palette of {} colours for {} bits per pixel", header.colours, header.bits));
   if (header.begin < header.end()) return Damaged("the pixels begin within the header");
   if (header.has_palette() && header.palette_size() == 0) return Damaged("no palette");
-  const uint64_t row_bytes = (static_cast<uint64_t>(info.width) * header.bits + 31) / 32 * 4;
-  if (header.begin + row_bytes * static_cast<uint64_t>(info.height) > bytes.size())
-    return Damaged("the file ends early");
+  // The last row may lack what fills it up to 4 bytes.
+  const size_t row_bytes = RowBytes(info.width, header.bits),
+               last = (static_cast<size_t>(info.width) * header.bits + 7) / 8,
+               needed = header.has_runs()
+                            ? 0
+                            : row_bytes * (static_cast<size_t>(info.height) - 1) + last;
+  if (header.begin + needed > bytes.size()) return Damaged("the file ends early");
   return std::nullopt;
 }
 
-// A colour missing from the palette is black.
-std::array<Colour, 256> ReadPalette(std::string_view bytes, const Header& header) {
-  std::array<Colour, 256> palette{};
-  for (size_t i = 0; i < header.palette_size(); ++i) {
-    const char* const bgr = bytes.data() + header.end() + i * header.palette_entry();
-    for (size_t c = 0; c < 3; ++c) palette[i][c] = static_cast<uint8_t>(bgr[2 - c]);
+// The pixels of a run-length encoded image, in rows of 8 bits as stb_image reads them: a byte pair
+// is a run of one value (two in turn with 4 bits), or, after a zero, the end of a row (0), of the
+// image (1), a step to the right and up (2), or so many values as they are. Skipped pixels are 0;
+// a run that is longer than its row is cut off. Nothing if rows are missing.
+std::optional<std::string> UnpackRuns(std::string_view packed, bool nibbles, int width,
+                                      int height) {
+  const size_t row_bytes = RowBytes(width, 8), rows = static_cast<size_t>(height),
+               columns = static_cast<size_t>(width);
+  std::string pixels(row_bytes * rows, '\0');
+  size_t at = 0, x = 0, y = 0;
+  const auto put = [&](int value) {
+    if (x < columns) pixels[y * row_bytes + x++] = static_cast<char>(value);
+  };
+  const auto value_of = [&](unsigned char byte, size_t i) {
+    return !nibbles ? byte : i % 2 == 0 ? byte >> 4 : byte & 15;
+  };
+  while (y + 1 < rows || (y < rows && x < columns)) {
+    if (packed.size() - at < 2) return std::nullopt;
+    const auto count = static_cast<unsigned char>(packed[at]),
+               second = static_cast<unsigned char>(packed[at + 1]);
+    at += 2;
+    if (count > 0) {
+      for (size_t i = 0; i < count; ++i) put(value_of(second, i));
+    } else if (second == 0) {
+      x = 0;
+      ++y;
+    } else if (second == 1) {
+      return std::nullopt;
+    } else if (second == 2) {
+      if (packed.size() - at < 2) return std::nullopt;
+      x += static_cast<unsigned char>(packed[at]);
+      y += static_cast<unsigned char>(packed[at + 1]) + x / columns;
+      x %= columns;
+      at += 2;
+    } else {
+      const size_t stored = nibbles ? (second + size_t{1}) / 2 : second;
+      if (packed.size() - at < stored) return std::nullopt;
+      for (size_t i = 0; i < second; ++i)
+        put(value_of(static_cast<unsigned char>(packed[at + (nibbles ? i / 2 : i)]), i));
+      at += stored + stored % 2;
+      if (at > packed.size()) at = packed.size();
+    }
   }
-  return palette;
+  return pixels;
 }
 
-void ReadPaletteRow(const uint8_t* from, uint32_t bits, const std::array<Colour, 256>& palette,
-                    int width, uint8_t* to) {
-  const uint32_t per_byte = 8 / bits, mask = (1u << bits) - 1;
-  for (uint32_t x = 0; x < static_cast<uint32_t>(width); ++x) {
-    const uint32_t index =
-        static_cast<uint32_t>(from[x / per_byte]) >> (8 - bits * (x % per_byte + 1)) & mask;
-    to = std::copy_n(palette[index].data(), 3, to);
+// The header that stb_image reads: with a full palette, in which a missing colour is black, or with
+// four masks, or plain of 24 bits.
+std::string WriteHeader(const Header& header, std::string_view bytes, const ImageInfo& info) {
+  const uint32_t bits = header.has_runs() ? 8 : header.bits;
+  const uint32_t size = header.has_masks() ? kMaskHeader : kInfoHeader;
+  const uint32_t colours = header.has_palette() ? 1u << bits : 0;
+  std::string out = "BM";
+  const auto put = [&](int64_t value, int count) {
+    PutLittleEndian(static_cast<uint32_t>(value), count, &out);
+  };
+  put(0, 8);
+  put(14 + size + 4 * colours, 4);
+  put(size, 4);
+  put(info.width, 4);
+  put(header.from_top ? -info.height : info.height, 4);
+  put(1, 2);
+  put(bits, 2);
+  put(header.has_masks() ? kBitFields : kPlain, 4);
+  out.append(20, '\0');
+  if (header.has_masks()) {
+    for (const uint32_t mask : header.masks) put(mask, 4);
+    out.append(kMaskHeader - kInfoHeader - 16, '\0');
   }
-}
-
-// Expands a channel of 1 to 8 bits to 8 by repeating its highest bits below.
-uint8_t Channel(uint32_t pixel, uint32_t mask) {
-  const int bits = std::popcount(mask);
-  const uint32_t value = (pixel & mask) >> std::countr_zero(mask) << (8 - bits);
-  uint32_t filled = value;
-  for (int have = bits; have < 8; have += bits) filled |= value >> have;
-  return static_cast<uint8_t>(filled);
-}
-
-void ReadMaskedRow(const uint8_t* from, const Header& header, int width, int channels,
-                   uint8_t* to) {
-  const std::string_view bytes(reinterpret_cast<const char*>(from),
-                               static_cast<size_t>(width) * (header.bits / 8));
-  for (size_t at = 0; at < bytes.size(); at += header.bits / 8) {
-    const uint32_t pixel = LittleEndian(bytes, at, header.bits / 8);
-    for (size_t c = 0; c < static_cast<size_t>(channels); ++c)
-      *to++ = Channel(pixel, header.masks[c]);
+  for (size_t i = 0; i < colours; ++i) {
+    const bool given = i < header.palette_size();
+    const size_t at = header.end() + i * header.palette_entry();
+    out += given ? std::string(bytes.substr(at, 3)) + '\0' : std::string(4, '\0');
   }
-}
-
-void ReadBgrRow(const uint8_t* from, int width, uint8_t* to) {
-  for (int x = 0; x < width; ++x, from += 3) {
-    for (int c = 2; c >= 0; --c) *to++ = from[c];
-  }
-}
-
-// With 32 bits and no masks the fourth byte is alpha in some files and always 0 in most.
-void DropEmptyAlpha(Image* image) {
-  const size_t pixels = image->pixels.size() / 4;
-  for (size_t i = 0; i < pixels; ++i) {
-    if (image->pixels[4 * i + 3] != 0) return;
-  }
-  for (size_t i = 0; i < pixels; ++i) image->pixels[4 * i + 3] = 255;
+  return out;
 }
 
 }  // namespace
@@ -210,23 +238,15 @@ std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, 
   if (header.has_masks()) {
     if (auto damage = ReadMasks(bytes, &header)) return damage;
   }
-  const auto palette =
-      header.has_palette() ? ReadPalette(bytes, header) : std::array<Colour, 256>();
-  const size_t row_bytes = (static_cast<size_t>(info.width) * header.bits + 31) / 32 * 4;
-  image->Resize(info.height, info.width, header.alpha() != 0 ? 4 : 3);
-  for (int y = 0; y < info.height; ++y) {
-    const auto* row = reinterpret_cast<const uint8_t*>(bytes.data()) + header.begin +
-                      row_bytes * static_cast<size_t>(y);
-    uint8_t* const to = image->row(header.from_top ? y : info.height - 1 - y);
-    if (header.has_palette()) {
-      ReadPaletteRow(row, header.bits, palette, info.width, to);
-    } else if (header.has_masks()) {
-      ReadMaskedRow(row, header, info.width, image->channels, to);
-    } else {
-      ReadBgrRow(row, info.width, to);
-    }
+  std::string_view rows = bytes.substr(header.begin);
+  std::optional<std::string> unpacked;
+  if (header.has_runs()) {
+    unpacked = UnpackRuns(rows, header.compression == kRuns4, info.width, info.height);
+    if (!unpacked) return Damaged("the file ends early");
+    rows = *unpacked;
   }
-  if (header.bits == 32 && header.compression == kPlain) DropEmptyAlpha(image);
+  if (auto damage = DecodeWithStb({WriteHeader(header, bytes, info), rows}, info, image))
+    return damage;
   ComposeOverWhite(image);
   return std::nullopt;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// EXIF orientation: TIFF tag 0x0112 of the first directory in a JPEG's APP1 segment (CIPA DC-008,
-// JEITA CP-3451).
+// EXIF orientation: TIFF tag 0x0112 of the first directory, in a JPEG's APP1 segment (CIPA DC-008,
+// JEITA CP-3451) or in the EXIF block of another format.
 #include <cstddef>
+#include <utility>
 
 #include "mxtrain/io/internal/image_codecs.h"
 
@@ -27,37 +28,56 @@ class TiffReader {
   bool big_endian_;
 };
 
-int OrientationOfTiff(std::string_view tiff) {
-  if (!tiff.starts_with("II") && !tiff.starts_with("MM")) return 1;
-  const TiffReader reader(tiff, tiff[0] == 'M');
+// Bytes of a number of this type in the directory's entry; 0 for other types. SHORT is the
+// standard's, LONG and their signed brothers are written too.
+int SizeOfType(uint32_t type) {
+  constexpr uint32_t kByte = 1, kShort = 3, kLong = 4, kSignedShort = 8, kSignedLong = 9;
+  if (type == kByte) return 1;
+  if (type == kShort || type == kSignedShort) return 2;
+  return type == kLong || type == kSignedLong ? 4 : 0;
+}
+
+}  // namespace
+
+int OrientationOfExif(std::string_view block) {
+  if (!block.starts_with("II") && !block.starts_with("MM")) return 1;
+  const TiffReader reader(block, block[0] == 'M');
   const size_t directory = reader.Read(4, 4);
   const uint32_t entries = reader.Read(directory, 2);
   for (uint32_t i = 0; i < entries; ++i) {
     const size_t entry = directory + 2 + size_t{12} * i;
     if (reader.Read(entry, 2) != 0x0112) continue;
-    const uint32_t value = reader.Read(entry + 8, 2);
+    const uint32_t value = reader.Read(entry + 8, SizeOfType(reader.Read(entry + 2, 2)));
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
   return 1;
 }
 
-}  // namespace
+void ShowOriented(int orientation, ImageInfo* info) {
+  info->orientation = orientation;
+  if (orientation >= 5) std::swap(info->height, info->width);
+}
 
 int ExifOrientation(std::string_view jpeg) {
   const TiffReader reader(jpeg, true);
   size_t at = 2;  // after the start of image
-  while (at + 4 <= jpeg.size() && reader.Read(at, 1) == 0xff) {
+  while (at + 4 <= jpeg.size()) {
     const uint32_t marker = reader.Read(at + 1, 1);
-    if (marker == 0xff) {  // fill byte
+    // Bytes between segments, as libjpeg skips them: up to 0xff and the code of a marker.
+    if (reader.Read(at, 1) != 0xff || marker == 0 || marker == 0xff) {
       ++at;
       continue;
     }
     if (marker == 0xda || marker == 0xd9) break;  // the scan begins: no header follows
+    if (marker == 0x01 || (marker >= 0xd0 && marker <= 0xd7)) {  // without a length
+      at += 2;
+      continue;
+    }
     const size_t length = reader.Read(at + 2, 2);
     if (length < 2 || jpeg.size() - at - 2 < length) break;
     const std::string_view segment = jpeg.substr(at + 4, length - 2);
     if (marker == 0xe1 && segment.starts_with(std::string_view("Exif\0\0", 6)))
-      return OrientationOfTiff(segment.substr(6));
+      return OrientationOfExif(segment.substr(6));
     at += 2 + length;
   }
   return 1;

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/folder_names.h"
 #include "mxtrain/io/internal/composition.h"
+#include "mxtrain/io/image_formats.h"
 #include "mxtrain/io/internal/image_files.h"
 
 namespace mxtrain::io {
@@ -19,21 +19,12 @@ bool IsHidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
-std::string Ending(const fs::path& path) {
-  return Lower(path.extension().string());
-}
-
 bool IsImage(const fs::path& path) {
-  const std::string ending = Ending(path);
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp";
+  return HasImageEnding(path.string());
 }
 
-// Image formats of cameras and of the web that are not supported.
 bool IsOtherImage(const fs::path& path) {
-  static const std::set<std::string> endings = {".heic", ".heif", ".avif", ".webp", ".gif",
-                                                ".tif",  ".tiff", ".jp2",  ".jxl",  ".dng",
-                                                ".cr2",  ".cr3",  ".nef",  ".arw"};
-  return endings.contains(Ending(path));
+  return HasOtherImageEnding(path.string());
 }
 
 // False for a dangling or circular link.
@@ -141,8 +132,8 @@ void Tell(const Found& found, ImageTable* table) {
                Counted(unread_count, "image"), first_unread));
   }
   if (count > 0) {
-    table->warnings.push_back(format("{} skipped, not named like a JPEG, PNG or BMP (first: {})",
-                                     Counted(count, "file"), first));
+    table->warnings.push_back(format("{} skipped, not named like a {} (first: {})",
+                                     Counted(count, "file"), ImageFormatNames(), first));
   }
   if (found.system.count > 0) {
     table->warnings.push_back(format(

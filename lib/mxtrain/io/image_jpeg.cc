@@ -6,6 +6,8 @@
 #include <cstdio>
 // libjpeg's header requires stdio.h.
 #include <jpeglib.h>
+// The codes of its messages.
+#include <jerror.h>
 
 #include <algorithm>
 #include <cmath>
@@ -42,8 +44,16 @@ void Keep(j_common_ptr info) {
   std::longjmp(StateOf(info)->jump, 1);
 }
 
+// Warnings after which every pixel is still what was stored: bytes between segments or before the
+// end, the revision of JFIF, an unknown colour transform in Adobe's segment, and parameters that
+// only a progressive image has.
+bool IsHarmless(int warning) {
+  return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_JFIF_MAJOR ||
+         warning == JWRN_ADOBE_XFORM || warning == JWRN_NOT_SEQUENTIAL;
+}
+
 void OnMessage(j_common_ptr info, int level) {
-  if (level < 0) Keep(info);
+  if (level < 0 && !IsHarmless(info->err->msg_code)) Keep(info);
 }
 
 void OnProgress(j_common_ptr info) {
@@ -123,7 +133,7 @@ bool JpegCodec::Guarded(F&& work) {
 
 Refusal JpegCodec::Damage() {
   jpeg_abort_decompress(&state_->info);
-  return Refusal{format("damaged or unsupported JPEG: {}", state_->errors.text)};
+  return Damaged(ImageFormat::kJpeg, state_->errors.text);
 }
 
 Expected<ImageInfo, Refusal> JpegCodec::Probe(std::string_view bytes) {
@@ -142,7 +152,7 @@ Expected<ImageInfo, Refusal> JpegCodec::Probe(std::string_view bytes) {
                   : jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1
                                                            : 3;
   info.orientation = ExifOrientation(bytes);
-  if (info.orientation >= 5) std::swap(info.height, info.width);
+  ShowOriented(info.orientation, &info);
   return info;
 }
 
@@ -179,7 +189,7 @@ std::optional<Refusal> JpegCodec::Decode(std::string_view bytes, const ImageInfo
       static_cast<size_t>(box.width) * static_cast<size_t>(jpeg.output_components);
   if (cmyk) state_->inks.resize(stride);
   const bool whole = static_cast<int>(jpeg.output_height) == box.y + box.height;
-  const bool read_on = !whole && (options.exact || !bytes.ends_with("\xff\xd9"));
+  const bool read_on = !whole && (options.exact || options.to_end || !bytes.ends_with("\xff\xd9"));
   good = Guarded([&] {
     if (box.y > 0) jpeg_skip_scanlines(&jpeg, static_cast<JDIMENSION>(box.y));
     for (int y = 0; y < box.height;) {

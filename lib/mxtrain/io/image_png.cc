@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // libpng's push reader: it receives the file, delivers row after row and holds two besides the
-// image; data that would unpack to more than the header says costs nothing. It checks every chunk's
-// CRC, the compressed data's Adler-32 and the header. The writer holds as little. Like libjpeg,
+// image; data that would unpack to more than the header says costs nothing. It checks the header,
+// the CRC of every chunk that pixels depend on, and the compressed data's Adler-32. The writer
+// holds as little. Like libjpeg,
 // libpng reports errors through a function that must not return: it jumps back to Guarded, over
 // code without destructors.
 #include <png.h>
@@ -22,11 +23,17 @@
 namespace mxtrain::io {
 namespace {
 
-// Prefix of harmless warnings: decoders ignore data after the last row.
-constexpr std::string_view kBeyondLastRow = "Extra compress";
-
 Refusal Damaged(std::string_view reason) {
-  return Refusal{format("damaged or unsupported PNG: {}", reason)};
+  return Damaged(ImageFormat::kPng, reason);
+}
+
+// Whether the pixels may not be what was stored. libpng warns of much else, and ignores it: a
+// palette in a gray image, a profile that is none, metadata with a wrong CRC. Of compressed data
+// only those after the last row are harmless; transparency is the one optional chunk that counts.
+bool CostsPixels(std::string_view warning) {
+  if (warning.starts_with("tRNS")) return warning.find("CRC") != std::string_view::npos;
+  return warning.find("IDAT") != std::string_view::npos &&
+         warning.find("Extra compress") == std::string_view::npos;
 }
 
 // What reading and writing share: libpng's errors and memory.
@@ -42,7 +49,7 @@ class PngCodec {
     std::longjmp(Of(png)->jump_, 1);
   }
   static void OnWarning(png_structp png, png_const_charp text) {
-    if (!std::string_view(text).starts_with(kBeyondLastRow)) Of(png)->Keep(text);
+    if (CostsPixels(text)) Of(png)->Keep(text);
   }
   static png_voidp Allocate(png_structp png, png_alloc_size_t bytes) {
     void* const memory = std::malloc(bytes);
@@ -145,7 +152,7 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
                                     Allocate, Free);
     info_ = png_ ? png_create_info_struct(png_) : nullptr;
     if (!info_) return;
-    png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
     // Metadata: comments, profiles, ...
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_user_limits(png_, INT_MAX, INT_MAX);  // DecodeOptions has the limits
@@ -236,7 +243,7 @@ Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes) {
   return ImageInfo{ImageFormat::kPng, static_cast<int>(height), static_cast<int>(width), channels};
 }
 
-std::optional<Refusal> DecodePng(std::string_view bytes, Image* image) {
+std::optional<Refusal> DecodePng(std::string_view bytes, const ImageInfo&, Image* image) {
   if (auto refusal = PngReader().Read(bytes, image)) return refusal;
   ComposeOverWhite(image);
   return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 // Loads one example from its source into a row of a batch: read, decode, augment, write. Private to
 // io.
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -44,7 +45,11 @@ struct LoaderScratch {
   int64_t bytes = 0;  // of encoded images read since the owner's last reset
 };
 
-// Immutable: calls may come from any thread, each with its own scratch.
+// Calls may come from any thread, each with its own scratch; only `whole_` changes.
+//
+// Whether an example can be read does not depend on what the transforms need of it: an image file
+// is read to its end until it was once without fault. After that a JPEG is read only as far as it
+// is needed, so the epochs after the first are as fast as if nothing were checked.
 class ExampleLoader {
  public:
   // Throws kConfig if transforms and fields do not match.
@@ -89,19 +94,21 @@ class ExampleLoader {
   std::optional<Refusal> LoadCached(const CachedExample& example, int64_t index, int64_t epoch,
                                     int64_t row, const BatchPointers& to,
                                     LoaderScratch* scratch) const;
-  std::optional<Refusal> Decode(const FieldSpec& spec, const FieldValue& value,
+  std::optional<Refusal> Decode(const FieldSpec& spec, const FieldValue& value, bool to_end,
                                 const RandomStream& random, size_t last, LoaderScratch* scratch,
                                 Augmenter::Steps* steps, Frame* frame) const;
-  std::optional<Refusal> Prepare(const Sample& sample, LoaderScratch* scratch,
+  std::optional<Refusal> Prepare(const Sample& sample, bool to_end, LoaderScratch* scratch,
                                  CachedExample* example) const;
+  std::optional<Refusal> LoadSample(bool to_end, const RandomStream& random, int64_t row,
+                                    const BatchPointers& to, LoaderScratch* scratch) const;
   std::optional<Refusal> WriteImage(const Augmenter::Steps& steps, const Image& from,
                                     const Frame& frame, Place to, LoaderScratch* scratch) const;
   std::optional<Refusal> LoadLabel(const FieldSpec& spec, std::span<const float> values,
                                    Place to) const;
-  std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value,
+  std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value, bool to_end,
                                    const RandomStream& random, Place to,
                                    LoaderScratch* scratch) const;
-  std::optional<Refusal> LoadImage(const FieldSpec& spec, const FieldValue& value,
+  std::optional<Refusal> LoadImage(const FieldSpec& spec, const FieldValue& value, bool to_end,
                                    const RandomStream& random, Place to,
                                    LoaderScratch* scratch) const;
 
@@ -111,6 +118,9 @@ class ExampleLoader {
   std::vector<TShape> data_shapes_, label_shapes_;
   bool cheap_ = false;
   std::unique_ptr<ExampleCache> cache_;
+  // [examples]: whose files were read to their ends; empty without images. From false to true, by
+  // any thread.
+  mutable std::vector<std::atomic<bool>> whole_;
 };
 
 }  // namespace mxtrain::io

@@ -27,16 +27,40 @@ class JpegCodec {
   std::unique_ptr<State> state_;
 };
 
-// *image becomes gray or RGB, as the file is, alpha composed over white.
+// "damaged or unsupported PNG: rows are missing"
+Refusal Damaged(ImageFormat format, std::string_view reason);
+
+// The readers of the other formats. Probe reads the header of bytes that begin like the format.
+// Decode checks all that Probe left, then *image becomes gray or RGB as the file is, in the stored
+// orientation, with alpha composed over white; `info` is what Probe gave for the same bytes. No
+// reader allocates before the size of what it allocates is bounded by that of `info` or of the
+// file.
 Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes);
-std::optional<Refusal> DecodePng(std::string_view bytes, Image* image);
+std::optional<Refusal> DecodePng(std::string_view bytes, const ImageInfo& info, Image* image);
 Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes);
 std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, Image* image);
+Expected<ImageInfo, Refusal> ProbePnm(std::string_view bytes);
+std::optional<Refusal> DecodePnm(std::string_view bytes, const ImageInfo& info, Image* image);
+Expected<ImageInfo, Refusal> ProbeGif(std::string_view bytes);
+std::optional<Refusal> DecodeGif(std::string_view bytes, const ImageInfo& info, Image* image);
+Expected<ImageInfo, Refusal> ProbeWebp(std::string_view bytes);
+std::optional<Refusal> DecodeWebp(std::string_view bytes, const ImageInfo& info, Image* image);
+Expected<ImageInfo, Refusal> ProbeTiff(std::string_view bytes);
+std::optional<Refusal> DecodeTiff(std::string_view bytes, const ImageInfo& info, Image* image);
+// A TGA begins with no signature: the whole header must make sense.
+bool LooksLikeTga(std::string_view bytes);
+Expected<ImageInfo, Refusal> ProbeTga(std::string_view bytes);
+std::optional<Refusal> DecodeTga(std::string_view bytes, const ImageInfo& info, Image* image);
+
 // Removes the alpha channel of an image with 2 or 4 channels; others are unchanged.
 void ComposeOverWhite(Image* image);
 
-// The orientation in a JPEG's EXIF block; 1 if there is none or it is invalid.
+// The orientation in a JPEG's EXIF segment, or in the bytes of an EXIF block (a TIFF header and a
+// directory); 1 if there is none or it is invalid.
 int ExifOrientation(std::string_view jpeg);
+int OrientationOfExif(std::string_view block);
+// Exchanges height and width where the orientation does.
+void ShowOriented(int orientation, ImageInfo* info);
 // Rotates a stored image to its shown orientation.
 void ApplyOrientation(int orientation, Image* image);
 

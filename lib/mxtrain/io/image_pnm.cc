@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Netpbm's portable maps: bits (P1, P4), gray (P2, P5) and RGB (P3, P6), as text or binary. A
+// binary map of 8 bits whose largest value is 255 goes to stb_image as it is; others are scaled to
+// such a one first, since stb_image reads no text, scales nothing, and takes 16 bits in the
+// processor's byte order (stb_reader.h).
+#include <algorithm>
+
+#include "mxtrain/base/format.h"
+#include "mxtrain/io/internal/image_codecs.h"
+#include "mxtrain/io/internal/stb_reader.h"
+
+namespace mxtrain::io {
+namespace {
+
+Refusal Damaged(std::string_view reason) {
+  return Damaged(ImageFormat::kPnm, reason);
+}
+
+bool IsBlank(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+// Numbers in text, with comments from # to the end of a line.
+class Numbers {
+ public:
+  Numbers(std::string_view bytes, size_t at) : bytes_(bytes), at_(at) {}
+
+  // At most `most`, of decimal digits only. `digits`: how many at most.
+  std::optional<int64_t> Next(int64_t most, size_t digits = 10) {
+    while (at_ < bytes_.size() && (IsBlank(bytes_[at_]) || bytes_[at_] == '#')) {
+      if (bytes_[at_] == '#') {
+        while (at_ < bytes_.size() && bytes_[at_] != '\n' && bytes_[at_] != '\r') ++at_;
+      } else {
+        ++at_;
+      }
+    }
+    int64_t value = 0;
+    const size_t begin = at_;
+    for (; at_ < bytes_.size() && at_ - begin < digits; ++at_) {
+      if (bytes_[at_] < '0' || bytes_[at_] > '9') break;
+      value = value * 10 + (bytes_[at_] - '0');
+    }
+    return at_ == begin || value > most ? std::nullopt : std::optional(value);
+  }
+  // After the blank that ends a header.
+  std::optional<size_t> SkipBlank() {
+    if (at_ >= bytes_.size() || !IsBlank(bytes_[at_])) return std::nullopt;
+    return ++at_;
+  }
+
+ private:
+  std::string_view bytes_;
+  size_t at_;
+};
+
+struct Header {
+  char kind = '5';  // '1' .. '6'
+  int width = 0, height = 0, most = 1;
+  size_t begin = 0;  // of the pixels
+
+  bool is_text() const { return kind <= '3'; }
+  bool is_bits() const { return kind == '1' || kind == '4'; }
+  int channels() const { return kind == '3' || kind == '6' ? 3 : 1; }
+  size_t samples() const {
+    return static_cast<size_t>(width) * static_cast<size_t>(height) *
+           static_cast<size_t>(channels());
+  }
+  size_t row_bytes() const {  // of a binary one
+    if (kind == '4') return (static_cast<size_t>(width) + 7) / 8;
+    return static_cast<size_t>(width) * static_cast<size_t>(channels()) * (most > 255 ? 2 : 1);
+  }
+};
+
+Expected<Header, Refusal> ReadHeader(std::string_view bytes) {
+  constexpr int64_t kLongest = 1 << 30, kMost = 65535;
+  Header header;
+  header.kind = bytes[1];
+  Numbers numbers(bytes, 2);
+  const auto width = numbers.Next(kLongest), height = numbers.Next(kLongest);
+  if (width.value_or(0) == 0 || height.value_or(0) == 0) return Damaged("impossible header");
+  header.width = static_cast<int>(*width);
+  header.height = static_cast<int>(*height);
+  if (!header.is_bits()) {
+    const auto most = numbers.Next(kMost);
+    if (most.value_or(0) == 0)
+      return Damaged(format("the largest value is not a number from 1 to {}", kMost));
+    header.most = static_cast<int>(*most);
+  }
+  const auto begin = numbers.SkipBlank();
+  if (!begin) return Damaged("the file ends early");
+  header.begin = *begin;
+  return header;
+}
+
+// 0 .. most becomes 0 .. 255, rounded; a sample above is white.
+char Scaled(int64_t sample, int most) {
+  return static_cast<char>((std::min<int64_t>(sample, most) * 255 * 2 + most) / (2 * most));
+}
+
+// Nothing if a sample is missing or too large.
+std::optional<std::string> FromText(std::string_view bytes, const Header& header) {
+  if (bytes.size() - header.begin < header.samples()) return std::nullopt;  // a digit each
+  std::string pixels;
+  pixels.reserve(header.samples());
+  Numbers numbers(bytes, header.begin);
+  for (size_t i = 0; i < header.samples(); ++i) {
+    const auto sample = numbers.Next(header.most, header.is_bits() ? 1 : 10);
+    if (!sample) return std::nullopt;
+    pixels += Scaled(header.is_bits() ? 1 - *sample : *sample, header.most);  // 1 is black
+  }
+  return pixels;
+}
+
+std::string FromBinary(std::string_view rows, const Header& header) {
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(rows[at]); };
+  std::string pixels;
+  pixels.reserve(header.samples());
+  if (header.kind == '4') {
+    for (size_t y = 0; y < static_cast<size_t>(header.height); ++y) {
+      for (size_t x = 0; x < static_cast<size_t>(header.width); ++x) {
+        const bool black = (byte(y * header.row_bytes() + x / 8) >> (7 - x % 8) & 1) != 0;
+        pixels += black ? '\0' : '\xff';
+      }
+    }
+    return pixels;
+  }
+  for (size_t i = 0; i < header.samples(); ++i)
+    pixels += Scaled(header.most > 255 ? byte(2 * i) << 8 | byte(2 * i + 1) : byte(i), header.most);
+  return pixels;
+}
+
+}  // namespace
+
+Expected<ImageInfo, Refusal> ProbePnm(std::string_view bytes) {
+  const auto header = ReadHeader(bytes);
+  if (!header) return header.error();
+  return ImageInfo{ImageFormat::kPnm, header->height, header->width, header->channels()};
+}
+
+std::optional<Refusal> DecodePnm(std::string_view bytes, const ImageInfo& info, Image* image) {
+  const Header header = *ReadHeader(bytes);
+  std::string_view rows = bytes.substr(header.begin);
+  std::optional<std::string> scaled;
+  if (header.is_text()) {
+    scaled = FromText(bytes, header);
+    if (!scaled) return Damaged("samples are missing or too large");
+  } else if (rows.size() < header.row_bytes() * static_cast<size_t>(header.height)) {
+    return Damaged("the file ends early");
+  } else if (header.most != 255) {
+    scaled = FromBinary(rows, header);
+  }
+  const std::string head =
+      format("P{} {} {} 255\n", header.channels() == 3 ? 6 : 5, header.width, header.height);
+  return DecodeWithStb({head, scaled ? *scaled : rows}, info, image);
+}
+
+}  // namespace mxtrain::io
