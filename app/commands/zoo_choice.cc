@@ -187,7 +187,7 @@ ZooNet LookAtNet(const std::string& name, int size) {
 }
 
 ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string& file,
-                         const std::string& family) {
+                         const std::string& family, const std::string& state) {
   const config::NameList list =
       net.names.empty() ? config::NameList() : config::ReadNameList(net.names, net.name);
   std::vector<std::string> families;
@@ -200,7 +200,7 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
   const std::map<std::string, TShape> shapes = ShapesOf(Build(net.name, {}, *MakeRegistry({})).net);
   std::set<std::string> wanted;
   for (const auto& [name, shape] : shapes) wanted.insert(name);
-  std::map<std::string, NDArray> in_file = LoadWeights(runtime, file);
+  std::map<std::string, NDArray> in_file = ReadWeights(runtime, file, state).arrays;
   const std::string prefix = WrapperPrefix(in_file, list.rules, wanted);
   std::vector<std::string> arrays;
   std::map<std::string, TShape> mapped;

@@ -132,8 +132,10 @@ std::set<std::string_view> BareNames(const Pickle& pickle, const State& state) {
 // Why a file without a usual state dict is refused.
 [[noreturn]] void RefuseStates(const Pickle& pickle, const std::vector<State>& states) {
   if (!states.empty()) {
-    Fail("it holds tensors under {}, and under none of {}; say which to read: train.weights.state",
-         FirstOf(PathsOf(states), kMostNamed), join(kStates, ", "));
+    Fail(
+        "it holds tensors under {}, and under none of {}; say which to read: train.weights.state "
+        "(`mxtrain init`: --weights-state)",
+        FirstOf(PathsOf(states), kMostNamed), join(kStates, ", "));
   }
   std::vector<std::string> keys;
   const Values dict = pickle.DictItems(pickle.root);
