@@ -14,6 +14,7 @@
 #include "app/config/other_tools.h"
 #include "app/config/printable.h"
 #include "app/config/schema.h"
+#include "app/report/text_width.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 
@@ -291,7 +292,11 @@ std::string CommandLine::Help(const std::string& command) const {
 int CommandLine::Parse(int argc, char** argv, int* exit_code) {
   try {
     app_->parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // help, version
+  } catch (const CLI::CallForHelp&) {
+    std::cout << report::Fitted(app_->help(), report::HelpColumns());
+    *exit_code = 0;
+    return -1;
+  } catch (const CLI::Success& asked) {  // version
     *exit_code = app_->exit(asked);
     return -1;
   } catch (const CLI::ParseError& e) {

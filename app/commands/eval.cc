@@ -81,23 +81,33 @@ class Eval final : public Command {
     arguments.Examples(
         "  mxtrain eval runs/latest\n  mxtrain eval runs/latest photos/validation --metric top_k:5 "
         "--json\n"
-        "  mxtrain eval model.ckpt photos/test --output results");
+        "  mxtrain eval model.ckpt photos/test --output results\n"
+        "  mxtrain eval net.onnx --input data=x.npy --input softmax_label=y.npy");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (flags.json) format_ = "jsonl";
     CheckArguments();
+    InputArrays arrays = facts_.TakeArrays();
+    if (!arrays.empty() && !data_.empty())
+      Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or DATA", data_);
     const std::map<std::string, Context> places = ParsePlaces(places_);
-    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
+    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
     facts_.Complete(&model, console);
-    const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
-    auto source = Open(flags, model, spec, console);
-    for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
-    for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
-    WarnOfTrainedFiles(model, spec, *source, console);
-    auto iter = NewModelIter(*runtime, std::move(source), spec, model.info,
-                             batch_ > 0 ? batch_ : std::max<int64_t>(model.info.batch_size, 1),
-                             DeviceOf(flags));
+    PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    std::shared_ptr<const io::Source> source;
+    if (arrays.empty()) {
+      source = Open(flags, model, spec, console);
+      for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
+      for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
+      WarnOfTrainedFiles(model, spec, *source, console);
+    } else {
+      source = arrays.ForModel(&model, /*labels=*/true, DeclaredBy(model), console);
+      spec = spec.OfArrays();
+      array_names_ = arrays.Names();
+    }
+    auto iter =
+        NewModelIter(*runtime, source, spec, model.info, BatchOf(model, *source), DeviceOf(flags));
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags),
                           ModesOf(model, flags, *runtime, DeviceOf(flags), places, console));
@@ -163,6 +173,13 @@ class Eval final : public Command {
         check->Look(batch.index[i], width > 0 ? all.subspan(i * width, width) : all, iter);
       }
     }
+  }
+
+  int64_t BatchOf(const Model& model, const io::Source& source) const {
+    constexpr int64_t kUsual = 64;  // of a model that says nothing
+    if (batch_ > 0) return batch_;
+    if (model.info.batch_size > 0) return model.info.batch_size;
+    return array_names_.empty() ? 1 : std::clamp<int64_t>(source.size(), 1, kUsual);
   }
 
   static bool IsConfiguration(const std::string& data) {
@@ -300,6 +317,7 @@ class Eval final : public Command {
   // As the user gave it; else where the model's run found it.
   std::string DataName(const Model& model) const {
     if (!data_.empty()) return data_;
+    if (!array_names_.empty()) return format("arrays of {}", join(array_names_, ", "));
     for (const auto& [key, value] : PipelineSpec::FromJson(model.info.pipeline).source_params) {
       if (key == "path") return value;
     }
@@ -397,7 +415,8 @@ class Eval final : public Command {
     } else {
       const int64_t examples = result["examples"], not_finite = result["not_finite"];
       std::cout << format("{} on {} examples of {}{}\n", model.file, examples, DataName(model),
-                          data_.empty() && PipelineSpec::FromJson(model.info.pipeline).HoldsOut()
+                          data_.empty() && array_names_.empty() &&
+                                  PipelineSpec::FromJson(model.info.pipeline).HoldsOut()
                               ? ", held out in training"
                               : "");
       if (not_finite > 0) std::cout << format("  {:<16} {}\n", "not finite", not_finite);
@@ -413,7 +432,7 @@ class Eval final : public Command {
   ModelFacts facts_;
   std::string root_;  // the folder that the files of the data lie in
   std::string model_, data_, format_ = "table", predictions_, output_;
-  std::vector<std::string> metrics_, overrides_, places_;
+  std::vector<std::string> metrics_, overrides_, places_, array_names_;
   int64_t batch_ = 0;
   int worst_ = 20;
   bool skip_bad_ = false;

@@ -106,10 +106,13 @@ std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const Weigh
                      pattern.substr(0, pattern.size() - 1));
   }
   std::string text = format("\ntrain:\n  epochs: {}\n", choice.epochs);
-  if (weights.sha256.empty()) {
+  if (weights.sha256.empty() && weights.state.empty()) {
     text += format("  weights: {{file: {}}}\n", QuoteYaml(weights.file));
   } else {
     text += format("  weights:\n    file: {}\n", QuoteYaml(weights.file));
+    if (!weights.state.empty()) text += format("    state: {}\n", QuoteYaml(weights.state));
+  }
+  if (!weights.sha256.empty()) {
     text += Line("    sha256: " + weights.sha256, "no other file is used");
   }
   const std::string but_head = format("  freeze: {{except: [{}]", fmt::join(net.head, ", "));

@@ -12,6 +12,7 @@ namespace mxtrain::commands {
 // The weights as the configuration names them.
 struct WeightsChoice {
   std::string file, sha256;  // no file: from scratch; no sha256: not pinned
+  std::string state;         // train.weights.state
   ZooWeights facts;
   bool head_only = false;  // train only the head, on features
 };

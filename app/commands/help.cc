@@ -5,6 +5,7 @@
 #include <cctype>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "app/commands/command.h"
 #include "app/commands/exit_codes.h"
@@ -14,6 +15,7 @@
 #include "app/commands/ops.h"
 #include "app/config/key_help.h"
 #include "app/report/output.h"
+#include "app/report/text_width.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/suggest.h"
@@ -29,22 +31,9 @@ Json ToJson(const ExitCode& code) {
           {"remedy", code.remedy}};
 }
 
-// Lines of at most so many characters, each after the indentation.
-std::string Wrapped(const std::string& text, const std::string& indentation) {
-  constexpr size_t kWidth = 100;
-  std::string out, line;
-  const auto end_line = [&] {
-    if (!line.empty()) out += indentation + line + "\n";
-    line.clear();
-  };
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    if (!line.empty() && line.size() + 1 + end - at > kWidth) end_line();
-    line += (line.empty() ? "" : " ") + text.substr(at, end - at);
-    at = end + 1;
-  }
-  end_line();
-  return out;
+// Fits the terminal.
+void Print(const std::string& text) {
+  std::cout << report::Fitted(text, report::HelpColumns());
 }
 
 class Help final : public Command {
@@ -82,7 +71,7 @@ class Help final : public Command {
     } else if (topic_.empty()) {
       flags.json ? ListJson() : List();
     } else if (IsCommand()) {
-      std::cout << line_.Help(topic_);
+      Print(line_.Help(topic_));
     } else if (const HelpTopic* page = FindHelpTopic(topic_)) {
       flags.json ? static_cast<void>(std::cout << report::JsonText({{"topic", page->names[0]},
                                                                     {"title", page->title},
@@ -90,7 +79,7 @@ class Help final : public Command {
                                                << "\n")
                  : Show(*page);
     } else if (const std::string keys = config::HelpOnKey(topic_); !keys.empty() && !flags.json) {
-      std::cout << keys;
+      Print(keys);
       if (const ExitCode* code = FindExitCode(topic_)) {  // "data" is both
         std::cout << "\n";
         Explain(*code);
@@ -106,25 +95,26 @@ class Help final : public Command {
 
  private:
   void List() const {
-    std::cout << "Commands; `mxtrain help COMMAND` explains one:\n";
+    std::string text = "Commands; `mxtrain help COMMAND` explains one:\n";
     for (const CommandInfo& command : line_.commands())
-      std::cout << format("  {:<13}  {}\n", command.name, command.description);
-    std::cout << "\nTopics:\n";
+      text += format("  {:<13}  {}\n", command.name, command.description);
+    text += "\nTopics:\n";
     for (const HelpTopic& topic : HelpTopics())
-      std::cout << format("  {:<24}  {}\n", "mxtrain help " + topic.names[0], topic.title);
-    std::cout << "\nExit codes; `mxtrain help CODE` explains one:\n";
+      text += format("  {:<24}  {}\n", "mxtrain help " + topic.names[0], topic.title);
+    text += "\nExit codes; `mxtrain help CODE` explains one:\n";
     for (const ExitCode& code : ExitCodes())
-      std::cout << format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
-    std::cout
-        << "\n`mxtrain help KEY` explains a configuration key, `mxtrain help keys` lists them; "
-           "`mxtrain ops` is the operator reference.\n";
+      text += format("  {:>3}  {:<13}  {}\n", code.code, code.name, code.meaning);
+    Print(text +
+          "\n`mxtrain help KEY` explains a configuration key, `mxtrain help keys` lists them; "
+          "`mxtrain ops` is the operator reference.\n");
   }
 
   // With the keys of that name.
   static void Show(const HelpTopic& topic) {
-    std::cout << format("{}: {}\n\n{}", topic.names[0], topic.title, topic.text);
+    std::cout << format("{}: {}\n\n{}", topic.names[0], topic.title,
+                        report::Refilled(topic.text, report::HelpColumns()));
     if (const std::string keys = config::HelpOnKey(topic.names[0]); !keys.empty())
-      std::cout << "\nKeys:\n" << keys;
+      Print("\nKeys:\n" + keys);
   }
 
   static void ListJson() {
@@ -134,15 +124,18 @@ class Help final : public Command {
   }
 
   static void Explain(const ExitCode& code) {
-    std::cout << format("{} ({}): {}\n", code.code, code.name, code.meaning);
-    if (*code.causes) std::cout << "\nCommon causes:\n";
+    std::string text = format("{} ({}): {}\n", code.code, code.name, code.meaning);
+    if (*code.causes) text += "\nCommon causes:\n";
     const std::string causes = code.causes;
     for (size_t at = 0; at < causes.size();) {
       const size_t end = std::min(causes.find('\n', at), causes.size());
-      std::cout << "  - " << causes.substr(at, end - at) << "\n";
+      text += "  - " + causes.substr(at, end - at) + "\n";
       at = end + 1;
     }
-    std::cout << "\nWhat to do:\n" << Wrapped(code.remedy, "  ");
+    Print(text + "\nWhat to do:\n");
+    constexpr size_t kIndent = 2;
+    std::istringstream remedy(report::Refilled(code.remedy, report::HelpColumns() - kIndent));
+    for (std::string line; std::getline(remedy, line);) std::cout << "  " << line << "\n";
   }
 
   bool IsCommand() const {
@@ -154,8 +147,11 @@ class Help final : public Command {
   void ShowOperator(const CommonFlags& flags) const {
     const auto registry = MakeRegistry(flags.plugins, DeviceType::kGPU);
     if (!registry->Has(topic_)) ThrowUnknown(*registry);
-    std::cout << (flags.json ? report::JsonText(JsonOfOperator(*registry, topic_), 2) + "\n"
-                             : TextOfOperator(*registry, topic_));
+    if (flags.json) {
+      std::cout << report::JsonText(JsonOfOperator(*registry, topic_), 2) << "\n";
+    } else {
+      Print(TextOfOperator(*registry, topic_));
+    }
   }
 
   [[noreturn]] void ThrowUnknown(const OperatorRegistry& registry) const {

@@ -15,7 +15,7 @@ std::span<const HelpTopic> HelpTopics() {
 with its parameters:
 
     net:
-      input: [3, 32, 32]                    # one example: channels, height, width
+      input: [3, 32, 32]                  # one example: channels, height, width
       layers:
         - Convolution: {name: stem, num_filter: 16, kernel: 3, pad: 1}
         - Activation: {act_type: relu}
@@ -51,12 +51,18 @@ refer to them as ${name}:
 
     blocks:
       unit:                                 # a residual unit
-        params: {width, stride: 1}          # width is required, stride is optional
+        params: {width, stride: 1}        # width is required, stride is optional
         layers:
-          - Convolution: {name: a, num_filter: "${width}", kernel: 3, stride: "${stride}", pad: 1}
+          - Convolution:
+              {name: a, num_filter: "${width}", kernel: 3, stride: "${stride}", pad: 1}
           - Activation: {act_type: relu}
           - Convolution: {name: b, num_filter: "${width}", kernel: 3, pad: 1}
-          - Convolution: {name: shortcut, inputs: input, num_filter: "${width}", kernel: 1, stride: "${stride}"}
+          - Convolution:
+              name: shortcut
+              inputs: input
+              num_filter: ${width}
+              kernel: 1
+              stride: ${stride}
           - elemwise_add: {name: sum, inputs: [b, shortcut]}
     net:
       input: [3, 32, 32]
@@ -85,7 +91,8 @@ include: ../common/residual.yaml
             count: 3
             index: i                        # counts from 0; default: i
             layers:
-              - Convolution: {name: "conv${i}", num_filter: "${16 * (i + 1)}", kernel: 3, pad: 1}
+              - Convolution:
+                  {name: "conv${i}", num_filter: "${16 * (i + 1)}", kernel: 3, pad: 1}
               - Activation: {act_type: relu}
         - Flatten
         - FullyConnected: {num_hidden: 10}
@@ -104,7 +111,10 @@ parameters or in several places, write a block: `mxtrain help blocks`.
       input: [3, 32, 32]
       layers:
         - Convolution: {num_filter: "${width}", kernel: 3}
-        - Convolution: {num_filter: "${min(2 * width, 512)}", kernel: 3, when: "${deep and width >= 32}"}
+        - Convolution:
+            num_filter: ${min(2 * width, 512)}
+            kernel: 3
+            when: ${deep and width >= 32}
         - Flatten
         - FullyConnected: {num_hidden: "${deep ? 100 : 10}"}
         - SoftmaxOutput
@@ -157,11 +167,13 @@ per column. Cells are separated by , ; tab or |, else by blanks, detected from t
 `delimiter`), and may be quoted. Decimals have a point. Files may be in UTF-8 or UTF-16, plain or .gz; sheets
 of Excel must be saved as CSV.
 
-    normalize: auto   standardize inputs and regression targets to mean 0 and standard deviation 1; metrics
-                      and predictions are in the column's own units. Large numbers (times in seconds) keep
+    normalize: auto   standardize inputs and regression targets to mean 0 and
+                      standard deviation 1; metrics and predictions are in the
+                      column's own units. Large numbers (times in seconds) keep
                       their digits
-    missing: mean     empty cells (in numeric columns also nan, NA, n/a, null) take the mean of their column,
-                      rows without a label are skipped; drop: skip such rows; error: the default
+    missing: mean     empty cells (in numeric columns also nan, NA, n/a, null)
+                      take the mean of their column, rows without a label are
+                      skipped; drop: skip such rows; error: the default
 
 `mxtrain check` reports the first line that cannot be read. `mxtrain infer RUN new.csv --key id` predicts the
 rows of another table with the same input columns; labels are not needed. A run on a column of images also

@@ -17,6 +17,7 @@
 #include "app/commands/finite_check.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
+#include "app/commands/output_files.h"
 #include "app/commands/pipeline_spec.h"
 #include "app/commands/predictions.h"
 #include "app/commands/progress.h"
@@ -42,7 +43,6 @@ class Infer final : public Command {
                 "stdin; for a model trained on a table: a table with its input columns, or - (for "
                 "one trained on a column of images, text is a table if its first line names that "
                 "column, else a list)")
-        .Required()
         .Takes("INPUT");
     arguments
         .Option("--key", &key_,
@@ -60,7 +60,11 @@ class Infer final : public Command {
             "--format", &format_,
             "table, csv or jsonl; default: by the extension of --output (.csv, .jsonl), else table")
         .OneOf({"table", "csv", "jsonl"});
-    arguments.Option("--output", &output_, "write to this file instead of stdout").Takes("FILE");
+    arguments
+        .Option("--output", &output_,
+                "write to this file instead of stdout; for arrays (--input NAME=FILE) also .npy, "
+                "with the outputs of the net as they are: of several into FILE-OUTPUT.npy each")
+        .Takes("FILE");
     arguments
         .Option("--copy-to", &copy_to_, "copy each image into DIR/CLASS; nothing is overwritten")
         .Takes("DIR");
@@ -105,32 +109,42 @@ class Infer final : public Command {
         "  mxtrain infer runs/houses new.csv --key id --output predicted.csv\n"
         "  mxtrain infer downloads/resnet@0 photos --size 3,224,224\n"
         "  mxtrain infer runs/latest photos --output-layer flatten0 --output features.npy > "
-        "names.txt");
+        "names.txt\n"
+        "  mxtrain infer net.onnx --input left=a.npy --input right=b.npy --output scores.npy");
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
+    InputArrays arrays = facts_.TakeArrays();
+    of_arrays_ = !arrays.empty();
     CheckFlags();
-    CheckOrder(model_, inputs_[0], "infer");
+    if (!of_arrays_) CheckOrder(model_, inputs_[0], "infer");
     std::map<std::string, Context> places = ParsePlaces(places_);
     if (format_.empty())
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
-    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), console);
+    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
     facts_.Complete(&model, console);
     const Symbol whole = model.symbol;
+    const std::vector<std::string> declared = DeclaredBy(model);
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol, output_layer_);
     RemoveLabels(runtime->operators(), &model, console);
     DropRemovedGroups(whole, model.symbol, &places);
+    Net net;
+    PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    if (of_arrays_) {
+      net.source = arrays.ForModel(&model, /*labels=*/false, declared, console);
+      model.info.pipeline = spec.OfArrays().ToJson();
+    }
     for (const InputInfo& input : model.info.inputs) {
       if (!input.shape.known())
         Throw(ErrorKind::kUsage, "{} does not define the size of its input '{}'; give --size C,H,W",
               model.file, input.name);
     }
-    const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
-    const bool table = IsTable(spec, console);
-    CheckKind(table, spec.NeedsTable());
-    Net net;
-    net.source = table ? OpenTable(spec, model, console) : OpenImages(console);
+    if (!of_arrays_) {
+      const bool table = IsTable(spec, console);
+      CheckKind(table, spec.NeedsTable());
+      net.source = table ? OpenTable(spec, model, console) : OpenImages(console);
+    }
     const std::vector<std::string> names = NamesOf(net.source.get(), spec);
     const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), places, console);
     if (net.source)
@@ -144,7 +158,9 @@ class Infer final : public Command {
     FiniteCheck check;
     CatchSignals();
     std::string shown = output_ + " holds it as it is";
-    if (output_layer_.empty()) {
+    if (WritesOutputs()) {
+      Outputs(model, names, &net, &check, console);
+    } else if (output_layer_.empty()) {
       const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
       Predictions(spec, heads, names, &net, &check, console);
       shown = HowShown(heads);
@@ -196,16 +212,19 @@ class Infer final : public Command {
     return 128 + StopSignal();
   }
 
-  // The net's first output for one image.
-  static TShape RowShape(const Model& model) {
+  // What the net outputs for a batch of one.
+  static std::vector<TShape> OutputShapes(const Model& model) {
     std::map<std::string, TShape> shapes;
     for (const InputInfo& input : model.info.inputs) {
       std::vector<int64_t> batch{1};
       batch.insert(batch.end(), input.shape.begin(), input.shape.end());
       shapes[input.name] = TShape(std::span<const int64_t>(batch));
     }
-    const TShape output = model.symbol.InferShape(shapes).outputs.at(0);
-    return TShape(std::span(output.begin() + 1, static_cast<size_t>(output.ndim() - 1)));
+    return model.symbol.InferShape(shapes).outputs;
+  }
+  // Whether the result is every output of the net, as numbers.
+  bool WritesOutputs() const {
+    return of_arrays_ && output_layer_.empty() && output_.ends_with(".npy");
   }
 
   void CheckFlags() const {
@@ -215,6 +234,15 @@ class Infer final : public Command {
             "'NR > 1 && $NF != \"nan\" && $NF + 0 >= 0.5')");
     }
     const bool npy = output_.ends_with(".npy");
+    CheckArrays();
+    if (WritesOutputs()) {
+      if (!format_.empty() || top_k_ != 1 || threshold_ || !probabilities_.empty())
+        Throw(ErrorKind::kUsage,
+              "--format, --top-k, --threshold and --probabilities are for predictions; --output {} "
+              "writes what the net gives",
+              output_);
+      return;
+    }
     if (output_layer_.empty()) {
       if (npy) {
         Throw(
@@ -250,6 +278,25 @@ class Infer final : public Command {
             "--output-layer "
             "writes .npy");
     }
+  }
+
+  // Either arrays or images, tables, lists.
+  void CheckArrays() const {
+    if (!of_arrays_) {
+      if (inputs_.empty())
+        Throw(
+            ErrorKind::kUsage,
+            "inputs is required: images, folders, a list or a table, or --input NAME=FILE.npy for "
+            "every input of the net; see `mxtrain infer --help`");
+      return;
+    }
+    if (!inputs_.empty())
+      Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or {}", inputs_[0],
+            "images, lists and tables");
+    if (!copy_to_.empty() || !annotate_.empty() || !tta_.empty() || !key_.empty())
+      Throw(ErrorKind::kUsage,
+            "--copy-to, --annotate and --tta are for images, --key is for tables; the inputs are "
+            "arrays");
   }
 
   // Whether the input is a table. A model that was trained on a column of images takes both.
@@ -309,6 +356,10 @@ class Infer final : public Command {
   // Of the examples, in the output: files unless the rows of a table have other names.
   std::vector<std::string> NamesOf(const io::Source* source, const PipelineSpec& spec) const {
     std::vector<std::string> names;
+    if (of_arrays_) {
+      for (int64_t i = 1; i <= source->size(); ++i) names.push_back(std::to_string(i));
+      return names;
+    }
     const bool files = key_.empty() && !spec.NeedsTable();
     for (int64_t i = 0; source && i < source->size(); ++i)
       names.push_back(files ? source->FileOf(i) : source->Name(i));
@@ -382,7 +433,7 @@ class Infer final : public Command {
 
   void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files,
                 Net* net, FiniteCheck* check, report::Console& console) const {
-    const TShape row = RowShape(model);
+    const TShape row = RowOf(OutputShapes(model).at(0));
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
     ForEach(net, rows, "examples", console,
@@ -401,11 +452,25 @@ class Infer final : public Command {
     }
   }
 
+  // Every output of the net into a file of its own.
+  void Outputs(const Model& model, const std::vector<std::string>& rows, Net* net,
+               FiniteCheck* check, report::Console& console) const {
+    const auto examples = static_cast<int64_t>(rows.size());
+    OutputFiles files(output_, model.symbol.ListOutputs(), OutputShapes(model), examples, console);
+    ForEach(net, examples, "examples", console,
+            [&](int64_t index, const std::vector<const float*>& outputs) {
+              for (size_t k = 0; k < outputs.size(); ++k)
+                check->Look(index, {outputs[k], files.width(k)}, *net->iter);
+              files.Write(index, outputs);
+            });
+    if (StopFlag() != 1) files.Finish();
+  }
+
   void Predictions(const PipelineSpec& spec, const std::vector<AnswerHead>& heads,
                    const std::vector<std::string>& names, Net* net, FiniteCheck* check,
                    report::Console& console) const {
     CheckAnswers(heads);
-    const bool rows = spec.NeedsTable();
+    const bool rows = of_arrays_ || spec.NeedsTable();
     const auto sinks = MakeSinks(heads, rows, names, console);
     std::vector<std::vector<float>> in_units(heads.size());
     ForEach(net, static_cast<int64_t>(names.size()), rows ? "rows" : "images", console,
@@ -513,7 +578,7 @@ class Infer final : public Command {
   int top_k_ = 1, views_ = 1;
   int64_t batch_ = 0;  // 0: not said
   std::optional<double> min_score_, threshold_;
-  bool skip_bad_ = false;
+  bool skip_bad_ = false, of_arrays_ = false;
 };
 
 }  // namespace

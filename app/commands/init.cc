@@ -143,6 +143,11 @@ class Init final : public Command {
             "who published them, which decides how images are prepared: torchvision, timm, ...; "
             "default: told by the names in the file")
         .Takes("NAME");
+    arguments
+        .Option("--weights-state", &state_,
+                "which of several state dicts in a file of PyTorch, by its key, as "
+                "train.weights.state")
+        .Takes("KEY");
     arguments.Flag(
         "--head-only", &head_only_,
         "with --weights: train only the new head, on features that the net computes once "
@@ -193,6 +198,8 @@ class Init final : public Command {
       Throw(ErrorKind::kUsage, "--head-only needs --weights FILE, those of the layers before it");
     if (weights_.empty() && !family_.empty())
       Throw(ErrorKind::kUsage, "--weights-family needs --weights FILE");
+    if (weights_.empty() && !state_.empty())
+      Throw(ErrorKind::kUsage, "--weights-state needs --weights FILE");
   }
 
   std::string Text(const ImageFolder& folder, const CommonFlags& flags, report::Console& console,
@@ -249,6 +256,7 @@ class Init final : public Command {
     CheckFamily(net);
     const std::string local = LocalWeights(weights_, console);
     WeightsChoice choice;
+    choice.state = state_;
     if (config::IsAddress(weights_)) {
       choice.file = config::SplitPin(weights_).file;
       choice.sha256 = fetch::Sha256OfFile(local);
@@ -257,7 +265,7 @@ class Init final : public Command {
       choice.sha256 = config::SplitPin(weights_).sha256;
     }
     const auto runtime = MakeRuntime(WithoutAutoGpu(flags), 0, MakeRegistry({}), console);
-    choice.facts = LookAtWeights(*runtime, net, local, family_);
+    choice.facts = LookAtWeights(*runtime, net, local, family_, state_);
     const ZooWeights& found = choice.facts;
     std::string text = format("{}: {} {} arrays before the head of {} fit", weights_,
                               found.fits == found.wanted ? "all" : format("{} of the", found.fits),
@@ -400,7 +408,7 @@ class Init final : public Command {
                         report::QuoteShell(output_));
   }
 
-  std::string folder_, output_, net_, weights_, family_;
+  std::string folder_, output_, net_, weights_, family_, state_;
   int size_ = 0;
   int channels_ = 0;   // of the net's input, if it is not that of the images
   std::string sizes_;  // " in training, ...": others of a net by name

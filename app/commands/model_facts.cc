@@ -48,7 +48,15 @@ void DeclareInputs(Arguments& arguments, std::vector<std::string>* inputs) {
 }
 
 void ModelFacts::Declare(Arguments& arguments) {
-  DeclareInputs(arguments, &inputs_);
+  arguments
+      .Option(
+          "--input", &inputs_,
+          "NAME=FILE.npy: an array for an input of the net, in place of images and tables: one "
+          "example after another, as the net reads them, without any transform. NAME alone, for "
+          "PREFIX@N: a variable of the net that is an input; others without an array must be "
+          "labels. May be repeated")
+      .Takes("NAME=FILE")
+      .Repeats();
   arguments
       .Option("--labels", &labels_,
               "file with one class name per line, for models without class names")
@@ -63,6 +71,15 @@ void ModelFacts::Declare(Arguments& arguments) {
               "with --size: mean per channel; the net gets (pixel / 255 - mean) / std")
       .Takes("R,G,B");
   arguments.Option("--std", &std_, "standard deviation per channel, as --mean").Takes("R,G,B");
+}
+
+InputArrays ModelFacts::TakeArrays() {
+  InputArrays arrays = InputArrays::Take(&inputs_);
+  if (!arrays.empty() && !(size_ + mean_ + std_).empty())
+    Throw(ErrorKind::kUsage,
+          "--size, --mean and --std prepare images; arrays of --input NAME=FILE are taken as they "
+          "are");
+  return arrays;
 }
 
 void ModelFacts::Complete(Model* model, report::Console& console) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands/arguments.h"
+#include "app/commands/input_arrays.h"
 #include "app/report/console.h"
 #include "mxtrain/train/model.h"
 
@@ -15,6 +16,9 @@ class ModelFacts {
  public:
   void Declare(Arguments& arguments);  // --input, --labels, --size, --mean, --std
   const std::vector<std::string>& inputs() const { return inputs_; }
+  // The values of --input that are NAME=FILE.npy, once; the others remain in `inputs`. Throws as
+  // InputArrays::Take, and kUsage for flags that prepare images.
+  InputArrays TakeArrays();
   // Sets the flags' values on the model, replacing those of its file, with a warning if it says how
   // images are prepared: class names, input size, and the pipeline that resizes images to that size
   // and normalizes them. Throws kUsage for a checkpoint, which defines its own preprocessing.
@@ -25,7 +29,7 @@ class ModelFacts {
   std::vector<std::string> inputs_;
 };
 
-// --input NAME, for every command that opens a model.
+// --input NAME, for commands that open a model and run no data through it.
 void DeclareInputs(Arguments& arguments, std::vector<std::string>* inputs);
 
 }  // namespace mxtrain::commands

@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
+#include <optional>
+#include <set>
+#include <span>
 #include <sstream>
 
 #include "app/commands/device_flag.h"
@@ -18,12 +21,15 @@
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
 #include "mxtrain/base/params.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/io/image_folder_source.h"
 #include "mxtrain/io/image_formats.h"
 #include "mxtrain/io/list_line.h"
+#include "mxtrain/onnx/import.h"
+#include "mxtrain/onnx/model_file.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -136,6 +142,12 @@ void SayWhich(const std::string& where, const std::string& file, report::Console
              report::RunFolder::IsBusy(run) ? ", from a run that is still training" : ""));
 }
 
+bool IsOnnx(const std::string& where) {
+  std::error_code none;
+  return fs::is_regular_file(where, none) && !IsCheckpoint(where) &&
+         Lower(fs::path(where).extension().string()) == ".onnx";
+}
+
 // Names what cannot be a model for what it is, and says what to do.
 void RefuseOtherFiles(const std::string& where) {
   const fs::path path(where);
@@ -156,7 +168,7 @@ void RefuseOtherFiles(const std::string& where) {
           "the run folder, such as runs/latest",
           where, name);
   }
-  if (ending == ".onnx") {
+  if (IsOnnx(where)) {
     Throw(ErrorKind::kData,
           "{} is an ONNX file, not a run or checkpoint; `mxtrain import {}` shows its layers, and "
           "the key net.onnx takes it as a net to train",
@@ -215,6 +227,109 @@ void DeclareModel(Arguments& arguments, std::string* model) {
   arguments.Option("model", model, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
       .Required()
       .Takes("MODEL");
+}
+
+namespace {
+
+// The shape of one example that an array gives an input of an ONNX file; nothing if the file has
+// all lengths.
+std::optional<TShape> OpenShape(const onnx::ModelValue& input, const TShape& array,
+                                const std::string& file) {
+  const auto example = std::span(input.dims).subspan(input.dims.empty() ? 0 : 1);
+  // A single number for each example may be [N] or [N, 1].
+  if (input.has_shape && array.Size() == 1 && std::ranges::count(example, 1) == std::ssize(example))
+    return std::nullopt;
+  std::vector<std::string> dims;
+  bool open = !input.has_shape, fits = open || std::ssize(example) == array.ndim();
+  for (size_t i = 0; i < example.size(); ++i) {
+    const bool dynamic = example[i] < 0;
+    open = open || dynamic;
+    fits = fits && (dynamic || example[i] == array[static_cast<int>(i)]);
+    dims.push_back(dynamic ? "?" : std::to_string(example[i]));
+  }
+  if (!fits) {
+    Throw(ErrorKind::kData,
+          "{}: an example of the input '{}' has the shape [{}], one of the array has {}", file,
+          input.name, join(dims, ", "), array.ToString());
+  }
+  return open ? std::optional(array) : std::nullopt;
+}
+
+Model ModelOfOnnx(const std::string& file, Runtime& runtime, InputArrays* arrays) {
+  const onnx::Model read = onnx::ReadModel(file);
+  const std::map<std::string, TShape> shapes = arrays->Shapes();
+  const std::vector<std::string> in_net = onnx::InputNames(read);
+  onnx::ImportOptions options;
+  std::map<std::string, std::string> names;
+  for (size_t i = 0; i < read.inputs.size(); ++i) {
+    const onnx::ModelValue& input = read.inputs[i];
+    names[input.name] = in_net[i];
+    auto array = shapes.find(input.name);
+    if (array == shapes.end()) array = shapes.find(in_net[i]);
+    if (array == shapes.end()) continue;
+    if (const auto shape = OpenShape(input, array->second, file))
+      options.shapes[input.name] = *shape;
+  }
+  Model model;
+  model.file = file;
+  try {
+    const onnx::ImportedNet net = onnx::ImportModel(read, runtime.operators(), options);
+    model.symbol = onnx::ToSymbol(net, runtime.operators());
+    for (const auto& input : net.inputs)
+      model.info.inputs.push_back({input.name, input.shape, input.type});
+    const std::vector<std::string> auxs = model.symbol.ListAuxiliaryStates();
+    for (auto& [name, array] : onnx::ArraysOf(net, runtime)) {
+      const bool aux = std::ranges::find(auxs, name) != auxs.end();
+      (aux ? model.auxs : model.args)[name] = array;
+    }
+  } catch (const Error&) {
+    RethrowWithPrefix(std::current_exception(), file);
+  }
+  const std::set<std::string> inputs(in_net.begin(), in_net.end());
+  for (const std::string& name : model.symbol.ListArguments()) {
+    if (!model.args.contains(name) && !inputs.contains(name))
+      model.info.labels.push_back({name, TShape(), DType::kFloat32});
+  }
+  const auto text = [&read](const char* key) {
+    const auto found = read.metadata.find(key);
+    return found == read.metadata.end() ? "" : found->second;
+  };
+  // Of a file that this program wrote; one with the preprocessing in the net takes pixels.
+  if (!text("preprocessing").starts_with("in the model")) model.info.pipeline = text("pipeline");
+  // How other images are prepared is for --size, --mean and --std to say.
+  if (arrays->empty() && model.info.pipeline.empty()) {
+    for (InputInfo& input : model.info.inputs) input.shape = TShape();
+  }
+  const Json list = Json::parse(text("classes"), nullptr, /*allow_exceptions=*/false);
+  for (const Json& name : list.is_array() ? list : Json::array()) {
+    if (name.is_string()) model.info.class_names.push_back(name.get<std::string>());
+  }
+  arrays->Rename(names);
+  return model;
+}
+
+}  // namespace
+
+OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
+                      const std::vector<std::string>& inputs, InputArrays* arrays,
+                      report::Console& console) {
+  if (IsOnnx(where)) {
+    OpenedModel opened;
+    if (!inputs.empty())
+      Throw(ErrorKind::kUsage, "{} declares its own inputs; --input takes NAME=FILE.npy", where);
+    opened.runtime = MakeRuntime(flags, flags.seed.value_or(0),
+                                 MakeRegistry(flags.plugins, DeviceOf(flags).type), console);
+    opened.model = ModelOfOnnx(where, *opened.runtime, arrays);
+    return opened;
+  }
+  std::vector<std::string> named = inputs;
+  if (const size_t at = where.find('@'); at != std::string::npos && !fs::exists(where)) {
+    // Of files without a description of the inputs; labels are recognized by their names.
+    for (const std::string& name : arrays->Names()) {
+      if (!name.ends_with("label")) named.push_back(name);
+    }
+  }
+  return OpenModel(flags, where, named, console);
 }
 
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands/command.h"
+#include "app/commands/input_arrays.h"
 #include "app/commands/pipeline_spec.h"
 #include "mxtrain/io/source.h"
 #include "mxtrain/ndarray/runtime.h"
@@ -23,9 +24,18 @@ struct OpenedModel {
 
 // The model, in a runtime with only the plug-ins of the flags. If `where` is a link such as
 // runs/latest, its target is reported. Throws as LoadModel, and kConfig if the model was trained
-// with a plug-in and no flag gives a file of that name. `inputs`: as in LoadModel.
+// with a plug-in and no flag gives a file of that name. `inputs`: as in LoadModel. An ONNX file is
+// no model here.
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
                       const std::vector<std::string>& inputs, report::Console& console);
+
+// The same, and an ONNX file too: its net with a loss behind a last softmax, its arrays, and the
+// class names of its metadata. `arrays` define what it, or PREFIX@N, leaves open, and get the names
+// that inputs have in the net. Also throws as onnx::ImportModel, and kData for arrays of other
+// shapes than the inputs of an ONNX file.
+OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
+                      const std::vector<std::string>& inputs, InputArrays* arrays,
+                      report::Console& console);
 
 // Throws kUsage if the two are swapped: the data argument is a run or checkpoint, and the model
 // argument is not.

@@ -10,6 +10,7 @@
 #include "app/commands/operator_arrays.h"
 #include "app/config/other_tools.h"
 #include "app/report/output.h"
+#include "app/report/text_width.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/operator/registry.h"
@@ -58,8 +59,9 @@ class Ops final : public Command {
     const auto registry = MakeRegistry(flags.plugins, DeviceType::kGPU);
     if (name_.empty()) return flags.json ? ListJson(*registry) : List(*registry);
     CheckName(*registry);
-    std::cout << (flags.json ? report::JsonText(JsonOfOperator(*registry, name_), 2) + "\n"
-                             : TextOfOperator(*registry, name_));
+    std::cout << (flags.json
+                      ? report::JsonText(JsonOfOperator(*registry, name_), 2) + "\n"
+                      : report::Fitted(TextOfOperator(*registry, name_), report::HelpColumns()));
     return 0;
   }
 
@@ -97,7 +99,8 @@ class Ops final : public Command {
         lines += format("  {:<{}}  {}\n", name, width, text);
       }
       if (!lines.empty())
-        std::cout << format("{}{}:\n", group == kGroups[0] ? "" : "\n", group) << lines;
+        std::cout << format("{}{}:\n", group == kGroups[0] ? "" : "\n", group)
+                  << report::Fitted(lines, report::HelpColumns());
     }
     return 0;
   }

@@ -164,6 +164,12 @@ PipelineSpec PipelineSpec::WithoutPaths() const {
   return spec;
 }
 
+PipelineSpec PipelineSpec::OfArrays() const {
+  PipelineSpec spec = *this;
+  spec.transforms.clear();
+  return spec;
+}
+
 std::string PipelineSpec::ToJson() const {
   Json chain = Json::array();
   for (const io::TransformSpec& t : transforms)

@@ -42,6 +42,8 @@ struct PipelineSpec {
 
   // Reads only these inputs: a table with named columns may lack those of the others.
   PipelineSpec OfInputs(const std::vector<InputInfo>& inputs) const;
+  // For arrays that are what the net reads: without what is done to images.
+  PipelineSpec OfArrays() const;
   // Whether it tells where its data is.
   bool NamesData() const;
   // Whether its data is a part of the source, held out in training.

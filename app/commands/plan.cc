@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain plan CONFIG: layers, parameters, work, exact memory.
+#include <unistd.h>
+
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "app/commands/batch_fit.h"
 #include "app/commands/device_flag.h"
@@ -15,6 +18,8 @@
 #include "app/commands/plan_plot.h"
 #include "app/commands/session.h"
 #include "app/report/output.h"
+#include "app/report/text_table.h"
+#include "app/report/text_width.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/kernel_choices.h"
@@ -135,19 +140,24 @@ class Plan final : public Command {
                       {"total_bytes", TotalOf(fit.bytes)}};
       std::cout << report::JsonText(all, 2) << "\n";
     } else {
-      Print(session, layers, training, inference, outer);
-      PrintDevices(training.arenas, of_devices);
-      PrintDisk(disk);
+      const auto known = report::ColumnsOf(STDOUT_FILENO);
+      const size_t columns = known.value_or(std::string::npos);
+      std::ostringstream out;
+      Print(session, layers, training, inference, outer, columns, out);
+      PrintDevices(training.arenas, of_devices, columns, out);
+      PrintDisk(disk, out);
       if (ranks_ > 0) {
-        std::cout << format("between {} processes: each sends {} in a step\n", ranks_,
-                            FormatBytes(of_ranks.sent_bytes));
+        out << format("between {} processes: each sends {} in a step\n", ranks_,
+                      FormatBytes(of_ranks.sent_bytes));
       }
-      if (cut) PrintFeatures(session, *cut);
-      PrintRates(session);
-      if (session.config().train.kvstore.sync_batch_norm) PrintSums(executor::SumsOfStep(trained));
-      if (time) PrintTime(*time);
-      if (fits) PrintFit(fit);
-      if (kernels_) PrintKernels(session, train);
+      if (cut) PrintFeatures(session, *cut, out);
+      PrintRates(session, out);
+      if (session.config().train.kvstore.sync_batch_norm)
+        PrintSums(executor::SumsOfStep(trained), out);
+      if (time) PrintTime(*time, out);
+      if (fits) PrintFit(fit, out);
+      if (kernels_) PrintKernels(session, train, out);
+      std::cout << (known ? report::Fitted(out.str(), columns) : out.str());
     }
     return 0;
   }
@@ -229,29 +239,33 @@ class Plan final : public Command {
     return list;
   }
 
-  static void PrintDevices(const std::vector<executor::ArenaPlan>& arenas,
-                           const OfDevices& devices) {
+  static void PrintDevices(const std::vector<executor::ArenaPlan>& arenas, const OfDevices& devices,
+                           size_t columns, std::ostream& out) {
     if (arenas.size() < 2) return;
-    std::cout << format("\n{:<10}  {:>11}  {:>11}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n",
-                        "device", "activations", "lower bound", "parameters", "gradients",
-                        "optimizer", "other", "total");
+    report::TextTable table({{"device", 10},
+                             {"activations", 11},
+                             {"lower bound", 11},
+                             {"parameters", 10},
+                             {"gradients", 10},
+                             {"optimizer", 10},
+                             {"other", 10},
+                             {"total", 10}});
     for (const executor::ArenaPlan& arena : arenas) {
       const ExternalBytes own = Of(devices, arena.ctx);
-      std::cout << format(
-          "{:<10}  {:>11}  {:>11}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n", arena.ctx.ToString(),
-          FormatBytes(arena.bytes), FormatBytes(arena.lower_bound),
-          FormatBytes(own.parameters + own.auxiliaries), FormatBytes(own.gradients),
-          FormatBytes(own.optimizer), FormatBytes(own.averages + own.inputs + own.outputs),
-          FormatBytes(own.Sum() + arena.bytes));
+      table.Add({arena.ctx.ToString(), FormatBytes(arena.bytes), FormatBytes(arena.lower_bound),
+                 FormatBytes(own.parameters + own.auxiliaries), FormatBytes(own.gradients),
+                 FormatBytes(own.optimizer), FormatBytes(own.averages + own.inputs + own.outputs),
+                 FormatBytes(own.Sum() + arena.bytes)});
     }
-    std::cout << "  in training; activations include their gradients, copies between devices and "
-                 "workspaces;\n  other: inputs, outputs and averages of weights\n";
+    out << "\n" << table.Lines(columns);
+    out << "  in training; activations include their gradients, copies between devices and "
+           "workspaces;\n  other: inputs, outputs and averages of weights\n";
   }
 
-  static void PrintDisk(const DiskForecast& disk) {
-    std::cout << format("on disk: {} per checkpoint; at most {} at once, {}\n",
-                        FormatBytes(disk.checkpoint_bytes), disk.most_files,
-                        FormatBytes(disk.checkpoint_bytes * disk.most_files));
+  static void PrintDisk(const DiskForecast& disk, std::ostream& out) {
+    out << format("on disk: {} per checkpoint; at most {} at once, {}\n",
+                  FormatBytes(disk.checkpoint_bytes), disk.most_files,
+                  FormatBytes(disk.checkpoint_bytes * disk.most_files));
   }
 
   // Of training and validation data, as if their images had one size; nothing if they are not
@@ -275,16 +289,16 @@ class Plan final : public Command {
             {"bytes", bytes ? Json(*bytes) : Json()}};
   }
 
-  static void PrintFeatures(Session& session, const FeatureCut& cut) {
+  static void PrintFeatures(Session& session, const FeatureCut& cut, std::ostream& out) {
     const std::optional<int64_t> bytes = FeatureBytes(session, cut);
     const int64_t epochs = session.config().train.freeze.epochs;
-    std::cout << format(
+    out << format(
         "features: {} layers up to {} are computed once{}: {} numbers for each "
         "example{}\n",
         cut.layers, report::Printable(cut.last),
         epochs > 0 ? format(", for the first {}", Counted(epochs, "epoch")) : "", cut.Numbers(),
         bytes ? format(", {} in memory", FormatBytes(*bytes)) : "");
-    if (epochs > 0) std::cout << "  memory and time are those of the epochs after them\n";
+    if (epochs > 0) out << "  memory and time are those of the epochs after them\n";
   }
 
   static Json RatesToJson(const Session& session) {
@@ -298,16 +312,15 @@ class Plan final : public Command {
     return list;
   }
 
-  static void PrintRates(const Session& session) {
+  static void PrintRates(const Session& session, std::ostream& out) {
     const std::vector<std::string> lines = RateLines(session);
-    if (!lines.empty()) std::cout << "learning rates, as multiples of the schedule's:\n";
-    for (const std::string& line : lines) std::cout << "  " << line << "\n";
+    if (!lines.empty()) out << "learning rates, as multiples of the schedule's:\n";
+    for (const std::string& line : lines) out << "  " << line << "\n";
   }
 
-  static void PrintSums(const executor::ExchangedSums& sums) {
-    std::cout << format(
-        "batch norm over all workers and processes: {} per step, {} from each process\n",
-        Counted(sums.arrays, "sum"), FormatBytes(sums.bytes));
+  static void PrintSums(const executor::ExchangedSums& sums, std::ostream& out) {
+    out << format("batch norm over all workers and processes: {} per step, {} from each process\n",
+                  Counted(sums.arrays, "sum"), FormatBytes(sums.bytes));
   }
 
   static Json ToJson(const TimeForecast& time) {
@@ -319,26 +332,24 @@ class Plan final : public Command {
             {"run_seconds", time.steps_per_epoch ? Json(time.run_seconds()) : Json()}};
   }
 
-  static void PrintTime(const TimeForecast& time) {
-    std::cout << format("time: {:.1f} ms per step, from {} steps on {}", 1000 * time.step_seconds,
-                        time.timed_steps, time.synthetic ? "synthetic data" : "the training data");
+  static void PrintTime(const TimeForecast& time, std::ostream& out) {
+    out << format("time: {:.1f} ms per step, from {} steps on {}", 1000 * time.step_seconds,
+                  time.timed_steps, time.synthetic ? "synthetic data" : "the training data");
     if (time.steps_per_epoch > 0) {
-      std::cout << format(
-          "; {} per epoch of {} steps, {} for {} steps, without validation and saves",
-          report::FormatDuration(time.epoch_seconds()), time.steps_per_epoch,
-          report::FormatDuration(time.run_seconds()), time.total_steps);
+      out << format("; {} per epoch of {} steps, {} for {} steps, without validation and saves",
+                    report::FormatDuration(time.epoch_seconds()), time.steps_per_epoch,
+                    report::FormatDuration(time.run_seconds()), time.total_steps);
     }
-    std::cout << "\n";
+    out << "\n";
   }
 
-  static void PrintFit(const Fit& fit) {
+  static void PrintFit(const Fit& fit, std::ostream& out) {
     if (fit.batch == 0) {
-      std::cout << format("not even one example fits into {}: it takes {}\n",
-                          FormatBytes(fit.memory), ToString(fit.bytes));
+      out << format("not even one example fits into {}: it takes {}\n", FormatBytes(fit.memory),
+                    ToString(fit.bytes));
     } else {
-      std::cout << format("the largest batch within {}: {}{} ({})\n", FormatBytes(fit.memory),
-                          fit.batch, fit.is_most ? ", the most that batch_size may be" : "",
-                          ToString(fit.bytes));
+      out << format("the largest batch within {}: {}{} ({})\n", FormatBytes(fit.memory), fit.batch,
+                    fit.is_most ? ", the most that batch_size may be" : "", ToString(fit.bytes));
     }
   }
 
@@ -426,57 +437,61 @@ class Plan final : public Command {
 
   void Print(Session& session, const std::vector<Layer>& layers,
              const executor::MemorySummary& training, const executor::MemorySummary& inference,
-             const ExternalBytes& outer) const {
-    size_t name_width = 5, op_width = 8, shape_width = 6;
+             const ExternalBytes& outer, size_t columns, std::ostream& out) const {
+    report::TextTable table(
+        {{"layer"}, {"operator", 0, true}, {"output", 0, true}, {"parameters", 12}, {"MFLOP", 10}});
     int64_t parameters = 0;
     double flops = 0;
+    const auto batch = static_cast<double>(session.config().data.batch_size);
     for (const Layer& l : layers) {
-      name_width = std::max(name_width, report::Printable(l.name).size());
-      op_width = std::max(op_width, l.op.size());
-      shape_width = std::max(shape_width, l.outputs[0].ToString().size());
+      table.Add({report::Printable(l.name), l.op, l.outputs[0].ToString(),
+                 std::to_string(l.parameters), format("{:.3f}", l.flops / batch / 1e6)});
       parameters += l.parameters;
       flops += l.flops;
     }
-    std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10}\n", "layer", name_width, "operator",
-                        op_width, "output", shape_width, "parameters", "MFLOP");
-    const auto batch = static_cast<double>(session.config().data.batch_size);
-    for (const Layer& l : layers) {
-      std::cout << format("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>10.3f}\n", report::Printable(l.name),
-                          name_width, l.op, op_width, l.outputs[0].ToString(), shape_width,
-                          l.parameters, l.flops / batch / 1e6);
-    }
-    std::cout << format(
+    out << table.Lines(columns);
+    out << format(
         "\n{} parameters; {:.4g} MFLOP forward for one example, as in the table (a multiplication "
         "with its addition counts as two); {:.4g} GFLOP for a batch of {}\n",
         parameters, flops / batch / 1e6, flops / 1e9, session.config().data.batch_size);
-    auto row = [](const char* name, const executor::MemorySummary& m) {
-      std::cout << format(
-          "{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9.3f}  {}\n", name,
-          FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes), FormatBytes(m.share_bytes),
-          FormatBytes(m.full_bytes), FormatBytes(m.lower_bound_bytes),
+    report::TextTable memory({{"memory", 10},
+                              {"none", 10},
+                              {"in place", 10},
+                              {"sharing", 10},
+                              {"both", 10},
+                              {"lower bound", 11},
+                              {"both/none", 9},
+                              {"both/bound", 0, true}});
+    const auto row = [&memory](const char* name, const executor::MemorySummary& m) {
+      const double part =
           m.none_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.none_bytes)
-                       : 0.0,
-          Verdict(m));
+                       : 0.0;
+      memory.Add({name, FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes),
+                  FormatBytes(m.share_bytes), FormatBytes(m.full_bytes),
+                  FormatBytes(m.lower_bound_bytes), format("{:.3f}", part), Verdict(m)});
     };
-    std::cout << format("\n{:<10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>9}  {}\n", "memory",
-                        "none", "in place", "sharing", "both", "lower bound", "both/none",
-                        "both/bound");
     row("training", training);
     row("inference", inference);
-    std::cout << "  of activations, their gradients and workspaces: in place, sharing memory over "
-                 "time, or both, which training uses; the lower bound is\n"
-                 "  the peak of live bytes. none: a buffer for each array of the net as it is "
-                 "written, but no workspace of kernels; a small net may need\n"
-                 "  more workspace than that\n";
+    out << "\n" << memory.Lines(columns);
+    std::string note =
+        "  of activations, their gradients and workspaces: in place, sharing memory over time, or "
+        "both, which training uses; the lower bound is\n  the peak of live bytes. none: a buffer "
+        "for "
+        "each array of the net as it is written, but no workspace of kernels; a small net may "
+        "need\n"
+        "  more workspace than that\n";
+    if (columns != std::string::npos) {
+      for (size_t at; (at = note.find("\n  ")) != std::string::npos;) note.replace(at, 3, " ");
+    }
+    out << note;
     if (training.unsized_requests > 0) {
-      std::cout << format("  without {} of temporary space, whose size is known only in a run\n",
-                          Counted(static_cast<size_t>(training.unsized_requests), "request"));
+      out << format("  without {} of temporary space, whose size is known only in a run\n",
+                    Counted(static_cast<size_t>(training.unsized_requests), "request"));
     }
     const size_t workers = session.MakeTrainOptions().workers.size();
     if (workers > 1)
-      std::cout << format("  training: for each of {} workers, on its part of the batch\n",
-                          workers);
-    std::cout << format(
+      out << format("  training: for each of {} workers, on its part of the batch\n", workers);
+    out << format(
         "\nin addition, in training: parameters {}, gradients {}, optimizer {},{} one batch {}, "
         "outputs {}; {} in total\n",
         FormatBytes(outer.parameters + outer.auxiliaries), FormatBytes(outer.gradients),
@@ -503,36 +518,36 @@ class Plan final : public Command {
   }
 
   // Asks every kernel again, as the passes did, and prints the answers.
-  static void PrintKernels(Session& session, const executor::BindRequest& request) {
+  static void PrintKernels(Session& session, const executor::BindRequest& request,
+                           std::ostream& out) {
     const executor::ExecGraph graph =
         executor::RunPasses(session.TrainedNet().graph(), request, session.runtime());
-    std::cout << "\nkernels in training:\n";
+    out << "\nkernels in training:\n";
     for (const executor::ExecNode& node : graph.nodes) {
       if (node.kind == Node::Kind::kReorder) {
         const bool converts = node.specs[0].type != graph.spec(node.inputs[0]).type;
-        std::cout << format("  {}: {} {}\n", report::Printable(node.name),
-                            converts ? "convert to" : "reorder to", StorageOf(node.specs[0]));
+        out << format("  {}: {} {}\n", report::Printable(node.name),
+                      converts ? "convert to" : "reorder to", StorageOf(node.specs[0]));
       }
       if (node.kind == Node::Kind::kCopy) {
-        std::cout << format("  _CrossDeviceCopy {}: {} to {}\n", report::Printable(node.name),
-                            graph.nodes[node.inputs[0].node].ctx.ToString(), node.ctx.ToString());
+        out << format("  _CrossDeviceCopy {}: {} to {}\n", report::Printable(node.name),
+                      graph.nodes[node.inputs[0].node].ctx.ToString(), node.ctx.ToString());
       }
       if (node.kind != Node::Kind::kForward) continue;
-      std::cout << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name),
-                          node.plan->kernel);
-      if (node.origins.size() > 1) std::cout << format(" of {}", Printable(node.origins));
-      if (RunsOnHost(*node.plan)) std::cout << " (on the CPU, with copies)";
-      if (!node.plan->out.empty()) std::cout << format(" -> {}", StorageOf(node.specs[0]));
+      out << format("  {} {}: {}", node.op->TypeString(), report::Printable(node.name),
+                    node.plan->kernel);
+      if (node.origins.size() > 1) out << format(" of {}", Printable(node.origins));
+      if (RunsOnHost(*node.plan)) out << " (on the CPU, with copies)";
+      if (!node.plan->out.empty()) out << format(" -> {}", StorageOf(node.specs[0]));
       for (const auto& [kernel, reason] :
            executor::Refusals(graph, node, request, session.runtime()))
-        std::cout << format("; {} rejected: {}", kernel, reason);
-      std::cout << "\n";
+        out << format("; {} rejected: {}", kernel, reason);
+      out << "\n";
     }
     const KernelChoices* choices = ChoicesOf(session.runtime().backend(session.ctx()));
     for (const auto& [key, choice] : choices ? choices->kept() : KernelChoices::Table())
-      std::cout << format("  {}: {}: {}\n",
-                          choice == KernelChoices::kNotMeasured ? "default" : "measured", key,
-                          choice);
+      out << format("  {}: {}: {}\n",
+                    choice == KernelChoices::kNotMeasured ? "default" : "measured", key, choice);
   }
 
   ConfigArguments config_;

@@ -152,14 +152,40 @@ void WarnIfOtherwise(const std::vector<std::string>& arrays, const std::string& 
           called, nearest, join(fewest, ", ")));
 }
 
-// `names`: the arrays' in the file.
-std::map<std::string, NDArray> Load(Session& session, const std::string& file,
-                                    const std::string& called, std::vector<std::string>* names) {
-  const NameMap rules = ReadMap(session.config().train.weights.map);
+struct Loaded {
+  std::map<std::string, NDArray> arrays;       // by their names in the net
+  std::vector<std::string> bare;               // names in the file, without what a wrapper adds
+  std::map<std::string, std::string> in_file;  // names in the file, by those in the net
+  std::string prefix;                          // that a wrapper of the net added
+  TorchStates states;
+};
+
+// Parameters and auxiliary states in the order of the layers.
+std::vector<std::string> NamesInOrder(const Symbol& net) {
+  std::vector<std::string> names;
+  for (const Node& node : net.graph().nodes) {
+    if (node.is_variable()) names.push_back(node.name);
+  }
+  return names;
+}
+
+Loaded Load(Session& session, const std::string& file, const std::string& called) {
+  const config::WeightsConfig& weights = session.config().train.weights;
+  const NameMap rules = ReadMap(weights.map);
+  const std::vector<std::string> in_net = NamesInOrder(session.net().symbol);
+  Loaded loaded;
   try {
-    const std::map<std::string, NDArray> arrays = LoadWeights(session.runtime(), file);
-    for (const auto& [name, array] : arrays) names->push_back(name);
-    return Renamed(arrays, rules, file);
+    WeightsFile read = ReadWeights(session.runtime(), file, weights.state);
+    loaded.states = std::move(read.states);
+    loaded.prefix = WrapperPrefix(read.arrays, rules, {in_net.begin(), in_net.end()});
+    const auto arrays = WithoutPrefix(std::move(read.arrays), loaded.prefix);
+    for (const auto& [name, array] : arrays) {
+      loaded.bare.push_back(name);
+      if (const std::optional<std::string> becomes = rules.Apply(name))
+        loaded.in_file[*becomes] = name;
+    }
+    loaded.arrays = Renamed(arrays, rules, file);
+    return loaded;
   } catch (const Error& error) {
     if (!config::IsAddress(called)) throw;
     Throw(error.kind(), "{} (in the cache, from {}; remove it there to download it again)",
@@ -167,15 +193,19 @@ std::map<std::string, NDArray> Load(Session& session, const std::string& file,
   }
 }
 
-// `names`: what the rules made of names in the file; becomes these.
-void NameAsInFile(const std::vector<std::string>& in_file, const NameMap& rules,
-                  std::vector<std::string>* names) {
-  std::map<std::string, std::string> origins;
-  for (const std::string& name : in_file) {
-    if (const std::optional<std::string> becomes = rules.Apply(name)) origins[*becomes] = name;
+// What was chosen in reading them.
+void SayHowRead(const Loaded& loaded, const std::string& called, report::Console& console) {
+  if (const TorchStates& states = loaded.states; !states.others.empty()) {
+    const std::string taken =
+        states.taken.empty() ? "the outermost dict" : "'" + states.taken + "'";
+    console.Message(LogLevel::kInfo,
+                    format("weights of {}: {} is read; train.weights.state={} reads '{}' instead",
+                           called, taken, states.others[0], join(states.others, "', '")));
   }
-  for (std::string& name : *names) {
-    if (const auto found = origins.find(name); found != origins.end()) name = found->second;
+  if (!loaded.prefix.empty()) {
+    console.Message(LogLevel::kInfo,
+                    format("weights of {}: the names begin with '{}' there, which is removed",
+                           called, loaded.prefix));
   }
 }
 
@@ -190,15 +220,6 @@ void RequireWhole(const WeightsAccount& account, Session& session) {
       "train at least one epoch, or map names in the file to names of the net with "
       "train.weights.map");
   session.diagnostics().ThrowIfErrors();
-}
-
-// Parameters and auxiliary states in the order of the layers.
-std::vector<std::string> NamesInOrder(const Symbol& net) {
-  std::vector<std::string> names;
-  for (const Node& node : net.graph().nodes) {
-    if (node.is_variable()) names.push_back(node.name);
-  }
-  return names;
 }
 
 std::map<std::string, NDArray> ArraysOfOnnx(Session& session) {
@@ -274,18 +295,25 @@ std::string TakePretrained(Session& session, Trainer* trainer, report::Console& 
       is_onnx ? session.config().net.onnx : config::SplitPin(weights.file).file;
   if (name.empty()) return "";
   const std::string file = is_onnx ? "" : LocalWeights(weights.file, console, offline);
-  std::vector<std::string> in_file;
-  const std::map<std::string, NDArray> arrays =
-      is_onnx ? ArraysOfOnnx(session) : Load(session, file, name, &in_file);
-  WeightsAccount account = trainer->Begin(arrays);
-  NameAsInFile(in_file, ReadMap(weights.map), &account.unused);
+  Loaded loaded;
+  if (is_onnx) {
+    loaded.arrays = ArraysOfOnnx(session);
+  } else {
+    loaded = Load(session, file, name);
+    SayHowRead(loaded, name, console);
+  }
+  WeightsAccount account = trainer->Begin(loaded.arrays);
+  for (std::string& unused : account.unused) {
+    if (const auto found = loaded.in_file.find(unused); found != loaded.in_file.end())
+      unused = found->second;
+  }
   if (account.taken.empty()) {
     Throw(ErrorKind::kConfig,
           "no array of {} fits the net: {}; are they of another net? If only the names differ, use "
           "train.weights.map to map those in the file to those of the net",
           name, account.Text());
   }
-  if (!is_onnx) WarnIfOtherwise(in_file, name, session, console);
+  if (!is_onnx) WarnIfOtherwise(loaded.bare, name, session, console);
   if (session.config().train.epochs == 0) RequireWhole(account, session);
   const WeightsGap gap =
       is_onnx ? WeightsGap() : GapOf(account, NamesInOrder(session.net().symbol));

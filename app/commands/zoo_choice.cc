@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "app/commands/open_runtime.h"
 #include "app/commands/pipeline_spec.h"
@@ -186,7 +187,7 @@ ZooNet LookAtNet(const std::string& name, int size) {
 }
 
 ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string& file,
-                         const std::string& family) {
+                         const std::string& family, const std::string& state) {
   const config::NameList list =
       net.names.empty() ? config::NameList() : config::ReadNameList(net.names, net.name);
   std::vector<std::string> families;
@@ -196,10 +197,15 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
           net.name, join(families, ", "));
   }
 
+  const std::map<std::string, TShape> shapes = ShapesOf(Build(net.name, {}, *MakeRegistry({})).net);
+  std::set<std::string> wanted;
+  for (const auto& [name, shape] : shapes) wanted.insert(name);
+  std::map<std::string, NDArray> in_file = ReadWeights(runtime, file, state).arrays;
+  const std::string prefix = WrapperPrefix(in_file, list.rules, wanted);
   std::vector<std::string> arrays;
   std::map<std::string, TShape> mapped;
   bool own = true;
-  for (const auto& [name, array] : LoadWeights(runtime, file)) {
+  for (const auto& [name, array] : WithoutPrefix(std::move(in_file), prefix)) {
     arrays.push_back(name);
     const std::optional<std::string> becomes = list.rules.Apply(name);
     own = own && becomes == name;
@@ -207,7 +213,7 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
   }
   ZooWeights found;
   found.own_names = own;
-  for (const auto& [name, shape] : ShapesOf(Build(net.name, {}, *MakeRegistry({})).net)) {
+  for (const auto& [name, shape] : shapes) {
     if (std::find(net.head.begin(), net.head.end(), PatternOf(name)) != net.head.end()) continue;
     ++found.wanted;
     const auto array = mapped.find(name);

@@ -45,9 +45,9 @@ struct ZooWeights {
 
 // Which family a file of weights is of, and whether it fits the net. `family`: the one that the
 // user says; "": told by the names of the arrays, or by a run or checkpoint itself. Throws as
-// LoadWeights; kUsage for an unknown family, and if the names are those of families that prepare
+// ReadWeights; kUsage for an unknown family, and if the names are those of families that prepare
 // images differently; kConfig if more than a tenth of the net is not in the file.
 ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string& file,
-                         const std::string& family);
+                         const std::string& family, const std::string& state = "");
 
 }  // namespace mxtrain::commands

@@ -139,7 +139,7 @@ struct ClipConfig {
 
 // Initial weights from a file; no file: only from the initializer.
 struct WeightsConfig {
-  std::string file, map;
+  std::string file, map, state;
   bool partial = false;  // they may be of another net, as far as arrays have its names
 };
 

@@ -410,6 +410,12 @@ Section<WeightsConfig> WeightsSection() {
           "YAML list of [pattern, replacement]: regular expressions that turn names in the file "
           "into names of the net")
       .Also({"names", "name_map"});
+  s.Add("state", &WeightsConfig::state)
+      .Default("")
+      .Help(
+          "which of several state dicts in a file of PyTorch, by its key (model_ema, "
+          "state_dict_ema, generator.params); default: state_dict, model, or another usual key")
+      .Also({"state_dict", "checkpoint_key", "model_key", "key"});
   s.Add("partial", &WeightsConfig::partial)
       .Default(false)
       .Help(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/report/console.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <span>
 
 #include "app/report/output.h"
+#include "app/report/text_width.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::report {
@@ -134,11 +134,7 @@ void Console::ShowBar(const std::string& text) {
 }
 
 int Console::width() const {
-  if (const char* columns = std::getenv("COLUMNS"); columns && std::atoi(columns) > 0)
-    return std::atoi(columns);
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
+  return static_cast<int>(ColumnsOf(STDERR_FILENO).value_or(kUsualColumns));
 }
 
 void Console::LogTo(const std::string& path) {

@@ -22,8 +22,14 @@ says "input: RGB pixels, upright (EXIF orientation applied), "
 says "(pixel / 255 - mean) / std with mean=("
 says "float32 [N, 3, 16, 16]"
 says "output: one score for each class, in this order: "
-expect 4 infer model.onnx photos
+expect 4 export model.onnx other.onnx
 says "model.onnx is an ONNX file, not a run or checkpoint; \`mxtrain import model.onnx\` shows its layers"
+# but infer takes it, with the preprocessing and the classes of its metadata
+expect 0 infer $run photos --format csv
+cut -d, -f1,2 stdout >of_run
+expect 0 infer model.onnx photos --format csv
+cut -d, -f1,2 stdout >of_onnx
+holds "the exported model predicts other classes" cmp -s of_run of_onnx
 image=$(find photos -type f | sort | head -1)
 expect 4 eval "$image"
 says "$image is an image, not a model"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Help on exit codes, man pages, completion: all derived from the program's declarations.
 . "$(dirname "$0")/common.sh"
+export COLUMNS=1000 # lines as long as they are
 
 commands=$("$program" --help | sed -n '/^Subcommands:/,$p' | awk '/^  [a-z]/ {print $1}')
 holds "no commands found in --help" test "$(echo "$commands" | wc -w)" -ge 12
@@ -10,6 +11,29 @@ holds "no commands found in --help" test "$(echo "$commands" | wc -w)" -ge 12
 holds "--help does not begin with the commands of every day" test "$(head -6 <<<"$commands" | xargs)" = "init check train eval infer export"
 expect 0 help
 holds "help lists other commands" test "$(sed -n '2,/^$/p' stdout | awk 'NF {print $1}')" = "$commands"
+
+# --- lines fit: 80 columns where nobody says another width, and no word is lost
+# fits COLUMNS ARGUMENT...: no line of the output has more columns; its words are those of long lines.
+fits() {
+  local columns=$1 whole
+  shift
+  "$program" "$@" >whole
+  if [ "$columns" = unknown ]; then (unset COLUMNS && "$program" "$@") >fitted; else COLUMNS=$columns "$program" "$@" >fitted; fi
+  [ "$columns" != unknown ] || columns=80
+  holds "$* in $columns columns: $(awk -v most="$columns" 'length > most' fitted | head -1)" \
+    test "$(awk -v most="$columns" 'length > most' fitted | wc -l)" -eq 0
+  for whole in whole fitted; do tr -s ' \n' '\n\n' <$whole | grep -vxF -e '\' -e '#' >$whole.words; done
+  holds "$* in $columns columns loses words" cmp -s whole.words fitted.words
+}
+for columns in unknown 80 72 120; do
+  fits $columns --help
+  fits $columns help
+  fits $columns help keys
+  fits $columns ops
+done
+for command in $commands; do fits 80 "$command" --help; done
+for topic in net blocks repeat expressions list csv photos fine-tuning report train transforms optimizer Convolution 3 data; do fits 80 help $topic; done
+fits 80 ops Convolution
 
 # --- every code
 expect 0 help

@@ -4,10 +4,14 @@
 
   make_torch_corpus.py      in an environment with: pip install torch numpy
 """
+import argparse
 import collections
+import datetime
 import os
+import pathlib
 import zipfile
 
+import numpy
 import torch
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus/torch_file")
@@ -25,6 +29,10 @@ def objects():
     yield "views", views
     yield "checkpoint", {"epoch": 3, "loss": 0.5, "model": net.state_dict(), "optimizer": torch.optim.SGD(net.parameters(), 0.1).state_dict()}
     yield "module", net
+    yield "scripts", {"args": argparse.Namespace(lr=0.1, since=datetime.date(2026, 1, 2), out=pathlib.PurePosixPath("/tmp")),
+                      "best": numpy.float64(0.5), "history": numpy.arange(2), "seen": {1, 2}, "model": net.state_dict(),
+                      "model_ema": {"n_averaged": torch.tensor(3), **{"module." + name: tensor for name, tensor in net.state_dict().items()}},
+                      "defaults": collections.defaultdict(list, a=[1]), "complex": torch.ones(1, dtype=torch.complex64)}
 
 
 def main():
@@ -35,6 +43,8 @@ def main():
             if name == "module" and form == "stream":
                 continue  # it would contain the source of the class
             torch.save(value, os.path.join(FOLDER, f"{name}_{form}.pth"), _use_new_zipfile_serialization=new)
+        if name == "scripts":
+            torch.save(value, os.path.join(FOLDER, f"{name}_protocol_5.pth"), pickle_protocol=5)
     hostile = {
         "system": b"cos\nsystem\n(U\x02idtR.",
         "self": b"}q\x01(U\x05modelh\x01U\x03neth\x01u.",

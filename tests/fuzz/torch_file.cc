@@ -59,10 +59,22 @@ std::vector<std::string> LargeInputs() {
   std::string references = "(U\7storagectorch\nFloatStorage\n" + key + "U\3cpuK\1tq\0(";
   references[references.size() - 2] = '\0';
   for (int i = 0; i < 100'000; ++i) references += std::string("h\0Q", 3);
+  // Objects of one class, items in an object, keys that are one long text.
+  std::string objects = "cmy\nNew\nq\1(", fields = "cmy\nNew\n)R", keys = key + "q\1" + "0}(";
+  for (int i = 0; i < 100'000; ++i) {
+    objects += "h\1)R";
+    fields += "NNs";
+    keys += "h\1N";
+  }
   // Lists in lists; marks; a large memo; dicts that would each copy one list.
   return {begin + std::string(300'000, ']') + std::string(299'999, 'a') + ".",
-          begin + std::string(300'000, '(') + ".", begin + memo + ".",
-          begin + pairs + "e\x85q\2R" + calls + ".", begin + references + "t."};
+          begin + std::string(300'000, '(') + ".",
+          begin + memo + ".",
+          begin + pairs + "e\x85q\2R" + calls + ".",
+          begin + references + "t.",
+          begin + objects + "t.",
+          begin + fields + ".",
+          begin + keys + "u."};
 }
 
 }  // namespace mxtrain::fuzz

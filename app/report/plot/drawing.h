@@ -77,21 +77,21 @@ class Drawing {
 
   void Add(Shape shape) { shapes_.push_back(std::move(shape)); }
   void AddLine(std::vector<Point> points, const Stroke& stroke) {
-    shapes_.push_back(Line{std::move(points), stroke});
+    shapes_.emplace_back(Line{std::move(points), stroke});
   }
   void AddArea(std::vector<Point> points, Colour fill, double opacity = 1,
                std::string tooltip = "") {
-    shapes_.push_back(Area{std::move(points), fill, opacity, std::move(tooltip)});
+    shapes_.emplace_back(Area{std::move(points), fill, opacity, std::move(tooltip)});
   }
   void AddBox(Point corner, double width, double height, Colour fill, double opacity = 1,
               std::string tooltip = "");
   void AddFrame(Point corner, double width, double height, const Stroke& stroke);
   void AddDot(Point centre, double radius, Colour fill);
   void AddText(Point at, const std::string& text, const TextStyle& style = {}) {
-    shapes_.push_back(Text{at, text, style});
+    shapes_.emplace_back(Text{at, text, style});
   }
   void AddImage(Point at, double width, double height, io::Image image) {
-    shapes_.push_back(Raster{at, width, height, std::move(image)});
+    shapes_.emplace_back(Raster{at, width, height, std::move(image)});
   }
 
  private:

@@ -49,8 +49,9 @@
 //
 // Threads. Each has its own tape: a Recording, a Pause and a Backward belong to the thread that
 // created the first, and to one Runtime. Several threads may record at once, with common variables
-// too; their gradients are written in the order of the calls of Backward. Backward and all recorded
-// calls push and return; errors of their work are thrown by the next wait on a gradient.
+// too; their gradients are written in the order of the calls of Backward. Recorded calls push and
+// return. So does Backward, unless it binds a new structure that needs a larger arena: that waits
+// for what uses the arena. Errors of their work are thrown by the next wait on a gradient.
 #include <cstdint>
 #include <memory>
 #include <vector>

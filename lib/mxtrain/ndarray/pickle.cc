@@ -20,45 +20,20 @@ static_assert(std::endian::native == std::endian::little);
 using Kind = PickleValue::Kind;
 using Values = std::vector<PickleValue>;
 
-constexpr int kProtocol = 2;
+constexpr int kLeastProtocol = 2, kMostProtocol = 5;
 
 // Opcodes that are refused.
 constexpr std::pair<uint8_t, const char*> kRefused[] = {
-    {'0', "POP"},
-    {'1', "POP_MARK"},
-    {'2', "DUP"},
-    {'B', "BINBYTES"},
-    {'C', "SHORT_BINBYTES"},
-    {'F', "FLOAT"},
-    {'I', "INT"},
-    {'L', "LONG"},
-    {'P', "PERSID"},
-    {'S', "STRING"},
-    {'V', "UNICODE"},
-    {'d', "DICT"},
-    {'g', "GET"},
-    {'i', "INST"},
-    {'l', "LIST"},
-    {'o', "OBJ"},
-    {'p', "PUT"},
-    {0x82, "EXT1"},
-    {0x83, "EXT2"},
-    {0x84, "EXT4"},
-    {0x8b, "LONG4"},
-    {0x8c, "SHORT_BINUNICODE"},
-    {0x8d, "BINUNICODE8"},
-    {0x8e, "BINBYTES8"},
-    {0x8f, "EMPTY_SET"},
-    {0x90, "ADDITEMS"},
-    {0x91, "FROZENSET"},
-    {0x92, "NEWOBJ_EX"},
-    {0x93, "STACK_GLOBAL"},
-    {0x94, "MEMOIZE"},
-    {0x95, "FRAME"},
-    {0x96, "BYTEARRAY8"},
-    {0x97, "NEXT_BUFFER"},
-    {0x98, "READONLY_BUFFER"},
+    {'2', "DUP"},     {'F', "FLOAT"},        {'I', "INT"},
+    {'L', "LONG"},    {'P', "PERSID"},       {'S', "STRING"},
+    {'V', "UNICODE"}, {'d', "DICT"},         {'g', "GET"},
+    {'i', "INST"},    {'l', "LIST"},         {'o', "OBJ"},
+    {'p', "PUT"},     {0x82, "EXT1"},        {0x83, "EXT2"},
+    {0x84, "EXT4"},   {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
 };
+
+// What is called, its arguments and the state; items of a dict follow.
+constexpr size_t kOfCall = 3;
 
 // A state dict of a large net has a tenth of them; a byte of a file can push one.
 constexpr size_t kMostPushed = size_t{1} << 22;
@@ -70,7 +45,7 @@ template <typename... Args>
 
 [[noreturn]] void Refuse(uint8_t opcode) {
   for (const auto& [code, name] : kRefused) {
-    if (code == opcode) Fail("opcode {} does not occur in pickles of tensors", name);
+    if (code == opcode) Fail("opcode {} does not occur in what torch.save writes", name);
   }
   Fail("0x{:02x} is not an opcode of a pickle; the file is damaged", opcode);
 }
@@ -78,8 +53,7 @@ template <typename... Args>
 // The machine that pickles are programs of, without its power to call anything.
 class Machine {
  public:
-  Machine(std::string_view bytes, size_t at, const PickleNames& names)
-      : bytes_(bytes), at_(at), names_(names) {}
+  Machine(std::string_view bytes, size_t at) : bytes_(bytes), at_(at) {}
 
   Pickle Run() {
     try {
@@ -121,17 +95,29 @@ class Machine {
         return Push({Kind::kInteger, Number<uint16_t>(), {}});
       case 0x8a:  // LONG1
         return Push(LongOf(Take(Number<uint8_t>())));
+      case 0x8b:  // LONG4
+        return Push(LongOf(Take(Number<uint32_t>())));
       case 'G':  // BINFLOAT
-        Take(sizeof(double));
-        return Push({Kind::kOther, 0, {}});
+        return Skip(sizeof(double));
+      case 'C':  // SHORT_BINBYTES
+        return Skip(Number<uint8_t>());
+      case 'B':  // BINBYTES
+        return Skip(Number<uint32_t>());
+      case 0x8e:  // BINBYTES8
+      case 0x96:  // BYTEARRAY8
+        return Skip(Number<uint64_t>());
       case 'X':  // BINUNICODE
-        return Push({Kind::kText, 0, Utf8(Take(Number<uint32_t>()))});
       case 'T':  // BINSTRING
         return Push({Kind::kText, 0, Take(Number<uint32_t>())});
-      case 'U':  // SHORT_BINSTRING
+      case 'U':   // SHORT_BINSTRING
+      case 0x8c:  // SHORT_BINUNICODE
         return Push({Kind::kText, 0, Take(Number<uint8_t>())});
-      case 'c':  // GLOBAL
-        return Push({Kind::kName, 0, Name()});
+      case 0x8d:  // BINUNICODE8
+        return Push({Kind::kText, 0, Take(Number<uint64_t>())});
+      case 'c': {  // GLOBAL
+        const std::string_view module = Line(), name = Line();
+        return PushName(module, name);
+      }
       default:
         return false;
     }
@@ -145,11 +131,13 @@ class Machine {
         return true;
       case ')':  // EMPTY_TUPLE
         return Push(Kind::kTuple, {});
-      case ']':  // EMPTY_LIST
+      case ']':   // EMPTY_LIST
+      case 0x8f:  // EMPTY_SET
         return Push(Kind::kList, {});
       case '}':  // EMPTY_DICT
         return Push(Kind::kDict, {});
-      case 't':  // TUPLE
+      case 't':   // TUPLE
+      case 0x91:  // FROZENSET
         return Push(Kind::kTuple, PopToMark());
       case 0x85:  // TUPLE1
       case 0x86:  // TUPLE2
@@ -157,12 +145,19 @@ class Machine {
         return Push(Kind::kTuple, PopLast(opcode - 0x84u));
       case 'a':  // APPEND
         return Extend(Kind::kList, PopLast(1));
-      case 'e':  // APPENDS
+      case 'e':   // APPENDS
+      case 0x90:  // ADDITEMS
         return Extend(Kind::kList, PopToMark());
       case 's':  // SETITEM
         return Extend(Kind::kDict, PopLast(2));
       case 'u':  // SETITEMS
         return Extend(Kind::kDict, PopToMark());
+      case '0':  // POP
+        Pop();
+        return true;
+      case '1':  // POP_MARK
+        PopToMark();
+        return true;
       default:
         return false;
     }
@@ -172,14 +167,20 @@ class Machine {
   bool Refer(uint8_t opcode) {
     switch (opcode) {
       case 0x80:  // PROTO
-        if (const int protocol = Number<uint8_t>(); protocol != kProtocol)
-          Fail("a pickle of protocol {}; only {}, which torch.save uses by default, is supported",
-               protocol, kProtocol);
+        if (const int protocol = Number<uint8_t>();
+            protocol < kLeastProtocol || protocol > kMostProtocol)
+          Fail("a pickle of protocol {}; {} to {} are supported, and torch.save uses {} by default",
+               protocol, kLeastProtocol, kMostProtocol, kLeastProtocol);
+        return true;
+      case 0x95:  // FRAME: how many bytes Python may read at once
+        Take(sizeof(uint64_t));
         return true;
       case 'q':  // BINPUT
         return Put(Number<uint8_t>());
       case 'r':  // LONG_BINPUT
         return Put(Number<uint32_t>());
+      case 0x94:  // MEMOIZE
+        return Put(static_cast<uint32_t>(memo_.size()));
       case 'h':  // BINGET
         return Get(Number<uint8_t>());
       case 'j':  // LONG_BINGET
@@ -190,7 +191,14 @@ class Machine {
         return true;
       case 'R':   // REDUCE
       case 0x81:  // NEWOBJ
-        return Call();
+        return Call(PopLast(2));
+      case 0x92:  // NEWOBJ_EX: the arguments with names are not kept
+        PopKind(Kind::kDict);
+        return Call(PopLast(2));
+      case 0x93: {  // STACK_GLOBAL
+        const PickleValue name = PopKind(Kind::kText), module = PopKind(Kind::kText);
+        return PushName(module.text, name.text);
+      }
       case 'b':  // BUILD
         return Build();
       default:
@@ -217,14 +225,6 @@ class Machine {
     ++at_;
     return line;
   }
-  std::string_view Name() {
-    const std::string_view module = Line(), name = Line();
-    return names_(std::string(module).append(".").append(name));
-  }
-  static std::string_view Utf8(std::string_view text) {
-    if (!IsUtf8(text)) Fail("the text '{}' is not UTF-8", EscapedBytes(Shortened(text)));
-    return text;
-  }
   // Two's complement of any number of bytes.
   static PickleValue LongOf(std::string_view bytes) {
     uint64_t value = 0;
@@ -245,6 +245,15 @@ class Machine {
     stack_.push_back(value);
     return true;
   }
+  // A value that nothing here needs.
+  bool Skip(uint64_t size) {
+    Take(size);
+    return Push({Kind::kOther, 0, {}});
+  }
+  bool PushName(std::string_view module, std::string_view name) {
+    return Push({Kind::kName, 0,
+                 *pickle_.names.insert(std::string(module).append(".").append(name)).first});
+  }
   bool Push(Kind kind, Values items) {
     Count();
     stack_.push_back({kind, static_cast<int64_t>(pickle_.items.size()), {}});
@@ -259,6 +268,10 @@ class Machine {
     const PickleValue value = Top();
     stack_.pop_back();
     return value;
+  }
+  PickleValue PopKind(Kind kind) {
+    if (Top().kind != kind) Fail("a value of another kind is expected");
+    return Pop();
   }
   Values PopLast(size_t count) {
     if (stack_.size() - (marks_.empty() ? 0 : marks_.back()) < count) Fail("a value is missing");
@@ -276,10 +289,13 @@ class Machine {
     return pickle_.items[static_cast<size_t>(value.number)];
   }
 
+  // Into a list, a dict, or an object, of which the values of a list are not kept.
   bool Extend(Kind kind, const Values& more) {
     const PickleValue& target = Top();
-    if (target.kind != kind || (kind == Kind::kDict && more.size() % 2 != 0))
+    const bool is_dict = kind == Kind::kDict;
+    if ((target.kind != kind && target.kind != Kind::kCall) || (is_dict && more.size() % 2 != 0))
       Fail("values are put into what cannot hold them");
+    if (!is_dict && target.kind == Kind::kCall) return true;
     Values& items = ItemsOf(target);
     items.insert(items.end(), more.begin(), more.end());
     return true;
@@ -297,11 +313,13 @@ class Machine {
 
   // ---- Calls
 
-  bool Call() {
-    Values call = PopLast(2);
-    if (call[0].kind != Kind::kName || call[1].kind != Kind::kTuple)
+  bool Call(Values call) {
+    const Kind callee = call[0].kind;
+    if ((callee != Kind::kName && callee != Kind::kCall && callee != Kind::kReference) ||
+        call[1].kind != Kind::kTuple)
       Fail("a call of what is not a name");
     if (call[0].text == kOrderedDict) return Push(Kind::kDict, DictItems(call[1]));
+    call.resize(kOfCall);
     return Push(Kind::kCall, std::move(call));
   }
   // OrderedDict() or, by Python 2, OrderedDict([[key, value], ...]). The list is used up: dicts
@@ -323,16 +341,14 @@ class Machine {
   bool Build() {
     const PickleValue state = Pop(), &target = Top();
     if (target.kind == Kind::kDict) return true;  // attributes, such as the versions of modules
-    if (target.kind != Kind::kCall || ItemsOf(target).size() != 2)
-      Fail("a state is set of what has none");
-    ItemsOf(target).push_back(state);
+    if (target.kind != Kind::kCall) Fail("a state is set of what has none");
+    ItemsOf(target)[kOfCall - 1] = state;
     return true;
   }
 
   const std::string_view bytes_;
   size_t at_, opcode_at_ = 0;
   size_t pushed_ = 0;  // values, in all
-  const PickleNames& names_;
   Values stack_;
   std::vector<size_t> marks_;
   std::map<uint32_t, PickleValue> memo_;
@@ -347,16 +363,23 @@ std::span<const PickleValue> Pickle::Items(const PickleValue& value) const {
     case Kind::kTuple:
     case Kind::kList:
     case Kind::kDict:
-    case Kind::kCall:
     case Kind::kReference:
       return items[static_cast<size_t>(value.number)];
+    case Kind::kCall:
+      return std::span(items[static_cast<size_t>(value.number)]).first(kOfCall);
     default:
       return {};
   }
 }
 
-Pickle ReadPickle(std::string_view bytes, size_t at, const PickleNames& names) {
-  return Machine(bytes, at, names).Run();
+std::span<const PickleValue> Pickle::DictItems(const PickleValue& value) const {
+  if (value.kind == Kind::kDict) return Items(value);
+  if (value.kind != Kind::kCall) return {};
+  return std::span(items[static_cast<size_t>(value.number)]).subspan(kOfCall);
+}
+
+Pickle ReadPickle(std::string_view bytes, size_t at) {
+  return Machine(bytes, at).Run();
 }
 
 }  // namespace mxtrain

@@ -15,11 +15,18 @@
 #include "mxtrain/base/text.h"
 #include "mxtrain/ndarray/internal/file_shape.h"
 #include "mxtrain/ndarray/internal/pickle.h"
+#include "mxtrain/ndarray/internal/torch_object.h"
 #include "mxtrain/ndarray/internal/zip.h"
 
 namespace mxtrain {
 namespace {
 
+using torch_object::CalleeOf;
+using torch_object::Fail;
+using torch_object::IsTensor;
+using torch_object::kAdvice;
+using torch_object::kParameter;
+using torch_object::Quoted;
 using Kind = PickleValue::Kind;
 using Values = std::span<const PickleValue>;
 
@@ -33,40 +40,39 @@ constexpr size_t kTarAt = 257;
 constexpr std::string_view kRebuildTensor = "torch._utils._rebuild_tensor",  // before 0.4
     kRebuildTensorV2 = "torch._utils._rebuild_tensor_v2",
                            kRebuildParameter = "torch._utils._rebuild_parameter",
-                           kParameter = "torch.nn.parameter.Parameter";
-
+                           kRebuildStated = "torch._utils._rebuild_parameter_with_state",
+                           kRebuildFromType = "torch._tensor._rebuild_from_type_v2";
 struct Element {
   std::string_view storage;
-  size_t size;  // in the file
-  DType type;   // here
+  size_t size;                // in the file
+  std::optional<DType> type;  // here; nothing: not supported
 };
-constexpr Element kElements[] = {
-    {"torch.FloatStorage", 4, DType::kFloat32}, {"torch.DoubleStorage", 8, DType::kFloat64},
-    {"torch.HalfStorage", 2, DType::kFloat16},  {"torch.BFloat16Storage", 2, DType::kBfloat16},
-    {"torch.LongStorage", 8, DType::kInt64},    {"torch.IntStorage", 4, DType::kInt32},
-    {"torch.ShortStorage", 2, DType::kInt32},   {"torch.CharStorage", 1, DType::kInt32},
-    {"torch.ByteStorage", 1, DType::kUint8},    {"torch.BoolStorage", 1, DType::kUint8}};
+constexpr Element kElements[] = {{"torch.FloatStorage", 4, DType::kFloat32},
+                                 {"torch.DoubleStorage", 8, DType::kFloat64},
+                                 {"torch.HalfStorage", 2, DType::kFloat16},
+                                 {"torch.BFloat16Storage", 2, DType::kBfloat16},
+                                 {"torch.LongStorage", 8, DType::kInt64},
+                                 {"torch.IntStorage", 4, DType::kInt32},
+                                 {"torch.ShortStorage", 2, DType::kInt32},
+                                 {"torch.CharStorage", 1, DType::kInt32},
+                                 {"torch.ByteStorage", 1, DType::kUint8},
+                                 {"torch.BoolStorage", 1, DType::kUint8},
+                                 {"torch.ComplexHalfStorage", 4, {}},
+                                 {"torch.ComplexFloatStorage", 8, {}},
+                                 {"torch.ComplexDoubleStorage", 16, {}},
+                                 {"torch.QInt8Storage", 1, {}},
+                                 {"torch.QUInt8Storage", 1, {}},
+                                 {"torch.QInt32Storage", 4, {}},
+                                 {"torch.QUInt4x2Storage", 1, {}},
+                                 {"torch.QUInt2x4Storage", 1, {}},
+                                 {"torch.storage.UntypedStorage", 1, {}},
+                                 {"torch.UntypedStorage", 1, {}}};
 
-constexpr const char* kStates[] = {"state_dict", "model",     "model_state_dict",
-                                   "ema",        "model_ema", "state_dict_ema",
-                                   "net",        "module",    "params"};
-constexpr int kMostNested = 4;  // dicts in one another, tensors in parameters
+constexpr int kMostWrapped = 4;  // tensors in parameters
 constexpr size_t kMostTensors = 1 << 16;
 // Tensors may share bytes or repeat them (a stride of 0), and all become arrays of their own: these
 // have at most so many times the bytes of the file, and a constant for the smallest files.
 constexpr int64_t kMostExpansion = 16, kFreeBytes = int64_t{1} << 20;
-constexpr size_t kMostNamed = 6;
-
-constexpr const char* kAdvice = "torch.save(model.state_dict(), FILE)";
-
-template <typename... Args>
-[[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) {
-  Throw(ErrorKind::kData, text, std::forward<Args>(args)...);
-}
-
-std::string Quoted(std::string_view text) {
-  return "'" + EscapedBytes(Shortened(text)) + "'";
-}
 
 // ---- Names
 
@@ -75,26 +81,6 @@ const Element* FindElement(std::string_view name) {
     if (element.storage == name) return &element;
   }
   return nullptr;
-}
-
-std::string_view KnownName(std::string_view name) {
-  for (std::string_view known :
-       {kOrderedDict, kRebuildTensorV2, kRebuildTensor, kRebuildParameter, kParameter}) {
-    if (name == known) return known;
-  }
-  if (const Element* element = FindElement(name)) return element->storage;
-  if (name.starts_with("torch.") && name.ends_with("Storage"))
-    Fail("elements of {} are not supported; save the tensors as float32", Quoted(name));
-  for (std::string_view prefix : {"torch.nn.", "torchvision.models.", "timm.models."}) {
-    if (name.starts_with(prefix))
-      Fail("saved as a whole module, of {}; save its state_dict() instead: {}", Quoted(name),
-           kAdvice);
-  }
-  Fail(
-      "it refers to {}, and nothing but tensors, numbers, texts, lists and dicts is read, so that "
-      "no file can run code; if this was saved as a whole module, save its state_dict() instead: "
-      "{}",
-      Quoted(name), kAdvice);
 }
 
 // ---- Storages
@@ -108,7 +94,8 @@ using Storages = std::map<std::string, Storage>;  // by key
 // A persistent id: ("storage", type, key, device, elements), in streams also (key, first element,
 // elements) of a part, or None.
 struct Reference {
-  const Element* element;
+  const Element* element;  // null: of a type that is not known
+  std::string_view type;
   std::string key;
   uint64_t count;
   uint64_t part_begin, part_count;
@@ -138,9 +125,8 @@ Reference ReferenceOf(const Pickle& pickle, const PickleValue& value) {
   const Values id = pickle.Items(pickle.Items(value)[0]);
   if (id.size() < 5 || id[0].kind != Kind::kText || id[0].text != "storage")
     Fail("a persistent id that is not of a storage");
-  const Element* element = id[1].kind == Kind::kName ? FindElement(id[1].text) : nullptr;
-  if (!element) Fail("a storage without a type");
-  Reference reference{element, KeyOf(id[2]), CountOf(id[4]), 0, 0};
+  if (id[1].kind != Kind::kName) Fail("a storage without a type");
+  Reference reference{FindElement(id[1].text), id[1].text, KeyOf(id[2]), CountOf(id[4]), 0, 0};
   reference.part_count = reference.count;
   if (id.size() > 5 && id[5].kind != Kind::kNone) {
     const Values part = pickle.Items(id[5]);
@@ -154,6 +140,8 @@ Reference ReferenceOf(const Pickle& pickle, const PickleValue& value) {
 Storage StorageOf(const Pickle& pickle, const PickleValue& value, const Storages& storages) {
   if (value.kind != Kind::kReference) Fail("its elements are not in a storage");
   const Reference reference = ReferenceOf(pickle, value);
+  if (!reference.element || !reference.element->type)
+    Fail("elements of {} are not supported; save the tensors as float32", Quoted(reference.type));
   const auto found = storages.find(reference.key);
   if (found == storages.end()) Fail("its storage {} is not in the file", Quoted(reference.key));
   const uint64_t size = reference.element->size, count = found->second.bytes.size() / size;
@@ -167,11 +155,17 @@ Storage StorageOf(const Pickle& pickle, const PickleValue& value, const Storages
           found->second.bytes.substr(reference.part_begin * size, reference.part_count * size)};
 }
 
+bool IsModule(const Pickle& pickle, const PickleValue& reference) {
+  const Values id = pickle.Items(pickle.Items(reference)[0]);
+  return !id.empty() && id[0].kind == Kind::kText && id[0].text == "module";
+}
+
 // Calls work(reference) for every reference to a storage. One storage has one type.
 template <typename Work>
 void ForReferences(const Pickle& pickle, const Work& work) {
   std::map<std::string, const Element*> types;
   for (const PickleValue& value : pickle.references) {
+    if (IsModule(pickle, value)) continue;
     const Reference reference = ReferenceOf(pickle, value);
     const auto [place, is_new] = types.emplace(reference.key, reference.element);
     if (place->second != reference.element)
@@ -205,8 +199,9 @@ Contents ReadZip(std::string_view bytes) {
 
   const std::string_view object = archive.Read(*prefix + std::string(kObject));
   const auto begin = static_cast<size_t>(object.data() - bytes.data());
-  Contents contents{ReadPickle(bytes.substr(0, begin + object.size()), begin, KnownName), {}};
+  Contents contents{ReadPickle(bytes.substr(0, begin + object.size()), begin), {}};
   ForReferences(contents.object, [&](const Reference& reference) {
+    if (!reference.element) return;
     contents.storages[reference.key] = {reference.element,
                                         archive.Read(*prefix + "data/" + reference.key)};
   });
@@ -223,18 +218,22 @@ void RequireLittleEndian(const Pickle& system) {
 }
 
 Contents ReadStream(std::string_view bytes) {
-  const Pickle protocol = ReadPickle(bytes, kStream.size(), KnownName);
+  const Pickle protocol = ReadPickle(bytes, kStream.size());
   if (protocol.root.kind != Kind::kInteger || protocol.root.number != kStreamProtocol)
     Fail("not version {} of PyTorch's format", kStreamProtocol);
-  const Pickle system = ReadPickle(bytes, protocol.end, KnownName);
+  const Pickle system = ReadPickle(bytes, protocol.end);
   RequireLittleEndian(system);
-  Contents contents{ReadPickle(bytes, system.end, KnownName), {}};
-  const Pickle keys = ReadPickle(bytes, contents.object.end, KnownName);
+  Contents contents{ReadPickle(bytes, system.end), {}};
+  const Pickle keys = ReadPickle(bytes, contents.object.end);
   if (keys.root.kind != Kind::kList) Fail("no list of storages follows the object");
 
   std::map<std::string, const Element*> types;
-  ForReferences(contents.object,
-                [&](const Reference& reference) { types[reference.key] = reference.element; });
+  ForReferences(contents.object, [&](const Reference& reference) {
+    if (!reference.element)
+      Fail("how long elements of {} are is not known; save the tensors as float32",
+           Quoted(reference.type));
+    types[reference.key] = reference.element;
+  });
   std::string_view rest = bytes.substr(keys.end);
   for (const PickleValue& value : keys.Items(keys.root)) {
     const std::string key = KeyOf(value);
@@ -271,7 +270,8 @@ struct Tensor {
   std::array<int64_t, TShape::kMaxDims> strides{};  // 0 where there is one element
   int64_t offset = 0;
 
-  int64_t Bytes() const { return shape.Size() * SizeOf(storage.element->type); }
+  DType type() const { return *storage.element->type; }
+  int64_t Bytes() const { return shape.Size() * SizeOf(type()); }
 };
 
 std::vector<int64_t> IntegersOf(const Pickle& pickle, const PickleValue& value) {
@@ -322,74 +322,47 @@ Tensor Rebuilt(const Pickle& pickle, Values arguments, const Storages& storages)
   return tensor;
 }
 
-// A tensor, or a parameter around one: _rebuild_parameter(tensor, ...), before 0.4
-// Parameter(tensor) or, as its state, (tensor, ...).
+// A tensor, or what is around one: _rebuild_parameter(tensor, ...), _rebuild_from_type_v2(function,
+// class, arguments, attributes), before 0.4 Parameter(tensor) or, as its state, (tensor, ...).
 Tensor TensorOf(const Pickle& pickle, PickleValue value, const Storages& storages) {
-  for (int depth = 0; depth < kMostNested && value.kind == Kind::kCall; ++depth) {
+  std::string_view function;
+  for (int depth = 0; depth < kMostWrapped && value.kind == Kind::kCall; ++depth) {
     const Values call = pickle.Items(value);
-    const std::string_view function = call[0].text;
+    function = CalleeOf(pickle, value);
     Values arguments = pickle.Items(call[1]);
+    if (function == kRebuildFromType && arguments.size() > 2 && arguments[0].kind == Kind::kName) {
+      function = arguments[0].text;
+      arguments = pickle.Items(arguments[2]);
+    }
     if (function == kRebuildTensor || function == kRebuildTensorV2)
       return Rebuilt(pickle, arguments, storages);
-    if (function != kParameter && function != kRebuildParameter) break;
-    if (arguments.empty() && call.size() > 2) arguments = pickle.Items(call[2]);
+    if (function != kParameter && function != kRebuildParameter && function != kRebuildStated)
+      Fail(
+          "it is of a kind that is not supported (sparse, quantized, ...), made by {}; save a "
+          "dense copy of it in float32",
+          Quoted(function));
+    if (arguments.empty()) arguments = pickle.Items(call[2]);
     if (arguments.empty()) break;
     value = arguments[0];
   }
   Fail("it is not a tensor in a way that torch.save writes");
 }
 
-// ---- The dict of tensors
-
-bool HasTensors(Values dict) {
-  for (size_t i = 0; i < dict.size(); i += 2) {
-    if (dict[i].kind == Kind::kText && dict[i + 1].kind == Kind::kCall) return true;
-  }
-  return false;
-}
-
-// `seen`: dicts that were looked at, so that each is once.
-std::optional<PickleValue> StateIn(const Pickle& pickle, const PickleValue& outer, int depth,
-                                   std::set<int64_t>* seen) {
-  if (outer.kind != Kind::kDict || depth == kMostNested || !seen->insert(outer.number).second)
-    return std::nullopt;
-  const Values dict = pickle.Items(outer);
-  for (std::string_view key : kStates) {
-    for (size_t i = 0; i < dict.size(); i += 2) {
-      if (dict[i].kind != Kind::kText || dict[i].text != key) continue;
-      if (const auto state = StateIn(pickle, dict[i + 1], depth + 1, seen)) return state;
-    }
-  }
-  return HasTensors(dict) ? std::optional(outer) : std::nullopt;
-}
-
-PickleValue StateOf(const Pickle& pickle) {
-  const PickleValue& root = pickle.root;
-  if (root.kind == Kind::kCall)
-    Fail("it holds one tensor without a name; save a dict: torch.save({{'weight': tensor}}, FILE)");
-  if (root.kind != Kind::kDict) Fail("it does not hold a dict; save one: {}", kAdvice);
-  std::set<int64_t> seen;
-  if (const auto state = StateIn(pickle, root, 0, &seen)) return *state;
-  std::vector<std::string> keys;
-  const Values dict = pickle.Items(root);
-  for (size_t i = 0; i < dict.size() && keys.size() <= kMostNamed; i += 2) {
-    if (dict[i].kind == Kind::kText) keys.push_back(Quoted(dict[i].text));
-  }
-  Fail("it holds no tensors by name, neither in its dict nor under {}; its keys are: {}",
-       join(kStates, ", "), keys.empty() ? "none" : FirstOf(keys, kMostNamed));
-}
+// ---- All tensors
 
 using Tensors = std::map<std::string_view, Tensor>;
 
-Tensors ReadTensors(std::string_view bytes) {
+Tensors ReadTensors(std::string_view bytes, const std::string& wanted, TorchStates* states) {
   const Contents contents = ReadContents(bytes);
   const Pickle& pickle = contents.object;
-  const Values dict = pickle.Items(StateOf(pickle));
+  const torch_object::State state = torch_object::StateOf(pickle, wanted);
+  if (states) *states = {state.path, torch_object::OthersLike(pickle, state)};
+  const Values dict = pickle.DictItems(state.dict);
   const int64_t most_bytes = kMostExpansion * static_cast<int64_t>(bytes.size()) + kFreeBytes;
   int64_t total_bytes = 0;
   Tensors tensors;
   for (size_t i = 0; i < dict.size(); i += 2) {
-    if (dict[i].kind != Kind::kText || dict[i + 1].kind != Kind::kCall) continue;
+    if (dict[i].kind != Kind::kText || !IsTensor(pickle, dict[i + 1])) continue;
     const std::string_view name = dict[i].text;
     if (!IsUtf8(name)) Fail("the name {} is not UTF-8", Quoted(name));
     try {
@@ -447,7 +420,7 @@ bool IsContiguous(const Tensor& tensor) {
 
 std::string Gather(const Tensor& tensor) {
   const Element& element = *tensor.storage.element;
-  const bool wider = SizeOf(element.type) != static_cast<int64_t>(element.size);
+  const bool wider = SizeOf(tensor.type()) != static_cast<int64_t>(element.size);
   switch (element.size) {
     case 1:
       return wider ? Gathered<int8_t, int32_t>(tensor) : Gathered<uint8_t>(tensor);
@@ -462,7 +435,7 @@ std::string Gather(const Tensor& tensor) {
 
 void CopyElements(const Tensor& tensor, NDArray* array) {
   const Element& element = *tensor.storage.element;
-  if (!IsContiguous(tensor) || SizeOf(element.type) != static_cast<int64_t>(element.size)) {
+  if (!IsContiguous(tensor) || SizeOf(tensor.type()) != static_cast<int64_t>(element.size)) {
     const std::string elements = Gather(tensor);
     array->CopyFromHost(elements.data(), tensor.Bytes());
   } else {
@@ -480,16 +453,17 @@ bool IsTorchFile(std::string_view begin) {
 }
 
 NamedArrays DeserializeTorchFile(Runtime& runtime, std::string_view bytes,
-                                 const std::string& file_name) {
+                                 const std::string& file_name, const std::string& state,
+                                 TorchStates* states) {
   Tensors tensors;
   try {
-    tensors = ReadTensors(bytes);
+    tensors = ReadTensors(bytes, state, states);
   } catch (const Error& error) {
     Throw(error.kind(), "{}: {}", file_name, error.what());
   }
   NamedArrays result;
   for (const auto& [name, tensor] : tensors) {
-    NDArray& array = result.arrays.emplace_back(runtime, tensor.shape, tensor.storage.element->type,
+    NDArray& array = result.arrays.emplace_back(runtime, tensor.shape, tensor.type(),
                                                 Context::cpu(), Layout(), std::string(name));
     CopyElements(tensor, &array);
     result.names.emplace_back(name);

@@ -160,16 +160,17 @@ struct Fixture {
                   }(),
                   nullptr};
 
-  std::map<std::string, NDArray> Read(const std::string& bytes) {
-    const NamedArrays arrays = DeserializeTorchFile(runtime, bytes, "net.pth");
+  std::map<std::string, NDArray> Read(const std::string& bytes, const std::string& state = "",
+                                      TorchStates* states = nullptr) {
+    const NamedArrays arrays = DeserializeTorchFile(runtime, bytes, "net.pth", state, states);
     CHECK(std::is_sorted(arrays.names.begin(), arrays.names.end()));
     std::map<std::string, NDArray> result;
     for (size_t i = 0; i < arrays.names.size(); ++i) result[arrays.names[i]] = arrays.arrays[i];
     return result;
   }
-  std::string ErrorOf(const std::string& bytes) {
+  std::string ErrorOf(const std::string& bytes, const std::string& state = "") {
     try {
-      DeserializeTorchFile(runtime, bytes, "net.pth");
+      DeserializeTorchFile(runtime, bytes, "net.pth", state);
       return "";
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kData);
@@ -326,23 +327,211 @@ TEST_CASE_FIXTURE(Fixture, "torch files: the dict of tensors in a checkpoint") {
   CHECK(first(Dict({{"model", Text("resnet")}, {"net", dict(0)}})) == 1);
 }
 
+// ---- What training scripts put beside the tensors
+
+std::string New(const std::string& callee, const std::string& state) {
+  return callee + ")\x81" + state + "b";
+}
+std::string Called(const std::string& callee, const std::vector<std::string>& arguments) {
+  return callee + Tuple(arguments) + "R";
+}
+// bytes in protocol 2
+std::string Encoded(const std::string& bytes) {
+  return Called(Global("_codecs", "encode"), {Text(bytes), Text("latin1")});
+}
+// A NumPy number: scalar(dtype, bytes).
+std::string NumpyScalar() {
+  const std::string type =
+      Called(Global("numpy", "dtype"), {Text("f8"), kFalse, "\x88"}) +
+      Tuple({Int(3), Text("<"), kNone, kNone, kNone, Int(-1), Int(-1), Int(0)}) + "b";
+  return Called(Global("numpy.core.multiarray", "scalar"), {type, Encoded("ffffff")});
+}
+
+TEST_CASE_FIXTURE(Fixture, "torch files: objects beside the tensors are skipped") {
+  const std::string tensor = Rebuild(kFour, 0, {4}, {1});
+  const std::string state = Dict({{"w", tensor}});
+  const std::string any = Global("typing", "Any");
+  const std::vector<std::pair<std::string, std::string>> objects = {
+      {"Namespace", New(Global("argparse", "Namespace"), Dict({{"lr", Int(1)}}))},
+      {"NumPy number", NumpyScalar()},
+      {"datetime", Called(Global("datetime", "datetime"), {Encoded("\x07\x01")})},
+      {"path", Called(Global("pathlib", "PosixPath"), {Text("/"), Text("tmp")})},
+      {"enum", Called(Global("my.modes", "Mode"), {Int(2)})},
+      {"partial", Called(Global("functools", "partial"), {Global("torch.nn", "GELU")}) +
+                      Tuple({Global("torch.nn", "GELU"), ")", "}", kNone}) + "b"},
+      {"nested class",
+       Called(Called(Global("__builtin__", "getattr"), {Global("my", "Outer"), Text("Inner")}),
+              {})},
+      {"set", Called(Global("__builtin__", "set"), {"](" + Int(1) + Int(2) + "e"})},
+      {"defaultdict",
+       Called(Global("collections", "defaultdict"), {Global("__builtin__", "list")}) + "(" +
+           Text("a") + "]u"},
+      {"subclass of list", Global("my", "List") + ")\x81(" + Int(1) + Int(2) + "e"},
+      {"deque", Called(Global("collections", "deque"), {")"}) + "(" + Int(1) + "e"},
+      {"config",
+       New(Global("omegaconf.dictconfig", "DictConfig"),
+           Dict({{"_content", Dict({{"lr", New(Global("omegaconf.nodes", "AnyNode"),
+                                               Dict({{"_val", Int(1)}, {"type", any}}))}})},
+                 {"_parent", kNone}}))},
+      {"system", Called(Global("posix", "system"), {Text("touch ran")})},
+      {"module", New(Global("torch.nn.modules.linear", "Linear"), Dict({{"training", kFalse}}))},
+      {"dtype", Global("torch", "float32")},
+      {"size", Called(Global("torch", "Size"), {Ints({1, 2})})},
+      {"long", std::string("\x8b\x09\0\0\0\1\1\1\1\1\1\1\1\1", 14)},
+      {"popped", Int(1) + Int(2) + "0(" + Int(3) + "1"},
+      {"array", Called(Global("numpy.core.multiarray", "_reconstruct"),
+                       {Global("numpy", "ndarray"), Ints({0}), Encoded("b")}) +
+                    Tuple({Int(1), Ints({1}), any, kFalse, Encoded("bytes")}) + "b"}};
+  const Data data = {{"0", kFourFloats}};
+  for (const auto& [name, object] : objects) {
+    CAPTURE(name);
+    for (const std::string& file :
+         {ZipFile(Dict({{"args", object}, {"model", state}}), data),
+          StreamFile(Dict({{"model", state}, {"args", object}}), data, {4}),
+          ZipFile(Dict({{"w", tensor}, {"args", object}}), data)}) {
+      const std::string error = ErrorOf(file);
+      CHECK(error == "");
+      if (!error.empty()) continue;
+      const auto arrays = Read(file);
+      REQUIRE(arrays.size() == 1);
+      CHECK(arrays.at("w").ToVector() == std::vector<float>{1, 2, 3, 4});
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "torch files: dicts of other classes, tensors with attributes") {
+  const Data data = {{"0", kFourFloats}};
+  const std::string tensor = Rebuild(kFour, 0, {4}, {1});
+  const std::string items = "(" + Text("w") + tensor + "u";
+  for (const std::string& made :
+       {Global("my", "State") + ")\x81", Called(Global("my", "State"), {}),
+        Called(Global("collections", "defaultdict"), {kNone})}) {
+    CHECK(Read(ZipFile(made + items, data)).contains("w"));
+    CHECK(Read(ZipFile(Dict({{"state_dict", made + items}}), data)).contains("w"));
+  }
+  const std::string v2 = Global("torch._utils", "_rebuild_tensor_v2");
+  const std::string arguments = Tuple({kFour, Int(0), Ints({4}), Ints({1}), kFalse, "}"});
+  const std::string stated =
+      Called(Global("torch._utils", "_rebuild_parameter_with_state"), {tensor, "\x88", "}", "}"});
+  const std::string of_type = Called(Global("torch._tensor", "_rebuild_from_type_v2"),
+                                     {v2, Global("my", "Tensor"), arguments, "}"});
+  const auto arrays = Read(ZipFile(Dict({{"stated", stated}, {"of_type", of_type}}), data));
+  for (const char* name : {"stated", "of_type"})
+    CHECK(arrays.at(name).ToVector() == std::vector<float>{1, 2, 3, 4});
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "torch files: tensors that are not supported count where they are read") {
+  const std::string state = Dict({{"w", Rebuild(kFour, 0, {4}, {1})}});
+  const std::string complex = Rebuild(Storage("ComplexFloatStorage", "1", 2), 0, {2}, {1});
+  const std::string sparse = Called(Global("torch._utils", "_rebuild_sparse_tensor"), {kNone, ")"});
+  const std::string untyped =
+      Called(Global("torch._utils", "_rebuild_tensor_v3"),
+             {Tuple({Text("storage"), Global("torch.storage", "UntypedStorage"), Text("1"),
+                     Text("cpu"), Int(16)}) +
+              "Q"});
+  const Data data = {{"0", kFourFloats}, {"1", std::string(16, '\0')}};
+  const std::vector<int64_t> sizes = {4, 8};
+  CHECK(Read(ZipFile(Dict({{"model", state}, {"x", complex}}), data)).contains("w"));
+  CHECK(Read(StreamFile(Dict({{"model", state}, {"x", complex}}), data, sizes)).contains("w"));
+  CHECK(Read(ZipFile(Dict({{"model", state}, {"x", sparse}}), data)).contains("w"));
+  CHECK(Read(ZipFile(Dict({{"model", state}, {"x", untyped}}), data)).contains("w"));
+  Refuses(ZipFile(Dict({{"w", complex}}), data), "elements of 'torch.ComplexFloatStorage'");
+  Refuses(ZipFile(Dict({{"w", sparse}}), data), "made by 'torch._utils._rebuild_sparse_tensor'");
+  Refuses(ZipFile(Dict({{"w", untyped}}), data), "made by 'torch._utils._rebuild_tensor_v3'");
+}
+
+TEST_CASE_FIXTURE(Fixture, "torch files: pickles of protocols 3 to 5") {
+  const auto frame = [](const std::string& text) {  // memoized, as Python's pickler does
+    return "\x8c" + Bytes({static_cast<uint8_t>(text.size())}) + text + "\x94";
+  };
+  const std::string v2 = "\x8c\x0ctorch._utils\x94" + frame("_rebuild_tensor_v2") + "\x93\x94";
+  const std::string storage = "(" + frame("storage") + frame("torch") + frame("FloatStorage") +
+                              "\x93\x94" + frame("0") + frame("cpu") + Int(4) + "tQ";
+  const std::string tensor = v2 + "(" + storage + Int(1) + Ints({2}) + Ints({1}) + kFalse + "}tR";
+  const std::string others = frame("bytes") + std::string("C\x02\0\1B\1\0\0\0x0", 11) +
+                             frame("set") + "\x8f(" + Int(1) + "\x90" + frame("frozen") + "(" +
+                             Int(2) + "\x91" + frame("keywords") + frame("my") + frame("New") +
+                             "\x93)}\x92" + frame("long") + "\x8d" + Bytes<uint64_t>({1}) + "x" +
+                             frame("blob") + "\x8e" + Bytes<uint64_t>({1}) + "x" + frame("array") +
+                             "\x96" + Bytes<uint64_t>({1}) + "x";
+  const std::string object = "}(" + frame("w") + tensor + others + "u";
+  for (const char protocol : {'\3', '\4', '\5'}) {
+    const std::string pickle = "\x80" + std::string(1, protocol) + "\x95" +
+                               Bytes<uint64_t>({object.size()}) + object + ".";
+    const auto arrays = Read(ZipOf({{"n/data.pkl", pickle}, {"n/data/0", kFourFloats}}));
+    REQUIRE(arrays.size() == 1);
+    CHECK(arrays.at("w").ToVector() == std::vector<float>{2, 3});
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "torch files: which of several state dicts, and what others there are") {
+  const auto tensor = [](int64_t at) { return Rebuild(kFour, at, {1}, {1}); };
+  const auto dict = [&](int64_t at, const std::string& prefix = "") {
+    return Dict({{prefix + "w", tensor(at)}, {prefix + "b", tensor(at)}});
+  };
+  const Data data = {{"0", kFourFloats}};
+  const auto value = [&](const std::string& file, const std::string& state) {
+    const auto arrays = Read(file, state);
+    return arrays.begin()->second.ToVector()[0];
+  };
+  const auto taken = [&](const std::string& file, const std::string& state = "") {
+    TorchStates states;
+    Read(file, state, &states);
+    std::string text = states.taken;
+    for (const std::string& other : states.others) text += " " + other;
+    return text;
+  };
+  const std::string timm = ZipFile(Dict({{"state_dict", dict(0)},
+                                         {"state_dict_ema", dict(1)},
+                                         {"metric", Dict({{"best", tensor(3)}})}}),
+                                   data);
+  CHECK(taken(timm) == "state_dict state_dict_ema");
+  CHECK(value(timm, "") == 1);
+  CHECK(value(timm, "state_dict_ema") == 2);
+  CHECK(taken(timm, "state_dict_ema") == "state_dict_ema state_dict");
+  // torchvision's averages count their updates, and are of a net in a wrapper.
+  const std::string averages =
+      Dict({{"n_averaged", tensor(3)}, {"module.w", tensor(2)}, {"module.b", tensor(2)}});
+  const std::string torchvision =
+      ZipFile(Dict({{"model", dict(0)}, {"model_ema", averages}}), data);
+  CHECK(taken(torchvision) == "model model_ema");
+  CHECK(Read(torchvision, "model_ema").size() == 3);
+  // Of other nets
+  const std::string gan = ZipFile(
+      Dict({{"G", Dict({{"ema", dict(0)}, {"raw", dict(1)}})}, {"D", Dict({{"conv", tensor(2)}})}}),
+      data);
+  Refuses(gan, "it holds tensors under 'G.ema', 'G.raw', 'D', and under none of state_dict");
+  CHECK(value(gan, "G.raw") == 2);
+  CHECK(taken(gan, "G") == "G.ema G.raw");
+  CHECK(taken(gan, "D") == "D");
+  CHECK(ErrorOf(gan, "E") ==
+        "net.pth: it holds no tensors by name under 'E'; it does under: 'G.ema', 'G.raw', 'D'");
+  // The only one is read, whatever it is called.
+  CHECK(taken(ZipFile(Dict({{"weights", dict(1)}, {"epoch", Int(1)}}), data)) == "weights");
+  CHECK(taken(ZipFile(dict(0), data)) == "");
+}
+
 TEST_CASE_FIXTURE(Fixture, "torch files: what is not tensors is refused by name") {
   Refused(Global("os", "system") + "(" + Text("id") + "tR", "it refers to 'os.system'");
   Refused(Global("my.nets", "Net") + ")\x81", "if this was saved as a whole module");
   Refused(Global("torch.nn.modules.linear", "Linear") + ")\x81",
           "saved as a whole module, of 'torch.nn.modules.linear.Linear'; save its state_dict()");
-  Refused(Global("torch", "ComplexFloatStorage"), "elements of 'torch.ComplexFloatStorage'");
   Refused(Global("a\xff", std::string("b\0", 2)), "it refers to 'a\\xff.b\\x00'");
-  Refused("\x8c\x01x", "opcode SHORT_BINUNICODE does not occur");
   Refused("(i__main__\nX\n", "opcode INST does not occur");
   Refused("\xff", "0xff is not an opcode");
   Refused("", "a value is missing");
-  Refused("\x80\x04", "a pickle of protocol 4");
+  Refused("\x80\x06", "a pickle of protocol 6");
+  Refused("\x80\x01", "a pickle of protocol 1");
+  Refused("K\1)R", "a call of what is not a name");
   Refused(Rebuild(kFour, 0, {4}, {1}), "it holds one tensor without a name");
   Refused("]", "it does not hold a dict");
   Refused(Dict({{"epoch", Int(1)}}), "its keys are: 'epoch'");
   Refused(Dict({}), "its keys are: none");
-  Refused(Dict({{"w", Global("torch", "FloatStorage") + ")R"}}), "tensor 'w': it is not a tensor");
+  Refused(Dict({{"w", Global("torch", "FloatStorage") + ")R"}}), "its keys are: 'w'");
+  Refused(Dict({{"w", Global("torch.nn.parameter", "Parameter") + ")R"}}),
+          "tensor 'w': it is not a tensor");
+  Refused(Dict({{"model", Global("my.nets", "Net") + ")\x81"}}), "it refers to 'my.nets.Net'");
   Refuses(ZipOf({{"net/constants.pkl", ""}, {"net/data.pkl", ""}}), "a program of TorchScript");
   Refuses(ZipOf({{"a.npy", ""}}), "a zip archive without data.pkl");
   Refuses(ZipOf({{"a/data.pkl", ""}, {"b/data.pkl", ""}}), "several entries data.pkl");
@@ -397,7 +586,11 @@ TEST_CASE_FIXTURE(Fixture, "torch files: tensors outside their storages") {
 TEST_CASE_FIXTURE(Fixture, "torch files: names are UTF-8, with a NUL or without") {
   const std::string tensor = Rebuild(kFour, 0, {4}, {1}), nul("a\0b", 3);
   CHECK(Read(ZipFile(Dict({{nul, tensor}}), {{"0", kFourFloats}})).contains(nul));
-  Refused(Dict({{"caf\xe9", tensor}}), "the text 'caf\\xe9' is not UTF-8");
+  Refused(Dict({{"caf\xe9", tensor}}), "the name 'caf\\xe9' is not UTF-8");
+  // Paths that Python could not decode are texts with lone surrogates.
+  CHECK(
+      Read(ZipFile(Dict({{"w", tensor}, {"path", Text("caf\xed\xb3\xa9")}}), {{"0", kFourFloats}}))
+          .contains("w"));
   Refused("}" + ShortText("caf\xe9") + tensor + "s", "the name 'caf\\xe9' is not UTF-8");
 }
 

@@ -56,8 +56,8 @@ std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
   return result;
 }
 
+// Of files that hold one set of arrays.
 std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file) {
-  if (IsTorch(file)) return ByName(DeserializeTorchFile(runtime, ReadFile(file), file));
   if (IsSafetensorsIndex(file)) return ByName(LoadSafetensorsShards(runtime, file));
   if (file.ends_with(".safetensors") || BeginsAsSafetensors(file))
     return ByName(DeserializeSafetensors(runtime, ReadFile(file), file));
@@ -76,7 +76,47 @@ bool Fits(const TShape& file, const TShape& net) {
          (file.ndim() > 0 && net.ndim() > 0 && file[0] == net[0] && file.Size() == net.Size());
 }
 
-constexpr size_t kMostNamed = 6;  // per kind
+constexpr size_t kMostNamed = 6;     // per kind
+constexpr size_t kMostWrappers = 4;  // one around another
+
+// The prefixes up to a dot that at least half of the names have, each beginning with the one
+// before.
+std::vector<std::string> SharedPrefixes(const std::map<std::string, NDArray>& arrays) {
+  std::vector<std::string> prefixes;
+  std::string prefix;
+  while (prefixes.size() < kMostWrappers) {
+    std::map<std::string, size_t> next;
+    for (const auto& [name, array] : arrays) {
+      if (!name.starts_with(prefix)) continue;
+      if (const size_t dot = name.find('.', prefix.size()); dot != std::string::npos)
+        ++next[name.substr(0, dot + 1)];
+    }
+    const auto most =
+        std::ranges::max_element(next, {}, [](const auto& one) { return one.second; });
+    if (most == next.end() || 2 * most->second < arrays.size()) break;
+    prefix = most->first;
+    prefixes.push_back(prefix);
+  }
+  return prefixes;
+}
+
+std::string Without(const std::string& prefix, const std::string& name) {
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+}
+
+// How many of the wanted names the arrays get; 0 if two get the same.
+size_t CountWanted(const std::map<std::string, NDArray>& arrays, const std::string& prefix,
+                   const NameMap& map, const std::set<std::string>& wanted) {
+  std::set<std::string> taken;
+  size_t count = 0;
+  for (const auto& [name, array] : arrays) {
+    const std::optional<std::string> becomes = map.Apply(Without(prefix, name));
+    if (!becomes) continue;
+    if (!taken.insert(*becomes).second) return 0;
+    count += wanted.contains(*becomes);
+  }
+  return count;
+}
 
 }  // namespace
 
@@ -125,9 +165,43 @@ std::optional<std::string> NameMap::Apply(const std::string& name) const {
   return result;
 }
 
+WeightsFile ReadWeights(Runtime& runtime, const std::string& file, const std::string& state) {
+  WeightsFile read;
+  if (IsTorch(file)) {
+    read.arrays = ByName(DeserializeTorchFile(runtime, ReadFile(file), file, state, &read.states));
+    return read;
+  }
+  if (!state.empty())
+    Throw(ErrorKind::kConfig, "{} is not a file of PyTorch, so it has no state dict '{}' to choose",
+          file, state);
+  read.arrays = ReadArrays(runtime, file);
+  return read;
+}
+
 std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
                                            const NameMap& map) {
-  return Renamed(ReadArrays(runtime, file), map, file);
+  return Renamed(ReadWeights(runtime, file).arrays, map, file);
+}
+
+std::string WrapperPrefix(const std::map<std::string, NDArray>& arrays, const NameMap& map,
+                          const std::set<std::string>& wanted) {
+  std::string best;
+  size_t most = CountWanted(arrays, best, map, wanted);
+  for (const std::string& prefix : SharedPrefixes(arrays)) {
+    const size_t count = CountWanted(arrays, prefix, map, wanted);
+    if (count <= most) continue;
+    most = count;
+    best = prefix;
+  }
+  return best;
+}
+
+std::map<std::string, NDArray> WithoutPrefix(std::map<std::string, NDArray> arrays,
+                                             const std::string& prefix) {
+  if (prefix.empty()) return arrays;
+  std::map<std::string, NDArray> result;
+  for (const auto& [name, array] : arrays) result[Without(prefix, name)] = array;
+  return result;
 }
 
 std::map<std::string, NDArray> Renamed(const std::map<std::string, NDArray>& arrays,

@@ -4,10 +4,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "mxtrain/ndarray/ndarray.h"
+#include "mxtrain/ndarray/torch_file.h"
 
 namespace mxtrain {
 
@@ -30,12 +32,32 @@ class MXTRAIN_API NameMap {
   std::shared_ptr<const std::vector<Compiled>> rules_;
 };
 
-// Parameters and auxiliary states by their names in the net; plain, on the CPU, of the file's
-// element types. `file`: a run folder or checkpoint (averages, if the run kept them), MXNet's
-// PREFIX@7 or .params, .safetensors, or a file of PyTorch under any name (ndarray/torch_file.h).
-// Throws kData for two arrays mapped to one name; else like the readers of these files.
+// The arrays of a file by their names there; plain, on the CPU, of the file's element types.
+struct WeightsFile {
+  std::map<std::string, NDArray> arrays;
+  TorchStates states;  // of a file of PyTorch
+};
+// `file`: a run folder or checkpoint (averages, if the run kept them), MXNet's PREFIX@7 or .params,
+// .safetensors, or a file of PyTorch under any name (ndarray/torch_file.h). `state`: which of the
+// state dicts of a file of PyTorch; "": the usual one. Throws like the readers of these files, and
+// kConfig for a state of other files.
+MXTRAIN_API WeightsFile ReadWeights(Runtime& runtime, const std::string& file,
+                                    const std::string& state = "");
+
+// Of ReadWeights, by the names that the map gives them. Throws kData for two arrays mapped to one.
 MXTRAIN_API std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
                                                        const NameMap& map = {});
+
+// What wrappers of a net put before the names of its arrays: "module." of DataParallel,
+// "_orig_mod." of torch.compile, "model." of a LightningModule, one after the other, or any other
+// prefix up to a dot that at least half of the names have. Of these the shortest that brings the
+// most of `wanted`, the names in the net, to the names in the file, after the map; "" if all bring
+// as many, so that a map that removes a prefix itself keeps its meaning.
+MXTRAIN_API std::string WrapperPrefix(const std::map<std::string, NDArray>& arrays,
+                                      const NameMap& map, const std::set<std::string>& wanted);
+// The arrays without that prefix; those that do not have it keep their names.
+MXTRAIN_API std::map<std::string, NDArray> WithoutPrefix(std::map<std::string, NDArray> arrays,
+                                                         const std::string& prefix);
 
 // The arrays under the names that the map gives them. Throws kData, with the file's name, for two
 // arrays mapped to one name.

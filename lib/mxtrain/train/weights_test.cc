@@ -111,6 +111,44 @@ TEST_CASE_FIXTURE(Fixture, "files of PyTorch are recognized by their contents") 
   CHECK(KindOf(folder.path("absent.pth")) == ErrorKind::kFileSystem);
 }
 
+TEST_CASE_FIXTURE(Fixture, "weights: what wrappers put before the names is found and removed") {
+  const auto named = [&](const std::vector<std::string>& names) {
+    std::map<std::string, NDArray> arrays;
+    for (const std::string& name : names) arrays[name] = Array({1}, 0);
+    return arrays;
+  };
+  const std::set<std::string> net = {"conv_weight", "fc_weight", "fc_bias"};
+  const NameMap map(Rules{{R"(^(\w+)\.)", "$1_"}});
+  const auto prefix = [&](const std::vector<std::string>& names) {
+    return WrapperPrefix(named(names), map, net);
+  };
+  CHECK(prefix({"conv.weight", "fc.weight", "fc.bias"}) == "");
+  CHECK(prefix({"module.conv.weight", "module.fc.weight", "module.fc.bias"}) == "module.");
+  CHECK(prefix({"_orig_mod.conv.weight", "_orig_mod.fc.weight"}) == "_orig_mod.");
+  CHECK(prefix({"module._orig_mod.fc.weight", "module._orig_mod.fc.bias"}) == "module._orig_mod.");
+  // Beside it what a LightningModule or averages have of their own.
+  CHECK(prefix({"model.conv.weight", "model.fc.weight", "criterion.weight"}) == "model.");
+  CHECK(prefix({"n_averaged", "module.fc.weight", "module.fc.bias"}) == "module.");
+  CHECK(prefix({"student.fc.bias", "teacher.fc.bias"}) == "student.");
+  // None that brings no array to the net, or two to one name.
+  CHECK(prefix({"module.dense.weight", "module.dense.bias"}) == "");
+  CHECK(prefix({"fc.bias", "module.fc.bias", "module.fc.weight"}) == "");
+  // The net's own, and that of a map which removes it.
+  CHECK(WrapperPrefix(named({"model.fc", "model.conv"}), NameMap(), {"model.fc", "fc"}) == "");
+  const NameMap removes(Rules{{R"(^module\.)", ""}, {R"(^(\w+)\.)", "$1_"}});
+  CHECK(WrapperPrefix(named({"module.fc.bias", "module.fc.weight"}), removes, net) == "");
+
+  const auto bare = WithoutPrefix(named({"n_averaged", "module.fc.bias"}), "module.");
+  CHECK(bare.size() == 2);
+  CHECK(bare.contains("fc.bias"));
+  CHECK(bare.contains("n_averaged"));
+
+  folder.Write("net.params", "");
+  CHECK_THROWS_WITH_AS(ReadWeights(runtime, folder.path("net.params"), "ema"),
+                       doctest::Contains("is not a file of PyTorch, so it has no state dict 'ema'"),
+                       Error);
+}
+
 TEST_CASE_FIXTURE(Fixture, "what fits is loaded, the rest is reported") {
   const std::map<std::string, NDArray> net = {{"conv_weight", Array({2, 1, 1, 1}, 0)},
                                               {"dense_weight", Array({2, 12}, 0)},

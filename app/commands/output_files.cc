@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/commands/output_files.h"
+
+#include <span>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/train/evaluation.h"
+
+namespace mxtrain::commands {
+
+TShape RowOf(const TShape& output) {
+  return TShape(std::span(output.begin() + 1, static_cast<size_t>(output.ndim() - 1)));
+}
+
+OutputFiles::OutputFiles(const std::string& path, const std::vector<std::string>& outputs,
+                         const std::vector<TShape>& shapes, int64_t examples,
+                         report::Console& console) {
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const std::string name = HeadName(outputs[k]);
+    if (shapes[k].ndim() == 0 || shapes[k][0] != 1) {
+      Throw(ErrorKind::kUsage, "the output '{}' has no axis for the examples: {} for a batch of one",
+            name, shapes[k].ToString());
+    }
+    const TShape row = RowOf(shapes[k]);
+    const bool several = outputs.size() > 1;
+    const std::string own =
+        several ? format("{}-{}.npy", path.substr(0, path.rfind('.')), name) : path;
+    if (several) console.Message(LogLevel::kInfo, format("{}: {}", name, own));
+    writers_.push_back(std::make_unique<report::NpyWriter>(own, examples, row));
+    widths_.push_back(static_cast<size_t>(row.Size()));
+  }
+}
+
+void OutputFiles::Write(int64_t example, const std::vector<const float*>& outputs) {
+  for (size_t k = 0; k < writers_.size(); ++k) writers_[k]->Write(example, outputs[k]);
+}
+
+void OutputFiles::Finish() {
+  for (const auto& writer : writers_) writer->Finish();
+}
+
+}  // namespace mxtrain::commands

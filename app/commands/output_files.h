@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Every output of a net as numbers: `infer --input NAME=FILE.npy --output FILE.npy`.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/report/console.h"
+#include "app/report/npy.h"
+#include "mxtrain/base/shape.h"
+
+namespace mxtrain::commands {
+
+// The part of an output that is of one example.
+TShape RowOf(const TShape& output);
+
+class OutputFiles {
+ public:
+  // One output into `path`, several into PATH-OUTPUT.npy each, which are reported. `shapes`: for a
+  // batch of one. Throws kUsage for an output without an axis of examples, and as NpyWriter.
+  OutputFiles(const std::string& path, const std::vector<std::string>& outputs,
+              const std::vector<TShape>& shapes, int64_t examples, report::Console& console);
+
+  size_t width(size_t output) const { return widths_[output]; }  // numbers of an example
+  // In ascending order of the examples; the values of each output.
+  void Write(int64_t example, const std::vector<const float*>& outputs);
+  void Finish();  // throws kFileSystem if not everything was written
+
+ private:
+  std::vector<std::unique_ptr<report::NpyWriter>> writers_;
+  std::vector<size_t> widths_;
+};
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Arrays in place of images and tables: infer and eval with --input NAME=FILE.npy, on runs and on ONNX files.
+. "$(dirname "$0")/common.sh"
+
+# npy FILE SHAPE NUMBER...: an array of small whole numbers, int8.
+npy() {
+  local file=$1 header="{'descr': '|i1', 'fortran_order': False, 'shape': ($2), }" number
+  shift 2
+  header+=$(printf '%*s' $((117 - ${#header})) '')
+  {
+    printf '\223NUMPY\1\0\166\0%s\n' "$header"
+    for number; do printf '%b' "\\0$(printf '%03o' "$number")"; done
+  } >"$file"
+}
+
+write_points
+expect 0 train points.yaml --out run
+# The table as arrays: the same predictions, metrics and outputs.
+# shellcheck disable=SC2046 # words
+npy x.npy "16, 3" $(sed 1d points.csv | cut -d, -f1-3 | tr , ' ')
+# shellcheck disable=SC2046 # words
+npy y.npy "16," $(sed 1d points.csv | cut -d, -f4)
+expect 0 infer run points.csv --format csv --probabilities table.npy
+cp stdout table.csv
+expect 0 infer run --input data=x.npy --format csv --probabilities arrays.npy
+holds "predictions of arrays differ from those of the table" cmp -s stdout table.csv
+holds "scores of arrays differ from those of the table" cmp -s arrays.npy table.npy
+expect 0 infer run --input data=x.npy --output outputs.npy
+holds "the net's output differs from the scores" cmp -s outputs.npy table.npy
+expect 0 infer run --input data=x.npy --output rows.jsonl
+holds "no row is named" grep -q '"row":"16"' rows.jsonl
+expect 0 infer run --input data=x.npy --output-layer fullyconnected0 --output layer.npy
+holds "names of rows" test "$(head -2 stdout | xargs)" = "1 2"
+expect 0 eval run points.csv --json
+metrics=$(grep -o '"metrics": *{[^}]*}' stdout)
+expect 0 eval run --input data=x.npy --input softmax_label=y.npy --json
+holds "metrics of arrays differ from $metrics" grep -qF "$metrics" stdout
+expect 0 eval run --input data=x.npy --input softmax_label=y.npy
+prints "on 16 examples of arrays of data, softmax_label"
+
+# What cannot be meant.
+expect 2 infer run
+says "inputs is required"
+expect 2 infer run points.csv --input data=x.npy
+says "points.csv beside --input NAME=FILE: give either arrays or images, lists and tables"
+expect 2 eval run points.csv --input data=x.npy
+says "give either arrays or DATA"
+expect 2 infer run --input dat=x.npy
+says "no array for its input 'data'; give it: --input data=FILE.npy"
+expect 2 infer run --input data=x.npy --input dta=x.npy
+says "--input dta: run/checkpoints/best has no such input; did you mean 'data'?"
+expect 2 infer run --input data=x.npy --input data=x.npy
+says "'data' is given twice"
+expect 0 infer run --input data=x.npy --input softmax_label=y.npy
+says "y.npy is not read: no prediction depends on 'softmax_label'"
+expect 2 infer run --input data=x.npy --size 3,4,4
+says "--size, --mean and --std prepare images"
+expect 2 infer run --input data=x.npy --tta flip
+says "--tta are for images"
+expect 2 infer run --input data
+says "inputs is required"
+expect 8 infer run --input data=absent.npy
+says "absent.npy"
+npy narrow.npy "16, 2" $(seq 32)
+expect 4 infer run --input data=narrow.npy
+says "narrow.npy: an array [N, 2] for the input 'data', which is [N, 3]"
+npy short.npy "15," $(seq 15)
+expect 2 eval run --input data=x.npy --input softmax_label=short.npy
+says "x.npy holds 16 examples, short.npy holds 15; the first axis counts them"
+npy one.npy "" 1
+expect 4 infer run --input data=one.npy
+says "one.npy: shape (); its first axis has to count the examples"
+head -c 140 x.npy >cut.npy
+expect 4 infer run --input data=cut.npy
+says "cut.npy: its header describes the shape (16, 3) of '|i1', which are not the 12 bytes that follow"
+expect 4 infer run --input data=points.csv
+says "points.csv: not a .npy file"
+expect 2 infer run --input data=x.npy --output out.npy --top-k 2
+says "--format, --top-k, --threshold and --probabilities are for predictions"
+
+# Several inputs and several outputs, of a run and of the ONNX file that it is exported to.
+cat >pair.yaml <<'END'
+name: pair
+net:
+  inputs: {left: [2], right: [1]}
+  layers:
+    - Concat: {name: both, inputs: [left, right]}
+    - FullyConnected: {name: hidden, num_hidden: 4}
+    - FullyConnected: {name: fc, num_hidden: 2}
+    - SoftmaxOutput: {name: softmax}
+    - BlockGrad: {name: features, inputs: hidden}
+  outputs: [softmax, features]
+data:
+  batch_size: 4
+  train: {source: csv, path: points.csv, columns: {left: [a, b], right: [c], softmax_label: y}}
+train: {epochs: 1, metrics: [{name: accuracy, output: softmax}]}
+END
+expect 0 train pair.yaml --out pair
+# shellcheck disable=SC2046 # words
+npy left.npy "16, 2" $(sed 1d points.csv | cut -d, -f1,2 | tr , ' ')
+# shellcheck disable=SC2046 # words
+npy right.npy "16," $(sed 1d points.csv | cut -d, -f3)
+expect 0 infer pair points.csv --format csv
+cp stdout table.csv
+expect 0 infer pair --input right=right.npy --input left=left.npy --format csv
+holds "predictions of two arrays differ from those of the table" cmp -s stdout table.csv
+expect 0 infer pair --input left=left.npy --input right=right.npy --output pair.npy
+says "features: pair-features.npy"
+for head in softmax features; do holds "there is no pair-$head.npy" test -s "pair-$head.npy"; done
+holds "pair-features.npy has 16 rows of 4" grep -qa "'shape': (16, 4,)" pair-features.npy
+expect 2 infer pair --input left=left.npy
+says "no array for its input 'right'"
+
+"$program" export pair pair.onnx 2>stderr || { grep -q "without ONNX\|MXTRAIN_WITH_ONNX\|no ONNX" stderr && finish; }
+expect 0 infer pair.onnx --input left=left.npy --input right=right.npy --output onnx.npy
+holds "the ONNX file gives other outputs: $(ls onnx*)" test "$(ls onnx-*.npy | wc -l)" -eq 2
+expect 0 infer pair.onnx --input left=left.npy --input right=right.npy --format csv
+holds "the ONNX file predicts other classes" test "$(cut -d, -f1-3 stdout | tail -n +2)" = "$(cut -d, -f1-3 table.csv | tail -n +2)"
+expect 4 infer pair.onnx --input left=x.npy --input right=right.npy
+says "pair.onnx: an example of the input 'left' has the shape [2], one of the array has [3]"
+expect 0 export run points.onnx
+expect 0 eval points.onnx --input data=x.npy --input softmax_label=y.npy --json
+holds "accuracy of the ONNX file: $metrics" grep -qF "$(grep -o '"accuracy": *[0-9.]*' <<<"$metrics")" stdout
+expect 2 eval points.onnx --input data
+says "declares its own inputs"
+expect 4 export points.onnx other.safetensors
+says "points.onnx is an ONNX file, not a run or checkpoint"
+finish
