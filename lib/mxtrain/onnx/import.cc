@@ -104,6 +104,7 @@ class Importer {
   // A batch of fixed size is taken as an example of any; it is that of all inputs. One beside
   // inputs of any size may be an array that is the same for all examples.
   void FindBatch() {
+    if (!options_.any_batch) return;
     const ModelValue* first = nullptr;
     for (const ModelValue& input : model_.inputs) {
       if (input.dims.empty()) continue;
@@ -123,9 +124,14 @@ class Importer {
   }
 
   void AddInput(const ModelValue& value, const std::string& wanted) {
-    if (!value.has_shape || value.dims.empty())
+    const bool any = options_.any_batch, number = value.has_shape && value.dims.empty();
+    if (!value.has_shape || (number && any))
       Throw(ErrorKind::kConfig, "the input '{}' has no batch axis; expected [N, ...]", value.name);
-    const TShape shape = ShapeOfExample(value);
+    if (!any && !number && BatchOf(value) == 0)
+      Throw(ErrorKind::kConfig,
+            "the input '{}' leaves the length of its first axis open; import it for any batch",
+            value.name);
+    const TShape shape = number ? TShape::OfRank(0) : ShapeOfExample(value);
     if (std::ranges::find(shape, 0) != shape.end())
       Throw(ErrorKind::kConfig, "the input '{}' has no elements: one example is {}", value.name,
             shape.ToString());
@@ -135,7 +141,8 @@ class Importer {
     made.reference = name;
     made.integers = IsInteger(value.type);
     for (size_t i = 0; i < 2; ++i) {
-      std::vector<int64_t> dims{state_.batches[i]};
+      std::vector<int64_t> dims;
+      if (!number) dims.push_back(any ? state_.batches[i] : BatchOf(value));
       dims.insert(dims.end(), shape.begin(), shape.end());
       made.shape[i] = TShape(std::span<const int64_t>(dims));
     }

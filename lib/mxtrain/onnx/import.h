@@ -53,6 +53,10 @@ struct ImportOptions {
   std::map<std::string, TShape> shapes = {};
   // A softmax that only the output reads becomes SoftmaxOutput, so that the net can be trained.
   bool loss = true;
+  // False: the net is for the sizes in the file alone, of the first axes too, which need not be one
+  // batch; an input may be a number without axes. Net::inputs has the lengths after the first axis
+  // all the same.
+  bool any_batch = true;
 };
 
 // The names of the model's inputs in the net, in their order: letters, digits and underscores.
