@@ -91,6 +91,7 @@ class Importer {
   // A batch of fixed size is taken as an example of any; it is that of all inputs. One beside
   // inputs of any size may be an array that is the same for all examples.
   void FindBatch() {
+    if (!options_.any_batch) return;
     const ModelValue* first = nullptr;
     for (const ModelValue& input : model_.inputs) {
       if (input.dims.empty() || !state_.readers.contains(input.name)) continue;
@@ -115,10 +116,15 @@ class Importer {
       computed_.insert(value.name);
       return;
     }
-    if (!value.has_shape || value.dims.empty())
+    const bool any = options_.any_batch, number = value.has_shape && value.dims.empty();
+    if (!value.has_shape || (number && any))
       Throw(ErrorKind::kConfig, "the input '{}' has no batch axis; expected [N, ...]", value.name);
+    if (!any && !number && BatchOf(value) == 0)
+      Throw(ErrorKind::kConfig,
+            "the input '{}' leaves the length of its first axis open; import it for any batch",
+            value.name);
     bool channels_first = false;
-    const TShape shape = ShapeOfExample(value, &channels_first);
+    const TShape shape = number ? TShape::OfRank(0) : ShapeOfExample(value, &channels_first);
     if (std::ranges::find(shape, 0) != shape.end())
       Throw(ErrorKind::kConfig, "the input '{}' has no elements: one example is {}", value.name,
             shape.ToString());
@@ -126,7 +132,8 @@ class Importer {
     state_.net.inputs.push_back({name, shape, TypeOf(value), value.name});
     Shapes in_batch;
     for (size_t i = 0; i < 2; ++i) {
-      std::vector<int64_t> dims{state_.batches[i]};
+      std::vector<int64_t> dims;
+      if (!number) dims.push_back(any ? state_.batches[i] : BatchOf(value));
       dims.insert(dims.end(), shape.begin(), shape.end());
       in_batch[i] = TShape(std::span<const int64_t>(dims));
     }

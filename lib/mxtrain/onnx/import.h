@@ -55,6 +55,10 @@ struct ImportOptions {
   std::map<std::string, TShape> shapes = {};
   // A softmax that only the output reads becomes SoftmaxOutput, so that the net can be trained.
   bool loss = true;
+  // False: the net is for the sizes in the file alone, of the first axes too, which need not be one
+  // batch; an input may be a number without axes. Net::inputs has the lengths after the first axis
+  // all the same.
+  bool any_batch = true;
   // Of what is computed from constants, besides four times the file's own arrays: a small file must
   // not fill the memory.
   int64_t most_computed_bytes = int64_t{1} << 30;
