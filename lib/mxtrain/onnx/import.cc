@@ -52,6 +52,7 @@ class Importer {
     for (const ModelNode* node : nodes) Check(*node);
     for (const ModelNode* node : needed) Convert(*node);
     AddOutputs();
+    DropUnread();
     CheckArrays();
     AddNotes();
     state_.net.metadata = model_.metadata;
@@ -452,6 +453,43 @@ class Importer {
     return ImportNode(copy, &state_).Add("identity", {value.reference});
   }
 
+  // Layers and variables that no output depends on, as those are whose shapes alone are read.
+  void DropUnread() {
+    ImportedNet& net = state_.net;
+    std::map<std::string, std::string> owners;  // layers, by their own arrays
+    for (const ImportedNet::Layer& layer : net.layers) {
+      for (const auto& [argument, shared] : layer.arguments) {
+        if (shared.empty()) owners[layer.name + "_" + argument] = layer.name;
+      }
+    }
+    std::set<std::string> read;
+    const auto add = [&](const std::string& reference) {
+      read.insert(reference.substr(0, reference.find('.')));
+      if (const auto owner = owners.find(reference); owner != owners.end())
+        read.insert(owner->second);
+    };
+    std::ranges::for_each(net.outputs, add);
+    for (auto layer = net.layers.rbegin(); layer != net.layers.rend(); ++layer) {
+      if (!read.contains(layer->name)) continue;
+      std::ranges::for_each(layer->inputs, add);
+      for (const auto& [argument, shared] : layer->arguments) {
+        if (!shared.empty()) add(shared);
+      }
+    }
+    const auto unread = [&read](const auto& part) { return !read.contains(part.name); };
+    for (const ImportedNet::Layer& layer : net.layers) {
+      if (!unread(layer)) continue;
+      for (const auto& [argument, shared] : layer.arguments) {
+        if (shared.empty()) net.arrays.erase(layer.name + "_" + argument);
+      }
+    }
+    for (const ImportedNet::Variable& variable : net.variables) {
+      if (unread(variable)) net.arrays.erase(variable.name);
+    }
+    std::erase_if(net.layers, unread);
+    std::erase_if(net.variables, unread);
+  }
+
   // The net takes every array, in its shape, and makes none of its own.
   void CheckArrays() const {
     const Symbol symbol = ToSymbol(state_.net, state_.registry);
@@ -464,18 +502,24 @@ class Importer {
       return std::ranges::find(arguments, input.first) == arguments.end();
     });
     const Symbol::Shapes shapes = symbol.InferShape(known);
+    std::set<std::string> taken;
     const auto check = [&](const std::string& name, const TShape& shape) {
       const auto array = state_.net.arrays.find(name);
       if (known.contains(name) || (array == state_.net.arrays.end() && name.ends_with("_label")))
         return;
       if (array == state_.net.arrays.end())
         Throw(ErrorKind::kBug, "the imported net has an array '{}' that is not in the file", name);
+      taken.insert(name);
       if (!(ShapeOf(array->second) == shape))
         Throw(ErrorKind::kBug, "the imported net takes '{}' in the shape {}, but it is {}", name,
               shape.ToString(), ShapeOf(array->second).ToString());
     };
     for (size_t i = 0; i < arguments.size(); ++i) check(arguments[i], shapes.arguments[i]);
     for (size_t i = 0; i < states.size(); ++i) check(states[i], shapes.auxiliaries[i]);
+    for (const auto& [name, array] : state_.net.arrays) {
+      if (!taken.contains(name))
+        Throw(ErrorKind::kBug, "the imported net does not take the array '{}'", name);
+    }
   }
 
   void AddNotes() {

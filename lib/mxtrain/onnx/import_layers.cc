@@ -261,7 +261,8 @@ std::string Merged(ImportNode& node, int i) {
 
 void MatMul(ImportNode& node) {
   const int ndim = node.ndim(0);
-  if (node.is_array(1) && node.array(1).dims.size() == 2 && ndim >= 2 && !node.is_array(0)) {
+  const bool rows = ndim > 2 || (ndim == 2 && !node.is_array(0));
+  if (node.is_array(1) && node.array(1).dims.size() == 2 && rows) {
     const Tensor& b = WeightOf(node, 1);
     node.NameAfter(node.in(1).array);
     return node.Out("FullyConnected", {node.ref(0)},

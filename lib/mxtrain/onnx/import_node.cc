@@ -286,7 +286,9 @@ std::string ImportNode::ForEveryExample(int i, int axis) {
   const Tensor one = FirstOf(rows, static_cast<size_t>(axis), 1);
   if (!Repeats(rows, static_cast<size_t>(axis), one))
     RefuseFixed("its input '{}' holds", node_.inputs[static_cast<size_t>(i)]);
-  return LikeBatch(Variable(node_.inputs[static_cast<size_t>(i)] + " of one", one), axis);
+  const std::string& name = node_.inputs[static_cast<size_t>(i)];
+  const bool whole = one.dims == rows.dims;
+  return LikeBatch(Variable(whole ? name : name + " of one", one), axis);
 }
 
 std::string ImportNode::Variable(const std::string& file_name, const Tensor& tensor) {

@@ -190,7 +190,14 @@ void Squeeze(ImportNode& node) {
 void Transpose(ImportNode& node) {
   std::vector<int64_t> order(static_cast<size_t>(node.ndim()));
   std::iota(order.rbegin(), order.rend(), 0);
-  node.Out("transpose", {node.ref(0)}, {{"axes", Tuple(node.Ints("perm", order))}});
+  const Kwargs axes{{"axes", Tuple(node.Ints("perm", order))}};
+  // Channels to the end and back are where they were.
+  const ImportedNet::Layer* before = node.LayerOf(0);
+  const bool back = before && before->op == "transpose" && node.ndim() == 4 &&
+                    before->params == Kwargs{{"axes", "(0, 2, 3, 1)"}} &&
+                    axes == Kwargs{{"axes", "(0, 3, 1, 2)"}};
+  if (back) return node.OutIs(before->inputs[0]);
+  node.Out("transpose", {node.ref(0)}, axes);
 }
 
 // --- slices ---

@@ -17,9 +17,6 @@ ModelNode NodeOf(const std::string& op, std::vector<std::string> inputs,
                  std::vector<std::string> outputs, onnx::Attributes attributes = {}) {
   return {op, "n", "", std::move(inputs), std::move(outputs), std::move(attributes)};
 }
-onnx::Attributes CastTo(ElementType type) {
-  return {{"to", static_cast<int64_t>(type)}};
-}
 
 TEST_CASE_FIXTURE(Fixture, "an axis without elements is refused") {
   model.inputs = {Value("x", {1, 3, 0, 4})};
