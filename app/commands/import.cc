@@ -52,6 +52,7 @@ class Import final : public Command {
         MakeRuntime(flags, 0, MakeRegistry(flags.plugins, DeviceType::kCPU), console);
     const onnx::ImportedNet net = Read(runtime->operators());
     onnx::ToSymbol(net, runtime->operators());  // every layer fits
+    for (const std::string& note : net.notes) console.Message(LogLevel::kWarning, note);
     if (!weights_.empty())
       Write(weights_, SerializeSafetensors(onnx::ArraysOf(net, *runtime), {{"format", "pt"}}));
     if (flags.json) {

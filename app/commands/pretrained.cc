@@ -222,9 +222,20 @@ void RequireWhole(const WeightsAccount& account, Session& session) {
   session.diagnostics().ThrowIfErrors();
 }
 
-std::map<std::string, NDArray> ArraysOfOnnx(Session& session) {
-  return onnx::ArraysOf(config::ImportOnnx(session.config().net, session.runtime().operators()),
-                        session.runtime());
+std::map<std::string, NDArray> ArraysOfOnnx(Session& session, report::Console& console) {
+  const onnx::ImportedNet net =
+      config::ImportOnnx(session.config().net, session.runtime().operators());
+  for (const std::string& note : net.notes) console.Message(LogLevel::kWarning, note);
+  return onnx::ArraysOf(net, session.runtime());
+}
+
+// The net of a file has the file's arrays, in their shapes.
+void RequireShapes(const WeightsAccount& account, const std::string& file) {
+  for (const WeightsAccount::Reset& reset : account.reset) {
+    if (!reset.in_file) continue;
+    Throw(ErrorKind::kConfig, "{}: its array '{}' is {}, but the net takes {}", file, reset.name,
+          reset.in_file->ToString(), reset.shape.ToString());
+  }
 }
 
 }  // namespace
@@ -297,7 +308,7 @@ std::string TakePretrained(Session& session, Trainer* trainer, report::Console& 
   const std::string file = is_onnx ? "" : LocalWeights(weights.file, console, offline);
   Loaded loaded;
   if (is_onnx) {
-    loaded.arrays = ArraysOfOnnx(session);
+    loaded.arrays = ArraysOfOnnx(session, console);
   } else {
     loaded = Load(session, file, name);
     SayHowRead(loaded, name, console);
@@ -314,6 +325,7 @@ std::string TakePretrained(Session& session, Trainer* trainer, report::Console& 
           name, account.Text());
   }
   if (!is_onnx) WarnIfOtherwise(loaded.bare, name, session, console);
+  if (is_onnx) RequireShapes(account, name);
   if (session.config().train.epochs == 0) RequireWhole(account, session);
   const WeightsGap gap =
       is_onnx ? WeightsGap() : GapOf(account, NamesInOrder(session.net().symbol));

@@ -191,14 +191,16 @@ NetConfig WithOnnx(const NetConfig& net, const OperatorRegistry& registry) {
     std::vector<Value*> inputs;
     if (!whole.input.is_null()) inputs = {&whole.input};
     for (Member& input : whole.inputs.members) inputs.push_back(&input.value);
-    if (!net.input.is_null()) *inputs[0] = net.input;
+    if (!net.input.is_null() && !inputs.empty()) *inputs[0] = net.input;
     std::vector<std::string> in_file, in_net;
     for (const onnx::ImportedNet::Input& input : imported.inputs) {
       in_file.push_back(input.in_file);
       in_net.push_back(input.name);
     }
-    for (const Member& input : net.inputs.members)
-      *inputs[*InputOf(input.key, in_file, in_net)] = input.value;
+    for (const Member& input : net.inputs.members) {
+      // Nothing for one that no output depends on.
+      if (const auto at = InputOf(input.key, in_file, in_net)) *inputs[*at] = input.value;
+    }
   }
   if (net.layers.is_list()) {
     whole.layers.list.insert(whole.layers.list.end(), net.layers.list.begin(),

@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!onnx::HasOnnxFiles()) return 0;
   MayRefuse([&] {
     const onnx::Model model = onnx::ParseModel(TextOf(data, size), "input");
-    const onnx::ImportedNet net = onnx::ImportModel(model, *operators);
+    const onnx::ImportedNet net =
+        onnx::ImportModel(model, *operators, {.most_computed_bytes = int64_t{16} << 20});
     onnx::ToSymbol(net, *operators);
   });
   return 0;

@@ -5,7 +5,10 @@
 #include <set>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/onnx/internal/fold.h"
+#include "mxtrain/onnx/internal/function_names.h"
 #include "mxtrain/onnx/internal/import_node.h"
+#include "mxtrain/onnx/internal/node_order.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -22,9 +25,6 @@ const std::map<std::string_view, ImportFn>& Converters() {
   return converters;
 }
 
-// Of what is computed from shapes and constants, besides four times the file's own arrays.
-constexpr int64_t kFoldedBytes = int64_t{16} << 20;
-
 class Importer {
  public:
   Importer(const Model& model, const OperatorRegistry& registry, const ImportOptions& options)
@@ -36,64 +36,52 @@ class Importer {
             "the model uses opset {} of ONNX; {} to {} are supported: export it with one of these",
             model_.opset, kLeastOpset, kMostOpset);
     }
-    FindRead();
-    CheckOperators();
-    CountReaders();
+    const std::vector<const ModelNode*> nodes = InOrder(model_.nodes);
+    std::set<std::string> wanted;
+    for (const ModelValue& output : model_.outputs) {
+      wanted.insert(output.name);
+      ++state_.readers[output.name];
+    }
+    const std::vector<const ModelNode*> needed = Needed(nodes, &wanted);
+    CheckOperators(needed);
+    CountReaders(needed);
     FindBatch();
     const std::vector<std::string> names = InputNames(model_);
     for (size_t i = 0; i < names.size(); ++i) AddInput(model_.inputs[i], names[i]);
     for (const auto& [name, tensor] : model_.initializers) AddArray(name, tensor);
-    for (const ModelNode& node : model_.nodes) Check(node);
-    for (const ModelNode& node : model_.nodes) {
-      if (IsRead(node)) Convert(node);
-    }
+    for (const ModelNode* node : nodes) Check(*node);
+    for (const ModelNode* node : needed) Convert(*node);
     AddOutputs();
+    DropUnread();
+    CheckArrays();
+    AddNotes();
     state_.net.metadata = model_.metadata;
     return std::move(state_.net);
   }
 
  private:
-  // Of the nodes that are read.
-  void CheckOperators() const {
+  static void CheckOperators(const std::vector<const ModelNode*>& nodes) {
     std::map<std::string, std::vector<std::string>> unknown;  // nodes by operator
-    for (const ModelNode& node : model_.nodes) {
-      if (!IsRead(node)) continue;
-      const bool known =
-          node.domain.empty() && (Converters().contains(node.op) || CanFold(node.op));
+    for (const ModelNode* node : nodes) {
+      const bool known = node->domain.empty() &&
+                         (Converters().contains(node->op) || CanFold(node->op) || node->op == "If");
       if (known) continue;
-      const std::string op = node.domain.empty() ? node.op : node.domain + "." + node.op;
-      unknown[op].push_back(!node.name.empty()     ? node.name
-                            : node.outputs.empty() ? "?"
-                                                   : node.outputs[0]);
+      const std::string op = node->domain.empty() ? node->op : node->domain + "." + node->op;
+      unknown[op].push_back(!node->name.empty()     ? node->name
+                            : node->outputs.empty() ? "?"
+                                                    : node->outputs[0]);
     }
     if (unknown.empty()) return;
     std::vector<std::string> texts;
-    for (const auto& [op, nodes] : unknown)
-      texts.push_back(format("{} ({})", op, FirstOf(nodes, 3)));
+    for (const auto& [op, names] : unknown)
+      texts.push_back(format("{} ({})", op, FirstOf(names, 3)));
     Throw(ErrorKind::kConfig, "the model uses operators that have no equivalent here: {}",
           join(texts, ", "));
   }
 
-  // What the outputs depend on; nodes that compute nothing of it are dropped.
-  void FindRead() {
-    for (const ModelValue& output : model_.outputs) read_.insert(output.name);
-    for (auto node = model_.nodes.rbegin(); node != model_.nodes.rend(); ++node) {
-      if (IsRead(*node)) read_.insert(node->inputs.begin(), node->inputs.end());
-    }
-  }
-
-  bool IsRead(const ModelNode& node) const {
-    return std::ranges::any_of(node.outputs, [this](const std::string& output) {
-      return !output.empty() && read_.contains(output);
-    });
-  }
-
-  void CountReaders() {
-    for (const ModelNode& node : model_.nodes) {
-      if (!IsRead(node)) continue;
-      for (const std::string& input : node.inputs) ++state_.readers[input];
-    }
-    for (const ModelValue& output : model_.outputs) ++state_.readers[output.name];
+  void CountReaders(const std::vector<const ModelNode*>& nodes) {
+    for (const ModelNode* node : nodes)
+      ForEachRead(*node, [this](const std::string& name) { ++state_.readers[name]; });
   }
 
   // 0: any.
@@ -104,9 +92,10 @@ class Importer {
   // A batch of fixed size is taken as an example of any; it is that of all inputs. One beside
   // inputs of any size may be an array that is the same for all examples.
   void FindBatch() {
+    if (!options_.any_batch) return;
     const ModelValue* first = nullptr;
     for (const ModelValue& input : model_.inputs) {
-      if (input.dims.empty()) continue;
+      if (input.dims.empty() || !state_.readers.contains(input.name)) continue;
       if (!first) first = &input;
       const int64_t batch = BatchOf(input), other = BatchOf(*first);
       if (batch != other && (batch > 1 || other > 1)) {
@@ -122,30 +111,59 @@ class Importer {
     }
   }
 
+  // Of one that nothing reads, only the name counts.
   void AddInput(const ModelValue& value, const std::string& wanted) {
-    if (!value.has_shape || value.dims.empty())
+    if (!state_.readers.contains(value.name)) {
+      computed_.insert(value.name);
+      return;
+    }
+    const bool any = options_.any_batch, number = value.has_shape && value.dims.empty();
+    if (!value.has_shape || (number && any))
       Throw(ErrorKind::kConfig, "the input '{}' has no batch axis; expected [N, ...]", value.name);
-    const TShape shape = ShapeOfExample(value);
+    if (!any && !number && BatchOf(value) == 0)
+      Throw(ErrorKind::kConfig,
+            "the input '{}' leaves the length of its first axis open; import it for any batch",
+            value.name);
+    bool channels_first = false;
+    const TShape shape = number ? TShape::OfRank(0) : ShapeOfExample(value, &channels_first);
     if (std::ranges::find(shape, 0) != shape.end())
       Throw(ErrorKind::kConfig, "the input '{}' has no elements: one example is {}", value.name,
             shape.ToString());
     const std::string name = state_.NewName(wanted);
     state_.net.inputs.push_back({name, shape, TypeOf(value), value.name});
+    Shapes in_batch;
+    for (size_t i = 0; i < 2; ++i) {
+      std::vector<int64_t> dims;
+      if (!number) dims.push_back(any ? state_.batches[i] : BatchOf(value));
+      dims.insert(dims.end(), shape.begin(), shape.end());
+      in_batch[i] = TShape(std::span<const int64_t>(dims));
+    }
+    state_.shapes[name] = in_batch;
     ImportValue& made = Define(value.name, "the graph");
     made.reference = name;
-    made.integers = IsInteger(value.type);
-    for (size_t i = 0; i < 2; ++i) {
-      std::vector<int64_t> dims{state_.batches[i]};
-      dims.insert(dims.end(), shape.begin(), shape.end());
-      made.shape[i] = TShape(std::span<const int64_t>(dims));
-    }
-    state_.shapes[name] = made.shape;
+    made.shape = in_batch;
+    made.type = value.type;
+    if (!channels_first) return;
+    const ModelNode move{"Transpose", value.name + " channels last", "", {}, {value.name}, {}};
+    ImportNode(move, &state_).Out("transpose", {name}, {{"axes", "(0, 2, 3, 1)"}});
+    state_.values[value.name].type = value.type;
   }
 
-  TShape ShapeOfExample(const ModelValue& value) const {
-    if (const auto given = options_.shapes.find(value.name); given != options_.shapes.end())
-      return given->second;
+  // `channels_first`: the given shape is [C, H, W] where the file has [H, W, C].
+  TShape ShapeOfExample(const ModelValue& value, bool* channels_first) const {
     const std::span<const int64_t> dims(value.dims.begin() + 1, value.dims.end());
+    if (const auto given = options_.shapes.find(value.name); given != options_.shapes.end()) {
+      const TShape& shape = given->second;
+      const auto fits = [&](std::array<int, 3> order) {
+        for (size_t i = 0; i < 3; ++i) {
+          if (dims[i] != ModelValue::kDynamic && dims[i] != shape[order[i]]) return false;
+        }
+        return true;
+      };
+      *channels_first =
+          dims.size() == 3 && shape.ndim() == 3 && !fits({0, 1, 2}) && fits({1, 2, 0});
+      return shape;
+    }
     if (std::ranges::find(dims, ModelValue::kDynamic) != dims.end()) {
       Throw(ErrorKind::kConfig,
             "the input '{}' leaves the lengths of axes after the batch open; give the shape of one "
@@ -159,14 +177,13 @@ class Importer {
     switch (value.type) {
       case ElementType::kFloat:
       case ElementType::kFloat16:  // computed in float32
+      case ElementType::kBfloat16:
       case ElementType::kDouble:
+      case ElementType::kBool:  // 0 and 1
         return DType::kFloat32;
-      case ElementType::kInt32:
-      case ElementType::kInt64:
-        return DType::kFloat32;  // indices are numbers here
       default:
-        Throw(ErrorKind::kConfig,
-              "the input '{}' is of type {}; expected float, double, float16, int32 or int64",
+        if (IsInteger(value.type)) return DType::kFloat32;  // indices are numbers here
+        Throw(ErrorKind::kConfig, "the input '{}' is of type {}; expected numbers or truth values",
               value.name, NameOf(value.type));
     }
   }
@@ -180,7 +197,7 @@ class Importer {
     const std::shared_ptr<const Tensor> alias(std::shared_ptr<void>(), &tensor);
     value.constant = {alias, alias};
     value.array = name;
-    value.integers = IsInteger(tensor.type);
+    value.type = tensor.type;
   }
 
   ImportValue& Define(const std::string& name, const std::string& by) {
@@ -210,6 +227,7 @@ class Importer {
 
   void Convert(const ModelNode& node) {
     ImportNode step(node, &state_);
+    if (node.op == "If") return ConvertIf(node, step);
     if (!FoldNode(node, &step)) ConvertBy(node, step);
     for (const std::string& output : node.outputs) {
       const bool is_read = !output.empty() && state_.readers.contains(output);
@@ -229,73 +247,134 @@ class Importer {
       if (std::string_view(e.what()).starts_with(step.Describe())) throw;
       RethrowWithPrefix(std::current_exception(), step.Describe());
     }
+    std::vector<ElementType> types;
+    for (const std::string& input : node.inputs)
+      types.push_back(input.empty() ? ElementType::kFloat : state_.values.at(input).type);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const auto value = state_.values.find(node.outputs[i]);
-      if (value != state_.values.end()) value->second.integers = GivesIntegers(node, i);
+      if (value != state_.values.end()) value->second.type = TypeOfOutput(node, i, types);
+    }
+    const bool counts = FindOnnxBinary(node.op) || node.op == "Mod" || node.op == "BitShift";
+    if (counts && !types.empty() && IsInteger(types[0]))
+      state_.integer_nodes.push_back(step.Describe());
+  }
+
+  // The branch that a known condition takes, in place of the node.
+  void ConvertIf(const ModelNode& node, const ImportNode& step) {
+    if (!step.is_array(0)) step.Refuse("its condition depends on the data");
+    const std::vector<double> condition = step.array(0).Doubles();
+    const auto found = node.attributes.find(
+        !condition.empty() && condition[0] != 0 ? "then_branch" : "else_branch");
+    const auto* branch = found == node.attributes.end()
+                             ? nullptr
+                             : std::get_if<std::shared_ptr<const ModelGraph>>(&found->second);
+    if (!branch || condition.size() != 1 || (*branch)->outputs.size() != node.outputs.size())
+      Throw(ErrorKind::kData, "{} has no branch with its outputs for the condition",
+            step.Describe());
+    const ModelGraph& graph = Renamed(**branch, step);
+    std::set<std::string> wanted;
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      if (!state_.readers.contains(node.outputs[i])) continue;
+      wanted.insert(graph.outputs[i]);
+      state_.readers[graph.outputs[i]] += 2;  // nothing is joined across the branch
+    }
+    const std::vector<const ModelNode*> nodes = InOrder(graph.nodes),
+                                        needed = Needed(nodes, &wanted);
+    CheckOperators(needed);
+    CountReaders(needed);
+    for (const auto& [name, tensor] : graph.initializers) AddArray(name, tensor);
+    for (const ModelNode* inner : nodes) Check(*inner);
+    for (const ModelNode* inner : needed) Convert(*inner);
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      if (!wanted.contains(graph.outputs[i])) continue;
+      const auto value = state_.values.find(graph.outputs[i]);
+      if (value == state_.values.end())
+        Throw(ErrorKind::kData, "{}: its branch computes no '{}'", step.Describe(),
+              graph.outputs[i]);
+      ImportValue copy = value->second;
+      copy.layer = -1;
+      state_.values[node.outputs[i]] = std::move(copy);
     }
   }
 
-  // Whether an output has integers in the file.
-  bool GivesIntegers(const ModelNode& node, size_t output) const {
-    static const std::set<std::string_view> always = {"ArgMax", "ArgMin", "Shape", "Size"};
-    static const std::set<std::string_view> truth = {
-        "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
-        "Xor",   "Not",     "IsNaN"};
-    static const std::map<std::string_view, size_t> typed_by = {{"Where", 1}, {"OneHot", 2}};
-    if (always.contains(node.op) || (node.op == "TopK" && output == 1)) return true;
-    if (truth.contains(node.op)) return false;
-    if (node.op == "Cast") {
-      const auto to = node.attributes.find("to");
-      const auto* type = to == node.attributes.end() ? nullptr : std::get_if<int64_t>(&to->second);
-      return type && IsInteger(static_cast<ElementType>(*type));
-    }
-    const auto place = typed_by.find(node.op);
-    const size_t by = place == typed_by.end() ? 0 : place->second;
-    return by < node.inputs.size() && !node.inputs[by].empty() &&
-           state_.values.at(node.inputs[by]).integers;
+  // A branch whose values have names that nothing else has. It lives as long as the import.
+  const ModelGraph& Renamed(const ModelGraph& branch, const ImportNode& step) {
+    ModelGraph& graph = *branches_.emplace_back(std::make_unique<ModelGraph>(branch));
+    if (!graph.inputs.empty()) step.Refuse("its branch has inputs");
+    std::map<std::string, std::string> names;
+    const auto rename = [&](const std::string& name) {
+      if (name.empty() || (!state_.values.contains(name) && !computed_.contains(name))) return;
+      std::string fresh = name;
+      while (state_.values.contains(fresh) || computed_.contains(fresh))
+        fresh = format("{}/{}", step.output(), fresh);
+      names[name] = fresh;
+    };
+    for (const auto& [name, tensor] : branch.initializers) rename(name);
+    for (const ModelNode& node : branch.nodes) std::ranges::for_each(node.outputs, rename);
+    if (!names.empty()) Rename(names, &graph);
+    return graph;
   }
+
+  static void Rename(const std::map<std::string, std::string>& names, ModelGraph* graph) {
+    const auto apply = [&names](std::string& name) {
+      if (const auto found = names.find(name); found != names.end()) name = found->second;
+    };
+    std::map<std::string, Tensor> arrays;
+    for (auto& [name, tensor] : graph->initializers) {
+      std::string fresh = name;
+      apply(fresh);
+      arrays[fresh] = std::move(tensor);
+    }
+    graph->initializers = std::move(arrays);
+    std::ranges::for_each(graph->outputs, apply);
+    for (ModelNode& node : graph->nodes) {
+      std::ranges::for_each(node.inputs, apply);
+      std::ranges::for_each(node.outputs, apply);
+      for (auto& [key, attribute] : node.attributes) {
+        auto* inner = std::get_if<std::shared_ptr<const ModelGraph>>(&attribute);
+        if (!inner) continue;
+        auto copy = std::make_shared<ModelGraph>(**inner);
+        Rename(names, copy.get());
+        *inner = std::move(copy);
+      }
+    }
+  }
+
+  using Results = std::vector<std::optional<Tensor>>;
 
   // What is known without data: all inputs are, or only their shapes are asked for.
   bool FoldNode(const ModelNode& node, ImportNode* step) {
-    if (!CanFold(node.op)) return false;
     const bool shape_only = node.op == "Shape" || node.op == "Size";
-    std::array<std::shared_ptr<const Tensor>, 2> results;
-    for (size_t batch = 0; batch < 2; ++batch) {
-      std::vector<Tensor> shapes;
-      std::vector<const Tensor*> inputs;
-      shapes.reserve(node.inputs.size());
-      for (const std::string& name : node.inputs) {
-        const ImportValue* value = name.empty() ? nullptr : &state_.values.at(name);
-        if (shape_only && value) {
-          const TShape& shape = value->shape[batch];
-          shapes.push_back({ElementType::kInt64, {shape.begin(), shape.end()}, ""});
-          inputs.push_back(&shapes.back());
-        } else if (value && !value->is_constant()) {
-          return false;
-        } else {
-          inputs.push_back(value ? value->constant[batch].get() : nullptr);
-        }
-      }
-      std::optional<Tensor> result;
-      try {
-        result = Fold(node, inputs);
-      } catch (const Error&) {
-        RethrowWithPrefix(std::current_exception(), step->Describe());
-      }
-      if (!result) return false;
-      results[batch] = std::make_shared<const Tensor>(std::move(*result));
-      const bool same = batch == 1 && results[0]->dims == results[1]->dims &&
-                        results[0]->bytes == results[1]->bytes;
-      if (same) results[1] = results[0];
+    if (!CanFold(node.op) && (node.inputs.empty() || !Converters().contains(node.op))) return false;
+    bool same = true;  // for all sizes of the batch
+    for (const std::string& name : node.inputs) {
+      if (name.empty()) continue;
+      const ImportValue& value = state_.values.at(name);
+      if (!shape_only && !value.is_constant()) return false;
+      same = same && (shape_only ? value.shape[0] == value.shape[1] : value.is_array());
     }
-    // A constant is an array of the file.
-    if (node.op == "Constant") state_.file_bytes += static_cast<int64_t>(results[0]->bytes.size());
-    for (size_t i = 0; i < (results[0] == results[1] ? 1 : 2) && node.op != "Constant"; ++i)
-      CountFolded(static_cast<int64_t>(results[i]->bytes.size()), *step);
     // An array that is repeated for every example, as a class token is, stays a parameter.
-    if (node.op == "Expand" && results[0] != results[1] && results[0]->type == ElementType::kFloat)
+    if (!same && (node.op == "Expand" || node.op == "Tile") && step->is_array(0) &&
+        step->in(0).type == ElementType::kFloat)
       return false;
-    step->OutConstant(std::move(results));
+    std::array<Results, 2> results;
+    for (size_t batch = 0; batch < (same ? 1 : 2); ++batch) {
+      results[batch] = Computed(node, shape_only, batch, *step);
+      if (results[batch].empty()) return false;
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const size_t last = same ? 0 : 1;
+      if (node.outputs[i].empty() || i >= results[0].size() || i >= results[last].size() ||
+          !results[0][i] || !results[last][i])
+        continue;
+      std::array<std::shared_ptr<const Tensor>, 2> known{
+          std::make_shared<const Tensor>(std::move(*results[0][i])), nullptr};
+      known[1] = same ? known[0] : std::make_shared<const Tensor>(std::move(*results[1][i]));
+      const bool equal = known[0]->dims == known[1]->dims && known[0]->bytes == known[1]->bytes;
+      if (equal) known[1] = known[0];
+      Account(node, known, *step);
+      step->OutConstant(std::move(known), static_cast<int>(i));
+    }
     // The same array under another name, in another type or transposed.
     if (node.op == "Constant") state_.values[node.outputs[0]].array = node.outputs[0];
     if (node.op == "Identity" || node.op == "Cast" || node.op == "Transpose")
@@ -303,10 +382,50 @@ class Importer {
     return true;
   }
 
+  // For one size of the batch. Empty: not here.
+  Results Computed(const ModelNode& node, bool shape_only, size_t batch, const ImportNode& step) {
+    std::vector<Tensor> shapes;
+    shapes.reserve(node.inputs.size());
+    Folding folding{node, {}, model_.opset, MostBytes() - state_.computed_bytes};
+    for (const std::string& name : node.inputs) {
+      const ImportValue* value = name.empty() ? nullptr : &state_.values.at(name);
+      if (shape_only && value) {
+        const TShape& shape = value->shape[batch];
+        shapes.push_back({ElementType::kInt64, {shape.begin(), shape.end()}, ""});
+        folding.in.push_back(&shapes.back());
+      } else {
+        folding.in.push_back(value ? value->constant[batch].get() : nullptr);
+      }
+    }
+    try {
+      Results results;
+      if (CanFold(node.op)) {
+        for (Tensor& result : Fold(folding)) results.emplace_back(std::move(result));
+      }
+      const auto converter = Converters().find(node.op);
+      if (results.empty() && converter != Converters().end())
+        results = ComputeByLayers(node, converter->second, state_, folding.in);
+      return results;
+    } catch (const Error& e) {
+      if (std::string_view(e.what()).starts_with(step.Describe())) throw;
+      RethrowWithPrefix(std::current_exception(), step.Describe());
+    }
+  }
+
+  int64_t MostBytes() const { return options_.most_computed_bytes + 4 * state_.file_bytes; }
+
   // A small file must not compute large arrays, again and again.
-  void CountFolded(int64_t bytes, const ImportNode& step) {
-    folded_bytes_ += bytes;
-    if (folded_bytes_ > kFoldedBytes + 4 * state_.file_bytes)
+  void Account(const ModelNode& node, const std::array<std::shared_ptr<const Tensor>, 2>& results,
+               const ImportNode& step) {
+    const auto bytes = static_cast<int64_t>(results[0]->bytes.size());
+    if (node.op == "Constant") {  // an array of the file
+      state_.file_bytes += bytes;
+      return;
+    }
+    state_.computed_bytes += bytes;
+    if (results[1] != results[0])
+      state_.computed_bytes += static_cast<int64_t>(results[1]->bytes.size());
+    if (state_.computed_bytes > MostBytes())
       Throw(ErrorKind::kConfig, "{} cannot be imported: the model computes too much from constants",
             step.Describe());
   }
@@ -320,8 +439,95 @@ class Importer {
       if (found->second.is_constant())
         Throw(ErrorKind::kConfig, "the output '{}' does not depend on the input", output.name);
       if (options_.loss && state_.readers.at(output.name) == 1) MakeLoss(found->second);
-      state_.net.outputs.push_back(found->second.reference);
+      state_.net.outputs.push_back(LayerOf(found->second, output.name));
     }
+  }
+
+  // An input or variable that is an output goes through a layer.
+  std::string LayerOf(const ImportValue& value, const std::string& name) {
+    const auto is = [&value](const auto& part) { return part.name == value.reference; };
+    if (std::ranges::none_of(state_.net.inputs, is) &&
+        std::ranges::none_of(state_.net.variables, is))
+      return value.reference;
+    const ModelNode copy{"Identity", name, "", {}, {name}, {}};
+    return ImportNode(copy, &state_).Add("identity", {value.reference});
+  }
+
+  // Layers and variables that no output depends on, as those are whose shapes alone are read.
+  void DropUnread() {
+    ImportedNet& net = state_.net;
+    std::map<std::string, std::string> owners;  // layers, by their own arrays
+    for (const ImportedNet::Layer& layer : net.layers) {
+      for (const auto& [argument, shared] : layer.arguments) {
+        if (shared.empty()) owners[layer.name + "_" + argument] = layer.name;
+      }
+    }
+    std::set<std::string> read;
+    const auto add = [&](const std::string& reference) {
+      read.insert(reference.substr(0, reference.find('.')));
+      if (const auto owner = owners.find(reference); owner != owners.end())
+        read.insert(owner->second);
+    };
+    std::ranges::for_each(net.outputs, add);
+    for (auto layer = net.layers.rbegin(); layer != net.layers.rend(); ++layer) {
+      if (!read.contains(layer->name)) continue;
+      std::ranges::for_each(layer->inputs, add);
+      for (const auto& [argument, shared] : layer->arguments) {
+        if (!shared.empty()) add(shared);
+      }
+    }
+    const auto unread = [&read](const auto& part) { return !read.contains(part.name); };
+    for (const ImportedNet::Layer& layer : net.layers) {
+      if (!unread(layer)) continue;
+      for (const auto& [argument, shared] : layer.arguments) {
+        if (shared.empty()) net.arrays.erase(layer.name + "_" + argument);
+      }
+    }
+    for (const ImportedNet::Variable& variable : net.variables) {
+      if (unread(variable)) net.arrays.erase(variable.name);
+    }
+    std::erase_if(net.layers, unread);
+    std::erase_if(net.variables, unread);
+  }
+
+  // The net takes every array, in its shape, and makes none of its own.
+  void CheckArrays() const {
+    const Symbol symbol = ToSymbol(state_.net, state_.registry);
+    std::map<std::string, TShape> known;
+    for (const ImportedNet::Input& input : state_.net.inputs)
+      known[input.name] = state_.shapes.at(input.name)[0];
+    const std::vector<std::string> arguments = symbol.ListArguments(),
+                                   states = symbol.ListAuxiliaryStates();
+    std::erase_if(known, [&](const auto& input) {
+      return std::ranges::find(arguments, input.first) == arguments.end();
+    });
+    const Symbol::Shapes shapes = symbol.InferShape(known);
+    std::set<std::string> taken;
+    const auto check = [&](const std::string& name, const TShape& shape) {
+      const auto array = state_.net.arrays.find(name);
+      if (known.contains(name) || (array == state_.net.arrays.end() && name.ends_with("_label")))
+        return;
+      if (array == state_.net.arrays.end())
+        Throw(ErrorKind::kBug, "the imported net has an array '{}' that is not in the file", name);
+      taken.insert(name);
+      if (!(ShapeOf(array->second) == shape))
+        Throw(ErrorKind::kBug, "the imported net takes '{}' in the shape {}, but it is {}", name,
+              shape.ToString(), ShapeOf(array->second).ToString());
+    };
+    for (size_t i = 0; i < arguments.size(); ++i) check(arguments[i], shapes.arguments[i]);
+    for (size_t i = 0; i < states.size(); ++i) check(states[i], shapes.auxiliaries[i]);
+    for (const auto& [name, array] : state_.net.arrays) {
+      if (!taken.contains(name))
+        Throw(ErrorKind::kBug, "the imported net does not take the array '{}'", name);
+    }
+  }
+
+  void AddNotes() {
+    if (state_.integer_nodes.empty()) return;
+    state_.net.notes.push_back(
+        format("{} compute{} with integers of the data, which are float32 here: exact up to "
+               "16777216, and larger ones are rounded",
+               FirstOf(state_.integer_nodes, 3), state_.integer_nodes.size() == 1 ? "s" : ""));
   }
 
   // Softmax over the classes of [N, classes] as the head of a classifier, which nothing else reads.
@@ -337,11 +543,32 @@ class Importer {
   const Model& model_;
   const ImportOptions& options_;
   ImportState state_;
-  std::set<std::string> read_, computed_;
-  int64_t folded_bytes_ = 0;
+  std::set<std::string> computed_;
+  std::vector<std::unique_ptr<ModelGraph>> branches_;  // taken, of If
 };
 
 }  // namespace
+
+ElementType TypeOfOutput(const ModelNode& node, size_t output,
+                         const std::vector<ElementType>& inputs) {
+  static const std::set<std::string_view> counts = {"ArgMax", "ArgMin", "Shape", "Size", "NonZero"};
+  static const std::set<std::string_view> truth = {
+      "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
+      "Xor",   "Not",     "IsNaN",          "IsInf"};
+  static const std::map<std::string_view, size_t> typed_by = {
+      {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}};
+  if (counts.contains(node.op) || (output == 1 && (node.op == "TopK" || node.op == "MaxPool")))
+    return ElementType::kInt64;
+  if (truth.contains(node.op)) return ElementType::kBool;
+  if (node.op == "Cast") {
+    const auto to = node.attributes.find("to");
+    const auto* type = to == node.attributes.end() ? nullptr : std::get_if<int64_t>(&to->second);
+    if (type) return static_cast<ElementType>(*type);
+  }
+  const auto place = typed_by.find(node.op);
+  const size_t by = place == typed_by.end() ? 0 : place->second;
+  return by < inputs.size() ? inputs[by] : ElementType::kFloat;
+}
 
 std::vector<std::string> InputNames(const Model& model) {
   std::vector<std::string> names;

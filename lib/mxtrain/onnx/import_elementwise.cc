@@ -35,26 +35,43 @@ void Selu(ImportNode& node) {
   node.Out("LeakyReLU", {node.ref(0)}, {{"act_type", "selu"}});
 }
 
-// The slopes: one, or one per channel.
+// The slopes: one, one per channel, or of the last axes.
 void PRelu(ImportNode& node) {
   const Tensor& slope = node.array(1);
   const int64_t size = slope.Size(), channels = node.ndim() > 1 ? node.shape(0)[1] : 1;
   const auto at = static_cast<int>(slope.dims.size()) - (node.ndim() - 1);
-  const bool along =
+  const bool per_channel =
       size == 1 || (size == channels && at >= 0 && slope.dims[static_cast<size_t>(at)] == channels);
-  if (!along) node.Refuse("its slopes {} are not one per channel", ShapeOf(slope).ToString());
   node.NameAfter(node.in(1).array);
-  Tensor flat = slope;
-  flat.dims = {size};
+  Tensor slopes = slope;
+  if (per_channel) slopes.dims = {size};
+  // Of one axis they would be those of channels.
+  if (!per_channel && slopes.dims.size() < 2) slopes.dims.insert(slopes.dims.begin(), 1);
   node.Out("LeakyReLU", {node.ref(0)}, {{"act_type", "prelu"}},
-           {node.ArgumentOf(1, "gamma", std::move(flat), "flat")});
+           {node.ArgumentOf(1, "gamma", std::move(slopes), per_channel ? "flat" : "as it is")});
 }
 
+// A bound that is a number; nothing for one that is computed of the data or missing.
+std::optional<double> BoundOf(const ImportNode& node, int i, const std::string& name) {
+  if (node.has(i) && !node.is_array(i)) return std::nullopt;
+  return node.NumberOfInputOr(i, name);
+}
+
+// A least element above the largest one leaves the largest one.
 void Clip(ImportNode& node) {
-  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const std::optional<double> least = BoundOf(node, 1, "min"), most = BoundOf(node, 2, "max");
+  if ((node.has(1) && !least) || (node.has(2) && !most)) {
+    const std::string low =
+        node.has(1) ? node.Add("broadcast_maximum", {node.ref(0), node.OfRank(1, node.ndim())})
+                    : node.ref(0);
+    if (!node.has(2)) return node.OutIs(low);
+    return node.Out("broadcast_minimum", {low, node.OfRank(2, node.ndim())});
+  }
+  const double high = most.value_or(kMost);
   node.Out("clip", {node.ref(0)},
-           {{"a_min", params::Print(node.NumberOfInputOr(1, "min").value_or(-kMost))},
-            {"a_max", params::Print(node.NumberOfInputOr(2, "max").value_or(kMost))}});
+           {{"a_min", params::Print(static_cast<float>(std::min(least.value_or(-kMost), high)))},
+            {"a_max", params::Print(static_cast<float>(high))}});
 }
 
 void HardSigmoid(ImportNode& node) {
@@ -165,14 +182,20 @@ void Mod(ImportNode& node) {
   node.Out(same ? "elemwise_mul" : "broadcast_mul", {rest, node.Add("sign", {a})});
 }
 
+// Of one shape; of several they broadcast, one after the other.
 void Sum(ImportNode& node) {
+  const int ndim = RankOfAll(node);
   std::vector<std::string> inputs;
+  bool same = true;
   for (int i = 0; i < node.num_inputs(); ++i) {
-    inputs.push_back(node.ref(i));
-    if (!(node.ShapesOf(inputs[0]) == node.ShapesOf(inputs.back())))
-      node.Refuse("its inputs have different shapes");
+    inputs.push_back(node.OfRank(i, ndim));
+    same = same && node.ShapesOf(inputs[0]) == node.ShapesOf(inputs.back());
   }
-  node.Out("ElementWiseSum", inputs, {{"num_args", params::Print(node.num_inputs())}});
+  if (same)
+    return node.Out("ElementWiseSum", inputs, {{"num_args", params::Print(node.num_inputs())}});
+  for (size_t i = 1; i + 1 < inputs.size(); ++i)
+    inputs[0] = node.Add("broadcast_add", {inputs[0], inputs[i]});
+  node.Out("broadcast_add", {inputs[0], inputs.back()});
 }
 
 // The input that has the shape to which all broadcast; -1: none.

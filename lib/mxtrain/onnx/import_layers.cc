@@ -191,42 +191,61 @@ Tensor Scaled(Tensor tensor, float factor) {
   return Tensor::Floats(tensor.dims, values);
 }
 
-void Gemm(ImportNode& node) {
-  // Of two computed matrices.
-  if (!node.in(1).is_constant() && node.ndim(0) == 2 && node.ndim(1) == 2 && !node.has(2) &&
-      node.Float("alpha", 1) == 1) {
-    const auto transposed = [&node](const char* which) {
-      return node.Int(which, 0) != 0 ? "True" : "False";
-    };
-    return node.Out("dot", {node.ref(0), node.ref(1)},
-                    {{"transpose_a", transposed("transA")}, {"transpose_b", transposed("transB")}});
+// Whether the third input of Gemm is one number for every column or one for all.
+bool IsBias(const ImportNode& node, int64_t columns) {
+  if (!node.is_array(2)) return false;
+  const Tensor& c = node.array(2);
+  return c.Size() == 1 || (c.Size() == columns && c.dims.back() == columns);
+}
+
+// alpha A B + beta C, the first two as FullyConnected where B is an array.
+std::string ProductOf(ImportNode& node, bool bias, bool is_output) {
+  std::string a = node.ref(0);
+  if (node.Int("transA", 0) != 0) a = node.Add("transpose", {a}, {{"axes", "(1, 0)"}});
+  const float alpha = node.Float("alpha", 1);
+  const bool transposed = node.Int("transB", 0) != 0;
+  if (!node.is_array(1)) {
+    const std::string product =
+        node.Add("dot", {a, node.ref(1)}, {{"transpose_b", transposed ? "True" : "False"}});
+    return alpha == 1 ? product : node.Add("_mul_scalar", {product}, {{"scalar", Number(alpha)}});
   }
   const Tensor& b = WeightOf(node, 1);
-  const bool transposed = node.Int("transB", 0) != 0;
-  if (node.Int("transA", 0) != 0) node.Refuse("transA has no equivalent");
-  if (b.dims.size() != 2 || node.ndim() != 2) node.Refuse("its factors are no matrices");
-  const float alpha = node.Float("alpha", 1), beta = node.Float("beta", 1);
-  std::vector<ImportNode::Argument> arguments;
   const std::string how =
       format("{}{}", transposed ? "" : "transposed", alpha == 1 ? "" : format(" times {}", alpha));
-  arguments.push_back(
+  std::vector<ImportNode::Argument> arguments{
       alpha == 1 && transposed
           ? node.ArgumentOf(1, "weight")
-          : node.ArgumentOf(1, "weight", Scaled(transposed ? b : Transposed(b), alpha), how));
-  const int64_t hidden = b.dims[transposed ? 0 : 1];
-  if (node.has(2)) {
+          : node.ArgumentOf(1, "weight", Scaled(transposed ? b : Transposed(b), alpha), how)};
+  const int64_t columns = b.dims[transposed ? 0 : 1];
+  if (bias) {
     const std::vector<float> c = node.array(2).ToFloats();
-    if (static_cast<int64_t>(c.size()) != hidden) {
-      if (c.size() != 1) node.Refuse("its third input is not one number per column");
-    }
-    std::vector<float> bias(static_cast<size_t>(hidden));
-    for (size_t i = 0; i < bias.size(); ++i) bias[i] = beta * c[c.size() == 1 ? 0 : i];
-    arguments.push_back({"bias", Tensor::Floats({hidden}, bias), ""});
+    std::vector<float> numbers(static_cast<size_t>(columns));
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = node.Float("beta", 1) * c[c.size() == 1 ? 0 : i];
+    arguments.push_back({"bias", Tensor::Floats({columns}, numbers), ""});
   }
   node.NameAfter(node.in(1).array);
-  node.Out("FullyConnected", {node.ref(0)},
-           {{"num_hidden", params::Print(hidden)}, {"no_bias", node.has(2) ? "False" : "True"}},
-           std::move(arguments));
+  const Kwargs params{{"num_hidden", params::Print(columns)}, {"no_bias", bias ? "False" : "True"}};
+  if (!is_output) return node.Add("FullyConnected", {a}, params, std::move(arguments));
+  node.Out("FullyConnected", {a}, params, std::move(arguments));
+  return "";
+}
+
+void Gemm(ImportNode& node) {
+  if (node.ndim(0) != 2 || node.ndim(1) != 2) node.Refuse("its factors are no matrices");
+  const int64_t columns = node.shape(1)[node.Int("transB", 0) != 0 ? 0 : 1];
+  const bool weight = node.is_array(1), bias = weight && node.has(2) && IsBias(node, columns);
+  if (weight && (bias || !node.has(2))) {
+    ProductOf(node, bias, true);
+    return;
+  }
+  const std::string product = ProductOf(node, false, false);
+  if (!node.has(2)) return node.OutIs(product);
+  if (node.ndim(2) > 2) node.Refuse("its third input {} is no matrix", node.shape(2).ToString());
+  std::string c = node.OfRank(2, 2);
+  const float beta = node.Float("beta", 1);
+  if (beta != 1) c = node.Add("_mul_scalar", {c}, {{"scalar", Number(beta)}});
+  node.Out("broadcast_add", {product, c});
 }
 
 // Arrays of matrices, all axes before the last two merged.
@@ -242,7 +261,8 @@ std::string Merged(ImportNode& node, int i) {
 
 void MatMul(ImportNode& node) {
   const int ndim = node.ndim(0);
-  if (node.is_array(1) && node.array(1).dims.size() == 2 && ndim >= 2 && !node.is_array(0)) {
+  const bool rows = ndim > 2 || (ndim == 2 && !node.is_array(0));
+  if (node.is_array(1) && node.array(1).dims.size() == 2 && rows) {
     const Tensor& b = WeightOf(node, 1);
     node.NameAfter(node.in(1).array);
     return node.Out("FullyConnected", {node.ref(0)},
@@ -589,6 +609,9 @@ void Resize(ImportNode& node) {
 void Dropout(ImportNode& node) {
   const float ratio = node.NumberOfInputOr(1, "ratio").value_or(0.5f);
   if (!(ratio >= 0 && ratio < 1)) node.Refuse("its ratio is {}", ratio);
+  if (node.has(2) && !node.is_array(2)) node.Refuse("its training mode depends on the data");
+  if (node.has(2) && ratio > 0 && node.NumberOfInputOr(2, "").value_or(0) != 0)
+    node.Refuse("it is in training mode; export the model in evaluation mode");
   node.Out("Dropout", {node.ref(0)}, {{"p", params::Print(ratio)}});
 }
 

@@ -6,6 +6,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/onnx/internal/fold.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -73,7 +74,7 @@ std::string ImportState::NewName(const std::string& wanted,
 
 void ImportState::AddArray(const std::string& name, Tensor tensor) {
   net_bytes += static_cast<int64_t>(tensor.bytes.size());
-  if (net_bytes > kMostBytes + 8 * file_bytes)
+  if (net_bytes > kMostBytes + 8 * file_bytes + 2 * computed_bytes)
     Throw(ErrorKind::kConfig,
           "the model uses its arrays for too many layers that do not share them");
   const auto [at, is_new] = net.arrays.try_emplace(name, std::move(tensor));
@@ -105,6 +106,11 @@ std::string ImportNode::Describe() const {
 
 void ImportNode::ThrowRefusal(const std::string& reason) const {
   Throw(ErrorKind::kConfig, "{} cannot be imported: {}", Describe(), reason);
+}
+
+void ImportNode::ThrowFixed(const std::string& what) const {
+  Refuse("{} for a batch of {} alone; export the model with a batch of any size", what,
+         state_.batches[0]);
 }
 
 // --- what the file says ---
@@ -192,12 +198,97 @@ const Shapes& ImportNode::ShapesOf(const std::string& reference) const {
 std::string ImportNode::ref(int i, int ndim) {
   const ImportValue& value = in(i);
   if (!value.is_constant()) return value.reference;
-  Tensor tensor = array(i);
-  if (tensor.Size() == 0)
+  if (value.constant[0]->Size() == 0)
     Refuse("its input '{}' has no elements", node_.inputs[static_cast<size_t>(i)]);
+  if (!value.is_array()) return OverBatch(i, ndim);
+  Tensor tensor = array(i);
   while (static_cast<int>(tensor.dims.size()) < std::max(ndim, 1))
     tensor.dims.insert(tensor.dims.begin(), 1);
   return Variable(node_.inputs[static_cast<size_t>(i)], tensor);
+}
+
+std::string ImportNode::LikeBatch(const std::string& reference, int axis) {
+  return Add("broadcast_like", {reference, state_.net.inputs[0].name},
+             {{"lhs_axes", TShape{axis}.ToTuple()}, {"rhs_axes", "(0,)"}});
+}
+
+namespace {
+
+// The first `length` positions of an axis.
+Tensor FirstOf(const Tensor& tensor, size_t axis, int64_t length) {
+  const auto middle = tensor.dims.begin() + static_cast<int64_t>(axis);
+  const int64_t outer = Count({tensor.dims.begin(), middle}),
+                inner = Count({middle + 1, tensor.dims.end()}) * SizeOf(tensor.type),
+                row = inner * tensor.dims[axis];
+  Tensor first{tensor.type, tensor.dims, ""};
+  first.dims[axis] = length;
+  for (int64_t i = 0; i < outer; ++i)
+    first.bytes.append(tensor.bytes, static_cast<size_t>(i * row),
+                       static_cast<size_t>(length * inner));
+  return first;
+}
+
+// Whether an axis of `tensor` is that of `part`, again and again.
+bool Repeats(const Tensor& tensor, size_t axis, const Tensor& part) {
+  const int64_t times = tensor.dims[axis] / part.dims[axis];
+  const auto outer = static_cast<size_t>(
+      Count({part.dims.begin(), part.dims.begin() + static_cast<int64_t>(axis)}));
+  const size_t row = part.bytes.size() / outer;
+  if (tensor.bytes.size() != part.bytes.size() * static_cast<size_t>(times)) return false;
+  const std::string_view all = tensor.bytes, once = part.bytes;
+  for (size_t i = 0; i < outer; ++i) {
+    for (int64_t k = 0; k < times; ++k) {
+      const size_t at = (i * static_cast<size_t>(times) + static_cast<size_t>(k)) * row;
+      if (all.substr(at, row) != once.substr(i * row, row)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string ImportNode::OverBatch(int i, int ndim) {
+  const std::string& name = node_.inputs[static_cast<size_t>(i)];
+  const Tensor &small = *in(i).constant[0], &large = *in(i).constant[1];
+  const auto fail = [&] {
+    Refuse("its input '{}' must be an array of the file, but depends on the size of the batch",
+           name);
+  };
+  size_t axis = small.dims.size();
+  for (size_t k = 0; k < small.dims.size() && small.dims.size() == large.dims.size(); ++k) {
+    if (small.dims[k] == large.dims[k]) continue;
+    if (axis != small.dims.size()) fail();
+    axis = k;
+  }
+  const std::array<int64_t, 2>& batches = state_.batches;
+  if (axis == small.dims.size() || small.dims[axis] % batches[0] != 0) fail();
+  const int64_t length = small.dims[axis] / batches[0];
+  if (large.dims[axis] != length * batches[1]) fail();
+  Tensor part = FirstOf(small, axis, length);
+  if (!Repeats(small, axis, part) || !Repeats(large, axis, part)) fail();
+  Shapes whole = in(i).shape;
+  while (static_cast<int>(part.dims.size()) < ndim) {
+    part.dims.insert(part.dims.begin(), 1);
+    ++axis;
+  }
+  if (length > 1) part.dims.insert(part.dims.begin() + static_cast<int64_t>(axis), 1);
+  const std::string all = LikeBatch(Variable(name + " of one", part), static_cast<int>(axis));
+  for (TShape& shape : whole) {
+    std::vector<int64_t> dims(static_cast<size_t>(std::max(0, ndim - shape.ndim())), 1);
+    dims.insert(dims.end(), shape.begin(), shape.end());
+    shape = TShape(std::span<const int64_t>(dims));
+  }
+  return Reshape(all, whole);
+}
+
+std::string ImportNode::ForEveryExample(int i, int axis) {
+  const Tensor& rows = array(i);
+  const Tensor one = FirstOf(rows, static_cast<size_t>(axis), 1);
+  if (!Repeats(rows, static_cast<size_t>(axis), one))
+    RefuseFixed("its input '{}' holds", node_.inputs[static_cast<size_t>(i)]);
+  const std::string& name = node_.inputs[static_cast<size_t>(i)];
+  const bool whole = one.dims == rows.dims;
+  return LikeBatch(Variable(whole ? name : name + " of one", one), axis);
 }
 
 std::string ImportNode::Variable(const std::string& file_name, const Tensor& tensor) {
@@ -208,6 +299,12 @@ std::string ImportNode::Variable(const std::string& file_name, const Tensor& ten
   const std::string name = state_.NewName(wanted);
   const TShape shape = ShapeOf(tensor);
   const bool fixed = IsInteger(tensor.type) || tensor.type == ElementType::kBool;
+  if (IsInteger(tensor.type)) {
+    for (const int64_t number : tensor.ToInts()) {
+      if (static_cast<double>(static_cast<float>(number)) != static_cast<double>(number))
+        Refuse("its input '{}' has the integer {}, which float32 does not hold", file_name, number);
+    }
+  }
   state_.net.variables.push_back({name, shape, fixed});
   state_.AddArray(name, Tensor::Floats(tensor.dims, tensor.ToFloats()));
   state_.shapes[name] = {shape, shape};
@@ -225,6 +322,39 @@ ImportNode::Argument ImportNode::ArgumentOf(int i, const std::string& name, Tens
   return {name, std::move(changed), of + "/" + how};
 }
 
+namespace {
+
+// Of a layer's arguments where only those of its inputs are known.
+std::vector<TShape> UsualShapes(const OperatorProperty& property,
+                                const std::vector<Shapes>& known) {
+  std::vector<TShape> in, out(static_cast<size_t>(property.NumOutputs())),
+      aux(property.ListAuxiliaryStates().size());
+  for (const Shapes& shape : known) in.push_back(shape[0]);
+  try {
+    property.InferShape(&in, &out, &aux);
+  } catch (const Error&) {
+    // Inferred again with all that is known, where an error counts.
+  }
+  return in;
+}
+
+}  // namespace
+
+void ImportNode::CheckTaken(const std::string& argument, const TShape& shape,
+                            const std::vector<std::string>& names, const std::vector<TShape>& in,
+                            const std::vector<std::string>& states,
+                            const std::vector<TShape>& aux) const {
+  for (const auto& [list, shapes] : {std::pair(&names, &in), std::pair(&states, &aux)}) {
+    const auto at = std::ranges::find(*list, argument);
+    if (at == list->end()) continue;
+    const TShape& taken = (*shapes)[static_cast<size_t>(at - list->begin())];
+    if (taken == shape) return;
+    Refuse("its array '{}' has the shape {}; the layer takes {}", argument, shape.ToString(),
+           taken.ToString());
+  }
+  Throw(ErrorKind::kBug, "{}: the layer has no argument '{}'", Describe(), argument);
+}
+
 std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::string& name,
                                               const std::vector<std::string>& inputs,
                                               const Kwargs& params,
@@ -237,13 +367,16 @@ std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::
   for (size_t i = inputs.size(); i < names.size(); ++i) owned.push_back(names[i]);
   if (op == "FullyConnected") owned.push_back("bias");
   ImportedNet::Layer layer{op, state_.NewName(name, owned), params, inputs, {}};
-  Shapes first;
   std::vector<Shapes> known(names.size());
   for (size_t i = 0; i < inputs.size(); ++i) known.at(i) = ShapesOf(inputs[i]);
+  const std::vector<TShape> usual = UsualShapes(*property, known);
+  std::map<std::string, TShape> given;  // arrays, by argument
   for (Argument& argument : arguments) {
     const TShape shape = ShapeOf(argument.tensor);
+    given[argument.name] = shape;
     const auto at = std::ranges::find(names, argument.name);
-    if (at != names.end()) known[static_cast<size_t>(at - names.begin())] = {shape, shape};
+    const auto index = static_cast<size_t>(at - names.begin());
+    if (at != names.end()) known[index] = {shape, shape};
     const std::string own = layer.name + "_" + argument.name;
     const bool shareable = at != names.end() && !argument.key.empty();
     const auto made = shareable ? state_.made.find(argument.key) : state_.made.end();
@@ -251,7 +384,10 @@ std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::
       layer.arguments[argument.name] = made->second;
       continue;
     }
-    layer.arguments[argument.name] = "";
+    // A net that is built of the layers would give the argument its usual shape.
+    const bool is_usual = at == names.end() || usual[index] == shape;
+    if (!is_usual) state_.net.variables.push_back({own, shape});
+    layer.arguments[argument.name] = is_usual ? "" : own;
     state_.AddArray(own, Tensor::Floats(argument.tensor.dims, argument.tensor.ToFloats()));
     if (shareable) state_.made[argument.key] = own;
   }
@@ -262,9 +398,12 @@ std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::
     out[batch].resize(static_cast<size_t>(property->NumOutputs()));
     try {
       property->InferShape(&in, &out[batch], &aux);
-    } catch (const Error&) {
+    } catch (const Error& e) {
+      if (batch == 1 && state_.fixed_batch && e.kind() != ErrorKind::kBug)
+        RefuseFixed("the file has it ({})", e.what());
       RethrowWithPrefix(std::current_exception(), Describe());
     }
+    for (const auto& [argument, shape] : given) CheckTaken(argument, shape, names, in, states, aux);
   }
   const std::vector<std::string> outputs = property->ListOutputs();
   std::vector<std::string> references;
@@ -312,12 +451,12 @@ void ImportNode::OutIs(const std::string& reference, int output) {
   state_.values[node_.outputs[static_cast<size_t>(output)]] = std::move(value);
 }
 
-void ImportNode::OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors) {
+void ImportNode::OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors, int output) {
   ImportValue value;
   value.shape = {ShapeOf(*tensors[0]), ShapeOf(*tensors[1])};
-  value.integers = IsInteger(tensors[0]->type);
+  value.type = tensors[0]->type;
   value.constant = std::move(tensors);
-  state_.values[node_.outputs[0]] = std::move(value);
+  state_.values[node_.outputs[static_cast<size_t>(output)]] = std::move(value);
 }
 
 std::string ImportNode::Reshape(const std::string& reference, const Shapes& to) {

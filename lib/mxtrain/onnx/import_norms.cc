@@ -91,6 +91,8 @@ int SoftmaxAxis(const ImportNode& node) {
       node.Refuse("before opset 13 it runs over several axes at once, {} to {}", axis,
                   node.ndim() - 1);
   }
+  if (node.fixed_batch() && node.DependsOnBatch(0, axis))
+    node.RefuseFixed("it runs over axis {}, which holds", axis);
   return axis;
 }
 

@@ -58,40 +58,82 @@ std::optional<TShape> Resolved(const ImportNode& node, std::vector<int64_t> dims
   return AsShape(node, dims);
 }
 
-// Whether the length that is left open takes up the batch, but the lengths before it also count
-// what comes behind the batch in the data: heads of [1, 12, 197, 64] in [12, -1, 64].
-bool MixesExamples(const Shapes& from, const Shapes& to, const std::vector<int64_t>& dims) {
-  const auto open = static_cast<int>(std::ranges::find(dims, -1) - dims.begin());
-  if (open == to[0].ndim() || to[0][open] == to[1][open]) return false;
-  int batch = 0;
-  while (from[0][batch] == from[1][batch]) ++batch;
-  return from[0].Product(0, batch) % to[0].Product(0, open) != 0;
+// --- shapes that a file holds for a batch of fixed size ---
+
+// The axis that a batch of any size makes longer; -1: none. Throws for several.
+int BatchAxis(const ImportNode& node, const Shapes& shapes) {
+  int axis = -1;
+  for (int i = 0; i < shapes[0].ndim(); ++i) {
+    if (shapes[0][i] == shapes[1][i]) continue;
+    if (axis >= 0) node.Refuse("several axes of its data depend on the size of the batch");
+    axis = i;
+  }
+  return axis;
+}
+
+// How many positions of the axes up to `axis`, which has the batch, have one example after the
+// other. 0: not known.
+int64_t BeforeBatch(const ImportNode& node, const Shapes& from, int axis) {
+  const int64_t more = from[0][axis] / node.state().batches[0];
+  int64_t inside = 1;
+  if (more > 1) {
+    const auto merged = node.state().merged.find(more);
+    if (merged == node.state().merged.end() || merged->second.size() != 1) return 0;
+    inside = *merged->second.begin();
+  }
+  return from[0].Product(0, axis) * inside;
+}
+
+// The axis of `to`, a shape for the batch of the file, that the batch is in; -1: none. Best it has
+// the batch alone, then not at the end, then with what comes before the batch.
+int AxisOfBatch(const TShape& to, int64_t before, int64_t batch) {
+  int best = -1, best_rank = 4;
+  for (int i = 0; i < to.ndim(); ++i) {
+    const int64_t outer = to.Product(0, i);
+    if (outer == 0 || before % outer != 0 || to[i] % (before / outer * batch) != 0) continue;
+    const bool apart = before == outer;
+    const int rank = apart && to[i] == batch                          ? 0
+                     : apart && (i + 1 < to.ndim() || to.ndim() == 1) ? 1
+                     : !apart                                         ? 2
+                                                                      : 3;
+    if (rank < best_rank) {
+      best = i;
+      best_rank = rank;
+    }
+  }
+  return best;
+}
+
+// A shape that is written into the file for its batch, for batches of any size. Examples stay
+// behind each other in memory, so that it is clear where the batch goes.
+Shapes ForAnyBatch(ImportNode& node, const TShape& to, const std::vector<int64_t>& written) {
+  const Shapes& from = node.in(0).shape;
+  const int axis = BatchAxis(node, from);
+  if (axis < 0) return {to, to};
+  const int64_t batch = node.state().batches[0], before = BeforeBatch(node, from, axis);
+  const int place = before == 0 ? -1 : AxisOfBatch(to, before, batch);
+  if (place < 0) node.RefuseFixed("its shape {} holds", Tuple(written));
+  TShape larger = to;
+  larger[place] = to[place] / batch * node.state().batches[1];
+  if (to[place] != batch)
+    node.state().merged[to[place] / batch].insert(before / to.Product(0, place));
+  return {to, larger};
 }
 
 void Reshape(ImportNode& node) {
   if (!node.in(1).is_constant()) node.Refuse("its shape depends on the data");
   const Shapes& from = node.in(0).shape;
   // A batch of fixed size may be written into the file.
-  const bool fixed = node.state().fixed_batch && node.in(1).is_array();
+  const bool fixed = node.fixed_batch() && node.in(1).is_array();
   Shapes to;
-  for (size_t batch = 0; batch < 2; ++batch) {
+  for (size_t batch = 0; batch < (fixed ? 1 : 2); ++batch) {
     const std::vector<int64_t> written = node.in(1).constant[batch]->ToInts();
-    std::vector<int64_t> dims = written;
-    const std::array<int64_t, 2>& batches = node.state().batches;
-    const bool begins_with_it = fixed && !dims.empty() && from[0].ndim() > 0 &&
-                                from[0][0] == batches[0] && from[1][0] == batches[1] &&
-                                dims[0] == batches[0];
-    if (begins_with_it) dims[0] = from[batch][0];
-    const std::optional<TShape> shape = Resolved(node, dims, from[batch]);
-    if (shape) to[batch] = *shape;
-    if (batch == 1 && fixed && (!shape || MixesExamples(from, to, written)))
-      node.Refuse(
-          "its shape {} holds for a batch of {} alone; export the model with a batch of any "
-          "size",
-          Tuple(written), node.state().batches[0]);
+    const std::optional<TShape> shape = Resolved(node, written, from[batch]);
     if (!shape)
       Throw(ErrorKind::kData, "{}: {} cannot become {}", node.Describe(), from[batch].ToString(),
             Tuple(written));
+    to[batch] = *shape;
+    if (fixed) to = ForAnyBatch(node, *shape, written);
   }
   Into(node, to);
 }
@@ -105,6 +147,7 @@ void Flatten(ImportNode& node) {
     const TShape& from = node.in(0).shape[batch];
     to[batch] = TShape{from.Product(0, axis), from.Product(axis, from.ndim())};
   }
+  if (node.fixed_batch()) to = ForAnyBatch(node, to[0], {to[0].begin(), to[0].end()});
   Into(node, to);
 }
 
@@ -147,7 +190,14 @@ void Squeeze(ImportNode& node) {
 void Transpose(ImportNode& node) {
   std::vector<int64_t> order(static_cast<size_t>(node.ndim()));
   std::iota(order.rbegin(), order.rend(), 0);
-  node.Out("transpose", {node.ref(0)}, {{"axes", Tuple(node.Ints("perm", order))}});
+  const Kwargs axes{{"axes", Tuple(node.Ints("perm", order))}};
+  // Channels to the end and back are where they were.
+  const ImportedNet::Layer* before = node.LayerOf(0);
+  const bool back = before && before->op == "transpose" && node.ndim() == 4 &&
+                    before->params == Kwargs{{"axes", "(0, 2, 3, 1)"}} &&
+                    axes == Kwargs{{"axes", "(0, 3, 1, 2)"}};
+  if (back) return node.OutIs(before->inputs[0]);
+  node.Out("transpose", {node.ref(0)}, axes);
 }
 
 // --- slices ---
@@ -230,10 +280,28 @@ void Split(ImportNode& node) {
 
 // --- joining and repeating ---
 
+// An axis of the other inputs that has the batch where a constant has that of the file; -1: none.
+int AxisOfFixedBatch(const ImportNode& node, int input, int joined) {
+  if (!node.fixed_batch() || !node.is_array(input)) return -1;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (node.in(i).is_constant() || node.ndim(i) != node.ndim(input)) continue;
+    for (int axis = 0; axis < node.ndim(i); ++axis) {
+      const int64_t batch = node.state().batches[0];
+      if (axis != joined && node.DependsOnBatch(i, axis) && node.shape(i)[axis] == batch &&
+          node.shape(input)[axis] == batch)
+        return axis;
+    }
+  }
+  return -1;
+}
+
 void Concat(ImportNode& node) {
   const int axis = node.Axis(node.Int("axis", 0), node.ndim());
   std::vector<std::string> inputs;
-  for (int i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.ref(i));
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const int batch = AxisOfFixedBatch(node, i, axis);
+    inputs.push_back(batch < 0 ? node.ref(i) : node.ForEveryExample(i, batch));
+  }
   node.Out("Concat", inputs,
            {{"num_args", params::Print(node.num_inputs())}, {"dim", params::Print(axis)}});
 }
@@ -272,16 +340,56 @@ void Expand(ImportNode& node) {
   if (std::ranges::any_of(sizes, [](int64_t size) { return size != 0; }))
     data = node.Add("broadcast_to", {data}, others);
   // To the size of the batch, as a class token is: like an input.
-  bool first = !node.state().net.inputs.empty() && to[0][0] == node.state().batches[0] &&
-               to[1][0] == node.state().batches[1] && from[0][0] == 1;
-  for (int i = 1; i < to[0].ndim(); ++i) first = first && (to[0][i] == to[1][i] || from[0][i] != 1);
-  if (!first) node.Refuse("it repeats an axis to a size that depends on the batch");
-  node.Out("broadcast_like", {data, node.state().net.inputs[0].name},
-           {{"lhs_axes", "(0,)"}, {"rhs_axes", "(0,)"}});
+  const std::array<int64_t, 2>& batches = node.state().batches;
+  int place = -1;
+  for (int i = 0; i < to[0].ndim(); ++i) {
+    if (to[0][i] == to[1][i] || from[0][i] != 1 || from[1][i] != 1) continue;
+    if (place >= 0 || to[0][i] != batches[0] || to[1][i] != batches[1])
+      node.Refuse("it repeats an axis to a size that depends on the batch");
+    place = i;
+  }
+  if (place < 0) node.Refuse("it repeats an axis to a size that depends on the batch");
+  node.OutIs(node.LikeBatch(data, place));
+}
+
+// As often as the batch is long along one axis: the data are repeated along a new axis before it.
+void TileByBatch(ImportNode& node, std::array<std::vector<int64_t>, 2> repeats) {
+  const std::array<int64_t, 2>& batches = node.state().batches;
+  int place = -1;
+  for (int i = 0; i < node.ndim(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (repeats[0][at] == repeats[1][at]) continue;
+    const int64_t times = repeats[0][at] / batches[0];
+    if (place >= 0 || repeats[0][at] != times * batches[0] ||
+        repeats[1][at] != times * batches[1] || node.DependsOnBatch(0, i))
+      node.Refuse("it repeats an axis by a number that depends on the batch");
+    place = i;
+    repeats[0][at] = times;
+  }
+  const auto at = static_cast<size_t>(place);
+  std::string data = node.ref(0, node.ndim());
+  if (std::ranges::any_of(repeats[0], [](int64_t times) { return times != 1; }))
+    data = node.Add("tile", {data}, {{"reps", Tuple(repeats[0])}});
+  const Shapes once = node.ShapesOf(data);
+  if (once[0][place] == 1) return node.OutIs(node.LikeBatch(data, place));
+  Shapes apart, whole = once;
+  for (size_t batch = 0; batch < 2; ++batch) {
+    std::vector<int64_t> dims(once[batch].begin(), once[batch].end());
+    dims.insert(dims.begin() + place, 1);
+    apart[batch] = AsShape(node, dims);
+    whole[batch][place] = dims[at + 1] * batches[batch];
+  }
+  node.OutIs(node.Reshape(node.LikeBatch(node.Reshape(data, apart), place), whole));
 }
 
 void Tile(ImportNode& node) {
-  node.Out("tile", {node.ref(0)}, {{"reps", Tuple(node.ints(1))}});
+  if (!node.in(1).is_constant()) node.Refuse("its numbers of repeats depend on the data");
+  const std::array<std::vector<int64_t>, 2> repeats{node.in(1).constant[0]->ToInts(),
+                                                    node.in(1).constant[1]->ToInts()};
+  if (static_cast<int>(repeats[0].size()) != node.ndim())
+    Throw(ErrorKind::kData, "{}: its repeats are not one number per axis", node.Describe());
+  if (repeats[0] != repeats[1]) return TileByBatch(node, repeats);
+  node.Out("tile", {node.ref(0)}, {{"reps", Tuple(repeats[0])}});
 }
 
 void Pad(ImportNode& node) {

@@ -4,6 +4,7 @@
 // model_file.h's functions know of protobuf. Plain values; copy and read them from any thread.
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -52,13 +53,14 @@ struct MXTRAIN_API Tensor {
   std::vector<int64_t> ToInts() const;
 };
 
-// Of a kind that this program does not read: a graph, a sparse tensor, a type.
+// Of a kind that this program does not read: a sparse tensor, a type, several graphs.
 struct OpaqueAttribute {
   std::string kind;
 };
-using Attribute =
-    std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
-                 std::vector<std::string>, Tensor, OpaqueAttribute>;
+struct ModelGraph;
+using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>,
+                               std::vector<float>, std::vector<std::string>, Tensor,
+                               std::shared_ptr<const ModelGraph>, OpaqueAttribute>;
 using Attributes = std::map<std::string, Attribute>;
 
 // An application of an operator. An omitted input or trailing output is "".
@@ -67,6 +69,14 @@ struct ModelNode {
   std::string domain;  // "": ONNX's own operators
   std::vector<std::string> inputs, outputs;
   Attributes attributes;
+};
+
+// A graph within a node, as a branch of If is. Its nodes may read what the graph around it has
+// computed.
+struct ModelGraph {
+  std::vector<ModelNode> nodes;
+  std::map<std::string, Tensor> initializers;
+  std::vector<std::string> inputs, outputs;
 };
 
 // An input or output of the graph.
@@ -82,7 +92,7 @@ struct ModelValue {
 struct Model {
   int64_t opset = 0;  // of ONNX's own operators
   std::string producer, graph_name;
-  std::vector<ModelNode> nodes;  // each after those whose outputs it reads
+  std::vector<ModelNode> nodes;  // in any order
   std::map<std::string, Tensor> initializers;
   std::vector<ModelValue> inputs, outputs;  // initializers are not among the inputs
   std::map<std::string, std::string> metadata;

@@ -143,6 +143,26 @@ TEST_CASE("a truncated or changed file is an error, whatever is missing") {
         "model is not an ONNX model, or is truncated");
 }
 
+TEST_CASE("an open length may be written as -1, and other negative ones are refused") {
+  if (!onnx::HasOnnxFiles()) return;
+  // ValueInfoProto: name 1, type 2; within it tensor_type 1, elem_type 1, shape 2, dim 1,
+  // dim_value 1.
+  const auto value = [](const std::string& name, int64_t length) {
+    const std::string dims =
+        Bytes(1, Number(1, static_cast<uint64_t>(length))) + Bytes(1, Number(1, 4));
+    return Bytes(1, name) + Bytes(2, Bytes(1, Number(1, 1) + Bytes(2, dims)));
+  };
+  const auto dims = [&](int64_t length) {
+    const std::string node = Bytes(1, Bytes(1, "x") + Bytes(2, "y") + Bytes(4, "Relu"));
+    const std::string graph = node + Bytes(11, value("x", length)) + Bytes(12, value("y", length));
+    return onnx::ParseModel(ModelOf(graph), "model").inputs.at(0).dims;
+  };
+  CHECK(dims(7) == std::vector<int64_t>{7, 4});
+  CHECK(dims(-1) == std::vector<int64_t>{ModelValue::kDynamic, 4});
+  CHECK(MessageOf([&] { dims(-2); }) ==
+        "model is not a model that can be read: 'x' has -2 elements along an axis");
+}
+
 TEST_CASE("arrays must have the bytes that their shape needs") {
   if (!onnx::HasOnnxFiles()) return;
   const auto message = [](const std::string& tensor) {

@@ -17,9 +17,6 @@ ModelNode NodeOf(const std::string& op, std::vector<std::string> inputs,
                  std::vector<std::string> outputs, onnx::Attributes attributes = {}) {
   return {op, "n", "", std::move(inputs), std::move(outputs), std::move(attributes)};
 }
-onnx::Attributes CastTo(ElementType type) {
-  return {{"to", static_cast<int64_t>(type)}};
-}
 
 TEST_CASE_FIXTURE(Fixture, "an axis without elements is refused") {
   model.inputs = {Value("x", {1, 3, 0, 4})};
@@ -107,11 +104,15 @@ TEST_CASE_FIXTURE(Fixture, "a shape that holds for the batch of the file alone i
   };
   const std::string refused = "Reshape 'y_node' cannot be imported: its shape ",
                     rest =
-                        " holds for a batch of 1 alone; export the model with a batch of any size";
-  CHECK(message({1, 12, 4, 2}, {12, 4, 2}) == refused + "(12, 4, 2)" + rest);
-  // The length that is left open must not take up the batch: 12 is 12 heads of one example.
-  CHECK(message({1, 12, 4, 2}, {12, -1, 2}) == refused + "(12, -1, 2)" + rest);
-  CHECK(message({1, 12, 4, 2}, {12, 2, -1}) == refused + "(12, 2, -1)" + rest);
+                        " holds for a batch of 2 alone; export the model with a batch of any size";
+  CHECK(message({2, 6}, {3, 4}) == refused + "(3, 4)" + rest);
+  CHECK(message({2, 6}, {3, -1}) == refused + "(3, -1)" + rest);
+  CHECK(message({2, 3, 4}, {4, 3, 2}).empty());  // 2 of the 4 are one example
+  // 12 heads of one example are 12 of each.
+  CHECK(message({1, 12, 4, 2}, {12, 4, 2}).empty());
+  CHECK(Import().layers[0].params == Kwargs{{"shape", "(-1, 4, 2)"}});
+  CHECK(message({1, 12, 4, 2}, {12, -1, 2}).empty());
+  CHECK(Import().layers[0].params == Kwargs{{"shape", "(-1, 4, 2)"}});
   CHECK(message({1, 12, 4, 2}, {-1, 4, 2}).empty());
   CHECK(message({1, 12, 4, 2}, {1, -1}).empty());
   CHECK(message({1, 12, 4, 2}, {0, 12, -1}).empty());

@@ -263,26 +263,6 @@ TEST_CASE_FIXTURE(Fixture, "numbers are numbers, arrays become variables") {
   CHECK(onnx::ToSymbol(net, operators).ListArguments() == std::vector<std::string>{"x", "scale"});
 }
 
-// What the imported net gives for these numbers, two examples.
-std::vector<double> Outputs(const Fixture& fixture, const std::vector<double>& x) {
-  const onnx::ImportedNet net = fixture.Import();
-  const Symbol symbol = onnx::ToSymbol(net, fixture.operators);
-  executor::BindRequest request;
-  request.is_train = false;
-  request.math = Math::kExact;
-  std::vector<int64_t> dims{2};
-  dims.insert(dims.end(), net.inputs[0].shape.begin(), net.inputs[0].shape.end());
-  request.inputs = {"x"};
-  request.shapes["x"] = TShape(std::span<const int64_t>(dims));
-  const auto executor = BindWithValues(*fixture.runtime, symbol, request);
-  const std::map<std::string, NDArray> arrays = onnx::ArraysOf(net, *fixture.runtime);
-  for (const auto& [name, array] : executor->args()) NDArray(array).CopyFrom(arrays.at(name));
-  NDArray data(*fixture.runtime, request.shapes["x"]);
-  SetValues(data, x);
-  executor->Forward(std::vector<NDArray>{data});
-  return GetValues(executor->outputs()[0]);
-}
-
 TEST_CASE_FIXTURE(Fixture, "integers are divided as integers") {
   model.inputs = {{"x", ElementType::kInt64, true, {-1, 4}, {}}};
   model.initializers = {{"two", Tensor::Ints({}, {2})}, {"more", Tensor::Ints({4}, {2, -2, 3, 3})}};

@@ -20,6 +20,8 @@ namespace mxtrain::onnx {
 
 using Shapes = std::array<TShape, 2>;  // for each size of the batch
 
+bool IsInteger(ElementType type);  // not truth values
+
 // A value of the graph: in the net, or known without data.
 struct ImportValue {
   Shapes shape;
@@ -27,8 +29,8 @@ struct ImportValue {
   int layer = -1;         // that computes it
   std::array<std::shared_ptr<const Tensor>, 2> constant = {};  // null: in the net
   std::string array;  // the initializer that a constant is, "" for others
-  // Integers in the file, float32 numbers here.
-  bool integers = false;
+  // In the file; in the net everything is float32.
+  ElementType type = ElementType::kFloat;
 
   bool is_constant() const { return constant[0] != nullptr; }
   // The same for any batch.
@@ -53,13 +55,20 @@ struct ImportState {
   std::set<std::string> names;                // of layers, variables, inputs and layers' arrays
   std::map<std::string, std::string> made;    // parameters by the arrays they were made of
 
-  std::map<std::string, int> suffixes;    // the next to try, by wanted name
-  int64_t file_bytes = 0, net_bytes = 0;  // of arrays
+  std::map<std::string, int> suffixes;     // the next to try, by wanted name
+  std::shared_ptr<Runtime> runtime;        // that computes constants; made when it is needed
+  int64_t file_bytes = 0, net_bytes = 0;   // of arrays
+  int64_t computed_bytes = 0;              // of what follows from constants
+  std::vector<std::string> integer_nodes;  // that compute with integers of the data
+  // For a batch of fixed size: of axes that are k times the batch, by k, how many positions of the
+  // axis have one example after the other (1: the examples lie one behind the other).
+  std::map<int64_t, std::set<int64_t>> merged;
 
   // `wanted`, or with a number behind it if that, or it with one of the endings, is taken. All are
   // taken then.
   std::string NewName(const std::string& wanted, const std::vector<std::string>& endings = {});
-  // Throws kConfig for more than a few times what the file holds: it must not ask for much more.
+  // Throws kConfig for more than a few times what the file holds or computes: it must not ask for
+  // much more.
   void AddArray(const std::string& name, Tensor tensor);
 };
 
@@ -94,7 +103,7 @@ class ImportNode {
   }
   int ndim(int i = 0) const { return shape(i).ndim(); }
   bool is_array(int i) const { return has(i) && in(i).is_array(); }
-  bool is_integers(int i) const { return has(i) && in(i).integers; }
+  bool is_integers(int i) const { return has(i) && IsInteger(in(i).type); }
   bool DependsOnBatch(int i, int axis) const { return shape(i)[axis] != shape(i, 1)[axis]; }
   const Tensor& array(int i) const;  // throws kConfig unless it is one
   std::vector<int64_t> ints(int i) const { return array(i).ToInts(); }
@@ -106,8 +115,12 @@ class ImportNode {
   bool fixed_batch() const { return state_.fixed_batch; }
 
   // --- what the net gets ---
-  // An input of a layer. A constant becomes a Variable, of at least `ndim` axes.
+  // An input of a layer. A constant becomes a Variable, of at least `ndim` axes; one that depends
+  // on the batch is repeated for every example.
   std::string ref(int i, int ndim = 0);
+  // A constant that holds for the batch of the file alone: its only row, for every example of a
+  // batch along the axis.
+  std::string ForEveryExample(int i, int axis);
   // A layer whose result other layers of this node read.
   std::string Add(const std::string& op, const std::vector<std::string>& inputs,
                   const Kwargs& params = {}, std::vector<Argument> arguments = {});
@@ -117,7 +130,7 @@ class ImportNode {
   // All outputs of one layer.
   void OutAll(const std::string& op, const std::vector<std::string>& inputs, const Kwargs& params);
   void OutIs(const std::string& reference, int output = 0);
-  void OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors);
+  void OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors, int output = 0);
   // An input as the argument `name`, changed or not.
   Argument ArgumentOf(int i, const std::string& name) const;
   Argument ArgumentOf(int i, const std::string& name, Tensor changed, const std::string& how) const;
@@ -132,25 +145,40 @@ class ImportNode {
   std::string OfRank(int i, int ndim);
   // Gives a layer without bias one, and its output to this node.
   void AddBias(int data, int bias);
+  // With an axis of length 1 repeated for every example of the batch.
+  std::string LikeBatch(const std::string& reference, int axis);
   void NameAfter(const std::string& array);  // the layer of "fc.weight" is "fc"
 
   ImportState& state() { return state_; }
+  const ImportState& state() const { return state_; }
 
   template <typename... Args>
   [[noreturn]] void Refuse(fmt::format_string<Args...> text, Args&&... args) const {
     ThrowRefusal(fmt::format(text, std::forward<Args>(args)...));
   }
+  // What holds for the batch of the file alone.
+  template <typename... Args>
+  [[noreturn]] void RefuseFixed(fmt::format_string<Args...> text, Args&&... args) const {
+    ThrowFixed(fmt::format(text, std::forward<Args>(args)...));
+  }
   std::string Describe() const;  // "Conv '/conv1/Conv'"
 
  private:
+  [[noreturn]] void ThrowFixed(const std::string& what) const;
   [[noreturn]] void ThrowRefusal(const std::string& reason) const;
   const Attribute* Find(const std::string& attribute) const;
+  // The part of a constant that is repeated for every example, as often as the batch is long.
+  std::string OverBatch(int i, int ndim);
   // A Variable with these elements, one for each array of the file and rank.
   std::string Variable(const std::string& file_name, const Tensor& tensor);
   // Adds the layer; returns its outputs.
   std::vector<std::string> AddLayer(const std::string& op, const std::string& name,
                                     const std::vector<std::string>& inputs, const Kwargs& params,
                                     std::vector<Argument> arguments);
+  // Throws kConfig unless the layer takes an array of this shape as its argument.
+  void CheckTaken(const std::string& argument, const TShape& shape,
+                  const std::vector<std::string>& names, const std::vector<TShape>& in,
+                  const std::vector<std::string>& states, const std::vector<TShape>& aux) const;
 
   const ModelNode& node_;
   ImportState& state_;
@@ -171,14 +199,20 @@ std::vector<ImportEntry> ArrayImports();        // import_arrays.cc
 std::vector<ImportEntry> IndexImports();        // import_indices.cc
 std::vector<ImportEntry> SamplingImports();     // import_sampling.cc
 
-// Computes the node's output for one size of the batch if its inputs are known; nothing if the
-// operator is not computed here (fold.cc). Throws kData for inputs that do not fit.
-bool CanFold(std::string_view op);
-std::optional<Tensor> Fold(const ModelNode& node, const std::vector<const Tensor*>& inputs);
+// The outputs of a node whose inputs are known (null: omitted), computed by the layers that
+// `convert` makes of it; nothing for one without equivalent. Integers above 2^24 are refused.
+std::vector<std::optional<Tensor>> ComputeByLayers(const ModelNode& node, ImportFn convert,
+                                                   ImportState& state,
+                                                   const std::vector<const Tensor*>& inputs);
+
+// Of an output, by those of the inputs (float for one that is omitted).
+ElementType TypeOfOutput(const ModelNode& node, size_t output,
+                         const std::vector<ElementType>& inputs);
 
 // Letters, digits and single underscores: in a configuration a dot selects an output of a layer.
 std::string AsName(std::string_view text);
 TShape ShapeOf(const Tensor& tensor);  // throws kData for more than TShape::kMaxDims axes
-bool IsInteger(ElementType type);      // not truth values
+// The largest integer up to which all are float32 numbers.
+inline constexpr int64_t kMostExact = int64_t{1} << 24;
 
 }  // namespace mxtrain::onnx

@@ -65,6 +65,9 @@ struct AttributeWriter {
     proto->set_type(::onnx::AttributeProto::TENSOR);
     Write(Tensor(value), proto->mutable_t());
   }
+  void operator()(const std::shared_ptr<const ModelGraph>&) const {
+    Throw(ErrorKind::kBug, "an attribute that is a graph cannot be written");
+  }
   void operator()(const OpaqueAttribute& value) const {
     Throw(ErrorKind::kBug, "an attribute of kind {} cannot be written", value.kind);
   }
@@ -127,23 +130,38 @@ class Reader {
   }
 
   void ReadGraph(::onnx::GraphProto* graph, Model* model) {
-    if (graph->node_size() > kMostNodes)
-      Fail("its graph has {} nodes; {} are allowed", graph->node_size(), kMostNodes);
-    if (graph->sparse_initializer_size() > 0)
-      Fail("it has sparse arrays, which mxtrain does not support");
     model->graph_name = graph->name();
-    for (auto& proto : *graph->mutable_initializer()) {
-      const std::string name = proto.name();
-      const auto [at, is_new] = model->initializers.try_emplace(name);
-      if (!is_new) Fail("two arrays are named '{}'", name);
-      ReadTensor(&proto, format("array '{}'", name), &at->second);
-    }
+    ReadParts(graph, &model->nodes, &model->initializers);
     for (const auto& input : graph->input()) {
       if (!model->initializers.contains(input.name())) model->inputs.push_back(ReadValue(input));
     }
     for (const auto& output : graph->output()) model->outputs.push_back(ReadValue(output));
-    model->nodes.reserve(static_cast<size_t>(graph->node_size()));
-    for (auto& node : *graph->mutable_node()) model->nodes.push_back(ReadNode(&node));
+  }
+
+  void ReadParts(::onnx::GraphProto* graph, std::vector<ModelNode>* nodes,
+                 std::map<std::string, Tensor>* arrays) {
+    num_nodes_ += graph->node_size();
+    if (num_nodes_ > kMostNodes)
+      Fail("its graph has {} nodes; {} are allowed", num_nodes_, kMostNodes);
+    if (graph->sparse_initializer_size() > 0)
+      Fail("it has sparse arrays, which mxtrain does not support");
+    for (auto& proto : *graph->mutable_initializer()) {
+      const std::string name = proto.name();
+      const auto [at, is_new] = arrays->try_emplace(name);
+      if (!is_new) Fail("two arrays are named '{}'", name);
+      ReadTensor(&proto, format("array '{}'", name), &at->second);
+    }
+    nodes->reserve(static_cast<size_t>(graph->node_size()));
+    for (auto& node : *graph->mutable_node()) nodes->push_back(ReadNode(&node));
+  }
+
+  // Protobuf has bounded how deep graphs lie in each other.
+  std::shared_ptr<const ModelGraph> ReadInner(::onnx::GraphProto* graph) {
+    auto inner = std::make_shared<ModelGraph>();
+    ReadParts(graph, &inner->nodes, &inner->initializers);
+    for (const auto& input : graph->input()) inner->inputs.push_back(input.name());
+    for (const auto& output : graph->output()) inner->outputs.push_back(output.name());
+    return inner;
   }
 
   ModelValue ReadValue(const ::onnx::ValueInfoProto& proto) const {
@@ -157,9 +175,11 @@ class Reader {
     if (type.shape().dim_size() > kMostDims)
       Fail("'{}' has {} axes", proto.name(), type.shape().dim_size());
     for (const auto& dim : type.shape().dim()) {
-      if (dim.has_dim_value() && (dim.dim_value() < 0 || dim.dim_value() > TShape::kMaxSize))
+      // Some programs write an open length as -1.
+      const bool open = !dim.has_dim_value() || dim.dim_value() == ModelValue::kDynamic;
+      if (!open && (dim.dim_value() < 0 || dim.dim_value() > TShape::kMaxSize))
         Fail("'{}' has {} elements along an axis", proto.name(), dim.dim_value());
-      value.dims.push_back(dim.has_dim_value() ? dim.dim_value() : ModelValue::kDynamic);
+      value.dims.push_back(open ? ModelValue::kDynamic : dim.dim_value());
       value.dim_names.push_back(dim.dim_param());
     }
     return value;
@@ -201,6 +221,8 @@ class Reader {
                    format("attribute '{}' of {} '{}'", proto->name(), node.op, node.name), &tensor);
         return tensor;
       }
+      case Proto::GRAPH:
+        return ReadInner(proto->mutable_g());
       default:
         return OpaqueAttribute{Proto::AttributeType_Name(proto->type())};
     }
@@ -264,6 +286,7 @@ class Reader {
 
   const std::string& name_;
   ExternalData external_;
+  int num_nodes_ = 0;  // of all graphs
 };
 
 }  // namespace
