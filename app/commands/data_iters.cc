@@ -160,6 +160,13 @@ void DataIters::AddMixing(Kwargs* pipeline) const {
   };
   add("mixup", train.mixup);
   add("cutmix", train.cutmix);
+  if (BatchOfRank() > 1) return;
+  session_.console.Message(
+      LogLevel::kWarning,
+      format("train.{} mixes the examples of a batch, and {} has one, so nothing is mixed; give it "
+             "two or more (data.batch_size), or remove the key",
+             train.mixup.alpha > 0 ? "mixup" : "cutmix",
+             ranks_ > 1 ? "the batch of each process" : "a batch"));
 }
 
 int64_t DataIters::GlobalBatch() const {

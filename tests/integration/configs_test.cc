@@ -69,6 +69,7 @@ config::Net Load(const fs::path& file) {
 executor::BindRequest RequestFor(const config::Net& net) {
   const Symbol& symbol = net.symbol;
   executor::BindRequest request;
+  request.namesake = 0;  // executors of one net are compared
   request.shapes = config::BatchShapes(net, kBatch);
   std::set<std::string> labels;
   for (const auto& label : net.labels) labels.insert(label.name);

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -473,6 +475,68 @@ TEST_CASE("two threads record at once") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(found == expected);
+}
+
+// Backward looks at every array that was read, which takes a while here; the array that it looks at
+// first is detached meanwhile.
+TEST_CASE("an array that is detached during Backward is in no program afterwards") {
+  constexpr int kReads = 2000;
+  constexpr int64_t kElements = 100'000;
+  const auto runtime = NewRuntime("naive", 1);
+  const auto in_use = [&] {
+    runtime->engine().WaitForAll();
+    return runtime->storage().GetStats(Context::cpu()).in_use;
+  };
+  const auto reads = [&] {
+    Arrays small;
+    for (int i = 0; i < kReads; ++i) small.push_back(NDArray::Zeros(*runtime, {1}));
+    return small;
+  }();
+  const NDArray one = NDArray::Zeros(*runtime, {1});
+  const Variables kept({one});
+  using Clock = std::chrono::steady_clock;
+  Clock::duration until_checked{};  // from the begin of Backward to the first look at an array
+  for (int trial = 0; trial < 24; ++trial) {
+    const int64_t at_start = in_use();
+    auto large = std::make_unique<NDArray>(NDArray::Zeros(*runtime, {kElements}));
+    auto variables = std::make_unique<Variables>(Arrays{*large});
+    const bool measures = trial == 0;  // detaches before Backward, which then throws at once
+    std::atomic<int> stage = 0;
+    std::thread thread([&, array = *large]() mutable {
+      NDArray head;
+      {
+        const Recording recording;
+        head = Invoke("sum", {&array, 1}, {{"axis", "0"}, {"keepdims", "true"}})[0];
+        for (const NDArray& other : reads) head = head + other;
+      }
+      stage = 1;
+      while (measures && stage == 1) std::this_thread::yield();
+      const Clock::time_point begin = Clock::now();
+      try {
+        Backward({head});
+        CHECK_FALSE(measures);
+      } catch (const Error& e) {
+        CHECK(std::string(e.what()).find("was detached") != std::string::npos);
+      }
+      if (measures) until_checked = Clock::now() - begin;
+    });
+    while (stage == 0) {
+    }
+    const Clock::time_point detach = Clock::now() + until_checked * (9 + trial) / 10;
+    while (!measures && Clock::now() < detach) {
+    }
+    variables.reset();
+    stage = 2;
+    thread.join();
+    large.reset();
+    // Another tape, which releases that of a Backward that threw, and is released itself.
+    {
+      const Recording recording;
+      const NDArray head = one * one;
+    }
+    { const Recording next; }
+    CHECK(in_use() < at_start + kElements);
+  }
 }
 
 // Its arrays are freed by a thread that is alive.

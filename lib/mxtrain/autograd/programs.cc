@@ -207,8 +207,9 @@ Programs::Program& Programs::Find(const Part& part, Context ctx) {
 void Programs::Run(const Tape& tape, std::span<const Value> heads, std::span<const NDArray> arrays,
                    std::span<const NDArray> head_gradients) {
   const Part part(tape, heads);
-  part.CheckUnchanged();
+  // An array that is detached from now on is forgotten after this run, and so is its program.
   const MutexLock lock(mutex_);
+  part.CheckUnchanged();
   const Program& program = Find(part, arrays[0].ctx());
   std::vector<NDArray> inputs, given;
   for (const size_t place : program.inputs) inputs.push_back(part.nodes[place]->array);

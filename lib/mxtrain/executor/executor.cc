@@ -7,6 +7,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/executor/internal/namesakes.h"
 #include "mxtrain/executor/internal/run_inputs.h"
 #include "mxtrain/executor/internal/step_sequences.h"
 #include "mxtrain/operator/host_kernel.h"
@@ -119,7 +120,7 @@ struct Run {
 
 struct Executor::Impl {
   Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given,
-       std::shared_ptr<Arena> shared);
+       std::shared_ptr<Arena> shared, const executor::Namesakes* shared_draws);
   ~Impl();
 
   // Binds to the given arrays and allocates the missing ones.
@@ -161,7 +162,7 @@ struct Executor::Impl {
 };
 
 Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given,
-                     std::shared_ptr<Arena> shared)
+                     std::shared_ptr<Arena> shared, const executor::Namesakes* shared_draws)
     : runtime(r),
       symbol(s),
       request(std::move(q)),
@@ -176,6 +177,7 @@ Executor::Impl::Impl(Runtime& r, const Symbol& s, BindRequest q, executor::Bound
   arena->Grow(runtime, request.ctx, plan);
   resolved_arenas.resize(plan.arenas.size());
   state.replica = request.replica;
+  state.namesakes = executor::NumberNamesakes(runtime, graph, plan, request, shared_draws);
   sequences = std::make_unique<StepSequences>(runtime, graph, plan, externals, request, state);
   LogBinding();
 }
@@ -276,7 +278,8 @@ std::unique_ptr<Executor> Executor::Impl::Make(Runtime& runtime, const Symbol& s
   AdoptSpecs(given.auxs, &request);
   std::unique_ptr<Executor> result(new Executor);
   result->impl_ = std::make_unique<Impl>(runtime, symbol, std::move(request), std::move(given),
-                                         shared ? shared->impl_->arena : std::make_shared<Arena>());
+                                         shared ? shared->impl_->arena : std::make_shared<Arena>(),
+                                         shared ? &shared->impl_->state.namesakes : nullptr);
   return result;
 }
 

@@ -5,7 +5,8 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/derived_layout.h"
-#include "mxtrain/executor/internal/drawn_as.h"
+#include "mxtrain/executor/internal/namesakes.h"
+#include "mxtrain/ndarray/random_stream.h"
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/operator/batch_sums.h"
 
@@ -224,6 +225,7 @@ void KernelSet::AddResources(Kernel* kernel) {
   const ExecNode& node = graph_.nodes[kernel->node];
   const std::vector<int>& temps = plan_.temp_space_of[kernel->node];
   kernel->requested.resize(temps.size());
+  int draws = 0;  // requests of random numbers
   for (size_t i = 0; i < temps.size(); ++i) {
     Resource& r = kernel->requested[i];
     r.who = kernel->name.c_str();
@@ -231,11 +233,10 @@ void KernelSet::AddResources(Kernel* kernel) {
       r.type = ResourceRequest::kRandom;
       r.random = &state_.random;
       r.random_on_device = RandomOn(node.ctx);
-      // A backward pass and a recomputation repeat the draws of the first run.
-      const ExecNode& drawing = node.forward >= 0 ? graph_.nodes[node.forward] : node;
-      const auto part = drawing.attrs.find(kDrawnAs);
-      const std::string& stream = part == drawing.attrs.end() ? drawing.name : part->second;
-      r.stream = StreamOf(stream, static_cast<uint64_t>(state_.replica));
+      const uint64_t of_name =
+          StreamOf(DrawnAs(graph_, node), static_cast<uint64_t>(state_.replica));
+      const auto net = state_.namesakes.find(of_name);
+      r.stream = StreamAmong(of_name, net == state_.namesakes.end() ? 0 : net->second, draws++);
     } else if (temps[i] == MemoryPlan::kUnknownSize) {
       r.bytes = ResourceRequest::kUnknownSize;
     } else if (temps[i] >= 0) {

@@ -23,9 +23,13 @@ struct Precomputation {
   uint64_t number = 0;   // of the push that computes it
 };
 
+// Which of the nets that draw under a name this is, by the stream of the name (namesakes.h).
+using Namesakes = std::map<uint64_t, int>;
+
 // What every kernel of an executor reads while it runs.
 struct StepState {
-  int replica = 0;  // of the executor; fixed
+  int replica = 0;      // of the executor; fixed
+  Namesakes namesakes;  // of its nodes that draw, 0 if not there; fixed
   RandomState random;
   Precomputation precomputation;
   // Empty: this step is not monitored.

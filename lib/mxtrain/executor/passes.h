@@ -59,6 +59,10 @@ struct BindRequest {
   // Narrow type of convolutions, matrix products and the operators between them.
   std::optional<DType> amp;
   int replica = 0;  // of several executors on parts of a batch: each has its own random stream
+  // Which net this is of those in the Runtime whose nodes have the same names: its draws depend on
+  // it, and those of the first, 0, on the names alone. Nothing: the one whose executor it shares
+  // arrays with; else as many as were bound before, since the last seed.
+  std::optional<int> namesake;
   // The batch is a part of a larger one: training sums of batch normalization over all parts, as
   // Executor::BeginStep says. On the CPU.
   bool divided_batch = false;

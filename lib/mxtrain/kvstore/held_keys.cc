@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "mxtrain/base/clock.h"
@@ -44,19 +45,46 @@ HeldKeys::HeldKeys(Runtime& runtime, std::shared_ptr<ProcessGroup> group,
   for (size_t p = 0; p < parcels_.size(); ++p) {
     const Parcel& parcel = parcels_[p];
     if (parcel.owner != group_->rank()) continue;
-    Held& held = held_.emplace_back(Held{p, {}, {}, StalenessBound(group_->size(), most), {}});
+    Held& held = held_.emplace_back();
+    held.parcel = p;
+    held.bounds = std::vector(parcel.keys.size(), StalenessBound(group_->size(), most));
     for (int key : parcel.keys) {
       const TensorSpec& spec = specs.at(key);
       values_[key] = NDArray::Zeros(runtime, spec.shape, spec.type, Context::cpu(), spec.layout);
       held.values.push_back(values_[key]);
     }
-    for (int r = 0; r < group_->size(); ++r) {
-      Inbox& inbox = held.inboxes.emplace_back(Inbox{ParcelArrays(runtime, parcel, specs)});
+    const auto new_inbox = [&] {
+      Inbox inbox(ParcelArrays(runtime, parcel, specs));
       inbox.arrays.whole.WaitToRead();
-      inbox.memory = inbox.arrays.whole.data().data;
-      inbox.bytes = inbox.arrays.whole.spec().Bytes();
+      const auto memory_of = [](const NDArray& array) {
+        return Memory{array.data().data, array.spec().Bytes()};
+      };
+      inbox.whole = memory_of(inbox.arrays.whole);
+      for (const NDArray& part : inbox.arrays.parts) inbox.parts.push_back(memory_of(part));
+      return inbox;
+    };
+    for (int r = 0; r < group_->size(); ++r) {
+      Inboxes& of_rank = held.inboxes.emplace_back(new_inbox());
+      if (parcel.keys.size() > 1) of_rank.of_parts.emplace(new_inbox());
     }
   }
+}
+
+HeldKeys::Held* HeldKeys::HeldOf(size_t parcel) {
+  const auto held = std::find_if(held_.begin(), held_.end(),
+                                 [parcel](const Held& h) { return h.parcel == parcel; });
+  MXTRAIN_ASSERT(held != held_.end());
+  return &*held;
+}
+
+HeldKeys::Inbox& HeldKeys::InboxOf(Held* held, int rank, int64_t part) {
+  Inboxes& of_rank = held->inboxes[static_cast<size_t>(rank)];
+  return part == Exchange::kAllKeys ? of_rank.of_all : of_rank.of_parts.value();
+}
+
+const HeldKeys::Memory& HeldKeys::MemoryOf(Held* held, int rank, int64_t part) {
+  const Inbox& inbox = InboxOf(held, rank, part);
+  return part == Exchange::kAllKeys ? inbox.whole : inbox.parts.at(static_cast<size_t>(part));
 }
 
 void HeldKeys::Listen() {
@@ -75,7 +103,10 @@ void HeldKeys::Close() {
   }
   // First what begins further messages.
   for (const Held& held : held_) {
-    for (const Inbox& inbox : held.inboxes) runtime_.Drain(inbox.arrays.whole.var());
+    for (const Inboxes& of_rank : held.inboxes) {
+      runtime_.Drain(of_rank.of_all.arrays.whole.var());
+      if (of_rank.of_parts) runtime_.Drain(of_rank.of_parts->arrays.whole.var());
+    }
   }
   {
     MutexLock lock(own_mutex_);
@@ -97,13 +128,17 @@ void HeldKeys::SetUpdater(Rounds::Updater updater) {
 
 void HeldKeys::StartAt(int64_t updates) {
   MutexLock lock(mutex_);
-  for (Held& held : held_) held.bound.StartAt(updates);
+  for (Held& held : held_) {
+    for (StalenessBound& bound : held.bounds) bound.StartAt(updates);
+  }
 }
 
 void HeldKeys::BeginRound() {
   MutexLock lock(mutex_);
   ++round_;
-  for (Held& held : held_) held.bound.Begin();
+  for (Held& held : held_) {
+    for (StalenessBound& bound : held.bounds) bound.Begin();
+  }
 }
 
 void HeldKeys::Rest(bool call) {
@@ -124,7 +159,7 @@ void HeldKeys::Rest(int rank, const Notice& notice) {
   if (notice.calls != 0) called_in_ = std::max(called_in_, notice.rests_in);
   if (notice.rests_in != round_) return;  // a repeated one came late
   for (Held& held : held_) {
-    held.bound.Rest(rank);
+    for (StalenessBound& bound : held.bounds) bound.Rest(rank);
     Apply(&held);
   }
 }
@@ -150,12 +185,15 @@ void HeldKeys::ShowLife() {
 
 void HeldKeys::Notify(const Notice& notice) {
   notified_ns_ = SteadyNanoseconds();
-  const auto sent = std::make_shared<Notice>(notice);
   for (int r = 0; r < group_->size(); ++r) {
-    if (r == group_->rank()) continue;
-    group_->Start({Message::Kind::kSend, r, kNoticeTag, sent.get(), sizeof *sent},
-                  [sent](const std::exception_ptr&) {});  // an error has its own ways
+    if (r != group_->rank()) SendNotice(r, notice);
   }
+}
+
+void HeldKeys::SendNotice(int rank, const Notice& notice) {
+  const auto sent = std::make_shared<Notice>(notice);
+  group_->Start({Message::Kind::kSend, rank, kNoticeTag, sent.get(), sizeof *sent},
+                [sent](const std::exception_ptr&) {});  // an error has its own ways
 }
 
 void HeldKeys::ReceiveNotice(int rank) {
@@ -163,78 +201,136 @@ void HeldKeys::ReceiveNotice(int rank) {
   group_->Start({Message::Kind::kReceive, rank, kNoticeTag, notice.get(), sizeof *notice, false},
                 [self = shared_from_this(), notice, rank](const std::exception_ptr& error) {
                   if (error) return self->Fail(error);
-                  self->Rest(rank, *notice);
+                  if (notice->parcel >= 0) {
+                    self->ReceivePart(self->HeldOf(static_cast<size_t>(notice->parcel)), rank,
+                                      notice->part);
+                  } else {
+                    self->Rest(rank, *notice);
+                  }
                   self->ReceiveNotice(rank);
                 });
 }
 
 void HeldKeys::ReceiveGradient(Held* held, int rank) {
-  const Inbox& inbox = held->inboxes[static_cast<size_t>(rank)];
+  const Memory& memory = MemoryOf(held, rank, Exchange::kAllKeys);
   group_->Start(
-      {Message::Kind::kReceive, rank, GradientTag(held->parcel), inbox.memory, inbox.bytes, false},
+      {Message::Kind::kReceive, rank, GradientTag(held->parcel), memory.data, memory.bytes, false},
       [self = shared_from_this(), held, rank](const std::exception_ptr& error) {
         if (error) return self->Fail(error);
-        self->Arrive(held, rank);
+        self->Arrive(held, rank, Exchange::kAllKeys);
       });
 }
 
-void HeldKeys::Arrive(Held* held, int rank) {
+// On the lane. One that is announced while the answer to the one before leaves waits for that.
+void HeldKeys::ReceivePart(Held* held, int rank, int64_t part) {
+  Inboxes& of_rank = held->inboxes[static_cast<size_t>(rank)];
+  if (of_rank.busy) {
+    MXTRAIN_ASSERT(!of_rank.announced);
+    of_rank.announced = part;
+    return;
+  }
+  of_rank.busy = true;
+  const Memory& memory = MemoryOf(held, rank, part);
+  group_->Start(
+      {Message::Kind::kReceive, rank, PartTag(held->parcel), memory.data, memory.bytes, false},
+      [self = shared_from_this(), held, rank, part](const std::exception_ptr& error) {
+        if (error) return self->Fail(error);
+        self->Arrive(held, rank, part);
+      });
+}
+
+void HeldKeys::Arrive(Held* held, int rank, int64_t part) {
   MutexLock lock(mutex_);
-  held->arrived.push_back(rank);
+  Arrival& arrival = held->arrived.emplace_back(Arrival{rank, part, {}});
+  if (part == Exchange::kAllKeys) {
+    arrival.left.resize(held->values.size());
+    std::iota(arrival.left.begin(), arrival.left.end(), size_t{0});
+  } else {
+    arrival.left = {static_cast<size_t>(part)};
+  }
   Apply(held);
 }
 
-// What has arrived, as far as the bound allows, in the order of arrival.
+// What has arrived, as far as the bounds allow, in the order of arrival. Keys do not wait for each
+// other: what has read one of them before all others did need not have read another so.
 void HeldKeys::Apply(Held* held) {
-  if (closed_) return;
-  std::deque<int>& arrived = held->arrived;
-  while (true) {
-    const auto next = std::find_if(arrived.begin(), arrived.end(),
-                                   [held](int rank) { return held->bound.Admits(rank); });
-    if (next == arrived.end()) return;
-    const int rank = *next;
-    arrived.erase(next);
-    const std::vector<int>& keys = parcels_[held->parcel].keys;
-    const std::vector<NDArray>& parts = held->inboxes[static_cast<size_t>(rank)].arrays.parts;
-    const int64_t before = held->bound.updates();
-    staleness_[static_cast<size_t>(held->bound.Apply(rank))] += std::ssize(keys);
-    updates_.clear();
-    for (size_t k = 0; k < keys.size(); ++k)
-      updates_.push_back({keys[k], parts[k], held->values[k], kPriority});
-    updater_(updates_, before, rank);
-    for (size_t k = 0; k < keys.size(); ++k) NDArray(parts[k]).CopyFrom(held->values[k], kPriority);
-    Answer(held, rank);
+  for (auto next = held->arrived.begin(); next != held->arrived.end() && !closed_;) {
+    if (!ApplyTo(held, &*next)) {
+      ++next;
+      continue;
+    }
+    const auto [rank, part, left] = *next;
+    if (left.empty()) {
+      held->arrived.erase(next);
+      Answer(held, rank, part);
+    }
+    next = held->arrived.begin();
   }
 }
 
+// Updates those of its keys that may be, and have as many updates behind them as the first of them.
+bool HeldKeys::ApplyTo(Held* held, Arrival* arrival) {
+  const std::vector<int>& keys = parcels_[held->parcel].keys;
+  const int rank = arrival->rank;
+  const Inbox& inbox = InboxOf(held, rank, arrival->part);
+  std::optional<int64_t> before;
+  std::vector<size_t> left;
+  updates_.clear();
+  for (size_t k : arrival->left) {
+    StalenessBound& bound = held->bounds[k];
+    if (!bound.Admits(rank) || (before && *before != bound.updates())) {
+      left.push_back(k);
+      continue;
+    }
+    before = bound.updates();
+    ++staleness_[static_cast<size_t>(bound.Apply(rank))];
+    updates_.push_back({keys[k], inbox.arrays.parts[k], held->values[k], kPriority});
+  }
+  if (!before) return false;
+  arrival->left = std::move(left);
+  updater_(updates_, *before, rank);
+  for (const KVStore::KeyUpdate& update : updates_)
+    NDArray(update.received).CopyFrom(update.local, kPriority);
+  return true;
+}
+
 // Once the new values are in the inbox, which nothing else touches until the next gradient arrives.
-void HeldKeys::Answer(Held* held, int rank) {
-  const engine::VarHandle var = held->inboxes[static_cast<size_t>(rank)].arrays.whole.var();
+void HeldKeys::Answer(Held* held, int rank, int64_t part) {
+  const engine::VarHandle var = InboxOf(held, rank, part).arrays.whole.var();
   runtime_.engine().PushSync(
-      [self = shared_from_this(), held, rank, unanswered = Unanswered(group_)](RunContext) mutable {
+      [self = shared_from_this(), held, rank, part,
+       unanswered = Unanswered(group_)](RunContext) mutable {
         unanswered.Begun();
-        rank == self->group_->rank() ? self->AnswerOwn(held) : self->Send(held, rank);
+        rank == self->group_->rank() ? self->AnswerOwn(held, part) : self->Send(held, rank, part);
       },
       {}, {&var, 1},
       {.property = engine::FnProperty::kComm, .priority = kPriority, .name = "answer"});
 }
 
-void HeldKeys::Send(Held* held, int rank) {
-  const Inbox& inbox = held->inboxes[static_cast<size_t>(rank)];
+void HeldKeys::Send(Held* held, int rank, int64_t part) {
+  const Memory& memory = MemoryOf(held, rank, part);
   {
     MutexLock lock(own_mutex_);
     ++sending_;
   }
-  group_->Start({Message::Kind::kSend, rank, AnswerTag(held->parcel), inbox.memory, inbox.bytes},
-                [self = shared_from_this(), held, rank](const std::exception_ptr& error) {
-                  if (!error) self->ReceiveGradient(held, rank);
+  group_->Start({Message::Kind::kSend, rank, AnswerTag(held->parcel), memory.data, memory.bytes},
+                [self = shared_from_this(), held, rank, part](const std::exception_ptr& error) {
+                  if (!error && part == Exchange::kAllKeys) self->ReceiveGradient(held, rank);
+                  if (!error && part != Exchange::kAllKeys) self->PartSent(held, rank);
                   MutexLock lock(self->own_mutex_);
                   --self->sending_;
                   self->sent_.NotifyAll();
                 });
 }
 
-void HeldKeys::AnswerOwn(Held* held) {
+void HeldKeys::PartSent(Held* held, int rank) {
+  Inboxes& of_rank = held->inboxes[static_cast<size_t>(rank)];
+  of_rank.busy = false;
+  if (const auto next = std::exchange(of_rank.announced, std::nullopt))
+    ReceivePart(held, rank, *next);
+}
+
+void HeldKeys::AnswerOwn(Held* held, int64_t part) {
   std::optional<OwnPush> push;
   {
     MutexLock lock(own_mutex_);
@@ -243,25 +339,48 @@ void HeldKeys::AnswerOwn(Held* held) {
     push.emplace(std::move(found->second));
     own_.erase(found);
   }
-  const Inbox& inbox = held->inboxes[static_cast<size_t>(group_->rank())];
-  std::memcpy(push->memory, inbox.memory, static_cast<size_t>(inbox.bytes));
+  const Memory& memory = MemoryOf(held, group_->rank(), part);
+  std::memcpy(push->memory, memory.data, static_cast<size_t>(memory.bytes));
   push->done();
 }
 
-void HeldKeys::Push(size_t parcel, void* memory, engine::Callback done) {
-  const auto held = std::find_if(held_.begin(), held_.end(),
-                                 [parcel](const Held& h) { return h.parcel == parcel; });
-  MXTRAIN_ASSERT(held != held_.end());
+void HeldKeys::Push(const Exchange& exchange, engine::Callback done) {
+  const int owner = parcels_[exchange.parcel].owner;
+  if (owner != group_->rank()) return SendTo(owner, exchange, std::move(done));
+  Held* const held = HeldOf(exchange.parcel);
   std::exception_ptr error;
   {
     MutexLock lock(own_mutex_);
     error = error_;
-    if (!error) own_.emplace(parcel, OwnPush{memory, std::move(done)});
+    if (!error) own_.emplace(exchange.parcel, OwnPush{exchange.memory, std::move(done)});
   }
   if (error) return done(error);
-  const Inbox& inbox = held->inboxes[static_cast<size_t>(group_->rank())];
-  std::memcpy(inbox.memory, memory, static_cast<size_t>(inbox.bytes));
-  Arrive(&*held, group_->rank());
+  const Memory& memory = MemoryOf(held, owner, exchange.part);
+  std::memcpy(memory.data, exchange.memory, static_cast<size_t>(memory.bytes));
+  Arrive(held, owner, exchange.part);
+}
+
+void HeldKeys::SendTo(int owner, const Exchange& exchange, engine::Callback done) {
+  const size_t parcel = exchange.parcel;
+  const bool whole = exchange.part == Exchange::kAllKeys;
+  if (!whole) {
+    Notice follows;
+    follows.parcel = static_cast<int64_t>(parcel);
+    follows.part = exchange.part;
+    SendNotice(owner, follows);
+  }
+  const Message gradient{Message::Kind::kSend, owner, whole ? GradientTag(parcel) : PartTag(parcel),
+                         exchange.memory, exchange.bytes};
+  Message answer = gradient;
+  answer.kind = Message::Kind::kReceive;
+  answer.tag = AnswerTag(parcel);
+  // These own nothing of the runtime, which the lane may survive.
+  group_->Start(
+      gradient, [group = group_, answer, done = std::move(done)](std::exception_ptr error) mutable {
+        if (error) return done(std::move(error));
+        group->Start(
+            answer, [done = std::move(done)](std::exception_ptr e) mutable { done(std::move(e)); });
+      });
 }
 
 void HeldKeys::Fail(const std::exception_ptr& error) {

@@ -55,11 +55,11 @@ class Rounds;
 class MXTRAIN_API KVStore {
  public:
   // "local"; "device", for which `workers` are distinct GPUs; "dist_sync", which needs `group` and
-  // workers on the CPU, and whose calls all ranks make in the same order; "dist_device_sync", which
-  // needs `group` and GPUs as `device`, and the same order; "dist_async", which needs what
-  // dist_sync does, and the order only between rounds (rounds.h). Throws kConfig for options that
-  // the type does not have, kDevice if the GPUs cannot all-reduce. Empty `new_communicator`:
-  // NewGpuCommunicator.
+  // workers on the CPU, and whose calls all ranks make in the same order, whichever that is;
+  // "dist_device_sync", which needs `group` and GPUs as `device`, and the same order; "dist_async",
+  // which needs what dist_sync does, and the order only between rounds (rounds.h). Throws kConfig
+  // for options that the type does not have, kDevice if the GPUs cannot all-reduce. Empty
+  // `new_communicator`: NewGpuCommunicator.
   static std::unique_ptr<KVStore> Create(Runtime& runtime, std::string_view type,
                                          std::span<const Context> workers = {},
                                          const CommunicatorFactory& new_communicator = {},
@@ -76,12 +76,12 @@ class MXTRAIN_API KVStore {
   // one list each. The stores between GPUs sum each list by one collective, and a key that is in
   // none alone; the others decide for themselves. Throws kConfig if ranks have different lists.
   virtual void SetBuckets(std::vector<std::vector<int>> /*keys*/) {}
-  // One gradient per local worker, of the value's shape, type and layout. They are summed and
-  // passed to the updater.
-  void Push(int key, std::span<const NDArray> values, int priority) {
-    const KeySums one{key, Sum(key, values, priority), priority};
-    Update({&one, 1});
-  }
+  // One gradient per local worker, of the value's shape, type and layout. They stay as they are,
+  // but on several GPUs, where each becomes the sum. They are summed and passed to the updater: at
+  // the latest when the key is pulled or pushed again, or at a Barrier. Until then a key may wait
+  // for others that travel with it. In dist_async the first push of all ranks begins a round
+  // (rounds.h), which Barrier ends: to be called by all before the store is destroyed.
+  virtual void Push(int key, std::span<const NDArray> values, int priority) = 0;
   // The two halves of a push, for callers that need all sums before the first update, or one update
   // of many keys. Returns a sum for each of Values(key), on its device: `values` themselves, summed
   // in place (device, or one worker), or an array of the store; valid until the next sum of the key
@@ -92,9 +92,11 @@ class MXTRAIN_API KVStore {
     std::span<const NDArray> sums;  // of Sum
     int priority;
   };
-  // Each key at most once.
+  // Each key at most once; the update of one may wait as that of a push. With sharded states it is
+  // best given all keys at once: the values of some travel one by one.
   virtual void Update(std::span<const KeySums> keys) = 0;
-  // Copies the value into the workers' arrays, except where an array is the value itself.
+  // Copies the value, after all updates so far, into the workers' arrays, except where an array is
+  // the value itself.
   virtual void Pull(int key, std::span<const NDArray> out, int priority) = 0;
 
   // Applies sums to values; called for each device that keeps values. The default replaces the
@@ -108,12 +110,13 @@ class MXTRAIN_API KVStore {
   using Updater = std::function<void(std::span<const KeyUpdate> keys)>;
   virtual void SetUpdater(Updater updater) = 0;
   // The only rank that updates the key, if states are sharded, or in dist_async; nothing: all ranks
-  // do. Once all keys are initialised. Update then takes all keys at once.
+  // do. Once all keys are initialised.
   virtual std::optional<int> OwnerOf(int /*key*/) { return std::nullopt; }
   // What compression has not sent yet of this rank's gradients; empty without compression.
   virtual std::map<int, NDArray> Residuals() const { return {}; }
   // Of dist_async; null: all ranks take the same steps.
   virtual Rounds* rounds() { return nullptr; }
+  // Waits until all ranks are here, and all that they have pushed was applied.
   virtual void Barrier() = 0;
   virtual int rank() const = 0;
   virtual int num_workers() const = 0;  // processes

@@ -7,15 +7,18 @@
 // when all GPUs have issued all gradients of the bucket. In one process that lane orders all
 // collectives. Ranks need the same order, so there each sum also writes one common variable: they
 // are issued as they were pushed. With the wire in bfloat16, each GPU rounds its gradients into a
-// buffer and takes the sums from there.
+// buffer and takes the sums from there. A bucket one of whose keys is pulled before all were pushed
+// is taken apart, as in dist_sync.
 #include <algorithm>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/kvstore/internal/process_store.h"
 #include "mxtrain/kvstore/internal/rounded_gradient.h"
+#include "mxtrain/kvstore/internal/waiting_updates.h"
 
 namespace mxtrain {
 namespace {
@@ -73,6 +76,7 @@ class KVStoreDevice final : public ProcessStore {
       RequireEqualBuckets(buckets_.size() - 1);
     }
     Place& place = places_.at(key);
+    if (place.waits) Release(place.bucket);
     Bucket& bucket = buckets_[place.bucket];
     if (!place.Takes(values)) {
       place.values.assign(values.begin(), values.end());
@@ -84,31 +88,40 @@ class KVStoreDevice final : public ProcessStore {
     }
     place.priority = priority;
     for (RoundedGradient& gradient : place.rounded) gradient.Leave(kRoundingPriority);
+    place.waits = true;
     if (++bucket.summed == std::ssize(bucket.keys)) Send(&bucket, priority);
-    return values;
+    return place.values;
   }
 
   void Update(std::span<const KeySums> keys) override {
-    for (const Bucket& bucket : buckets_) {
-      if (bucket.summed > 0)
-        Throw(ErrorKind::kBug, "an update while {} of the {} gradients of a bucket are summed",
-              bucket.summed, bucket.keys.size());
-    }
-    ProcessStore::Update(keys);
+    if (!communicator_) return ProcessStore::Update(keys);
+    waiting_.Add(keys);
+    UpdateSummed();
   }
 
   void Barrier() override {
+    for (size_t bucket = 0, n = buckets_.size(); bucket < n; ++bucket) {
+      if (buckets_[bucket].summed > 0) Release(bucket);
+    }
+    UpdateSummed();
     ProcessStore::Barrier();
     if (group_) group_->Barrier();
   }
   int rank() const override { return group_ ? group_->rank() : 0; }
   int num_workers() const override { return group_ ? group_->size() : 1; }
 
+ protected:
+  void Complete(int key) override {
+    if (!waiting_.Contains(key)) return;
+    Release(places_.at(key).bucket);
+    UpdateSummed();
+  }
+
  private:
   struct Bucket {
     std::vector<int> keys;
     std::vector<NDArray> buffers;  // of rounded gradients, on each device; empty: none is
-    int64_t summed = 0;            // keys in this step so far
+    int64_t summed = 0;            // keys, since they were last sent
     engine::OprHandle all_reduce = nullptr;
   };
   struct Place {
@@ -116,7 +129,8 @@ class KVStoreDevice final : public ProcessStore {
     int64_t offset = -1;          // in the buffers, of a rounded gradient
     std::vector<NDArray> values;  // of the last sum
     std::vector<RoundedGradient> rounded;
-    int priority = 0;  // in this step
+    bool waits = false;  // it was summed, and not sent
+    int priority = 0;    // in this step
 
     bool Takes(std::span<const NDArray> others) const {
       return std::equal(values.begin(), values.end(), others.begin(), others.end(),
@@ -193,8 +207,34 @@ class KVStoreDevice final : public ProcessStore {
     return {line_a, line_b};
   }
 
+  // Sends what has come, before the rest of the bucket has: each key is a bucket from now on, of
+  // which the first takes the place of all.
+  void Release(size_t at) {
+    Bucket whole = std::exchange(buckets_[at], {});
+    Delete(whole.all_reduce);
+    for (size_t k = 0; k < whole.keys.size(); ++k) {
+      Place& place = places_.at(whole.keys[k]);
+      place.bucket = k == 0 ? at : buckets_.size();
+      Bucket& bucket = k == 0 ? buckets_[at] : buckets_.emplace_back();
+      bucket.keys = {whole.keys[k]};
+      if (place.offset >= 0) {
+        const TShape part({StoredElements(Values(whole.keys[k])[0].spec())});
+        for (const NDArray& buffer : whole.buffers)
+          bucket.buffers.emplace_back(buffer, place.offset, part, buffer.dtype(), Layout());
+        place.offset = 0;
+      }
+      if (place.waits) Send(&bucket, place.priority);
+    }
+  }
+
+  // Of keys whose sums wait no more.
+  void UpdateSummed() {
+    ProcessStore::Update(waiting_.Take([this](int key) { return places_.at(key).waits; }));
+  }
+
   void Send(Bucket* bucket, int priority) {
     bucket->summed = 0;
+    for (int key : bucket->keys) places_.at(key).waits = false;
     if (!bucket->all_reduce) bucket->all_reduce = NewAllReduce(*bucket);
     runtime_.engine().Push(bucket->all_reduce, priority);
     for (int key : bucket->keys) {
@@ -240,6 +280,7 @@ class KVStoreDevice final : public ProcessStore {
   // With a communicator.
   std::vector<Bucket> buckets_;
   std::map<int, Place> places_;
+  WaitingUpdates waiting_;
 };
 
 }  // namespace

@@ -11,19 +11,26 @@
 // one travels in its own array. Rounded or packed ones leave by the buffer, and their sums come
 // back into their own arrays.
 //
+// A caller that pushes key by key, and pulls or pushes one again before its bucket is complete,
+// takes the bucket apart: from then on each of its keys travels alone. As all ranks make the same
+// calls, all take it apart at the same place.
+//
 // With sharded states a key is updated by one rank, and its value travels to the others, in a
-// parcel with further values of that rank.
+// parcel with further values of that rank if all of them were updated together.
 #include <algorithm>
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/kvstore/collectives.h"
 #include "mxtrain/kvstore/internal/parcels.h"
 #include "mxtrain/kvstore/internal/process_store.h"
 #include "mxtrain/kvstore/internal/rounded_gradient.h"
+#include "mxtrain/kvstore/internal/waiting_updates.h"
 #include "mxtrain/kvstore/internal/worker_sums.h"
 #include "mxtrain/kvstore/send_order.h"
 #include "mxtrain/kvstore/two_bit.h"
@@ -93,6 +100,7 @@ class KVStoreDist final : public ProcessStore {
     Values(key);  // throws for an unknown key
     if (buckets_.empty()) PlanBuckets();
     Place& place = places_.at(key);
+    if (place.waits) Release(place.bucket);
     Bucket& bucket = buckets_[place.bucket];
     const NDArray& own = worker_sums_.Sum(key, values, priority)[0];
     place.priority = priority;
@@ -108,6 +116,7 @@ class KVStoreDist final : public ProcessStore {
       place.sum.CopyFrom(own, priority);
     }
     bucket.priority = priority;
+    place.waits = true;
     ++bucket.summed;
     while (next_ < order_.size() && buckets_[order_[next_]].complete())
       Send(&buckets_[order_[next_++]]);
@@ -121,12 +130,8 @@ class KVStoreDist final : public ProcessStore {
       if (buckets_[bucket].complete()) Send(&buckets_[bucket]);
     }
     next_ = 0;
-    for (const Bucket& bucket : buckets_) {
-      if (bucket.summed > 0)
-        Throw(ErrorKind::kBug, "an update while {} of the {} gradients of a bucket are summed",
-              bucket.summed, bucket.keys.size());
-    }
-    Shards() ? UpdateOwn(keys) : ProcessStore::Update(keys);
+    waiting_.Add(keys);
+    UpdateSummed();
     if (keys.size() == specs_.size()) PlanOrder(keys);
   }
 
@@ -138,18 +143,35 @@ class KVStoreDist final : public ProcessStore {
   std::map<int, NDArray> Residuals() const override { return residuals_; }
 
   void Barrier() override {
+    for (size_t bucket = 0, n = buckets_.size(); bucket < n; ++bucket) {
+      if (buckets_[bucket].summed > 0) Release(bucket);
+    }
+    UpdateSummed();
     ProcessStore::Barrier();
     group_->Barrier();
   }
   int rank() const override { return group_->rank(); }
   int num_workers() const override { return group_->size(); }
 
+ protected:
+  bool SumsInPlace(int key, size_t workers) const override {
+    const auto place = places_.find(key);
+    if (workers > 1 || place == places_.end()) return workers == 1;
+    const Bucket& bucket = buckets_[place->second.bucket];
+    return bucket.keys.size() == 1 || bucket.wire != Wire::kFloat32;
+  }
+  void Complete(int key) override {
+    if (!waiting_.Contains(key)) return;
+    Release(places_.at(key).bucket);
+    UpdateSummed();
+  }
+
  private:
   struct Bucket {
     Wire wire = Wire::kFloat32;    // kFloat32: as they are, of any type
     DType type = DType::kFloat32;  // on the wire
     std::vector<int> keys;
-    int64_t summed = 0;  // of them, in this step so far
+    int64_t summed = 0;  // of them, since they last travelled
     int priority = 0;    // of the last of them
     int64_t bytes = 0;   // of this rank, in the buffer
     NDArray buffer;      // empty: of a single key; kTwoBit: [ranks, bytes]
@@ -161,6 +183,7 @@ class KVStoreDist final : public ProcessStore {
     size_t bucket = 0;
     int64_t offset = 0;  // in the buffer
     NDArray sum;         // in the buffer; if alone, rounded or packed: the gradient's own array
+    bool waits = false;  // it was summed, and has not travelled
     int priority = 0;    // in this step
     // Push the way to the buffer and back, of a rounded or packed gradient.
     std::function<void(int priority)> leave, come_back;
@@ -172,6 +195,18 @@ class KVStoreDist final : public ProcessStore {
   };
 
   Wire WireOf(DType type) const { return type == DType::kFloat32 ? options_.wire : Wire::kFloat32; }
+  DType TypeOnWire(DType type) const {
+    const Wire wire = WireOf(type);
+    return wire == Wire::kTwoBit     ? DType::kUint8
+           : wire == Wire::kBfloat16 ? DType::kBfloat16
+                                     : type;
+  }
+  int64_t BytesOnWire(const TensorSpec& spec) const {
+    const int64_t elements = StoredElements(spec);
+    return AlignedInBuffer(WireOf(spec.type) == Wire::kTwoBit
+                               ? TwoBit::PackedBytes(elements)
+                               : elements * SizeOf(TypeOnWire(spec.type)));
+  }
   bool Shards() const { return options_.shard_states && group_->size() > 1; }
 
   void PlanBuckets() {
@@ -179,12 +214,8 @@ class KVStoreDist final : public ProcessStore {
     for (auto key = specs_.rbegin(); key != specs_.rend(); ++key) {
       const TensorSpec& spec = key->second;
       const Wire wire = WireOf(spec.type);
-      const DType type = wire == Wire::kTwoBit     ? DType::kUint8
-                         : wire == Wire::kBfloat16 ? DType::kBfloat16
-                                                   : spec.type;
-      const int64_t bytes =
-          AlignedInBuffer(wire == Wire::kTwoBit ? TwoBit::PackedBytes(StoredElements(spec))
-                                                : StoredElements(spec) * SizeOf(type));
+      const DType type = TypeOnWire(spec.type);
+      const int64_t bytes = BytesOnWire(spec);
       const int64_t most = wire == Wire::kTwoBit ? kPackedBucketBytes : kBucketBytes;
       const bool alone = bytes >= most / 2;
       const bool fits = !alone && shared < buckets_.size() && buckets_[shared].wire == wire &&
@@ -254,8 +285,60 @@ class KVStoreDist final : public ProcessStore {
     place->come_back = [sum](int priority) { sum->Push(priority); };
   }
 
+  // Sends what has come, before the rest of the bucket has.
+  void Release(size_t bucket) {
+    if (buckets_[bucket].complete()) return Send(&buckets_[bucket]);
+    for (size_t part : TakeApart(bucket)) {
+      if (buckets_[part].complete()) Send(&buckets_[part]);
+    }
+  }
+
+  // Into a bucket for each of its keys, of which the first takes its place.
+  std::vector<size_t> TakeApart(size_t at) {
+    const Bucket whole = std::exchange(buckets_[at], {});
+    std::vector<size_t> parts{at};
+    while (parts.size() < whole.keys.size()) {
+      parts.push_back(buckets_.size());
+      order_.push_back(buckets_.size());
+      buckets_.emplace_back();
+    }
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const int key = whole.keys[k];
+      Place& place = places_.at(key);
+      place.bucket = parts[k];
+      Bucket& bucket = buckets_[place.bucket];
+      bucket.wire = whole.wire;
+      bucket.type = whole.type;
+      bucket.keys = {key};
+      bucket.summed = place.waits ? 1 : 0;
+      bucket.priority = place.priority;
+      bucket.bytes = BytesOnWire(specs_.at(key));
+      if (whole.wire == Wire::kFloat32) continue;  // `sum`, which is in the whole's buffer for now
+      GiveBuffer(&bucket, whole, std::exchange(place.offset, 0), place.waits);
+      if (place.sum.empty()) continue;
+      whole.wire == Wire::kTwoBit ? PreparePacked(key, &place) : PrepareRounded(&place);
+    }
+    return parts;
+  }
+
+  // Of the key at `offset` of a bucket; with what has been written there, if it `waits`.
+  void GiveBuffer(Bucket* bucket, const Bucket& whole, int64_t offset, bool waits) {
+    if (whole.wire == Wire::kBfloat16) {
+      bucket->buffer = NDArray(whole.buffer, offset, TShape({bucket->bytes / SizeOf(whole.type)}),
+                               whole.type, {});
+      return;
+    }
+    bucket->buffer =
+        NDArray::Zeros(runtime_, TShape({group_->size() * bucket->bytes}), bucket->type);
+    if (!waits) return;
+    const TShape shape({bucket->bytes});
+    NDArray(bucket->buffer, rank() * bucket->bytes, shape, bucket->type, {})
+        .CopyFrom(NDArray(whole.buffer, rank() * whole.bytes + offset, shape, whole.type, {}));
+  }
+
   void Send(Bucket* bucket) {
     bucket->summed = 0;
+    for (int key : bucket->keys) places_.at(key).waits = false;
     if (bucket->wire == Wire::kTwoBit) {
       AllGather(group_, bucket->buffer, bucket->priority, bucket->times);
     } else {
@@ -269,11 +352,31 @@ class KVStoreDist final : public ProcessStore {
     }
   }
 
-  // After some updates of all keys: by the times of rank 0.
+  // Of keys whose sums wait no more.
+  void UpdateSummed() {
+    const std::span<const KeySums> keys =
+        waiting_.Take([this](int key) { return places_.at(key).waits; });
+    Shards() ? UpdateOwn(keys) : ProcessStore::Update(keys);
+  }
+
+  // After some updates of all keys: by the times of rank 0. A rank whose sums have failed takes
+  // part before it says so: the others do not wait for it, and its order stays theirs.
   void PlanOrder(std::span<const KeySums> keys) {
     if (++updates_ != plan_after_) return;
     plan_after_ *= kPlansApart;
-    for (const KeySums& key : keys) key.sums[0].WaitToRead();
+    std::exception_ptr failure;
+    for (const KeySums& key : keys) {
+      try {
+        key.sums[0].WaitToRead();
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    }
+    if (!failure || !group_->failed()) AgreeOnOrder();
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  void AgreeOnOrder() {
     std::ostringstream planned;
     if (group_->first()) {
       for (size_t bucket : SendOrder(Timings())) planned << bucket << ' ';
@@ -304,15 +407,25 @@ class KVStoreDist final : public ProcessStore {
   }
 
   void UpdateOwn(std::span<const KeySums> keys) {
-    if (keys.size() != specs_.size())
-      Throw(ErrorKind::kBug, "an update of {} of {} keys, whose states are sharded", keys.size(),
-            specs_.size());
     own_.clear();
+    std::set<int> updated;
     for (const KeySums& key : keys) {
+      updated.insert(key.key);
       if (OwnerOf(key.key) == rank()) own_.push_back(key);
     }
     ProcessStore::Update(own_);
-    for (const SharedValues& shared : shared_) Send(shared);
+    for (const SharedValues& shared : shared_) {
+      const std::vector<int>& together = shared.parcel.keys;
+      const auto is_updated = [&](int key) { return updated.contains(key); };
+      if (std::all_of(together.begin(), together.end(), is_updated)) {
+        Send(shared);
+        continue;
+      }
+      for (int key : together) {
+        if (is_updated(key))
+          Broadcast(group_, Values(key)[0], shared.parcel.owner, places_.at(key).priority);
+      }
+    }
   }
 
   void PlanShards() {
@@ -353,7 +466,8 @@ class KVStoreDist final : public ProcessStore {
   std::map<int, Place> places_;
   std::map<int, int> owners_;         // of sharded states
   std::vector<SharedValues> shared_;  // in the order in which they travel
-  std::vector<KeySums> own_;          // of one update
+  WaitingUpdates waiting_;
+  std::vector<KeySums> own_;  // of one update
 };
 
 }  // namespace

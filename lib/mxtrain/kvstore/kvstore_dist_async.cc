@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // KVStore `dist_async`: each key is held by one rank, which updates it by every gradient that
 // arrives, and answers with the new value. What a rank computes with is a copy of its own, which
-// changes by nothing but the answers to its own gradients.
+// changes by nothing but the answers to its own gradients. Keys travel in parcels; one that is
+// pulled, or pushed again, before the rest of its parcel was pushed travels alone.
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -17,6 +19,7 @@ namespace {
 
 constexpr int64_t kDefaultSteps = 4;  // of the others while a rank makes one
 constexpr size_t kMostParcels = 10'000;
+constexpr std::chrono::milliseconds kPauseOfWait{1};
 
 int64_t BoundOf(const DistOptions& options, int ranks) {
   if (options.wire != DistOptions::Wire::kFloat32 || options.shard_states)
@@ -76,6 +79,7 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
 
   std::span<const NDArray> Sum(int key, std::span<const NDArray> values, int priority) override {
     Plan();
+    Complete(key);
     Place& place = places_.at(key);
     const NDArray& own = worker_sums_.Sum(key, values, priority)[0];
     if (place.alone) {
@@ -87,22 +91,29 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
   }
 
   void Update(std::span<const KeySums> keys) override {
-    if (keys.size() != specs_.size() || !begun_)
-      Throw(ErrorKind::kBug, "an update of {} of {} keys of dist_async, {}", keys.size(),
-            specs_.size(), begun_ ? "in a round" : "in no round");
-    for (const KeySums& key : keys) places_.at(key.key).priority = key.priority;
+    if (!begun_) {
+      Begin(0);
+      round_of_pushes_ = true;
+    }
+    for (const KeySums& key : keys) {
+      Place& place = places_.at(key.key);
+      place.waits = true;
+      place.priority = key.priority;
+    }
     for (size_t p = 0; p < outgoing_.size(); ++p) {
       const Parcel& parcel = held_->parcels()[p];
+      const bool complete = std::all_of(parcel.keys.begin(), parcel.keys.end(),
+                                        [this](int key) { return places_.at(key).waits; });
+      if (!complete) continue;
       const Place& last = places_.at(parcel.keys.back());
-      Exchange(p, outgoing_[p].empty() ? last.travels : outgoing_[p], last.priority);
-      for (int key : parcel.keys) {
-        const Place& place = places_.at(key);
-        NDArray(Copies(key)[0]).CopyFrom(place.travels, place.priority);
-      }
+      Exchange(p, HeldKeys::Exchange::kAllKeys, outgoing_[p].empty() ? last.travels : outgoing_[p],
+               last.priority);
+      for (int key : parcel.keys) TakeValue(key);
     }
   }
 
   void Pull(int key, std::span<const NDArray> out, int priority) override {
+    Complete(key);
     for (NDArray target : out) target.CopyFrom(Copies(key)[0], priority);
   }
 
@@ -118,8 +129,12 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
   Rounds* rounds() override { return this; }
 
   void Barrier() override {
+    for (const auto& [key, owner] : owners_) Complete(key);
     ProcessStore::Barrier();
+    if (round_of_pushes_) Rest(false);
+    while (round_of_pushes_ && !AllRest()) std::this_thread::sleep_for(kPauseOfWait);
     group_->Barrier();
+    if (round_of_pushes_) End();
   }
   int rank() const override { return group_->rank(); }
   int num_workers() const override { return group_->size(); }
@@ -145,16 +160,36 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
   bool called() const override { return held_->called(); }
   bool AllRest() const override { return held_->AllRest(); }
   void End() override {
-    begun_ = false;
+    begun_ = round_of_pushes_ = false;
     Share();
   }
   void ShowLife() override { held_->ShowLife(); }
   std::vector<int64_t> TakeStaleness() override { return held_->TakeStaleness(); }
 
+ protected:
+  bool SumsInPlace(int key, size_t workers) const override {
+    const auto place = places_.find(key);
+    return workers == 1 && (place == places_.end() || place->second.alone);
+  }
+  // Sends what waits of the key's parcel, key by key.
+  void Complete(int key) override {
+    if (!held_ || !places_.at(key).waits) return;
+    const size_t p = places_.at(key).parcel;
+    const std::vector<int>& keys = held_->parcels()[p].keys;
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const Place& place = places_.at(keys[k]);
+      if (!place.waits) continue;
+      Exchange(p, static_cast<int64_t>(k), place.travels, place.priority);
+      TakeValue(keys[k]);
+    }
+  }
+
  private:
   struct Place {
-    bool alone = false;  // in its parcel
+    size_t parcel = 0;
+    bool alone = false;  // in it
     NDArray travels;     // the gradient, then the value; alone: in the gradient's own array
+    bool waits = false;  // for the rest of its parcel
     int priority = 0;    // in this step
   };
 
@@ -171,6 +206,7 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
             parcels.size());
     for (const Parcel& parcel : parcels) {
       NDArray& buffer = outgoing_.emplace_back();
+      for (int key : parcel.keys) places_[key].parcel = outgoing_.size() - 1;
       if (parcel.keys.size() == 1) {
         places_[parcel.keys[0]].alone = true;
         continue;
@@ -191,31 +227,22 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
     held_->Listen();
   }
 
-  // The gradients of a parcel, replaced by the values that they have made.
-  void Exchange(size_t p, const NDArray& travels, int priority) {
-    const int owner = held_->parcels()[p].owner;
+  // The gradients of a parcel or a part of it, replaced by the values that they have made.
+  void Exchange(size_t parcel, int64_t part, const NDArray& travels, int priority) {
     const engine::VarHandle var = travels.var();
     runtime_.engine().PushAsync(
-        [group = group_, held = held_, travels, p, owner](RunContext,
-                                                          engine::Callback done) mutable {
-          void* const memory = travels.data().data;
-          if (owner == group->rank()) return held->Push(p, memory, std::move(done));
-          const Message gradient{Message::Kind::kSend, owner, HeldKeys::GradientTag(p), memory,
-                                 travels.spec().Bytes()};
-          Message answer = gradient;
-          answer.kind = Message::Kind::kReceive;
-          answer.tag = HeldKeys::AnswerTag(p);
-          // These own nothing of the runtime, which the lane may survive.
-          group->Start(
-              gradient, [group, answer, done = std::move(done)](std::exception_ptr error) mutable {
-                if (error) return done(std::move(error));
-                group->Start(answer, [done = std::move(done)](std::exception_ptr e) mutable {
-                  done(std::move(e));
-                });
-              });
+        [held = held_, travels, parcel, part](RunContext, engine::Callback done) {
+          held->Push({parcel, part, travels.data().data, travels.spec().Bytes()}, std::move(done));
         },
         {}, {&var, 1},
         {.property = engine::FnProperty::kComm, .priority = priority, .name = "exchange"});
+  }
+
+  // The answer.
+  void TakeValue(int key) {
+    Place& place = places_.at(key);
+    place.waits = false;
+    NDArray(Copies(key)[0]).CopyFrom(place.travels, place.priority);
   }
 
   // All workers of all ranks get what is held.
@@ -241,6 +268,7 @@ class KVStoreDistAsync final : public ProcessStore, public Rounds {
   std::vector<NDArray> outgoing_;  // buffers by parcel; empty: of a single key
   std::map<int, Place> places_;
   bool started_ = false, begun_ = false;
+  bool round_of_pushes_ = false;  // the first push has begun it
 };
 
 }  // namespace

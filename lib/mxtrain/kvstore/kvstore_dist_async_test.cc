@@ -382,10 +382,6 @@ TEST_CASE("dist_async refuses what it does not have") {
     CHECK_THROWS_WITH(create({.wire = DistOptions::Wire::kTwoBit}),
                       doctest::Contains("compressed"));
     create({.staleness = 2});
-    const auto store = KVStore::Create(runtime, "dist_async", {}, {}, group);
-    const NDArray weight = NDArray::Zeros(runtime, TShape({4}));
-    store->Init(0, {&weight, 1}, true);
-    CHECK_THROWS_WITH(store->Push(0, {&weight, 1}, 0), doctest::Contains("in no round"));
     RuntimeOptions naive;
     naive.engine = "naive";
     Runtime one_by_one(naive, BuiltinOperators());

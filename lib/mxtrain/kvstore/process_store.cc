@@ -21,6 +21,25 @@ std::span<const NDArray> ProcessStore::Values(int key) const {
   return found->second;
 }
 
+void ProcessStore::Push(int key, std::span<const NDArray> values, int priority) {
+  Values(key);  // throws for an unknown key
+  Complete(key);
+  if (SumsInPlace(key, values.size())) {
+    std::vector<NDArray>& copies = pushed_[key];
+    copies.resize(values.size());
+    for (size_t w = 0; w < values.size(); ++w) {
+      NDArray& copy = copies[w];
+      if (copy.empty() || !(copy.spec() == values[w].spec()) || !(copy.ctx() == values[w].ctx()))
+        copy = values[w].Copy(values[w].ctx());
+      else
+        copy.CopyFrom(values[w], priority);
+    }
+    values = copies;
+  }
+  const KeySums one{key, Sum(key, values, priority), priority};
+  Update({&one, 1});
+}
+
 void ProcessStore::Update(std::span<const KeySums> keys) {
   if (keys.empty()) return;
   const size_t devices = Values(keys[0].key).size();
@@ -44,6 +63,7 @@ void ProcessStore::Update(std::span<const KeySums> keys) {
 }
 
 void ProcessStore::Pull(int key, std::span<const NDArray> out, int priority) {
+  Complete(key);
   const std::span<const NDArray> values = Values(key);
   for (NDArray target : out) {
     const auto same_device = std::find_if(values.begin(), values.end(), [&](const NDArray& value) {

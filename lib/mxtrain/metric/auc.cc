@@ -28,7 +28,7 @@ class Auc final : public Metric {
       sum += area;
       ++counted;
     }
-    return counted > 0 ? sum / static_cast<double>(counted) : 0;
+    return counted > 0 ? sum / static_cast<double>(counted) : kUndefined;
   }
 
  protected:

@@ -43,7 +43,7 @@ class CrossEntropy : public MeanMetric {
 class Perplexity final : public CrossEntropy {
  public:
   explicit Perplexity(const CrossEntropyParam& param) : CrossEntropy(param, "perplexity") {}
-  double value() const override { return weight_ > 0 ? std::exp(CrossEntropy::value()) : 0; }
+  double value() const override { return std::exp(CrossEntropy::value()); }
 };
 
 }  // namespace

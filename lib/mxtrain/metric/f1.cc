@@ -34,7 +34,7 @@ class F1 final : public ClassCountMetric {
       sum += n.F1();
       ++classes;
     }
-    return classes > 0 ? sum / static_cast<double>(classes) : 0;
+    return classes > 0 ? sum / static_cast<double>(classes) : kUndefined;
   }
 
  protected:

@@ -37,7 +37,8 @@ class MXTRAIN_API Metric {
   // kConfig if the shapes do not match, kData for a label that is not a class.
   void Update(const TBlob& label, const TBlob& pred, int64_t count);
   virtual void Reset() = 0;
-  virtual double value() const = 0;  // 0 before anything was added, and if undefined
+  // NaN before anything was added, and if what was added does not define it (the auc of one class).
+  virtual double value() const = 0;
 
   // Exact: a restored metric continues with the same bits.
   std::string SaveState() const;

@@ -87,15 +87,45 @@ TEST_CASE("cross entropy, squares and absolute differences") {
   CHECK_FALSE(entropy->higher_is_better());
 }
 
+TEST_CASE("what nothing defines is NaN, and prints without a sign") {
+  for (const std::string& name : Metric::Names()) {
+    CAPTURE(name);
+    const auto metric = Metric::Create(name);
+    const auto is_undefined = [&metric] {
+      return std::isnan(metric->value()) && !std::signbit(metric->value());
+    };
+    CHECK(is_undefined());
+    const auto restored = Metric::Create(name);
+    restored->RestoreState(metric->SaveState());
+    CHECK(std::isnan(restored->value()));
+    metric->Merge(restored->SaveState());
+    CHECK(is_undefined());
+  }
+  // Every label is ignored.
+  for (const char* name : {"accuracy", "top_k", "cross_entropy", "perplexity", "f1"}) {
+    CAPTURE(name);
+    const auto metric = Metric::Create(name, {{"ignore_label", "2"}});
+    CHECK(std::isnan(ValueOf(*metric, Host({2}, {2, 2}), Host({2, 3}, std::vector<float>(6)), 2)));
+  }
+  // No class is labelled or predicted.
+  for (const char* average : {"macro", "micro"}) {
+    const auto metric = Metric::Create("multilabel_f1", {{"average", average}});
+    CHECK(std::isnan(ValueOf(*metric, Host({2, 2}, {0, 0, 0, 0}), Host({2, 2}, {0, 0, 0, 0}), 2)));
+  }
+  // The classes that an auc has decide; a class that all examples have does not count.
+  CHECK(ValueOf(*Metric::Create("auc"), Host({2, 2}, {1, 0, 1, 1}),
+                Host({2, 2}, {0.1f, 0.2f, 0.3f, 0.4f}), 2) == 1);
+}
+
 TEST_CASE("a short batch weighs as much as its examples") {
   const auto mse = Metric::Create("mse");
   mse->Update(TBlob(Host({3}, {0, 0, 0})), TBlob(Host({3}, {1, 1, 1})), 3);
   mse->Update(TBlob(Host({3}, {0, 0, 0})), TBlob(Host({3}, {3, 9, 9})), 1);
   CHECK(mse->value() == (3 * 1 + 9) / 4.0);
   mse->Reset();
-  CHECK(mse->value() == 0);
+  CHECK(std::isnan(mse->value()));
   mse->Update(TBlob(Host({3}, {0, 0, 0})), TBlob(Host({3}, {1, 1, 1})), 0);
-  CHECK(mse->value() == 0);
+  CHECK(std::isnan(mse->value()));
 }
 
 // Pseudo-random numbers from 0 to 1; a quarter of them have a duplicate.
@@ -203,8 +233,8 @@ TEST_CASE("metrics of examples with any number of classes") {
         doctest::Approx(2 * 3.0 / (3 + 5)));
   // A class that is neither labelled nor predicted does not count.
   CHECK(ValueOf(*Metric::Create("multilabel_f1", {{"threshold", "0.65"}}), labels, scores, 3) == 1);
-  CHECK(ValueOf(*Metric::Create("multilabel_f1"), Host({1, 2}, {0, 0}),
-                Host({1, 2}, {0.1f, std::nanf("")}), 1) == 0);
+  CHECK(std::isnan(ValueOf(*Metric::Create("multilabel_f1"), Host({1, 2}, {0, 0}),
+                           Host({1, 2}, {0.1f, std::nanf("")}), 1)));
   CHECK_THROWS_WITH_AS(ValueOf(*Metric::Create("multilabel_f1"), Host({3}, {0, 1, 2}), scores, 3),
                        "metric multilabel_f1: labels [3] do not fit an output [3, 3]; it takes a "
                        "label of 0 or 1 for each score",
@@ -236,7 +266,8 @@ TEST_CASE("auc is that of brute force over all pairs of examples") {
   // Several labels.
   CHECK(ValueOf(*auc, Host({3, 2}, {1, 0, 0, 0, 1, 1}),
                 Host({3, 2}, {0.9f, 0.1f, 0.5f, 0.2f, 0.2f, 0.3f}), 3) == 0.75);
-  CHECK(ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2) == 0);  // only one class
+  CHECK(std::isnan(
+      ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2)));  // only one class
 }
 
 TEST_CASE("r2, rmse and perplexity are their formulas") {
@@ -268,7 +299,7 @@ TEST_CASE("r2, rmse and perplexity are their formulas") {
                 Host({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f}),
                 2) == doctest::Approx(1 / std::sqrt(0.75 * 0.5)).epsilon(1e-9));
   // Constant labels.
-  CHECK(ValueOf(*Metric::Create("r2"), Host({2}, {1, 1}), Host({2}, {0, 1}), 2) == 0);
+  CHECK(std::isnan(ValueOf(*Metric::Create("r2"), Host({2}, {1, 1}), Host({2}, {0, 1}), 2)));
 }
 
 TEST_CASE("the state round-trips bit for bit") {

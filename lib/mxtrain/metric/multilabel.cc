@@ -82,7 +82,7 @@ class MultilabelF1 final : public ClassCountMetric {
       sum += n.F1();
       ++classes;
     }
-    if (classes == 0) return 0;
+    if (classes == 0) return kUndefined;
     return param_.average == MultilabelF1Param::kMicro ? all.F1()
                                                        : sum / static_cast<double>(classes);
   }

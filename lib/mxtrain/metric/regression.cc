@@ -63,7 +63,7 @@ class R2 final : public Metric {
       sum += 1 - c.error / c.spread;
       ++counted;
     }
-    return counted > 0 ? sum / static_cast<double>(counted) : 0;
+    return counted > 0 ? sum / static_cast<double>(counted) : kUndefined;
   }
 
  protected:

@@ -8,6 +8,7 @@
 #include "mxtrain/base/philox.h"
 #include "mxtrain/device/backend.h"
 #include "mxtrain/ndarray/device_times.h"
+#include "mxtrain/ndarray/random_stream.h"
 #include "mxtrain/operator/composite.h"
 #include "mxtrain/operator/internal/imperative_plan.h"
 #include "mxtrain/operator/internal/run_ahead.h"
@@ -171,6 +172,7 @@ void Invocation::Run(RunContext run_ctx) {
     scratch = static_cast<char*>(lease->Get(scratch_bytes_, plan_->name()));
   }
   requested_.clear();
+  int draws = 0;  // requests of random numbers
   for (size_t i = 0; i < plan_->resources().size(); ++i) {
     const ResourceRequest& request = plan_->resources()[i];
     Resource& resource = requested_.emplace_back();
@@ -178,7 +180,7 @@ void Invocation::Run(RunContext run_ctx) {
     resource.who = plan_->name();
     if (request.type == ResourceRequest::kRandom) {
       resource.random = &random_;
-      resource.stream = StreamOf(plan_->name());
+      resource.stream = StreamAmong(StreamOf(plan_->name()), /*net=*/0, draws++);
       if (ctx_.type == DeviceType::kGPU) {
         void* const on_device = scratch + space_at_[i];
         runtime_.backend(ctx_).PutBytes(run_ctx, &random_, on_device, kRandomStateBytes);

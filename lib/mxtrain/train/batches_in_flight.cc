@@ -2,7 +2,6 @@
 #include "mxtrain/train/internal/batches_in_flight.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "mxtrain/base/error.h"
@@ -116,7 +115,10 @@ void BatchesInFlight::TakeIn(const Outcome& outcome) {
     }
     scores_.Add(output_blobs_, label_blobs_, count);
   }
-  if (!std::isfinite(scores_.loss().Total())) ThrowDiverged(outcome.step, outcome.index);
+  const LossReport& loss = scores_.loss();
+  for (size_t h = 0; h < loss.heads().size(); ++h) {
+    if (loss.Diverges(static_cast<int>(h))) ThrowDiverged(outcome.step, outcome.index);
+  }
 }
 
 void BatchesInFlight::ThrowDiverged(int64_t step, const std::vector<int64_t>& index) {
@@ -124,19 +126,19 @@ void BatchesInFlight::ThrowDiverged(int64_t step, const std::vector<int64_t>& in
   std::vector<std::string> heads, examples;
   const LossReport& loss = scores_.loss();
   for (size_t h = 0; h < loss.heads().size(); ++h) {
-    if (!std::isfinite(loss.Mean(static_cast<int>(h))))
-      heads.push_back(format("'{}'", loss.heads()[h].name));
+    if (loss.Diverges(static_cast<int>(h))) heads.push_back(format("'{}'", loss.heads()[h].name));
   }
   for (int64_t i : index) examples.push_back(train_.ExampleName(i));
   const std::vector<std::string> shown(
       examples.begin(),
       examples.begin() + static_cast<ptrdiff_t>(std::min(examples.size(), kShown)));
-  DivergedError error(
-      format("the loss of {} is not finite at step {} (batch of {} examples: {}{}); "
-             "lower the learning rate, or clip gradients",
-             join(heads, ", "), step + 1, examples.size(), join(shown, ", "),
-             examples.size() > kShown ? ", ..." : ""),
-      step + 1, std::move(examples));
+  const std::string text = format(
+      "the loss of {} is not finite at step {} (batch of {}: {}{}); lower the learning rate, or "
+      "clip "
+      "gradients",
+      join(heads, ", "), step + 1, Counted(std::ssize(examples), "example"), join(shown, ", "),
+      examples.size() > kShown ? ", ..." : "");
+  DivergedError error(text, step + 1, std::move(examples));
   if (!has_diverged_) {
     diverged_.emplace(error);
     has_diverged_ = true;

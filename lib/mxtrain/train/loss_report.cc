@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/ndarray/as_float32.h"
@@ -12,6 +13,8 @@
 
 namespace mxtrain {
 namespace {
+
+constexpr double kNothingAdded = std::numeric_limits<double>::quiet_NaN();
 
 // Variable behind argument `index` of a node, looking through nothing.
 std::string VariableName(const Graph& graph, const Node& node, int index) {
@@ -187,22 +190,27 @@ void LossReport::Reset() {
 }
 
 double LossReport::Mean(int h) const {
-  return sums_[h].weight > 0 ? sums_[h].loss / sums_[h].weight : 0;
+  return sums_[h].weight > 0 ? sums_[h].loss / sums_[h].weight : kNothingAdded;
+}
+
+bool LossReport::Diverges(int h) const {
+  return !std::isfinite(sums_[h].loss);
 }
 
 double LossReport::Total() const {
-  double total = 0;
-  for (size_t h = 0; h < heads_.size(); ++h) total += Mean(static_cast<int>(h));
-  return total;
+  return TotalSince(Sums(sums_.size()));
 }
 
 double LossReport::TotalSince(const Sums& before) const {
   double total = 0;
+  bool known = false;
   for (size_t h = 0; h < sums_.size(); ++h) {
     const double weight = sums_[h].weight - before[h].weight;
-    if (weight > 0) total += (sums_[h].loss - before[h].loss) / weight;
+    if (!(weight > 0)) continue;
+    total += (sums_[h].loss - before[h].loss) / weight;
+    known = true;
   }
-  return total;
+  return known ? total : kNothingAdded;
 }
 
 // Doubles as their bits, so nothing is lost.

@@ -43,10 +43,12 @@ class MXTRAIN_API LossReport {
   // `label`: null for heads without one.
   void Update(int h, const TBlob& output, const TBlob* label, int64_t count);
   void Reset();
-  double Mean(int h) const;  // 0 if nothing was added
-  double Total() const;
+  double Mean(int h) const;  // NaN if nothing was added
+  double Total() const;      // of the heads that something was added for; NaN if that is none
   const Sums& sums() const { return sums_; }
-  double TotalSince(const Sums& before) const;  // of what was added since `before`; 0 if nothing
+  double TotalSince(const Sums& before) const;  // of what was added since `before`
+  // Whether what was added for head h has a NaN or infinite loss.
+  bool Diverges(int h) const;
   std::string SaveState() const;
   void RestoreState(const std::string& text);  // throws kData
   // Adds what another report of this net was given, from its saved state. Throws kData.

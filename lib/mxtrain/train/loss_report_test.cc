@@ -150,13 +150,19 @@ TEST_CASE("the loss since earlier sums") {
   float p[] = {1, 5}, y[] = {0, 0};
   const TBlob output{p, {2, 1}, DType::kFloat32, {}, {}}, label{y, {2, 1}, DType::kFloat32, {}, {}};
   const LossReport::Sums none = report.sums();
+  CHECK(std::isnan(report.Mean(0)));
+  CHECK(std::isnan(report.Total()));
   report.Update(0, output, &label, 1);
   const LossReport::Sums one = report.sums();
   CHECK(report.TotalSince(none) == 1);
-  CHECK(report.TotalSince(one) == 0);
+  CHECK(std::isnan(report.TotalSince(one)));
+  CHECK_FALSE(report.Diverges(0));
   report.Update(0, output, &label, 2);
   CHECK(report.TotalSince(one) == 3);
   CHECK(report.Total() == doctest::Approx(7.0 / 3));
+  p[0] = std::numeric_limits<float>::infinity();
+  report.Update(0, output, &label, 1);
+  CHECK(report.Diverges(0));
 }
 
 TEST_CASE("merged losses are means over the examples of all, not of the means") {
@@ -179,6 +185,11 @@ TEST_CASE("merged losses are means over the examples of all, not of the means") 
   }
   CHECK(part.SaveState() == whole.SaveState());
   CHECK(part.Mean(0) == (1 + 5 + 9 + 1) / 4.0);
+  // A head without examples does not count.
+  LossReport of_one(net);
+  of_one.Update(0, output, &label, 3);
+  CHECK(of_one.Total() == 5);
+  CHECK(std::isnan(of_one.Mean(1)));
   part.Merge(LossReport(net).SaveState());  // of no batch
   CHECK(part.SaveState() == whole.SaveState());
   CHECK_THROWS_WITH_AS(part.Merge(LossReport(gap).SaveState()),

@@ -31,6 +31,7 @@ Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataD
   Executor::BindRequest request;
   request.ctx = ctx;
   request.is_train = false;
+  request.namesake = 0;  // a run draws the same, whatever was bound before it
   request.math = modes.math;
   request.amp = modes.amp;
   request.deterministic = modes.deterministic;

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/train/internal/lone_values.h"
 #include "mxtrain/train/internal/trainer_impl.h"
+#include "mxtrain/train/net_inputs.h"
 
 namespace mxtrain {
 namespace {
@@ -164,6 +166,10 @@ void Trainer::Impl::Bind(bool with_freeze, std::optional<int64_t> unfrozen_step)
     if (options.freeze.fix_statistics)
       options.symbol = WithFixedStatistics(runtime.operators(), symbol, options.lr_mult);
   }
+  RequireSeveralValues(options,
+                       OnBatchesOf(train, runtime.operators(),
+                                   frozen && options.freeze.Unfreezes() ? symbol : options.symbol),
+                       ArraysOf(train));
   if (options.features && (frozen || !options.freeze.Unfreezes()))
     features = std::make_unique<FeatureCache>(runtime, options, train, val);
   BoundNet::Part part{options.symbol, {}, {}};

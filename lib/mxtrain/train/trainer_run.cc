@@ -2,6 +2,7 @@
 // The loop itself: steps, epochs, evaluation, saves, progress.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <thread>
 #include <utility>
@@ -67,6 +68,7 @@ class Trainer::Impl::Loop {
   void TakeRequest();
   void SaveNow();
   void NameSlowRank(const EpochEvent& e);
+  void WarnOfUndefined(const NamedValues& values, bool of_validation);
   void EndEpoch();
   void SaveEpoch(std::vector<std::string> names, bool complete);
 
@@ -76,6 +78,7 @@ class Trainer::Impl::Loop {
   bool diverged_ = false;        // this rank of several, as far as the training thread knows
   Wishes agreed_;                // by several ranks, so far
   std::set<int> named_slow_;     // ranks
+  bool undefined_said_ = false;  // that no epoch can be the best
   int64_t step_saved_for_ = -1;  // the last with a meeting
   RunClock clock_;
   LossReport::Sums reported_;  // sums at the last reported step or the start of the epoch
@@ -467,6 +470,17 @@ void Trainer::Impl::Loop::NameSlowRank(const EpochEvent& e) {
                              slow.rank, 100 * slow.share));
 }
 
+void Trainer::Impl::Loop::WarnOfUndefined(const NamedValues& values, bool of_validation) {
+  const std::string& metric = t_.best.first().metric;
+  const std::optional<double> value = FindValue(values, metric);
+  if (!value || !std::isnan(*value) || undefined_said_) return;
+  undefined_said_ = true;
+  listener_.OnWarning(format(
+      "{} is undefined for the {} data, as the auc of a single class or a mean over no example is: "
+      "such an epoch is never the best",
+      metric, of_validation ? "validation" : "training"));
+}
+
 void Trainer::Impl::Loop::EndEpoch() {
   // Several ranks would stop at different batches of the evaluation.
   if (t_.ranks.several() && stopped()) return;
@@ -508,6 +522,7 @@ void Trainer::Impl::Loop::EndEpoch() {
     e.steps_skipped = scale->steps_skipped;
   }
   listener_.OnEpoch(e);
+  WarnOfUndefined(values, evaluation != nullptr);
   SaveEpoch(names, complete);
   // Binding may fail for lack of memory; the epoch is then saved.
   if (t_.UnfreezesNow()) t_.Unfreeze();

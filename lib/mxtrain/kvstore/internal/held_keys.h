@@ -7,11 +7,17 @@
 // the new values replace it, and leave from there; then the next gradient may arrive. The values
 // are arrays of their own, which no computation of this rank reads, so an update waits for a worker
 // of the engine, but for no step.
+//
+// Who pushes key by key sends a gradient of a single key of a parcel, after a notice that names it,
+// and has no other gradient of the parcel in flight. It has an inbox of its own, since the one of
+// the whole parcel is always ready to receive.
 #include <deque>
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "mxtrain/base/mutex.h"
@@ -34,8 +40,6 @@ class HeldKeys : public std::enable_shared_from_this<HeldKeys> {
   void Close();
 
   const std::vector<Parcel>& parcels() const { return parcels_; }
-  static int GradientTag(size_t parcel) { return 1 + 2 * static_cast<int>(parcel); }
-  static int AnswerTag(size_t parcel) { return 2 + 2 * static_cast<int>(parcel); }
   // Of this rank's keys; empty for others.
   NDArray Value(int key) const;
 
@@ -47,23 +51,51 @@ class HeldKeys : public std::enable_shared_from_this<HeldKeys> {
   bool called() const;
   bool AllRest() const;
   void ShowLife();
-  // A gradient of this rank for a parcel of its own. `memory` holds it, and the values once `done`
-  // is called. By any thread.
-  void Push(size_t parcel, void* memory, engine::Callback done);
-  std::vector<int64_t> TakeStaleness();
-
- private:
-  struct Inbox {
-    ParcelArrays arrays;
+  // What this rank exchanges with who holds the parcel: its gradients or that of one of its keys,
+  // by its place among them. `memory` holds them, and the values once `done` is called.
+  struct Exchange {
+    static constexpr int64_t kAllKeys = -1;
+    size_t parcel = 0;
+    int64_t part = kAllKeys;
     void* memory = nullptr;
     int64_t bytes = 0;
   };
+  // By any thread.
+  void Push(const Exchange& exchange, engine::Callback done);
+  std::vector<int64_t> TakeStaleness();
+
+ private:
+  struct Memory {
+    void* data = nullptr;
+    int64_t bytes = 0;
+  };
+  struct Inbox {
+    explicit Inbox(ParcelArrays of) : arrays(std::move(of)) {}
+    ParcelArrays arrays;
+    Memory whole;
+    std::vector<Memory> parts;
+  };
+  // Of one rank.
+  struct Inboxes {
+    explicit Inboxes(Inbox all) : of_all(std::move(all)) {}
+    Inbox of_all;
+    std::optional<Inbox> of_parts;  // nothing: of a parcel with a single key
+    // Of the lane: a part was received and is not answered; the one that comes then.
+    bool busy = false;
+    std::optional<int64_t> announced;
+  };
+  // A gradient, whole or a part, and which of its keys wait for their update.
+  struct Arrival {
+    int rank = 0;
+    int64_t part = Exchange::kAllKeys;
+    std::vector<size_t> left;
+  };
   struct Held {
     size_t parcel = 0;
-    std::vector<NDArray> values;  // by key of the parcel
-    std::vector<Inbox> inboxes;   // by rank
-    StalenessBound bound;
-    std::deque<int> arrived;  // ranks whose gradients wait for their update
+    std::vector<NDArray> values;         // by key of the parcel
+    std::vector<Inboxes> inboxes;        // by rank
+    std::vector<StalenessBound> bounds;  // by key of the parcel
+    std::deque<Arrival> arrived;
   };
   struct OwnPush {
     void* memory;
@@ -71,18 +103,32 @@ class HeldKeys : public std::enable_shared_from_this<HeldKeys> {
   };
   // Between all ranks, with tag 0.
   struct Notice {
-    int64_t rests_in = 0;  // a round; 0: a sign of life
+    int64_t rests_in = 0;  // a round; 0: a sign of life, or of a gradient
     int64_t calls = 0;
+    int64_t parcel = -1, part = 0;  // a gradient of a part that follows; -1: none
   };
 
+  int GradientTag(size_t parcel) const { return 1 + 2 * static_cast<int>(parcel); }
+  int AnswerTag(size_t parcel) const { return 2 + 2 * static_cast<int>(parcel); }
+  int PartTag(size_t parcel) const {
+    return 1 + 2 * static_cast<int>(parcels_.size()) + static_cast<int>(parcel);
+  }
+  Held* HeldOf(size_t parcel);
+  static Inbox& InboxOf(Held* held, int rank, int64_t part);
+  static const Memory& MemoryOf(Held* held, int rank, int64_t part);
   void ReceiveGradient(Held* held, int rank);
+  void ReceivePart(Held* held, int rank, int64_t part);
   void ReceiveNotice(int rank);
   void Notify(const Notice& notice);
-  void Arrive(Held* held, int rank);
+  void SendNotice(int rank, const Notice& notice);
+  void SendTo(int owner, const Exchange& exchange, engine::Callback done);
+  void Arrive(Held* held, int rank, int64_t part);
   void Apply(Held* held) MXTRAIN_REQUIRES(mutex_);
-  void Answer(Held* held, int rank);
-  void Send(Held* held, int rank);
-  void AnswerOwn(Held* held);
+  bool ApplyTo(Held* held, Arrival* arrival) MXTRAIN_REQUIRES(mutex_);
+  void Answer(Held* held, int rank, int64_t part);
+  void Send(Held* held, int rank, int64_t part);
+  void PartSent(Held* held, int rank);
+  void AnswerOwn(Held* held, int64_t part);
   void Rest(int rank, const Notice& notice);
   void Fail(const std::exception_ptr& error);
 

@@ -11,6 +11,7 @@ class ProcessStore : public KVStore {
   explicit ProcessStore(Runtime& runtime) : runtime_(runtime) {}
 
   std::span<const NDArray> Values(int key) const override;
+  void Push(int key, std::span<const NDArray> values, int priority) override;
   void Update(std::span<const KeySums> keys) override;
   void Pull(int key, std::span<const NDArray> out, int priority) override;
   void SetUpdater(Updater updater) override { updater_ = std::move(updater); }
@@ -21,13 +22,18 @@ class ProcessStore : public KVStore {
  protected:
   // Once per key: keeps the arrays, or copies.
   void Keep(int key, std::span<const NDArray> values, bool share);
+  // Whether a push must not sum the gradients of the key themselves, which Sum would replace.
+  virtual bool SumsInPlace(int /*key*/, size_t /*workers*/) const { return false; }
+  // Before the key is pulled, or pushed again: makes the updates of it that wait for other keys.
+  virtual void Complete(int /*key*/) {}
 
   Runtime& runtime_;
 
  private:
   std::map<int, std::vector<NDArray>> values_;
-  Updater updater_;                 // empty: sums replace the values
-  std::vector<KeyUpdate> updates_;  // of one device, while its updater is called
+  std::map<int, std::vector<NDArray>> pushed_;  // copies of gradients that are summed in place
+  Updater updater_;                             // empty: sums replace the values
+  std::vector<KeyUpdate> updates_;              // of one device, while its updater is called
 };
 
 // The types of KVStore::Create. `device` with a group is dist_device_sync.

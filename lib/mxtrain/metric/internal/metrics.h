@@ -2,16 +2,19 @@
 #pragma once
 // The metrics known to the factory. Private to this module.
 #include <algorithm>
+#include <limits>
 
 #include "mxtrain/metric/metric.h"
 
 namespace mxtrain {
 
+inline constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+
 // A mean: Add increases both sums.
 class MeanMetric : public Metric {
  public:
   void Reset() override { sum_ = weight_ = 0; }
-  double value() const override { return weight_ > 0 ? sum_ / weight_ : 0; }
+  double value() const override { return weight_ > 0 ? sum_ / weight_ : kUndefined; }
 
  protected:
   using Metric::Metric;
