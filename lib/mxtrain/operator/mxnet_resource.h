@@ -21,6 +21,35 @@ struct ResourceRequest : mxtrain::ResourceRequest {
       : mxtrain::ResourceRequest{request, request == kTempSpace ? size : 0} {}
 };
 
+namespace detail {
+
+struct Uniform {
+  RandomDraws draws;
+  uint64_t first;
+  double low, high;
+  MXTRAIN_HD double operator()(uint64_t i) const {
+    return low + (high - low) * static_cast<double>(draws.Uniform(first + i));
+  }
+};
+struct Gaussian {
+  RandomDraws draws;
+  uint64_t first;
+  double mean, deviation;
+  MXTRAIN_HD double operator()(uint64_t i) const {
+    return mean + deviation * static_cast<double>(draws.Normal(first + i));
+  }
+};
+template <typename T, typename F>
+struct Samples {
+  T* out;
+  F f;
+  MXTRAIN_HD void operator()(int64_t i) const {
+    out[i] = ElementOf<T>(f(static_cast<uint64_t>(i)));
+  }
+};
+
+}  // namespace detail
+
 // The random numbers of an operator in one step. Each call takes further ones; another object of
 // the same request and step repeats them. They depend neither on threads nor on the device. A span
 // is memory of the CPU; tensors are filled where they are.
@@ -32,56 +61,32 @@ class Random {
   // In [low, high), up to rounding.
   template <typename T>
   void SampleUniform(std::span<T> out, double low = 0, double high = 1) {
-    Fill<cpu>(out.data(), out.size(), Uniform{draws_, TakeUniform(out.size()), low, high});
+    Fill<cpu>(out.data(), out.size(), detail::Uniform{draws_, TakeUniform(out.size()), low, high});
   }
   template <typename Device, int dimension, typename T>
   void SampleUniform(const mshadow::Tensor<Device, dimension, T>* out, double low = 0,
                      double high = 1) {
     const auto size = static_cast<size_t>(out->Size());
-    Fill<Device>(out->dptr_, size, Uniform{draws_, TakeUniform(size), low, high});
+    Fill<Device>(out->dptr_, size, detail::Uniform{draws_, TakeUniform(size), low, high});
   }
   template <typename T>
   void SampleGaussian(std::span<T> out, double mean = 0, double deviation = 1) {
-    Fill<cpu>(out.data(), out.size(), Gaussian{draws_, TakeNormal(out.size()), mean, deviation});
+    Fill<cpu>(out.data(), out.size(), detail::Gaussian{draws_, TakeNormal(out.size()), mean, deviation});
   }
   template <typename Device, int dimension, typename T>
   void SampleGaussian(const mshadow::Tensor<Device, dimension, T>* out, double mean = 0,
                       double deviation = 1) {
     const auto size = static_cast<size_t>(out->Size());
-    Fill<Device>(out->dptr_, size, Gaussian{draws_, TakeNormal(size), mean, deviation});
+    Fill<Device>(out->dptr_, size, detail::Gaussian{draws_, TakeNormal(size), mean, deviation});
   }
 
   // As MXNet's object, of which get_random returns a pointer.
   Random* operator->() { return this; }
 
  private:
-  struct Uniform {
-    RandomDraws draws;
-    uint64_t first;
-    double low, high;
-    MXTRAIN_HD double operator()(uint64_t i) const {
-      return low + (high - low) * static_cast<double>(draws.Uniform(first + i));
-    }
-  };
-  struct Gaussian {
-    RandomDraws draws;
-    uint64_t first;
-    double mean, deviation;
-    MXTRAIN_HD double operator()(uint64_t i) const {
-      return mean + deviation * static_cast<double>(draws.Normal(first + i));
-    }
-  };
-  template <typename T, typename F>
-  struct Body {
-    T* out;
-    F f;
-    MXTRAIN_HD void operator()(int64_t i) const {
-      out[i] = ElementOf<T>(f(static_cast<uint64_t>(i)));
-    }
-  };
   template <typename Device, typename T, typename F>
   void Fill(T* out, size_t size, const F& f) {
-    ForEach(Device{}, stream_, static_cast<int64_t>(size), Body<T, F>{out, f});
+    ForEach(Device{}, stream_, static_cast<int64_t>(size), detail::Samples<T, F>{out, f});
   }
   // The first index of the numbers of a call, which begin with a block of their own.
   uint64_t TakeUniform(size_t count) { return 4 * std::exchange(block_, block_ + (count + 3) / 4); }

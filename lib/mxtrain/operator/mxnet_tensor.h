@@ -199,6 +199,27 @@ MXTRAIN_MSHADOW_OPERATOR(minus, -)
 MXTRAIN_MSHADOW_OPERATOR(mul, *)
 MXTRAIN_MSHADOW_OPERATOR(div, /)
 #undef MXTRAIN_MSHADOW_OPERATOR
+
+// What an assignment makes of an element and a value.
+struct Replace {
+  template <typename T, typename V>
+  MSHADOW_XINLINE static T Of(T, V value) {
+    return Stored<T>(value);
+  }
+};
+struct Add {
+  template <typename T, typename V>
+  MSHADOW_XINLINE static T Of(T before, V value) {
+    return Stored<T>(Plus(static_cast<V>(before), value));
+  }
+};
+template <typename How, typename T, typename E>
+struct Assignment {
+  T* out;
+  E exp;
+  MSHADOW_XINLINE void operator()(index_t i) const { out[i] = How::Of(out[i], exp.Eval(i)); }
+};
+
 #pragma GCC diagnostic pop
 
 }  // namespace expr
@@ -237,60 +258,42 @@ struct Tensor : expr::Exp<Tensor<Device, dimension, DType>> {
 
   template <typename E>
   const Tensor& operator=(const expr::Exp<E>& e) const {
-    return Save<Replace>(e.self());
+    return Save<expr::Replace>(e.self());
   }
   template <typename E>
   const Tensor& operator+=(const expr::Exp<E>& e) const {
-    return Save<Add>(e.self());
+    return Save<expr::Add>(e.self());
   }
   template <typename E>
   const Tensor& operator-=(const expr::Exp<E>& e) const {
-    return Save<Replace>(*this - e);
+    return Save<expr::Replace>(*this - e);
   }
   template <typename E>
   const Tensor& operator*=(const expr::Exp<E>& e) const {
-    return Save<Replace>(*this * e);
+    return Save<expr::Replace>(*this * e);
   }
   template <typename E>
   const Tensor& operator/=(const expr::Exp<E>& e) const {
-    return Save<Replace>(*this / e);
+    return Save<expr::Replace>(*this / e);
   }
   template <typename V, typename = std::enable_if_t<expr::kIsNumber<V>>>
   const Tensor& operator=(V number) const {
-    return Save<Replace>(expr::ScalarExp<DType>(number));
+    return Save<expr::Replace>(expr::ScalarExp<DType>(number));
   }
   template <typename V, typename = std::enable_if_t<expr::kIsNumber<V>>>
   const Tensor& operator+=(V number) const {
-    return Save<Add>(expr::ScalarExp<DType>(number));
+    return Save<expr::Add>(expr::ScalarExp<DType>(number));
   }
   template <typename V, typename = std::enable_if_t<expr::kIsNumber<V>>>
   const Tensor& operator*=(V number) const {
-    return Save<Replace>(*this * number);
+    return Save<expr::Replace>(*this * number);
   }
 
  private:
-  struct Replace {
-    template <typename V>
-    MSHADOW_XINLINE static DType Of(DType, V value) {
-      return expr::Stored<DType>(value);
-    }
-  };
-  struct Add {
-    template <typename V>
-    MSHADOW_XINLINE static DType Of(DType before, V value) {
-      return expr::Stored<DType>(Plus(static_cast<V>(before), value));
-    }
-  };
-  template <typename How, typename E>
-  struct Body {
-    DType* out;
-    E exp;
-    MSHADOW_XINLINE void operator()(index_t i) const { out[i] = How::Of(out[i], exp.Eval(i)); }
-  };
   template <typename How, typename E>
   const Tensor& Save(const E& e) const {
     const index_t size = expr::CommonSize(Size(), e.Size());
-    ForEach(Device{}, stream_, size, Body<How, E>{dptr_, e});
+    ForEach(Device{}, stream_, size, expr::Assignment<How, DType, E>{dptr_, e});
     return *this;
   }
 };
