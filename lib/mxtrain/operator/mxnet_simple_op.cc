@@ -27,8 +27,9 @@ struct Argument<TBlob*> {
 template <>
 struct Argument<EnvArguments> {
   Argument(const mxtrain::EnvArguments& from, Context ctx)
-      : value{static_cast<real_t>(from.scalar), from.kwargs, {}} {
+      : value{static_cast<real_t>(from.scalar), from.kwargs, {}, {}} {
     for (const mxtrain::Resource& granted : from.resource) value.resource.emplace_back(granted, ctx);
+    value.resources = value.resource;
   }
   EnvArguments value;
 };

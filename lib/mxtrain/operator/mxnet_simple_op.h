@@ -32,6 +32,7 @@ struct EnvArguments {
   real_t scalar = 0;                                        // when enabled
   std::vector<std::pair<std::string, std::string>> kwargs;  // when enabled
   std::vector<Resource> resource;  // answers to set_resource_request, in its order
+  std::vector<Resource> resources;  // the same, as the guide's text calls them
 };
 
 struct GradFunctionArgument {

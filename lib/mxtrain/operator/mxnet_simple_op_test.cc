@@ -91,7 +91,7 @@ void NoiseForward(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqTy
                   RunContext ctx) {
   mshadow::Stream<xpu>* s = ctx.get_stream<xpu>();
   auto rand_res = env.resource[0].get_random(s);
-  auto tmp_space_res = env.resource[1].get_space(src.shape_, s);
+  auto tmp_space_res = env.resources[1].get_space(src.shape_, s);
   mshadow::Tensor<xpu, 1> noise = tmp_space_res.template get<xpu, 1, real_t>(s);
   rand_res.SampleUniform(&noise, 0, 1);
   mshadow::Tensor<xpu, 1> in = src.get<xpu, 1, real_t>(s), out = ret->get<xpu, 1, real_t>(s);
