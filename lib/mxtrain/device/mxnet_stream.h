@@ -32,8 +32,7 @@ Stream<xpu>* get_stream(const mxtrain::RunContext& ctx) {
 struct RunContext : mxtrain::RunContext {
   RunContext() = default;
   RunContext(const mxtrain::RunContext& other) : mxtrain::RunContext(other) {}
-  RunContext(Context where, mxtrain::Stream* of_worker)
-      : mxtrain::RunContext{where, of_worker} {}
+  RunContext(Context where, mxtrain::Stream* of_worker) : mxtrain::RunContext{where, of_worker} {}
 
   template <typename xpu>
   Stream<xpu>* get_stream() const {

@@ -11,7 +11,8 @@ std::set<std::string> WithGradient(const Graph& graph) {
   std::set<std::string> names;
   for (const Node& node : graph.nodes) {
     for (int i = 0; i < node.num_args; ++i) {
-      const Node& input = graph.nodes[static_cast<size_t>(node.inputs[static_cast<size_t>(i)].node)];
+      const Node& input =
+          graph.nodes[static_cast<size_t>(node.inputs[static_cast<size_t>(i)].node)];
       if (input.kind == Node::Kind::kVariable && node.op->HasGradient(i)) names.insert(input.name);
     }
   }

@@ -38,8 +38,7 @@ TEST_CASE_FIXTURE(Fixture, "a net by MXNet's names: lists, shapes, bind, forward
 
   Executor executor = net.simple_bind(runtime, Context::cpu(), {{"data", {3, 2}}});
   CHECK(executor.arg_dict().size() == 5);
-  executor.arg_dict().at("data").CopyFrom(
-      NDArray::FromVector(runtime, {3, 2}, {1, 2, 3, 4, 5, 6}));
+  executor.arg_dict().at("data").CopyFrom(NDArray::FromVector(runtime, {3, 2}, {1, 2, 3, 4, 5, 6}));
   executor.arg_dict().at("fullyconnected0_weight") = 1;
   executor.arg_dict().at("fullyconnected1_weight") = 3;
   executor.arg_dict().at("fullyconnected1_bias") = 8;
@@ -54,8 +53,7 @@ TEST_CASE_FIXTURE(Fixture, "a net by MXNet's names: lists, shapes, bind, forward
   CHECK(executor.grad_dict().at("fullyconnected0_weight").ToVector() ==
         std::vector<float>{-1 - 6 + 5, -2 - 8 + 6});
   CHECK(executor.grad_dict().at("fullyconnected1_bias").ToVector() == std::vector<float>{-2});
-  CHECK(executor.grad_dict().at("data").ToVector() ==
-        std::vector<float>{-4, -4, -8, -8, 4, 4});
+  CHECK(executor.grad_dict().at("data").ToVector() == std::vector<float>{-4, -4, -8, -8, 4, 4});
 }
 
 TEST_CASE_FIXTURE(Fixture, "labels have no gradient, and auxiliary states are arrays") {
@@ -77,23 +75,21 @@ TEST_CASE_FIXTURE(Fixture, "arithmetic of symbols is that of numbers") {
   const struct {
     Symbol net;
     double (*expected)(double a, double b);
-  } cases[] = {
-      {-data, [](double a, double) { return -a; }},
-      {data + other, [](double a, double b) { return a + b; }},
-      {data - other, [](double a, double b) { return a - b; }},
-      {data * other, [](double a, double b) { return a * b; }},
-      {data / other, [](double a, double b) { return a / b; }},
-      {data + 3, [](double a, double) { return a + 3; }},
-      {data - 3, [](double a, double) { return a - 3; }},
-      {data * 3, [](double a, double) { return a * 3; }},
-      {data / 4, [](double a, double) { return a / 4; }},
-      {3 + data, [](double a, double) { return 3 + a; }},
-      {3 - data, [](double a, double) { return 3 - a; }},
-      {3 * data, [](double a, double) { return 3 * a; }},
-      {3 / data, [](double a, double) { return 3 / a; }},
-      {-(data * data - other * 2) / (other + 1), [](double a, double b) {
-         return -(a * a - b * 2) / (b + 1);
-       }}};
+  } cases[] = {{-data, [](double a, double) { return -a; }},
+               {data + other, [](double a, double b) { return a + b; }},
+               {data - other, [](double a, double b) { return a - b; }},
+               {data * other, [](double a, double b) { return a * b; }},
+               {data / other, [](double a, double b) { return a / b; }},
+               {data + 3, [](double a, double) { return a + 3; }},
+               {data - 3, [](double a, double) { return a - 3; }},
+               {data * 3, [](double a, double) { return a * 3; }},
+               {data / 4, [](double a, double) { return a / 4; }},
+               {3 + data, [](double a, double) { return 3 + a; }},
+               {3 - data, [](double a, double) { return 3 - a; }},
+               {3 * data, [](double a, double) { return 3 * a; }},
+               {3 / data, [](double a, double) { return 3 / a; }},
+               {-(data * data - other * 2) / (other + 1),
+                [](double a, double b) { return -(a * a - b * 2) / (b + 1); }}};
   for (const auto& c : cases) {
     const Strings names = c.net.list_arguments();
     std::map<std::string, TShape> shapes;

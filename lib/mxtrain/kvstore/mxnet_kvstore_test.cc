@@ -106,9 +106,8 @@ TEST_CASE_FIXTURE(Fixture, "lists of keys, of which one may have several arrays"
   store.Push(5, Filled(1));
   store.Pull(5, &a);
   CHECK(a.ToVector()[0] == 12);
-  CHECK_THROWS_WITH_AS(
-      store.Push({5, 7}, {Filled(1)}),
-      "KVStore Push of 2 keys with 1 arrays; give one array for each key", Error);
+  CHECK_THROWS_WITH_AS(store.Push({5, 7}, {Filled(1)}),
+                       "KVStore Push of 2 keys with 1 arrays; give one array for each key", Error);
 }
 
 }  // namespace

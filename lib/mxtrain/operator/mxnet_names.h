@@ -11,21 +11,22 @@
 #define XPU cpu
 #endif
 
-#define MSHADOW_REAL_TYPE_SWITCH(type, DType, ...) MXTRAIN_REAL_TYPE_SWITCH(type, DType, __VA_ARGS__)
+#define MSHADOW_REAL_TYPE_SWITCH(type, DType, ...) \
+  MXTRAIN_REAL_TYPE_SWITCH(type, DType, __VA_ARGS__)
 #define MSHADOW_TYPE_SWITCH(type, DType, ...) MXTRAIN_TYPE_SWITCH(type, DType, __VA_ARGS__)
 
 // out = or += exp, as `req` says.
-#define ASSIGN_DISPATCH(out, req, exp)                \
-  switch (req) {                                      \
-    case ::mxtrain::OpReqType::kNullOp:               \
-      break;                                          \
-    case ::mxtrain::OpReqType::kWriteTo:              \
-    case ::mxtrain::OpReqType::kWriteInplace:         \
-      (out) = (exp);                                  \
-      break;                                          \
-    case ::mxtrain::OpReqType::kAddTo:                \
-      (out) += (exp);                                 \
-      break;                                          \
+#define ASSIGN_DISPATCH(out, req, exp)        \
+  switch (req) {                              \
+    case ::mxtrain::OpReqType::kNullOp:       \
+      break;                                  \
+    case ::mxtrain::OpReqType::kWriteTo:      \
+    case ::mxtrain::OpReqType::kWriteInplace: \
+      (out).Store(exp);                       \
+      break;                                  \
+    case ::mxtrain::OpReqType::kAddTo:        \
+      (out) += (exp);                         \
+      break;                                  \
   }
 
 // In a function MXTRAIN_OPERATOR(id, registry).

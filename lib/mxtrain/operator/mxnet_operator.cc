@@ -144,7 +144,8 @@ class AdaptedProperty final : public mxtrain::OperatorProperty {
     const int in = NumArguments();
     std::vector<char> places;
     const std::vector<void*> out = Pointers(NumOutputs(), &places);
-    return PairsOf("ForwardInplaceOption", property_->ForwardInplaceOption(Ids(0, in), out), in, out);
+    return PairsOf("ForwardInplaceOption", property_->ForwardInplaceOption(Ids(0, in), out), in,
+                   out);
   }
   std::vector<InplacePair> BackwardInplaceOption() const override {
     const int in = NumArguments(), out = NumOutputs(), heads = NumVisibleOutputs();
@@ -189,8 +190,8 @@ class AdaptedProperty final : public mxtrain::OperatorProperty {
     return pointers;
   }
 
-  // The ids are below `ids`. Those from the visible outputs on are `shift` higher here, where hidden
-  // outputs have head gradients too.
+  // The ids are below `ids`. Those from the visible outputs on are `shift` higher here, where
+  // hidden outputs have head gradients too.
   std::vector<InplacePair> PairsOf(const char* function,
                                    const std::vector<std::pair<int, void*>>& options, int ids,
                                    const std::vector<void*>& to, int shift = 0) const {

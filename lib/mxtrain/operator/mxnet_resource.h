@@ -71,7 +71,8 @@ class Random {
   }
   template <typename T>
   void SampleGaussian(std::span<T> out, double mean = 0, double deviation = 1) {
-    Fill<cpu>(out.data(), out.size(), detail::Gaussian{draws_, TakeNormal(out.size()), mean, deviation});
+    Fill<cpu>(out.data(), out.size(),
+              detail::Gaussian{draws_, TakeNormal(out.size()), mean, deviation});
   }
   template <typename Device, int dimension, typename T>
   void SampleGaussian(const mshadow::Tensor<Device, dimension, T>* out, double mean = 0,

@@ -28,7 +28,8 @@ template <>
 struct Argument<EnvArguments> {
   Argument(const mxtrain::EnvArguments& from, Context ctx)
       : value{static_cast<real_t>(from.scalar), from.kwargs, {}, {}} {
-    for (const mxtrain::Resource& granted : from.resource) value.resource.emplace_back(granted, ctx);
+    for (const mxtrain::Resource& granted : from.resource)
+      value.resource.emplace_back(granted, ctx);
     value.resources = value.resource;
   }
   EnvArguments value;

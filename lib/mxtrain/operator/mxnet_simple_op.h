@@ -31,7 +31,7 @@ using enum mxtrain::SimpleOpInplaceOption;
 struct EnvArguments {
   real_t scalar = 0;                                        // when enabled
   std::vector<std::pair<std::string, std::string>> kwargs;  // when enabled
-  std::vector<Resource> resource;  // answers to set_resource_request, in its order
+  std::vector<Resource> resource;   // answers to set_resource_request, in its order
   std::vector<Resource> resources;  // the same, as the guide's text calls them
 };
 
@@ -70,7 +70,8 @@ using BinaryGradFunctionT2 = void (*)(const OutputGrad& out_grad, const Input0& 
                                       TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs,
                                       RunContext ctx);
 
-// What is not said here is as in mxtrain::SimpleOp. The operator has plain arrays.
+// What is not said here is as in mxtrain::SimpleOp. The operator has plain arrays. Each call gets a
+// copy of the environment, in a few small allocations.
 class MXTRAIN_API SimpleOp {
  public:
   SimpleOp(OperatorRegistry& registry, const std::string& name);

@@ -173,26 +173,26 @@ template <typename V>
 inline constexpr bool kIsNumber =
     std::is_arithmetic_v<V> || std::is_same_v<V, float16> || std::is_same_v<V, bfloat16>;
 
-#define MXTRAIN_MSHADOW_OPERATOR(name, symbol)                                             \
-  namespace op {                                                                           \
-  struct name {                                                                            \
-    template <typename A, typename B>                                                      \
-    MSHADOW_XINLINE static auto Map(A a, B b) {                                            \
-      return a symbol b;                                                                   \
-    }                                                                                      \
-  };                                                                                       \
-  }                                                                                        \
-  template <typename A, typename B>                                                        \
-  BinaryMapExp<op::name, A, B> operator symbol(const Exp<A>& a, const Exp<B>& b) {         \
-    return {a.self(), b.self()};                                                           \
-  }                                                                                        \
-  template <typename A, typename V, typename = std::enable_if_t<kIsNumber<V>>>             \
-  BinaryMapExp<op::name, A, NumberExp<A, V>> operator symbol(const Exp<A>& a, V b) {          \
-    return {a.self(), NumberExp<A, V>(b)};                                                    \
-  }                                                                                        \
-  template <typename B, typename V, typename = std::enable_if_t<kIsNumber<V>>>             \
-  BinaryMapExp<op::name, NumberExp<B, V>, B> operator symbol(V a, const Exp<B>& b) {          \
-    return {NumberExp<B, V>(a), b.self()};                                                    \
+#define MXTRAIN_MSHADOW_OPERATOR(name, symbol)                                       \
+  namespace op {                                                                     \
+  struct name {                                                                      \
+    template <typename A, typename B>                                                \
+    MSHADOW_XINLINE static auto Map(A a, B b) {                                      \
+      return a symbol b;                                                             \
+    }                                                                                \
+  };                                                                                 \
+  }                                                                                  \
+  template <typename A, typename B>                                                  \
+  BinaryMapExp<op::name, A, B> operator symbol(const Exp<A>& a, const Exp<B>& b) {   \
+    return {a.self(), b.self()};                                                     \
+  }                                                                                  \
+  template <typename A, typename V, typename = std::enable_if_t<kIsNumber<V>>>       \
+  BinaryMapExp<op::name, A, NumberExp<A, V>> operator symbol(const Exp<A>& a, V b) { \
+    return {a.self(), NumberExp<A, V>(b)};                                           \
+  }                                                                                  \
+  template <typename B, typename V, typename = std::enable_if_t<kIsNumber<V>>>       \
+  BinaryMapExp<op::name, NumberExp<B, V>, B> operator symbol(V a, const Exp<B>& b) { \
+    return {NumberExp<B, V>(a), b.self()};                                           \
   }
 MXTRAIN_MSHADOW_OPERATOR(plus, +)
 MXTRAIN_MSHADOW_OPERATOR(minus, -)
@@ -256,9 +256,19 @@ struct Tensor : expr::Exp<Tensor<Device, dimension, DType>> {
     }
   }
 
+  // Writes the elements, also of a tensor of this type, whose assignment makes this one a handle of
+  // the same elements, as in mshadow.
+  template <typename E>
+  const Tensor& Store(const expr::Exp<E>& e) const {
+    return Save<expr::Replace>(e.self());
+  }
+  template <typename V, typename = std::enable_if_t<expr::kIsNumber<V>>>
+  const Tensor& Store(V number) const {
+    return Save<expr::Replace>(expr::ScalarExp<DType>(number));
+  }
   template <typename E>
   const Tensor& operator=(const expr::Exp<E>& e) const {
-    return Save<expr::Replace>(e.self());
+    return Store(e);
   }
   template <typename E>
   const Tensor& operator+=(const expr::Exp<E>& e) const {
@@ -278,7 +288,7 @@ struct Tensor : expr::Exp<Tensor<Device, dimension, DType>> {
   }
   template <typename V, typename = std::enable_if_t<expr::kIsNumber<V>>>
   const Tensor& operator=(V number) const {
-    return Save<expr::Replace>(expr::ScalarExp<DType>(number));
+    return Store(number);
   }
   template <typename V, typename = std::enable_if_t<expr::kIsNumber<V>>>
   const Tensor& operator+=(V number) const {

@@ -46,8 +46,8 @@ TEST_CASE("a TBlob has MXNet's names, and tensors of its elements") {
                        "get of 2 axes from an array of shape [2, 3, 4]; use as many axes as it "
                        "has, or FlatTo2D",
                        Error);
-  CHECK_THROWS_WITH_AS((blob.get<cpu, 3, double>()),
-                       "an array of float32 was asked for as float64", Error);
+  CHECK_THROWS_WITH_AS((blob.get<cpu, 3, double>()), "an array of float32 was asked for as float64",
+                       Error);
 }
 
 TEST_CASE_TEMPLATE("expressions are computed element by element", DType, float, double, float16,
@@ -74,8 +74,11 @@ TEST_CASE_TEMPLATE("expressions are computed element by element", DType, float, 
   check([](int p, int) { return 3 - std::max(p, 2) + 10 * p; });
   ty = 12;
   ty /= ta * 2 - ta;
-  check([](int p, int) { return std::is_integral_v<DType> ? double(12 / p)
-                                : static_cast<double>(ElementOf<DType>(12.0F / float(p))); });
+  check([](int p, int) {
+    return static_cast<double>(std::is_integral_v<DType> ? DType(12 / p)
+                               : sizeof(DType) == 8      ? DType(12.0 / p)
+                                                         : DType(12.0F / float(p)));
+  });
   ty = ta;
   ty *= tb;
   ty -= tb;
@@ -91,6 +94,8 @@ TEST_CASE("ASSIGN_DISPATCH does what the request says") {
   CHECK(y == std::vector<float>{12, 24, 36});
   ASSIGN_DISPATCH(out, kWriteInplace, in * 2);
   CHECK(y == std::vector<float>{2, 4, 6});
+  ASSIGN_DISPATCH(out, kWriteTo, in);  // of the same type: its elements, not the handle
+  CHECK(y == x);
   ASSIGN_DISPATCH(out, kWriteTo, 5);
   CHECK(y == std::vector<float>{5, 5, 5});
 }

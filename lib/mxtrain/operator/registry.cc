@@ -52,8 +52,8 @@ void CheckPairs(const OperatorProperty& property, const char* of,
   }
 }
 
-// Pairs of arrays that share memory: an argument and an output in forward, in backward an array that
-// it reads (InplacePair) and an argument's gradient.
+// Pairs of arrays that share memory: an argument and an output in forward, in backward an array
+// that it reads (InplacePair) and an argument's gradient.
 void CheckPairs(const OperatorProperty& property) {
   const size_t in = property.ListArguments().size(),
                out = static_cast<size_t>(property.NumOutputs());

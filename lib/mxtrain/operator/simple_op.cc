@@ -242,8 +242,8 @@ class SimpleOperator final : public Operator {
     if (auto* unary = std::get_if<Calls::Of<UnaryFunction>>(&functions_.function)) {
       (*unary)(args.in_data[0], env_, &out, args.req[0], args.ctx.run_ctx);
     } else {
-      std::get<Calls::Of<BinaryFunction>>(functions_.function)(args.in_data[0], args.in_data[1], env_, &out,
-                                                    args.req[0], args.ctx.run_ctx);
+      std::get<Calls::Of<BinaryFunction>>(functions_.function)(
+          args.in_data[0], args.in_data[1], env_, &out, args.req[0], args.ctx.run_ctx);
     }
   }
 

@@ -37,7 +37,7 @@ Symbol operator-(const Symbol& a) {
 }
 
 // With a number on the left, `reversed` is the operator of the swapped operands.
-#define MXTRAIN_SYMBOL_ARITHMETIC(symbol, name, reversed) \
+#define MXTRAIN_SYMBOL_ARITHMETIC(symbol, name, reversed)    \
   Symbol operator symbol(const Symbol& a, const Symbol& b) { \
     return Call(name, a, b);                                 \
   }                                                          \

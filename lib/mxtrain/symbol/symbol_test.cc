@@ -356,9 +356,10 @@ TEST_CASE("10^4 layers: each costs the same, however the net branches and withou
   CHECK(net.InferShape(known).complete);
 }
 
-// Compared with sets of names: two symbols may be joined if no name that the user gave refers to two
-// nodes. Generated names give way.
-TEST_CASE("names clash exactly if two nodes that the user gave one name become reachable together") {
+// Compared with sets of names: two symbols may be joined if no name that the user gave refers to
+// two nodes. Generated names give way.
+TEST_CASE(
+    "names clash exactly if two nodes that the user gave one name become reachable together") {
   using Reach = std::map<std::string, int>;  // given name -> number of the node
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);

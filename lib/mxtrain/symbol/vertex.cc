@@ -131,8 +131,8 @@ VertexRef MakeOperator(Node node, std::vector<Edge> inputs,
     });
     const std::string init = is_argument ? op.DefaultInit(static_cast<int>(i)) : "";
     if (!init.empty()) attrs["__init__"] = init;
-    auto variable = std::make_shared<Vertex>(
-        *MakeVariable(node.name + "_" + input, attrs, node.where));
+    auto variable =
+        std::make_shared<Vertex>(*MakeVariable(node.name + "_" + input, attrs, node.where));
     variable->generated = generated;
     variable->suffix = "_" + input;
     inputs[i] = Edge{std::move(variable), 0};

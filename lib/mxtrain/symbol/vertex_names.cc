@@ -17,7 +17,8 @@ struct Bearers {
 
 class Naming {
  public:
-  explicit Naming(std::span<const VertexRef> vertices) : vertices_(vertices), names_(vertices.size()) {
+  explicit Naming(std::span<const VertexRef> vertices)
+      : vertices_(vertices), names_(vertices.size()) {
     for (size_t i = 0; i < vertices.size(); ++i) {
       if (vertices[i]->generated) continue;
       names_[i] = vertices[i]->node.name;
@@ -47,8 +48,7 @@ class Naming {
     for (size_t i = 0; i < vertices_.size(); ++i) {
       const GeneratedName* generated = vertices_[i]->generated.get();
       if (!generated) continue;
-      const bool copy =
-          !vertices_[i]->node.is_variable() && !has_operator.insert(generated).second;
+      const bool copy = !vertices_[i]->node.is_variable() && !has_operator.insert(generated).second;
       const auto [found, first] = group_of.try_emplace(generated, groups.size());
       if (copy || first) groups.push_back({generated, {}});
       groups[copy ? groups.size() - 1 : found->second].vertices.push_back(i);
