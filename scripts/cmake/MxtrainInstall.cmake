@@ -19,6 +19,8 @@ install(EXPORT mxtrain-targets NAMESPACE mxtrain:: DESTINATION ${mxtrain_package
 install(FILES ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainOperators.cmake ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainPlugin.cmake
   DESTINATION ${mxtrain_package_dir} COMPONENT mxtrain)
 
+# For device code of plug-ins, which needs nothing of the CUDA backend.
+install(FILES ${PROJECT_SOURCE_DIR}/lib/mxtrain/operator/mxnet_kernel.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mxtrain/operator COMPONENT mxtrain)
 if(MXTRAIN_HAVE_CUDA)
   # For kernels of plug-ins; without nvcc nothing compiles them.
   file(GLOB cuda_headers RELATIVE ${PROJECT_SOURCE_DIR}/lib CONFIGURE_DEPENDS

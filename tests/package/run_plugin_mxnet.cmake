@@ -4,7 +4,7 @@
 # HELPER makes the images; without it, as in a build without the program, nothing is trained.
 include(${CMAKE_CURRENT_LIST_DIR}/build_installed.cmake)
 run(${WORK}/build/engine_and_kvstore)
-if(NOT out STREQUAL "engine: 21, then 168\nkvstore: 10\n")
+if(NOT out STREQUAL "engine: 21, then 168\nkvstore: 10\nlists of keys: 6 4\n")
   message(FATAL_ERROR "engine_and_kvstore printed\n${out}")
 endif()
 
@@ -81,4 +81,12 @@ train(plugin_line "${plugin_line}")
 compare(line plugin_line)
 if(NOT same)
   message(FATAL_ERROR "mx_smooth_l1 does not train as smooth_l1:\n${out}")
+endif()
+
+# The guide's own text, with tensor expressions.
+string(REPLACE "- mx_smooth_l1:" "- mx_guide_smooth_l1:" guide_line "${plugin_line}")
+train(guide_line "${guide_line}")
+compare(line guide_line)
+if(NOT same)
+  message(FATAL_ERROR "mx_guide_smooth_l1 does not train as smooth_l1:\n${out}")
 endif()

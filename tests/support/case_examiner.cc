@@ -195,7 +195,7 @@ std::vector<PassTrial> Examiner::Trials(const CaseNumbers& n, const Plan& plan,
   }
   for (const InplacePair& pair : plan.backward_inplace) {
     if (!property_.HasGradient(pair.to)) continue;
-    add(format("gradient {} in place of head gradient {}", pair.to, pair.from),
+    add(format("gradient {} in place of array {} that backward reads", pair.to, pair.from),
         [&](PassTrial& t) { t.backward_pair = pair; });
   }
   for (size_t i = 0; i < n.setup.in.size(); ++i) {

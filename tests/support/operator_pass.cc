@@ -108,10 +108,19 @@ void Pass::CheckPlan(std::vector<std::string>* problems) const {
     expect(Contains(setup_.property->BackwardInplaceOption(), pair),
            "the plan grants an undeclared in-place pair of backward");
     if (trial_.backward && Contains(setup_.property->BackwardInplaceOption(), pair)) {
-      expect(head_[pair.from].spec.Bytes() == grad_[pair.to].spec.Bytes(),
+      expect(ReadByBackward(pair.from).spec.Bytes() == grad_[pair.to].spec.Bytes(),
              "an in-place pair of backward differs in bytes");
     }
   }
+}
+
+const Pass::Array& Pass::ReadByBackward(int from) const {
+  auto i = static_cast<size_t>(from);
+  for (const std::vector<Array>* arrays : {&head_, &backward_in_}) {
+    if (i < arrays->size()) return (*arrays)[i];
+    i -= arrays->size();
+  }
+  return out_[i];
 }
 
 BackwardReads Pass::Reads() const {
@@ -186,12 +195,13 @@ void Pass::MakeArrays() {
       const std::optional<TypedLayout>& own = plan_->grad_layout[i];
       if (own) grad_[i] = NewArray({setup_.in[i].shape, own->type, Layout()}, own->layout);
     }
-    if (trial_.backward_pair)
-      grad_[trial_.backward_pair->to].buffer = head_[trial_.backward_pair->from].buffer;
     backward_in_ = in_;
     for (size_t i = 0; i < plan_->backward_in.size(); ++i) {
       if (plan_->backward_in[i] && *plan_->backward_in[i] != plan_->in[i])
         backward_in_[i] = NewArray(setup_.in[i], *plan_->backward_in[i]);
+    }
+    if (trial_.backward_pair) {
+      grad_[trial_.backward_pair->to].buffer = ReadByBackward(trial_.backward_pair->from).buffer;
     }
     for (const int64_t bytes : plan_->saved) saved_.push_back(NewArray(RawBytes(bytes), Layout()));
   }
@@ -318,7 +328,12 @@ void Pass::MakeBlobs() {
       can_run_backward_ &= trial_.out_req[i] == OpReqType::kWriteTo ||
                            (trial_.out_req[i] == OpReqType::kNullOp && !reads.out_data[i]);
     }
-    if (trial_.backward_pair) can_run_backward_ &= reads.out_grad[trial_.backward_pair->from];
+    if (trial_.backward_pair) {
+      std::vector<bool> read = reads.out_grad;
+      read.insert(read.end(), reads.in_data.begin(), reads.in_data.end());
+      read.insert(read.end(), reads.out_data.begin(), reads.out_data.end());
+      can_run_backward_ &= read[static_cast<size_t>(trial_.backward_pair->from)];
+    }
   }
   std::vector<TShape> in_shapes;
   for (const TensorSpec& spec : setup_.in) in_shapes.push_back(spec.shape);
@@ -399,16 +414,19 @@ PassOutcome Pass::Run() {
   if (!can_run_backward_) return outcome;
 
   Watch backward_watch;
-  for (size_t i = 0; i < backward_in_.size(); ++i)
-    backward_watch.Add(format("input {} in backward", i), backward_in_[i]);
-  for (size_t i = 0; i < out_.size(); ++i)
-    backward_watch.Add(format("output {} in backward", i), out_[i]);
+  // Not what a gradient overwrites.
+  const auto watch = [&](const char* what, const std::vector<Array>& arrays) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (trial_.backward_pair && arrays[i].buffer == grad_[trial_.backward_pair->to].buffer)
+        continue;
+      backward_watch.Add(format("{} {} in backward", what, i), arrays[i]);
+    }
+  };
+  watch("input", backward_in_);
+  watch("output", out_);
   for (size_t i = 0; i < saved_.size(); ++i)
     backward_watch.Add(format("saved array {} in backward", i), saved_[i]);
-  for (size_t i = 0; i < head_.size(); ++i) {
-    if (!trial_.backward_pair || trial_.backward_pair->from != static_cast<int>(i))
-      backward_watch.Add(format("head gradient {}", i), head_[i]);
-  }
+  watch("head gradient", head_);
   Upload();
   const AllocationCount backward_count;
   Backward();

@@ -85,6 +85,8 @@ class Pass {
                     std::vector<std::string>* problems) const;
   void CheckGuards(const std::string& when, std::vector<std::string>* problems) const;
   BackwardReads Reads() const;
+  // The array that InplacePair::from of a backward pair means.
+  const Array& ReadByBackward(int from) const;
 
   const PassSetup& setup_;
   const PassTrial& trial_;

@@ -112,6 +112,14 @@ void Parse(std::string_view text, int* value) {
 void Parse(std::string_view text, int64_t* value) {
   ParseNumber(text, value, "an integer");
 }
+void Parse(std::string_view text, uint32_t* value) {
+  int64_t wide = 0;
+  ParseNumber(text, &wide, "an integer");
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  if (wide < 0 || wide > int64_t{kMost})
+    ThrowOutOfRange(std::string(Trim(text)), RangeText({0, double{kMost}}, /*integer=*/true));
+  *value = static_cast<uint32_t>(wide);
+}
 void Parse(std::string_view text, float* value) {
   ParseNumber(text, value, "a number");
 }
@@ -152,6 +160,9 @@ std::string Print(int value) {
   return PrintNumber(value);
 }
 std::string Print(int64_t value) {
+  return PrintNumber(value);
+}
+std::string Print(uint32_t value) {
   return PrintNumber(value);
 }
 std::string Print(float value) {

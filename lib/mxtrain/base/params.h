@@ -17,7 +17,7 @@
 //   };
 //   PoolingParam p; p.Init(kwargs, "Pooling");
 //
-// Field types: bool, int, int64_t, float, double, std::string, TShape (as a tuple; a single number
+// Field types: bool, int, int64_t, uint32_t, float, double, std::string, TShape (as a tuple; a single number
 // is a tuple of one), DType, std::vector<double>, std::vector<std::string>, std::optional<T> of
 // scalars ("None" = unset), int with Enum. Numbers are finite and within float32, in which kernels
 // compute, unless a field takes AnyNumber. The text syntax is MXNet's (reference for users:
@@ -61,6 +61,7 @@ namespace params {
 MXTRAIN_API void Parse(std::string_view text, bool* value);
 MXTRAIN_API void Parse(std::string_view text, int* value);
 MXTRAIN_API void Parse(std::string_view text, int64_t* value);
+MXTRAIN_API void Parse(std::string_view text, uint32_t* value);
 MXTRAIN_API void Parse(std::string_view text, float* value);
 MXTRAIN_API void Parse(std::string_view text, double* value);
 MXTRAIN_API void Parse(std::string_view text, std::string* value);
@@ -71,6 +72,7 @@ MXTRAIN_API void Parse(std::string_view text, std::vector<std::string>* value);
 MXTRAIN_API std::string Print(bool value);  // "True" / "False"
 MXTRAIN_API std::string Print(int value);
 MXTRAIN_API std::string Print(int64_t value);
+MXTRAIN_API std::string Print(uint32_t value);
 MXTRAIN_API std::string Print(float value);  // shortest text that reads back to the same number
 MXTRAIN_API std::string Print(double value);
 MXTRAIN_API std::string Print(const std::string& value);
@@ -108,6 +110,8 @@ template <>
 struct TypeName<int64_t> {
   static constexpr const char* text = "integer";
 };
+template <>
+struct TypeName<uint32_t> : TypeName<int64_t> {};
 template <>
 struct TypeName<float> {
   static constexpr const char* text = "number";

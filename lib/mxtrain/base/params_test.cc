@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <climits>
 
 namespace mxtrain {
@@ -195,6 +196,25 @@ TEST_CASE("the description is complete") {
   CHECK(infos[11].range == ">= 0, < 1");
   CHECK(infos[12].range == "> 0");
   CHECK(infos[14].ignored);
+}
+
+struct GroupsParam : Parameter<GroupsParam> {
+  uint32_t groups;
+  static void Declare(Fields<GroupsParam>& f) {
+    f.Add("groups", &GroupsParam::groups).Default(1).Range(1);
+  }
+};
+
+TEST_CASE("an unsigned integer has its range, its default and its text") {
+  GroupsParam p;
+  p.Init({}, "Layer");
+  CHECK(p.groups == 1);
+  p.Init({{"groups", "4294967295"}}, "Layer");
+  CHECK(p.groups == 4294967295U);
+  CHECK(p.ToKwargs() == Kwargs{{"groups", "4294967295"}});
+  CHECK(GroupsParam::Describe()[0].type == "integer");
+  for (const char* wrong : {"-1", "0", "4294967296", "1.5", "x"})
+    CHECK_THROWS_WITH_AS(p.Init({{"groups", wrong}}, "Layer"), doctest::Contains("groups"), Error);
 }
 
 }  // namespace

@@ -62,6 +62,10 @@ class MXTRAIN_API Stream {
   virtual std::unique_ptr<CapturedGraph> EndCapture() { return nullptr; }
   // Launches the captured graph, with the addresses and numbers at capture time.
   virtual void Replay(CapturedGraph& recording) { (void)recording; }
+
+  // The handle of the device's own library, for kernels that know it: CUDA's cudaStream_t. Null if
+  // there is none.
+  virtual void* native() const { return nullptr; }
 };
 
 // What the engine decides for a running function.

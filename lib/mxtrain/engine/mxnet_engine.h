@@ -17,13 +17,15 @@
 #include <vector>
 
 #include "mxtrain/base/mutex.h"
+#include "mxtrain/device/mxnet_stream.h"
 #include "mxtrain/engine/engine.h"
 
 namespace mxtrain::mxnet {
 
-using engine::FnProperty;
-using engine::VarHandle;
+using mxtrain::engine::FnProperty;
+using mxtrain::engine::VarHandle;
 
+// Functions that take a mxtrain::RunContext fit too.
 using Fn = std::function<void(RunContext)>;
 // Called once. When the last copy is destroyed without a call, the function ends with an error.
 using Callback = std::function<void()>;
@@ -36,7 +38,11 @@ using OprHandle = Opr*;
 // object.
 class MXTRAIN_API Engine {
  public:
-  explicit Engine(engine::Engine& engine);
+  using Fn = mxnet::Fn;
+  using Callback = mxnet::Callback;
+  using AsyncFn = mxnet::AsyncFn;
+
+  explicit Engine(mxtrain::engine::Engine& engine);
   ~Engine();  // deletes its operators
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -73,11 +79,19 @@ class MXTRAIN_API Engine {
  private:
   std::shared_ptr<Opr> Find(OprHandle op) MXTRAIN_REQUIRES(mutex_);
   // The engine's operator for a context, created at its first use.
-  engine::OprHandle On(Opr& opr, Context ctx) MXTRAIN_REQUIRES(mutex_);
+  mxtrain::engine::OprHandle On(Opr& opr, Context ctx) MXTRAIN_REQUIRES(mutex_);
 
-  engine::Engine& engine_;
+  mxtrain::engine::Engine& engine_;
   Mutex mutex_;
   std::unordered_map<OprHandle, std::shared_ptr<Opr>> operators_ MXTRAIN_GUARDED_BY(mutex_);
 };
+
+// MXNet's namespace of the engine: `engine::DAGEngine::Fn`, beside what is in mxtrain::engine.
+namespace engine {
+
+using namespace mxtrain::engine;
+using DAGEngine = mxnet::Engine;
+
+}  // namespace engine
 
 }  // namespace mxtrain::mxnet

@@ -212,5 +212,27 @@ TEST_CASE("lists that overlap and empty functions are refused as the engine does
   }
 }
 
+TEST_CASE("the engine's types by MXNet's names, and the stream of a running function") {
+  const std::unique_ptr<mxtrain::engine::Engine> own = engine::Create();
+  Engine engine(*own);
+  const VarHandle v = engine.NewVar();
+  bool has_stream = true;
+  int x = 0;
+  const engine::DAGEngine::Fn fn = [&](RunContext ctx) {
+    has_stream = ctx.get_stream<cpu>() != nullptr;
+    x = 1;
+  };
+  const engine::DAGEngine::AsyncFn async = [&](RunContext, Engine::Callback done) {
+    x += 2;
+    done();
+  };
+  engine.PushSync(fn, Context::cpu(), {}, {v});
+  engine.PushAsync(async, Context::cpu(), {}, {v}, engine::FnProperty::kNormal);
+  engine.PushDelete([](mxtrain::RunContext) {}, Context::cpu(), v);
+  engine.WaitForAll();
+  CHECK_FALSE(has_stream);
+  CHECK(x == 3);
+}
+
 }  // namespace
 }  // namespace mxtrain::mxnet

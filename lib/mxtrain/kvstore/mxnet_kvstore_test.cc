@@ -3,7 +3,7 @@
 // several arrays (one per worker) is their sum, and an updater says what a push does to the value.
 #include <doctest/doctest.h>
 
-#include "mxtrain/kvstore/kvstore.h"
+#include "mxtrain/kvstore/mxnet_kvstore.h"
 #include "mxtrain/operator/arithmetic.h"
 
 namespace mxtrain {
@@ -86,6 +86,28 @@ TEST_CASE_FIXTURE(Fixture, "the loop of a training with an updater that descends
     kv->Push(0, g, 0);
   }
   CHECK(Pull(0) == 4.75f);  // the distance to 5 halves in each step
+}
+
+TEST_CASE_FIXTURE(Fixture, "lists of keys, of which one may have several arrays") {
+  mxnet::KVStore store(*kv);
+  store.Init({5, 7, 9}, {Filled(1), Filled(2), Filled(3)});
+  store.Push({9, 5, 5, 7, 5}, {Filled(10), Filled(1), Filled(2), Filled(20), Filled(4)});
+  CHECK(Pull(5) == 7);
+  CHECK(Pull(7) == 20);
+  CHECK(Pull(9) == 10);
+  store.set_updater(
+      [](int key, const NDArray& received, NDArray* local) { *local += received * key; });
+  store.Push({7, 9}, {Filled(1), Filled(1)});
+  NDArray a = Filled(0), b = Filled(0), c = Filled(0);
+  store.Pull({7, 9, 7}, {&a, &b, &c});
+  CHECK(a.ToVector()[0] == 27);
+  CHECK(b.ToVector()[5] == 19);
+  CHECK(c.ToVector()[0] == 27);
+  store.Push(5, Filled(1));
+  store.Pull(5, &a);
+  CHECK(a.ToVector()[0] == 12);
+  CHECK_THROWS_WITH_AS(store.Push({5, 7}, {Filled(1)}),
+                       "KVStore Push of 2 keys with 1 arrays; give one array for each key", Error);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <span>
 #include <type_traits>
 
-#include "mxtrain/device/mxnet_stream.h"
 #include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/mxnet_tensor.h"
 
 // Runs the block with `Real` as the floating type of an array; other types throw kConfig.
 #define MXTRAIN_REAL_TYPE_SWITCH(type, Real, ...) \
@@ -29,7 +29,7 @@ using enum mxtrain::OpReqType;  // kNullOp, kWriteTo, kWriteInplace, kAddTo
 
 // The elements of a plain array, row by row. T is its type.
 template <typename T>
-std::span<T> FlatTo1D(const TBlob& blob) {
+std::span<T> FlatTo1D(const mxtrain::TBlob& blob) {
   MXTRAIN_ASSERT(blob.type == DTypeOf<T>::value && blob.layout.plain());
   return {blob.dptr<T>(), static_cast<size_t>(blob.Size())};
 }
@@ -39,7 +39,7 @@ std::span<T> FlatTo1D(const TBlob& blob) {
 // Runs on the threads of the worker.
 template <typename T, typename Exp>
 void Assign(std::span<T> out, OpReqType req, const Exp& exp) {
-  const TBlob target{
+  const mxtrain::TBlob target{
       out.data(), {static_cast<int64_t>(out.size())}, DTypeOf<T>::value, Layout(), Context::cpu()};
   const OnCpu device{};
   if constexpr (std::is_invocable_v<const Exp&, int64_t>) {

@@ -69,9 +69,10 @@ MXTRAIN_OPERATOR(mxnet_kernel_test, registry) {
       .set_function(XPU::kDevMask, SmoothL1Forward_<XPU>, mxtrain::kNoInplace)
       .set_gradient(XPU::kDevMask, SmoothL1BackwardUseIn_<XPU>, mxtrain::kInplaceOutIn)
       .set_enable_scalar(true)
+      .describe("Calculate Smooth L1 Loss(lhs, scalar)")
+      .native()
       .set_types({mxtrain::DType::kFloat32, mxtrain::DType::kFloat64, mxtrain::DType::kFloat16,
-                  mxtrain::DType::kBfloat16})
-      .describe("Calculate Smooth L1 Loss(lhs, scalar)");
+                  mxtrain::DType::kBfloat16});
 }
 #undef XPU
 
@@ -152,7 +153,7 @@ TEST_CASE("Assign runs over more elements than one thread takes") {
 TEST_CASE("a range of another length, and elements of another type, are bugs") {
   std::vector<float> out{1, 2};
   CHECK_THROWS_AS(Assign(std::span(out), kWriteTo, std::vector<float>{1}), Error);
-  const TBlob blob{out.data(), {2}, DType::kFloat32, Layout(), Context::cpu()};
+  const mxtrain::TBlob blob{out.data(), {2}, DType::kFloat32, Layout(), Context::cpu()};
   CHECK(FlatTo1D<float>(blob).size() == 2);
   CHECK_THROWS_AS(FlatTo1D<double>(blob), Error);
 }

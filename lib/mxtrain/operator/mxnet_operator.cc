@@ -44,8 +44,8 @@ struct Arguments {
   std::vector<OpReqType> req;
 };
 
-template <typename T>
-void Copy(std::span<const T> from, std::vector<T>* to) {
+template <typename From, typename To>
+void Copy(std::span<const From> from, std::vector<To>* to) {
   to->assign(from.begin(), from.end());
 }
 
@@ -144,7 +144,7 @@ class AdaptedProperty final : public mxtrain::OperatorProperty {
     const int in = NumArguments();
     std::vector<char> places;
     const std::vector<void*> out = Pointers(NumOutputs(), &places);
-    return PairsOf("ForwardInplaceOption", property_->ForwardInplaceOption(Ids(0, in), out), in, in,
+    return PairsOf("ForwardInplaceOption", property_->ForwardInplaceOption(Ids(0, in), out), in,
                    out);
   }
   std::vector<InplacePair> BackwardInplaceOption() const override {
@@ -154,7 +154,7 @@ class AdaptedProperty final : public mxtrain::OperatorProperty {
     return PairsOf("BackwardInplaceOption",
                    property_->BackwardInplaceOption(Ids(0, heads), Ids(heads, in),
                                                     Ids(heads + in, out), in_grad),
-                   heads, heads + in + out, in_grad);
+                   heads + in + out, in_grad, out - heads);
   }
 
   std::vector<mxtrain::ResourceRequest> ForwardResource(
@@ -190,10 +190,11 @@ class AdaptedProperty final : public mxtrain::OperatorProperty {
     return pointers;
   }
 
-  // Ids below `sharing` are those of arrays that may share memory here, all are below `ids`.
+  // The ids are below `ids`. Those from the visible outputs on are `shift` higher here, where
+  // hidden outputs have head gradients too.
   std::vector<InplacePair> PairsOf(const char* function,
-                                   const std::vector<std::pair<int, void*>>& options, int sharing,
-                                   int ids, const std::vector<void*>& to) const {
+                                   const std::vector<std::pair<int, void*>>& options, int ids,
+                                   const std::vector<void*>& to, int shift = 0) const {
     std::vector<InplacePair> pairs;
     for (const auto& [id, pointer] : options) {
       const auto found = std::find(to.begin(), to.end(), pointer);
@@ -203,7 +204,8 @@ class AdaptedProperty final : public mxtrain::OperatorProperty {
               "its last list",
               TypeString(), function);
       }
-      if (id < sharing) pairs.push_back({id, static_cast<int>(found - to.begin())});
+      const int from = id < NumVisibleOutputs() ? id : id + shift;
+      pairs.push_back({from, static_cast<int>(found - to.begin())});
     }
     return pairs;
   }

@@ -26,7 +26,8 @@
 
 #include "mxtrain/operator/mxnet_kernel.h"
 #include "mxtrain/operator/mxnet_resource.h"
-#include "mxtrain/operator/simple_op.h"
+#include "mxtrain/operator/mxnet_simple_op.h"
+#include "mxtrain/operator/registry.h"
 
 namespace mxtrain::mxnet {
 
@@ -75,8 +76,7 @@ class MXTRAIN_API OperatorProperty {
   virtual std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
                                                      const std::vector<int>& in_data,
                                                      const std::vector<int>& out_data) const;
-  // Pairs of an id and an element of the list of pointers, whose arrays may share memory. In
-  // backward only pairs of out_grad and in_grad are used.
+  // Pairs of an id and an element of the list of pointers, whose arrays may share memory.
   virtual std::vector<std::pair<int, void*>> ForwardInplaceOption(
       const std::vector<int>& in_data, const std::vector<void*>& out_data) const;
   virtual std::vector<std::pair<int, void*>> BackwardInplaceOption(
@@ -119,5 +119,5 @@ RegisterOpProperty(OperatorRegistry& registry, const std::string& name,
         return std::make_unique<Property>();                                         \
       })
 
-// The same for a SimpleOp; `XPU` is cpu.
-#define MXTRAIN_REGISTER_SIMPLE_OP(name, XPU) ::mxtrain::SimpleOp(registry, #name)
+// The same for a SimpleOp; `XPU`, the device of the source, is named by set_function.
+#define MXTRAIN_REGISTER_SIMPLE_OP(name, XPU) ::mxtrain::mxnet::SimpleOp(registry, #name)

@@ -53,11 +53,14 @@ class ScaleOp : public Operator {
       using A = AccumulatorOf<Real>;
       const A scale = static_cast<A>(param_.scale);
       const Real* head = out_grad[0].dptr<Real>();
-      for (const size_t k : {size_t{1}, size_t{0}}) {  // in_grad[0] may be out_grad[0]
-        const Real* other = in_data[1 - k].dptr<Real>();
-        Assign(FlatTo1D<Real>(in_grad[k]), req[k],
-               [=](int64_t i) { return scale * A(other[i]) * A(head[i]); });
-      }
+      const Real *a = in_data[0].dptr<Real>(), *b = in_data[1].dptr<Real>();
+      const std::span<Real> da = FlatTo1D<Real>(in_grad[0]), db = FlatTo1D<Real>(in_grad[1]);
+      // in_grad[0] may be out_grad[0], and in_grad[1] in_data[0]: each element is read before.
+      Launch(OnCpu{}, static_cast<int64_t>(out_grad[0].Size()), [=, &req](int64_t i) {
+        const A h = A(head[i]), to_a = scale * A(b[i]) * h, to_b = scale * A(a[i]) * h;
+        if (req[0] != kNullOp) mxtrain::Assign(req[0], da.data(), i, to_a);
+        if (req[1] != kNullOp) mxtrain::Assign(req[1], db.data(), i, to_b);
+      });
     });
   }
 
@@ -103,7 +106,7 @@ class ScaleProp : public OperatorProperty {
   std::vector<std::pair<int, void*>> BackwardInplaceOption(
       const std::vector<int>& out_grad, const std::vector<int>& in_data, const std::vector<int>&,
       const std::vector<void*>& in_grad) const override {
-    return {{out_grad[0], in_grad[0]}, {in_data[0], in_grad[1]}};  // only the first is used
+    return {{out_grad[0], in_grad[0]}, {in_data[0], in_grad[1]}};
   }
   Operator* CreateOperator(Context) const override { return new ScaleOp(param_); }
 
@@ -169,7 +172,8 @@ TEST_CASE("the property says what its class in MXNet's form says") {
   CHECK(op->NeedsHeadGradient());
   CHECK(op->DeclareBackwardDependency({0}, {1, 2}, {3, 4}) == std::vector<int>{0, 1, 2});
   CHECK(op->ForwardInplaceOption() == std::vector<InplacePair>{{1, 0}});
-  CHECK(op->BackwardInplaceOption() == std::vector<InplacePair>{{0, 0}});
+  // A hidden output has a head gradient natively, but no id in MXNet's form.
+  CHECK(op->BackwardInplaceOption() == std::vector<InplacePair>{{0, 0}, {2, 1}});
   CHECK_THROWS_WITH_AS(registry->Create("scale", {{"scal", "1"}}),
                        doctest::Contains("scale has no parameter 'scal'"), Error);
 }

@@ -33,8 +33,15 @@ void GrantInplace(const OperatorProperty& property, const PlanRequest& request, 
   };
   plan->forward_inplace =
       grant(property.ForwardInplaceOption(), request.in, plan->in, request.out, plan->out);
+  // What backward reads: head gradients, which are as the outputs, arguments, outputs.
+  std::vector<TensorSpec> read(request.out.begin(), request.out.end());
+  std::vector<Layout> read_layouts = plan->out;
+  read.insert(read.end(), request.in.begin(), request.in.end());
+  read_layouts.insert(read_layouts.end(), plan->in.begin(), plan->in.end());
+  read.insert(read.end(), request.out.begin(), request.out.end());
+  read_layouts.insert(read_layouts.end(), plan->out.begin(), plan->out.end());
   plan->backward_inplace =
-      grant(property.BackwardInplaceOption(), request.out, plan->out, request.in, plan->in);
+      grant(property.BackwardInplaceOption(), read, read_layouts, request.in, plan->in);
 }
 
 Plan PlainPlan(const OperatorProperty& property, const PlanRequest& request) {

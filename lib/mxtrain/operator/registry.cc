@@ -52,8 +52,8 @@ void CheckPairs(const OperatorProperty& property, const char* of,
   }
 }
 
-// Pairs of arrays that share memory: an argument and an output in forward, a head gradient and an
-// argument's gradient in backward.
+// Pairs of arrays that share memory: an argument and an output in forward, in backward an array
+// that it reads (InplacePair) and an argument's gradient.
 void CheckPairs(const OperatorProperty& property) {
   const size_t in = property.ListArguments().size(),
                out = static_cast<size_t>(property.NumOutputs());
@@ -61,8 +61,8 @@ void CheckPairs(const OperatorProperty& property) {
              "outputs");
   CheckPairs(property, "forward identity", property.ForwardIdentityOption(), in, "arguments", out,
              "outputs");
-  CheckPairs(property, "backward in-place", property.BackwardInplaceOption(), out, "head gradients",
-             in, "gradients");
+  CheckPairs(property, "backward in-place", property.BackwardInplaceOption(), out + in + out,
+             "arrays that backward reads", in, "gradients");
   CheckPairs(property, "backward identity", property.BackwardIdentityOption(), out,
              "head gradients", in, "gradients");
 }

@@ -82,7 +82,7 @@ class MXTRAIN_API OperatorRegistry {
 
 // The interface version that a plug-in and the library must share; raised with every incompatible
 // change to the headers of operator/.
-inline constexpr int kPluginAbi = 6;
+inline constexpr int kPluginAbi = 7;
 struct PluginInfo {
   int abi;
   const char* name;

@@ -172,20 +172,22 @@ class SharingToy final : public PropertyWithParam<NoParam> {
   int from_;
 };
 
-TEST_CASE("a gradient may share memory only with a head gradient") {
-  for (const int from : {1, 2, -1}) {  // the data, the output, nothing
+TEST_CASE("a gradient may share memory with what backward reads") {
+  for (const int from : {3, -1}) {
     OperatorRegistry registry;
     registry.AddProperty("SharingToy", {}, [from] { return std::make_unique<SharingToy>(from); });
     CHECK_THROWS_WITH_AS(registry.Create("SharingToy", {}),
                          format("operator SharingToy: the backward in-place pair ({}, 0) is out of "
-                                "range: there are 1 head gradients and 1 gradients",
+                                "range: there are 3 arrays that backward reads and 1 gradients",
                                 from)
                              .c_str(),
                          Error);
   }
-  OperatorRegistry registry;
-  registry.AddProperty("SharingToy", {}, [] { return std::make_unique<SharingToy>(0); });
-  CHECK(registry.Create("SharingToy", {}));
+  for (const int from : {0, 1, 2}) {  // the head gradient, the data, the output
+    OperatorRegistry registry;
+    registry.AddProperty("SharingToy", {}, [from] { return std::make_unique<SharingToy>(from); });
+    CHECK(registry.Create("SharingToy", {}));
+  }
 }
 
 }  // namespace

@@ -10,12 +10,12 @@
 
 namespace mxtrain {
 
+using simple_op::Calls;
+
 // The declaration of an operator. Written while the registry is filled, read-only afterwards.
 struct SimpleOp::Entry {
-  using Function = std::variant<std::monostate, UnaryFunction, BinaryFunction>;
-  using Gradient =
-      std::variant<std::monostate, UnaryGradFunctionT0, UnaryGradFunctionT1, UnaryGradFunctionT2,
-                   BinaryGradFunctionT0, BinaryGradFunctionT1, BinaryGradFunctionT2>;
+  using Function = Calls::Function;
+  using Gradient = Calls::Gradient;
   struct Device {
     Function function;
     Gradient gradient;
@@ -28,7 +28,7 @@ struct SimpleOp::Entry {
   std::string name, description;
   OperatorRegistry* registry = nullptr;  // owns this entry
   int arity = 0;                         // 1 or 2; 0 until a function is set
-  std::variant<std::monostate, UnaryShapeFunction, BinaryShapeFunction> shape;
+  Calls::Shape shape;
   std::map<DeviceType, Device> devices;
   size_t gradient_kind = 0;  // index into Gradient, the same on every device
   SimpleOpInplaceOption forward_inplace = kNoInplace, backward_inplace = kNoInplace;
@@ -50,8 +50,9 @@ struct SimpleOp::Entry {
     Throw(ErrorKind::kConfig, "SimpleOp {}: {}", name, format(text, std::forward<Args>(args)...));
   }
   void SetArity(int n);
-  void SetFunction(DeviceType device, Function function, int n, SimpleOpInplaceOption inplace);
-  void SetGradient(DeviceType device, Gradient gradient, int n, SimpleOpInplaceOption inplace);
+  void SetShape(Calls::Shape function);
+  void SetFunction(DeviceType device, Function function, SimpleOpInplaceOption inplace);
+  void SetGradient(DeviceType device, Gradient gradient, SimpleOpInplaceOption inplace);
 
   bool gradient_reads_output() const { return gradient_kind == 2 || gradient_kind == 5; }
   bool gradient_reads_input() const { return gradient_kind == 3 || gradient_kind == 6; }
@@ -189,9 +190,9 @@ void SimpleOpProperty::UnifyAll(std::vector<TShape>* in, std::vector<TShape>* ou
 }
 
 TShape SimpleOpProperty::CallShapeFunction(const std::vector<TShape>& in) const {
-  if (const auto* unary = std::get_if<UnaryShapeFunction>(&entry_->shape))
+  if (const auto* unary = std::get_if<Calls::Of<UnaryShapeFunction>>(&entry_->shape))
     return (*unary)(in[0], env_);
-  return std::get<BinaryShapeFunction>(entry_->shape)(in[0], in[1], env_);
+  return std::get<Calls::Of<BinaryShapeFunction>>(entry_->shape)(in[0], in[1], env_);
 }
 
 bool SimpleOpProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
@@ -238,11 +239,11 @@ class SimpleOperator final : public Operator {
     TBlob out = args.out_data[0];
     TakeResources(args.ctx);
     if (args.ctx.scalar) env_.scalar = *args.ctx.scalar;
-    if (auto* unary = std::get_if<UnaryFunction>(&functions_.function)) {
+    if (auto* unary = std::get_if<Calls::Of<UnaryFunction>>(&functions_.function)) {
       (*unary)(args.in_data[0], env_, &out, args.req[0], args.ctx.run_ctx);
     } else {
-      std::get<BinaryFunction>(functions_.function)(args.in_data[0], args.in_data[1], env_, &out,
-                                                    args.req[0], args.ctx.run_ctx);
+      std::get<Calls::Of<BinaryFunction>>(functions_.function)(
+          args.in_data[0], args.in_data[1], env_, &out, args.req[0], args.ctx.run_ctx);
     }
   }
 
@@ -271,27 +272,27 @@ class SimpleOperator final : public Operator {
     void operator()(std::monostate) const {
       Throw(ErrorKind::kBug, "the gradient of a SimpleOp without a gradient was requested");
     }
-    void operator()(UnaryGradFunctionT0 f) const {
+    void operator()(const Calls::Of<UnaryGradFunctionT0>& f) const {
       TBlob g = grad[0];
       f(head, env, &g, req[0], ctx.run_ctx);
     }
-    void operator()(UnaryGradFunctionT1 f) const {
+    void operator()(const Calls::Of<UnaryGradFunctionT1>& f) const {
       TBlob g = grad[0];
       f(head, output, env, &g, req[0], ctx.run_ctx);
     }
-    void operator()(UnaryGradFunctionT2 f) const {
+    void operator()(const Calls::Of<UnaryGradFunctionT2>& f) const {
       TBlob g = grad[0];
       f(head, Input0{{in[0]}}, env, &g, req[0], ctx.run_ctx);
     }
-    void operator()(BinaryGradFunctionT0 f) const {
+    void operator()(const Calls::Of<BinaryGradFunctionT0>& f) const {
       TBlob l = grad[0], r = grad[1];
       f(head, env, &l, &r, req[0], req[1], ctx.run_ctx);
     }
-    void operator()(BinaryGradFunctionT1 f) const {
+    void operator()(const Calls::Of<BinaryGradFunctionT1>& f) const {
       TBlob l = grad[0], r = grad[1];
       f(head, output, env, &l, &r, req[0], req[1], ctx.run_ctx);
     }
-    void operator()(BinaryGradFunctionT2 f) const {
+    void operator()(const Calls::Of<BinaryGradFunctionT2>& f) const {
       TBlob l = grad[0], r = grad[1];
       f(head, Input0{{in[0]}}, Input1{{in[1]}}, env, &l, &r, req[0], req[1], ctx.run_ctx);
     }
@@ -389,8 +390,14 @@ void SimpleOp::Entry::SetArity(int n) {
   arity = n;
 }
 
-void SimpleOp::Entry::SetFunction(DeviceType device, Function function, int n,
+void SimpleOp::Entry::SetShape(Calls::Shape function) {
+  SetArity(static_cast<int>(function.index()));
+  shape = std::move(function);
+}
+
+void SimpleOp::Entry::SetFunction(DeviceType device, Function function,
                                   SimpleOpInplaceOption inplace) {
+  const int n = static_cast<int>(function.index());
   SetArity(n);
   if (inplace != kNoInplace && inplace != (n == 1 ? kInplaceInOut : kInplaceLhsOut)) {
     Fail("{} is not an option of a {} function", NameOf(inplace), n == 1 ? "unary" : "binary");
@@ -402,14 +409,15 @@ void SimpleOp::Entry::SetFunction(DeviceType device, Function function, int n,
   if (devices.contains(device))
     Fail("the function for {} is already set", Context{device, 0}.ToString());
   forward_inplace = inplace;
-  devices[device].function = function;
+  devices[device].function = std::move(function);
   registry->AddKernel({name, device, "simple", kRefRank,
                        [device](const OperatorProperty& property, const PlanRequest& request,
                                 Backend&) { return PlanSimple(property, request, device); }});
 }
 
-void SimpleOp::Entry::SetGradient(DeviceType device, Gradient gradient, int n,
+void SimpleOp::Entry::SetGradient(DeviceType device, Gradient gradient,
                                   SimpleOpInplaceOption inplace) {
+  const int n = gradient.index() <= 3 ? 1 : 2;
   SetArity(n);
   if (inplace != kNoInplace && inplace != (n == 1 ? kInplaceOutIn : kInplaceOutLhs)) {
     Fail("{} is not an option of a {} gradient", NameOf(inplace), n == 1 ? "unary" : "binary");
@@ -427,17 +435,38 @@ void SimpleOp::Entry::SetGradient(DeviceType device, Gradient gradient, int n,
   }
   gradient_kind = gradient.index();
   backward_inplace = inplace;
-  found->second.gradient = gradient;
+  found->second.gradient = std::move(gradient);
+}
+
+namespace {
+
+std::shared_ptr<SimpleOp::Entry> EntryOf(const OperatorRegistry& registry,
+                                         const std::string& name) {
+  const std::unique_ptr<OperatorProperty> made = registry.CreateUninitialized(name);
+  const auto* simple = dynamic_cast<const SimpleOpProperty*>(made.get());
+  if (!simple)
+    Throw(ErrorKind::kConfig,
+          "SimpleOp {}: the name is taken by an operator that is not a SimpleOp", name);
+  return simple->entry();
+}
+
+}  // namespace
+
+void Calls::SetShape(OperatorRegistry& registry, const std::string& name, Shape shape) {
+  EntryOf(registry, name)->SetShape(std::move(shape));
+}
+void Calls::SetFunction(OperatorRegistry& registry, const std::string& name, DeviceType device,
+                        Function function, SimpleOpInplaceOption inplace) {
+  EntryOf(registry, name)->SetFunction(device, std::move(function), inplace);
+}
+void Calls::SetGradient(OperatorRegistry& registry, const std::string& name, DeviceType device,
+                        Gradient gradient, SimpleOpInplaceOption inplace) {
+  EntryOf(registry, name)->SetGradient(device, std::move(gradient), inplace);
 }
 
 SimpleOp::SimpleOp(OperatorRegistry& registry, const std::string& name) {
   if (registry.Has(name)) {
-    const std::unique_ptr<OperatorProperty> made = registry.CreateUninitialized(name);
-    const auto* simple = dynamic_cast<const SimpleOpProperty*>(made.get());
-    if (!simple)
-      Throw(ErrorKind::kConfig,
-            "SimpleOp {}: the name is taken by an operator that is not a SimpleOp", name);
-    entry_ = simple->entry();
+    entry_ = EntryOf(registry, name);
     return;
   }
   entry_ = std::make_shared<Entry>();
@@ -460,53 +489,51 @@ std::function<void()> KeepSimpleOps(const OperatorRegistry& registry) {
 }
 
 SimpleOp& SimpleOp::set_shape_function(UnaryShapeFunction function) {
-  entry_->SetArity(1);
-  entry_->shape = function;
+  entry_->SetShape(Calls::Of<UnaryShapeFunction>(function));
   return *this;
 }
 SimpleOp& SimpleOp::set_shape_function(BinaryShapeFunction function) {
-  entry_->SetArity(2);
-  entry_->shape = function;
+  entry_->SetShape(Calls::Of<BinaryShapeFunction>(function));
   return *this;
 }
 SimpleOp& SimpleOp::set_function(DeviceType device, UnaryFunction function,
                                  SimpleOpInplaceOption inplace) {
-  entry_->SetFunction(device, function, 1, inplace);
+  entry_->SetFunction(device, Calls::Of<UnaryFunction>(function), inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_function(DeviceType device, BinaryFunction function,
                                  SimpleOpInplaceOption inplace) {
-  entry_->SetFunction(device, function, 2, inplace);
+  entry_->SetFunction(device, Calls::Of<BinaryFunction>(function), inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT0 function,
                                  SimpleOpInplaceOption inplace) {
-  entry_->SetGradient(device, function, 1, inplace);
+  entry_->SetGradient(device, Calls::Of<UnaryGradFunctionT0>(function), inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT1 function,
                                  SimpleOpInplaceOption inplace) {
-  entry_->SetGradient(device, function, 1, inplace);
+  entry_->SetGradient(device, Calls::Of<UnaryGradFunctionT1>(function), inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_gradient(DeviceType device, UnaryGradFunctionT2 function,
                                  SimpleOpInplaceOption inplace) {
-  entry_->SetGradient(device, function, 1, inplace);
+  entry_->SetGradient(device, Calls::Of<UnaryGradFunctionT2>(function), inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT0 function,
                                  SimpleOpInplaceOption inplace) {
-  entry_->SetGradient(device, function, 2, inplace);
+  entry_->SetGradient(device, Calls::Of<BinaryGradFunctionT0>(function), inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT1 function,
                                  SimpleOpInplaceOption inplace) {
-  entry_->SetGradient(device, function, 2, inplace);
+  entry_->SetGradient(device, Calls::Of<BinaryGradFunctionT1>(function), inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_gradient(DeviceType device, BinaryGradFunctionT2 function,
                                  SimpleOpInplaceOption inplace) {
-  entry_->SetGradient(device, function, 2, inplace);
+  entry_->SetGradient(device, Calls::Of<BinaryGradFunctionT2>(function), inplace);
   return *this;
 }
 SimpleOp& SimpleOp::set_enable_scalar(bool enable, double default_value) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/symbol/internal/attrs.h"
 #include "mxtrain/symbol/internal/symbol_rep.h"
 #include "mxtrain/symbol/symbol.h"
@@ -107,7 +108,10 @@ Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op,
     slots.FillByName(input_name, input.rep().heads[0]);
   }
   slots.CheckInputAttrs();
-  const VertexRef vertex = MakeOperator(node, slots.Take());
+  std::shared_ptr<const GeneratedName> generated;
+  if (name.empty())
+    generated = std::make_shared<const GeneratedName>(GeneratedName{Lower(op), node.name});
+  const VertexRef vertex = MakeOperator(node, slots.Take(), std::move(generated));
   scope.Add(std::vector{Edge{vertex, 0}});
 
   std::vector<Edge> heads;
@@ -120,15 +124,17 @@ Symbol Symbol::Compose(const std::map<std::string, Symbol>& replacements) const 
   std::unordered_map<const Vertex*, Edge> replaced;  // replacement of each changed vertex
   std::vector<std::string> variables;
   const std::vector<VertexRef> order = VerticesInOrder(rep().heads);
-  for (const VertexRef& vertex : order) {
+  const std::vector<std::string> names = NamesOf(order);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const VertexRef& vertex = order[i];
     if (!vertex->node.is_variable()) continue;
-    variables.push_back(vertex->node.name);
-    const auto found = replacements.find(vertex->node.name);
+    variables.push_back(names[i]);
+    const auto found = replacements.find(names[i]);
     if (found == replacements.end()) continue;
     if (found->second.NumOutputs() != 1) {
       Throw(ErrorKind::kConfig,
             "the variable '{}' can only be replaced by a single output, but the symbol has {} ({})",
-            vertex->node.name, found->second.NumOutputs(), join(found->second.ListOutputs(), ", "));
+            names[i], found->second.NumOutputs(), join(found->second.ListOutputs(), ", "));
     }
     replaced[vertex.get()] = found->second.rep().heads[0];
   }

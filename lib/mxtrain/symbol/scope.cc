@@ -17,6 +17,7 @@ struct Scope::Tree {
   int bit;
   TreeRef zero, one;
   Bearer bearer;
+  bool has_shared;  // a bearer below
 
   const TreeRef& Side(size_t key) const { return key >> bit & 1 ? one : zero; }
 };
@@ -29,6 +30,10 @@ std::string_view NameOf(const Vertex* vertex) {
 
 size_t HashOf(std::string_view name) {
   return std::hash<std::string_view>()(name);
+}
+size_t HashOf(const Vertex* vertex) {
+  // The low bits of addresses are equal, and std::hash may be the identity.
+  return std::hash<const Vertex*>()(vertex) * size_t{0x9e3779b97f4a7c15};
 }
 
 // The highest bit in which two hashes differ; -1: they are equal.
@@ -46,7 +51,21 @@ void Scope::CheckRoles(const Bearer& bearer) {
         DescribeNode(bearer.argument_of->node));
 }
 
+bool Scope::has_renamed() const {
+  return names_ && names_->has_shared;
+}
+
+bool Scope::SameSlot(const Bearer& a, const Bearer& b) {
+  if (a.by_address != b.by_address) return false;
+  return a.by_address ? a.vertex == b.vertex : NameOf(a.vertex) == NameOf(b.vertex);
+}
+
 Scope::Bearer Scope::Merge(const Bearer& a, const Bearer& b) {
+  if (a.vertex != b.vertex && (a.vertex->generated || b.vertex->generated)) {
+    Bearer kept = a.vertex->generated ? b : a;
+    kept.shared = true;
+    return kept;
+  }
   if (a.vertex != b.vertex) {
     Throw(ErrorKind::kConfig,
           "two nodes have the name '{}': {} and {}; give one of them another name, or use one "
@@ -56,19 +75,21 @@ Scope::Bearer Scope::Merge(const Bearer& a, const Bearer& b) {
   Bearer merged = a;
   if (!merged.argument_of) merged.argument_of = b.argument_of;
   if (!merged.auxiliary_of) merged.auxiliary_of = b.auxiliary_of;
+  merged.shared = a.shared || b.shared;
   CheckRoles(merged);
   return merged;
 }
 
 Scope::TreeRef Scope::Leaf(const Bearer& bearer, size_t hash, TreeRef next) {
-  return std::make_shared<const Tree>(Tree{hash, -1, std::move(next), nullptr, bearer});
+  const bool has_shared = bearer.shared || (next && next->has_shared);
+  return std::make_shared<const Tree>(Tree{hash, -1, std::move(next), nullptr, bearer, has_shared});
 }
 
 // Two lists of leaves of one hash; the first of `b`, then the rest.
 Scope::TreeRef Scope::JoinLeaves(const TreeRef& a, const TreeRef& b) {
   if (!b) return a;
   if (!a) return b;
-  if (NameOf(a->bearer.vertex) != NameOf(b->bearer.vertex)) {
+  if (!SameSlot(a->bearer, b->bearer)) {
     // Lists longer than one are 64-bit hash collisions.
     return JoinLeaves(Leaf(a->bearer, a->hash, JoinLeaves(a->zero, Leaf(b->bearer, b->hash))),
                       b->zero);
@@ -86,7 +107,9 @@ Scope::TreeRef Scope::Union(const TreeRef& a, const TreeRef& b) {
   if (!a) return b;
   const int difference = HighestDifference(a->hash, b->hash);
   const auto branch = [](int bit, size_t hash, TreeRef zero, TreeRef one) {
-    return std::make_shared<const Tree>(Tree{hash, bit, std::move(zero), std::move(one), {}});
+    const bool has_shared = zero->has_shared || one->has_shared;
+    return std::make_shared<const Tree>(
+        Tree{hash, bit, std::move(zero), std::move(one), {}, has_shared});
   };
   if (difference > std::max(a->bit, b->bit)) {
     return a->hash >> difference & 1 ? branch(difference, a->hash, b, a)
@@ -107,16 +130,30 @@ Scope::TreeRef Scope::Union(const TreeRef& a, const TreeRef& b) {
   return branch(bit, a->hash, std::move(zero), std::move(one));
 }
 
-const Scope::Bearer* Scope::Find(std::string_view name) const {
-  const size_t hash = HashOf(name);
+template <typename Matches>
+const Scope::Bearer* Scope::Search(size_t hash, Matches matches) const {
   const Tree* tree = names_.get();
   while (tree && tree->bit >= 0) tree = tree->Side(hash).get();
-  while (tree && NameOf(tree->bearer.vertex) != name) tree = tree->zero.get();
+  while (tree && !matches(tree->bearer)) tree = tree->zero.get();
   return tree ? &tree->bearer : nullptr;
 }
 
+const Scope::Bearer* Scope::Find(std::string_view name) const {
+  return Search(HashOf(name), [name](const Bearer& bearer) {
+    return !bearer.by_address && NameOf(bearer.vertex) == name;
+  });
+}
+
+const Scope::Bearer* Scope::Find(const Vertex* vertex) const {
+  const bool by_address = vertex->generated != nullptr;
+  return Search(by_address ? HashOf(vertex) : HashOf(NameOf(vertex)), [=](const Bearer& bearer) {
+    return bearer.vertex == vertex && bearer.by_address == by_address;
+  });
+}
+
 void Scope::Put(const Bearer& bearer) {
-  names_ = Union(names_, Leaf(bearer, HashOf(NameOf(bearer.vertex))));
+  names_ = Union(names_, Leaf(bearer, bearer.by_address ? HashOf(bearer.vertex)
+                                                        : HashOf(NameOf(bearer.vertex))));
 }
 
 void Scope::Join(const Scope& other) {
@@ -137,9 +174,9 @@ void Scope::Add(std::span<const Edge> roots) {
 }
 
 bool Scope::Enter(const Vertex* vertex) {
-  const Bearer* found = Find(NameOf(vertex));
-  if (found && found->vertex == vertex) return false;
-  Put({vertex, nullptr, nullptr});
+  if (Find(vertex)) return false;
+  Put({.vertex = vertex});
+  if (vertex->generated) Put({.vertex = vertex, .by_address = true});
   return true;
 }
 
@@ -152,9 +189,12 @@ void Scope::NoteRoles(const Vertex* reader) {
             DescribeNode(reader->node), DescribeNode(input->node));
     }
     if (!input->node.is_variable()) continue;
-    const Bearer* known = Find(NameOf(input));
+    const Bearer* known = Find(input);
     if (auxiliary ? known->auxiliary_of : known->argument_of) continue;
-    Put({input, auxiliary ? nullptr : reader, auxiliary ? reader : nullptr});
+    Put({.vertex = input,
+         .argument_of = auxiliary ? nullptr : reader,
+         .auxiliary_of = auxiliary ? reader : nullptr,
+         .by_address = input->generated != nullptr});
   }
 }
 

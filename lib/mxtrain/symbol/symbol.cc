@@ -12,7 +12,7 @@
 namespace mxtrain {
 namespace {
 
-std::vector<std::string> NamesOf(const Graph& graph, const std::vector<int>& ids) {
+std::vector<std::string> NamesIn(const Graph& graph, const std::vector<int>& ids) {
   std::vector<std::string> names;
   for (int id : ids) names.push_back(graph.nodes[static_cast<size_t>(id)].name);
   return names;
@@ -100,29 +100,30 @@ Symbol Symbol::GetInternals() const {
 
 std::string Symbol::Name() const {
   const Vertex* vertex = OnlyVertex(rep().heads);
-  return vertex ? vertex->node.name : "";
+  return vertex ? rep().NameOf(0) : "";
 }
 
 std::vector<std::string> Symbol::ListArguments() const {
-  return NamesOf(graph(), graph().Arguments());
+  return NamesIn(graph(), graph().Arguments());
 }
 std::vector<std::string> Symbol::ListAuxiliaryStates() const {
-  return NamesOf(graph(), graph().Auxiliaries());
+  return NamesIn(graph(), graph().Auxiliaries());
 }
 
 std::vector<std::string> Symbol::ListOutputs() const {
   std::vector<std::string> names;
   // Listed once for all heads of a vertex.
   std::unordered_map<const Vertex*, std::vector<std::string>> outputs;
-  for (const Edge& head : rep().heads) {
+  for (size_t i = 0; i < rep().heads.size(); ++i) {
+    const Edge& head = rep().heads[i];
     const Node& node = head.vertex->node;
     if (!node.op) {
-      names.push_back(node.name);
+      names.push_back(rep().NameOf(i));
       continue;
     }
     const auto [found, fresh] = outputs.try_emplace(head.vertex.get());
     if (fresh) found->second = node.op->ListOutputs();
-    names.push_back(node.name + "_" + found->second[static_cast<size_t>(head.index)]);
+    names.push_back(rep().NameOf(i) + "_" + found->second[static_cast<size_t>(head.index)]);
   }
   return names;
 }
@@ -153,8 +154,8 @@ std::map<std::string, Attrs> Symbol::ListAttrs() const {
 Symbol::Shapes Symbol::InferShape(const std::map<std::string, TShape>& known) const {
   const Graph& g = graph();
   const std::vector<int> arguments = g.Arguments(), auxiliaries = g.Auxiliaries();
-  std::vector<std::string> names = NamesOf(g, arguments);
-  for (const std::string& name : NamesOf(g, auxiliaries)) names.push_back(name);
+  std::vector<std::string> names = NamesIn(g, arguments);
+  for (const std::string& name : NamesIn(g, auxiliaries)) names.push_back(name);
   const std::unordered_set<std::string_view> variables(names.begin(), names.end());
   for (const auto& [name, shape] : known) {
     if (variables.contains(name)) continue;

@@ -4,8 +4,11 @@
 // to copy, immutable; composing makes a new one that shares the nodes of its inputs. Safe to read
 // from several threads.
 //
-// Names are unique within a symbol; if two nodes have one name, kConfig names both and their
-// places. Using the same Variable twice gives one node; two Variables of one name are two nodes.
+// Names are unique within a symbol; if the user gave two nodes one name, kConfig names both and
+// their places. A generated name is unique too: of two unnamed operators on one input, joined, the
+// later one and its parameters get the next free counter in the joined symbol, and in what is made of
+// it; ask that symbol for its names. Using the same Variable twice gives one node; two Variables of
+// one name are two nodes.
 // The reader of a variable determines whether it is an argument or an auxiliary state; being both
 // throws.
 #include <map>
@@ -29,9 +32,8 @@ class MXTRAIN_API Symbol {
   // `attrs`; a key "weight_lr_mult" is lr_mult of the missing argument "weight" alone. An input
   // with several outputs counts as that many positional inputs. The input count of a variadic
   // operator is set if kwargs lack it. An empty name is generated: `op` in lower case and the least
-  // counter from 0 that is free among the nodes of the inputs. There is no global counter: two
-  // unnamed operators on one input get the same name, and joining them throws; name them. `where`
-  // is the place in a file, for errors. Operators that only fusion creates (_BatchNormActivation)
+  // counter from 0 that is free among the nodes of the inputs. `where` is the place in a file, for
+  // errors. Operators that only fusion creates (_BatchNormActivation)
   // are rejected. A node costs the logarithm of the net, not its size (symbol/internal/scope.h);
   // inputs taken from a group of several nodes or from internals are walked once.
   static Symbol Create(const OperatorRegistry& registry, std::string_view op,

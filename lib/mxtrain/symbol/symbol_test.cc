@@ -345,9 +345,9 @@ TEST_CASE("10^4 layers: each costs the same, however the net branches and withou
   CHECK(net.ListArguments().size() == 2 * kBlocks + 1);
   CHECK(Symbol::Group(kept).NumOutputs() == kBlocks);
   CHECK(Op("Concat", "all", {}, kept).ListArguments().size() == 2 * kBlocks + 1);
-  CHECK(MessageOf([&] {
-          Op("Activation", "elemwise_add17", {{"act_type", "relu"}}, {net});
-        }).starts_with("two nodes have the name 'elemwise_add17'"));
+  CHECK(Op("Activation", "elemwise_add17", {{"act_type", "relu"}}, {net})
+            .GetInternals()["elemwise_add5000_output"]
+            .NumOutputs() == 1);
 
   std::map<std::string, TShape> known;
   const auto shapes = net.InferShape({{"data", TShape{4, 8}}});
@@ -356,19 +356,23 @@ TEST_CASE("10^4 layers: each costs the same, however the net branches and withou
   CHECK(net.InferShape(known).complete);
 }
 
-// Compared with sets of names: two symbols may be joined if no name refers to two nodes.
-TEST_CASE("names clash exactly if two different nodes of one name become reachable together") {
-  using Reach = std::map<std::string, int>;  // name -> number of the node
+// Compared with sets of names: two symbols may be joined if no name that the user gave refers to
+// two nodes. Generated names give way.
+TEST_CASE(
+    "names clash exactly if two nodes that the user gave one name become reachable together") {
+  using Reach = std::map<std::string, int>;  // given name -> number of the node
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     auto pick = [&random](size_t n) { return static_cast<size_t>(random() % n); };
     std::vector<Symbol> symbols;
     std::vector<Reach> reaches;
-    int nodes = 0, clashes = 0;
+    std::vector<std::set<int>> unnamed;  // numbers of the nodes without a given name
+    int nodes = 0, clashes = 0, renamed = 0;
     for (int i = 0; i < 4; ++i) {
       const std::string name = format("v{}", i % 3);
       symbols.push_back(Symbol::Variable(name));
       reaches.push_back({{name, nodes++}});
+      unnamed.emplace_back();
     }
     for (int i = 0; i < 120; ++i) {
       const size_t a = pick(symbols.size()), b = pick(symbols.size());
@@ -376,18 +380,31 @@ TEST_CASE("names clash exactly if two different nodes of one name become reachab
       bool clash = false;
       for (const auto& [name, node] : reaches[b])
         clash |= !reach.try_emplace(name, node).second && reach.at(name) != node;
-      std::string name = pick(3) ? format("n{}", pick(40)) : "", expected = name;
-      for (int counter = 0; expected.empty() || (name.empty() && reach.contains(expected));
-           ++counter) {
-        expected = format("elemwise_add{}", counter);
+      std::set<int> without = unnamed[a];
+      without.insert(unnamed[b].begin(), unnamed[b].end());
+      const std::string name = pick(3)   ? format("n{}", pick(40))
+                               : pick(4) ? ""
+                                         : format("elemwise_add{}", pick(6));
+      if (name.empty()) {
+        without.insert(nodes++);
+      } else {
+        clash |= !reach.try_emplace(name, nodes++).second;
       }
-      clash |= !reach.try_emplace(expected, nodes++).second;
       try {
         const Symbol sum = Op("elemwise_add", name, {}, {symbols[a], symbols[b]});
         REQUIRE_FALSE(clash);
-        REQUIRE(sum.Name() == expected);
+        if (!name.empty()) REQUIRE(sum.Name() == name);
+        std::set<std::string> names;
+        for (const Node& node : sum.graph().nodes) names.insert(node.name);
+        REQUIRE(names.size() == sum.graph().nodes.size());
+        REQUIRE(names.size() == reach.size() + without.size());
+        for (const auto& [given, node] : reach) REQUIRE(names.contains(given));
+        for (size_t k = 0; k < without.size() + reach.size(); ++k)
+          renamed += names.contains(format("elemwise_add{}", k));
+        REQUIRE(sum.Name() == sum.graph().nodes.back().name);
         symbols.push_back(sum);
         reaches.push_back(reach);
+        unnamed.push_back(without);
       } catch (const Error& error) {
         REQUIRE(clash);
         REQUIRE(std::string(error.what()).starts_with("two nodes have the name"));
@@ -395,8 +412,56 @@ TEST_CASE("names clash exactly if two different nodes of one name become reachab
       }
     }
     CHECK(clashes > 0);
+    CHECK(renamed > 0);
     CHECK(symbols.size() > 20);
   }
+}
+
+TEST_CASE("two unnamed layers of one input keep apart when they are joined") {
+  const Symbol data = Symbol::Variable("data");
+  const auto layer = [&](const Symbol& in) {
+    return Op("FullyConnected", "", {{"num_hidden", "8"}}, {in});
+  };
+  const Symbol a = layer(data), b = layer(data);
+  CHECK(a.Name() == "fullyconnected0");
+  CHECK(b.Name() == "fullyconnected0");
+  const Strings both = {"data", "fullyconnected0_weight", "fullyconnected0_bias",
+                        "fullyconnected1_weight", "fullyconnected1_bias"};
+  const Symbol sum = Op("elemwise_add", "", {}, {a, b});
+  CHECK(sum.ListArguments() == both);
+  CHECK(Symbol::Group(std::vector{a, b}).ListArguments() == both);
+  CHECK(Symbol::Group(std::vector{a, b}).ListOutputs() ==
+        Strings{"fullyconnected0_output", "fullyconnected1_output"});
+  // One node is one node, whatever it is called.
+  CHECK(Symbol::Group(std::vector{sum, b, a}).ListArguments() == both);
+  CHECK(Symbol::Group(std::vector{b, sum}).ListArguments().size() == 5);
+  CHECK(sum.GetInternals()["fullyconnected1_output"].ListArguments() ==
+        Strings{"data", "fullyconnected0_weight", "fullyconnected0_bias"});
+  // What follows counts on, and shapes are found by the names of the symbol.
+  const Symbol next = layer(sum);
+  CHECK(next.Name() == "fullyconnected1");
+  CHECK(next.ListArguments().size() == 7);
+  const auto shapes = sum.InferShape({{"data", TShape{4, 8}}, {"fullyconnected1_bias", TShape{8}}});
+  CHECK(shapes.complete);
+  // Inputs of their own, and names that the user gives.
+  CHECK(Op("elemwise_add", "", {}, {layer(Symbol::Variable("x")), layer(Symbol::Variable("y"))})
+            .ListArguments()
+            .size() == 6);
+  const Symbol given = Op("FullyConnected", "fullyconnected0", {{"num_hidden", "8"}}, {data});
+  CHECK(Op("elemwise_add", "", {}, {a, given}).ListArguments() ==
+        Strings{"data", "fullyconnected1_weight", "fullyconnected1_bias", "fullyconnected0_weight",
+                "fullyconnected0_bias"});
+  CHECK(Symbol::FromJson(Tiny(), sum.ToJson()).ListArguments() == both);
+}
+
+TEST_CASE("an unnamed net composed twice shares its parameters") {
+  const Symbol net = Op("FullyConnected", "", {{"num_hidden", "8"}}, {Symbol::Variable("data")});
+  const Symbol left = net.Compose({{"data", Symbol::Variable("l")}}),
+               right = net.Compose({{"data", Symbol::Variable("r")}});
+  const Symbol twins = Symbol::Group(std::vector{left, right});
+  CHECK(twins.ListArguments() ==
+        Strings{"l", "fullyconnected0_weight", "fullyconnected0_bias", "r"});
+  CHECK(twins.ListOutputs() == Strings{"fullyconnected0_output", "fullyconnected1_output"});
 }
 
 TEST_CASE("a symbol is laid out once, by whichever thread asks first") {

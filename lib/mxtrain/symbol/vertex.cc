@@ -67,9 +67,13 @@ Graph LayOut(std::span<const Edge> heads) {
   auto entry = [&ids](const Edge& edge) {
     return NodeEntry{ids.at(edge.vertex.get()), edge.index};
   };
-  for (const VertexRef& vertex : VerticesInOrder(heads)) {
-    ids[vertex.get()] = static_cast<int>(graph.nodes.size());
+  const std::vector<VertexRef> vertices = VerticesInOrder(heads);
+  std::vector<std::string> names = NamesOf(vertices);
+  for (const VertexRef& vertex : vertices) {
+    const size_t id = graph.nodes.size();
+    ids[vertex.get()] = static_cast<int>(id);
     graph.nodes.push_back(vertex->node);
+    graph.nodes.back().name = std::move(names[id]);
     for (size_t i = 0; i < vertex->inputs.size(); ++i) {
       const NodeEntry input = entry(vertex->inputs[i]);
       graph.nodes.back().inputs.push_back(input);
@@ -110,7 +114,8 @@ std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& r
   }
 }
 
-VertexRef MakeOperator(Node node, std::vector<Edge> inputs) {
+VertexRef MakeOperator(Node node, std::vector<Edge> inputs,
+                       std::shared_ptr<const GeneratedName> generated) {
   const OperatorProperty& op = *node.op;
   const std::vector<std::string> arguments = op.ListArguments(),
                                  auxiliaries = op.ListAuxiliaryStates();
@@ -126,13 +131,18 @@ VertexRef MakeOperator(Node node, std::vector<Edge> inputs) {
     });
     const std::string init = is_argument ? op.DefaultInit(static_cast<int>(i)) : "";
     if (!init.empty()) attrs["__init__"] = init;
-    inputs[i] = Edge{MakeVariable(node.name + "_" + input, attrs, node.where), 0};
+    auto variable =
+        std::make_shared<Vertex>(*MakeVariable(node.name + "_" + input, attrs, node.where));
+    variable->generated = generated;
+    variable->suffix = "_" + input;
+    inputs[i] = Edge{std::move(variable), 0};
   }
   auto vertex = std::make_shared<Vertex>();
   vertex->node = std::move(node);
   vertex->node.kind = Node::Kind::kForward;
   vertex->node.num_args = static_cast<int>(arguments.size());
   vertex->inputs = std::move(inputs);
+  vertex->generated = std::move(generated);
   return vertex;
 }
 

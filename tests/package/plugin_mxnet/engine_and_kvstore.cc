@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "mxtrain/engine/mxnet_engine.h"
-#include "mxtrain/kvstore/kvstore.h"
+#include "mxtrain/kvstore/mxnet_kvstore.h"
 #include "mxtrain/operator/arithmetic.h"
 
 namespace mxtrain::mxnet {
@@ -17,7 +17,7 @@ void UseEngine(Engine* engine) {
   const Context exec_ctx = Context::cpu();
   const VarHandle v1 = engine->NewVariable(), v2 = engine->NewVariable();
   int data = 0, seen = 0;
-  const Fn fn1 = [&data](RunContext) { data = 20; }, fn2 = [&data](RunContext) { data += 1; };
+  const engine::DAGEngine::Fn fn1 = [&data](RunContext) { data = 20; }, fn2 = [&data](RunContext) { data += 1; };
   engine->PushSync(fn1, exec_ctx, {v1}, {v2});
   engine->PushSync(fn2, exec_ctx, {v1}, {v2});
   engine->PushSync([&](RunContext) { seen = data; }, exec_ctx, {v2}, {});
@@ -46,12 +46,12 @@ void UseEngine(Engine* engine) {
 
 // init, push of several workers, updater, pull.
 void UseKVStore(Runtime& runtime) {
-  const auto kv = KVStore::Create(runtime, "local");
+  const auto kv = mxtrain::KVStore::Create(runtime, "local");
   NDArray value(runtime, {2, 3}), one(runtime, {2, 3}), out(runtime, {2, 3});
   value = 2;
   one = 1;
   kv->Init(3, {&value, 1}, /*share=*/false);
-  kv->SetUpdater([](std::span<const KVStore::KeyUpdate> keys) {
+  kv->SetUpdater([](std::span<const mxtrain::KVStore::KeyUpdate> keys) {
     for (const auto& [key, input, stored, priority] : keys) {
       NDArray local = stored;
       local += input * 2;
@@ -61,6 +61,14 @@ void UseKVStore(Runtime& runtime) {
   kv->Push(3, workers, /*priority=*/0);
   kv->Pull(3, {&out, 1}, /*priority=*/0);
   std::printf("kvstore: %g\n", out.ToVector()[5]);
+
+  // Lists of keys.
+  KVStore lists(*kv);
+  NDArray other(runtime, {2, 3});
+  lists.Init({5, 7}, {value, value});
+  lists.Push({5, 7, 5}, {one, one, one});
+  lists.Pull({5, 7}, {&out, &other});
+  std::printf("lists of keys: %g %g\n", out.ToVector()[0], other.ToVector()[0]);
 }
 
 }  // namespace mxtrain::mxnet

@@ -29,6 +29,7 @@ class CudaStream final : public Stream {
   bool BeginCapture() override;
   std::unique_ptr<CapturedGraph> EndCapture() override;
   void Replay(CapturedGraph& recording) override;
+  void* native() const override { return stream_; }
 
   Context ctx() const { return ctx_; }
   cudaStream_t get() const { return stream_; }

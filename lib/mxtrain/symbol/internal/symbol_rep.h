@@ -29,6 +29,13 @@ struct Symbol::Rep {
     return graph_;
   }
 
+  // The name of a head's vertex in this symbol.
+  const std::string& NameOf(size_t head) const {
+    if (!scope().has_renamed()) return heads[head].vertex->node.name;
+    const NodeEntry entry = graph().heads[head];
+    return graph().nodes[static_cast<size_t>(entry.node)].name;
+  }
+
  private:
   mutable std::once_flag laid_out_, scoped_;
   mutable Graph graph_;

@@ -22,11 +22,22 @@ struct Edge {
   int index = 0;
 };
 
+// The name that an unnamed operator got. It, and the variables created for its missing inputs, may
+// get another one in a symbol where another node has it.
+struct GeneratedName {
+  std::string hint;  // before the counter
+  std::string name;
+};
+
 struct Vertex {
   // Its `inputs` stay empty here. Variables are kVariable: readers determine whether one is an
   // auxiliary state (scope.h, LayOut).
   Node node;
   std::vector<Edge> inputs;  // arguments, then auxiliary states
+  // Null: the user named it. The operator shares this with the variables created for it, whose names
+  // are that of the operator and `suffix`, "_weight".
+  std::shared_ptr<const GeneratedName> generated;
+  std::string suffix;
 
   Vertex() = default;
   Vertex(const Vertex&) = default;
@@ -41,6 +52,11 @@ bool IsAuxiliary(const Vertex& reader, size_t input);
 std::vector<VertexRef> VerticesInOrder(std::span<const Edge> heads);
 Graph LayOut(std::span<const Edge> heads);
 
+// The names of the vertices of a graph, all different. Generated names are kept where they are free:
+// what the user named comes first, then the earlier vertex. The others get the least free counter.
+// Operators copied by composition have names of their own, but common variables.
+std::vector<std::string> NamesOf(std::span<const VertexRef> vertices);
+
 // The property of `op`, with the input count of a variadic one set to `inputs` if kwargs lack it.
 // Errors name the node and its place.
 std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& registry,
@@ -49,7 +65,8 @@ std::shared_ptr<const OperatorProperty> CreateProperty(const OperatorRegistry& r
 
 // What an operator's vertex is made of. `inputs` has an edge per argument and auxiliary state;
 // absent ones become variables.
-VertexRef MakeOperator(Node node, std::vector<Edge> inputs);
+VertexRef MakeOperator(Node node, std::vector<Edge> inputs,
+                       std::shared_ptr<const GeneratedName> generated = nullptr);
 VertexRef MakeVariable(const std::string& name, const Attrs& attrs, const std::string& where);
 
 }  // namespace mxtrain

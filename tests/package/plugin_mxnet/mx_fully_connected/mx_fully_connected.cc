@@ -11,7 +11,7 @@ enum FullyConnectedOpOutputs { kOut };
 }  // namespace fullc
 
 struct FullyConnectedParam : public Parameter<FullyConnectedParam> {
-  int num_hidden;
+  uint32_t num_hidden;
   bool no_bias;
   static void Declare(Fields<FullyConnectedParam>& f) {
     f.Add("num_hidden", &FullyConnectedParam::num_hidden)

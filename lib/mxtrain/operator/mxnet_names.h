@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// MXNet's macros under their own names, for operators that are taken over as they are
+// (docs/mxnet_forms.md). XPU is the device of the source: gpu in a .cu, cpu elsewhere. Not for use
+// beside MXNet's headers.
+#include "mxtrain/operator/mxnet_operator.h"
+#ifdef __CUDACC__
+#include "mxtrain/operator/mxnet_kernel.cuh"
+#define XPU gpu
+#else
+#define XPU cpu
+#endif
+
+#define MSHADOW_REAL_TYPE_SWITCH(type, DType, ...) \
+  MXTRAIN_REAL_TYPE_SWITCH(type, DType, __VA_ARGS__)
+#define MSHADOW_TYPE_SWITCH(type, DType, ...) MXTRAIN_TYPE_SWITCH(type, DType, __VA_ARGS__)
+
+// out = or += exp, as `req` says.
+#define ASSIGN_DISPATCH(out, req, exp)        \
+  switch (req) {                              \
+    case ::mxtrain::OpReqType::kNullOp:       \
+      break;                                  \
+    case ::mxtrain::OpReqType::kWriteTo:      \
+    case ::mxtrain::OpReqType::kWriteInplace: \
+      (out).Store(exp);                       \
+      break;                                  \
+    case ::mxtrain::OpReqType::kAddTo:        \
+      (out) += (exp);                         \
+      break;                                  \
+  }
+
+// In a function MXTRAIN_OPERATOR(id, registry).
+#define MXNET_REGISTER_OP_PROPERTY(name, Property) MXTRAIN_REGISTER_OP_PROPERTY(name, Property)
+#define MXNET_REGISTER_SIMPLE_OP(name, DEV) MXTRAIN_REGISTER_SIMPLE_OP(name, DEV)
