@@ -19,6 +19,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/params.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/folder_names.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/source_factory.h"
@@ -310,6 +311,12 @@ class Init final : public Command {
             "{} contains no folders; put the images of each class into a folder named after the "
             "class: {}/cat, {}/dog",
             folder_, folder_, folder_);
+    }
+    if (!IsUtf8(root.string())) {
+      Throw(ErrorKind::kData,
+            "the name of {} is not UTF-8, which a configuration cannot hold; rename it, or give a "
+            "link to it: ln -s NAME LINK",
+            folder_);
     }
     ImageFolder found;
     found.name = root.filename().string();

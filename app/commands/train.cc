@@ -7,6 +7,7 @@
 #include <iostream>
 #include <utility>
 
+#include "app/commands/class_checks.h"
 #include "app/commands/cpu_share.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/distributed_run.h"

@@ -314,7 +314,11 @@ void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
               (static_cast<unsigned char>(text[i + static_cast<size_t>(k)]) & 0xc0) == 0x80;
     }
     if (!valid) {
-      diagnostics->Error(place, "this is not UTF-8 text", "save the file as UTF-8");
+      const bool typed = diagnostics->sources().Name(file) == "command line";
+      diagnostics->Error(place, "this is not UTF-8 text",
+                         typed ? "a configuration cannot hold such a name; rename the file or "
+                                 "folder, or give a link to it: ln -s NAME LINK"
+                               : "save the file as UTF-8");
     } else if (indent && text.compare(i, 2, "\u00a0") == 0) {
       diagnostics->Error(place, "a no-break space cannot indent YAML",
                          "use spaces; it was probably pasted");

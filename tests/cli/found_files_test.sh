@@ -84,21 +84,21 @@ expect 0 train classes.yaml --out classes
 expect 0 eval classes t.csv --predictions each.jsonl
 holds "no JSON lines" "$helper" json <each.jsonl
 holds "not a line for each row" test "$(wc -l <each.jsonl)" -eq 12
-holds "the first line" grep -qE '^\{"file":"t.csv:1","predicted":"[01]","score":0\.[0-9]+,"true":"0"\}$' each.jsonl
+holds "the first line" grep -qE '^\{"file":"t.csv:1","true":"0","predicted":"[01]","score":0\.[0-9]+\}$' each.jsonl
 expect 0 eval classes t.csv --predictions each.csv
 holds "as CSV, others are right" test "$(sed 1d each.csv | cut -d, -f3 | tr -d '\n')" = "$(sed 's/.*"predicted":"\([01]\)".*/\1/' each.jsonl | tr -d '\n')"
 expect 2 eval classes t.csv --predictions each.parquet
 says "--predictions each.parquet: predictions are not written as .parquet; name the file .csv, which spreadsheets open, or .jsonl"
 write_rows 1.5 2.5 >t.csv
 expect 0 eval tab t.csv --predictions values.jsonl
-holds "no values" grep -qE '^\{"file":"t.csv:1","predicted":\{"3":[0-9.]+\},"true":\{"3":1.5\}\}$' values.jsonl
+holds "no values" grep -qE '^\{"file":"t.csv:1","true":\{"3":1.5\},"predicted":\{"3":[0-9.-]+\}\}$' values.jsonl
 
 # --- lists whose labels count from 1
 "$helper" images photos 4
 i=0
 for file in photos/*/*.png; do echo "$file $((1 + i++ % 2))"; done >list.txt
 write_photos photos photos 2
-expect 9 check photos.yaml 'data.train={source: list, path: list.txt, transforms: [{resize: [8, 8]}]}' 'data.val=null'
+expect 9 check photos.yaml 'data.train={source: list, path: list.txt, transforms: [{resize: [8, 8]}]}' 'data.val={source: list, path: list.txt, transforms: [{resize: [8, 8]}]}'
 says "data.train: no example of class '0', of 3; classes are numbered from 0"
 
 # --- parts of a data set, thumbnails of a file server, links
@@ -113,9 +113,9 @@ expect 0 init scans
 prints "scans.yaml: 2 classes, "
 prints "scans/Testing is for the final test"
 says "2 folders of the system skipped by name"
-holds "the part that is trained on" grep -q 'path: scans/Training' scans.yaml
+holds "the part that is trained on" grep -q 'path: "scans/Training"' scans.yaml
 expect 0 init nested
-holds "the inner folders" grep -q 'path: nested/seg_train/seg_train$\|path: nested/seg_train/seg_train[,}]' nested.yaml
+holds "the inner folders" grep -q 'path: "nested/seg_train/seg_train"' nested.yaml
 holds "the part for validation" grep -q 'nested/seg_val/seg_val' nested.yaml
 expect 0 train scans.yaml data.train.path=scans/Training train.epochs=1 --out scans_run
 mkdir inbox
@@ -126,6 +126,12 @@ holds "images behind a link" grep -q '^inbox/more/' stdout
 # --- a folder whose name is not UTF-8, as old archives hold them
 folder=$(printf 'fotos_caf\351')
 cp -r photos "$folder"
-expect 0 init "$folder" --output latin.yaml
-expect 0 check latin.yaml
+expect 4 init "$folder" --output latin.yaml
+says "is not UTF-8, which a configuration cannot hold; rename it, or give a link to it: ln -s NAME LINK"
+expect 3 check scans.yaml data.train.path="$folder"
+says "help: a configuration cannot hold such a name; rename the file or folder, or give a link to it"
+expect 0 eval scans_run "$folder"
+expect 0 infer scans_run "$folder"
+ln -s "$folder" plain
+expect 0 init plain
 finish
