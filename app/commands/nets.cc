@@ -2,6 +2,8 @@
 // mxtrain nets [NAME...]: the nets that come with the program.
 #include "app/commands/nets.h"
 
+#include <unistd.h>
+
 #include <iostream>
 
 #include "app/commands/device_flag.h"
@@ -9,6 +11,7 @@
 #include "app/commands/session.h"
 #include "app/config/zoo.h"
 #include "app/report/output.h"
+#include "app/report/text_width.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::commands {
@@ -55,14 +58,19 @@ class Nets final : public Command {
       std::cout << report::JsonText(all, 2) << std::endl;
       return 0;
     }
-    std::cout << format("{:<21}  {:>11}  {:>12}  {:>7}  {:>12}  {:>9}\n", "net", "input",
-                        "parameters", "GFLOP", format("training x{}", batch_), "inference");
+    constexpr size_t kWhole = 82;  // columns of the table
+    const bool narrow = report::ColumnsOf(STDOUT_FILENO).value_or(kWhole) < kWhole;
+    if (narrow) input_width_ = 9;
+    std::cout << format("{:<21}  {:>{}}  {:>12}  {:>7}  {:>12}  {:>9}\n", "net", "input",
+                        input_width_, "parameters", "GFLOP", format("training x{}", batch_),
+                        "inference");
     for (const std::string& name : names) Print(FactsOf(name, flags, console));
-    std::cout << "GFLOP: forward, for one image (a multiplication with its addition counts as "
-                 "two). Memory of arrays: of training as\n"
-                 "the net's recipe does, and of inference on one image. `net: {use: NAME}` takes "
-                 "a net for your own data,\n"
-                 "`mxtrain init FOLDER --net NAME --weights FILE` writes the whole recipe.\n";
+    std::cout << report::Refilled(
+        "GFLOP: forward, for one image (a multiplication with its addition counts as two). Memory "
+        "of arrays: of training as the net's recipe does, and of inference on one image. `net: "
+        "{use: NAME}` takes a net for your own data, `mxtrain init FOLDER --net NAME --weights "
+        "FILE` writes the whole recipe.\n",
+        report::HelpColumns());
     return 0;
   }
 
@@ -88,12 +96,12 @@ class Nets final : public Command {
     return facts;
   }
 
-  static void Print(const NetFacts& net) {
+  void Print(const NetFacts& net) const {
     const TShape& in = net.input;
-    std::cout << format("{:<21}  {:>11}  {:>12}  {:>7.2f}  {:>12}  {:>9}\n", net.name,
+    std::cout << format("{:<21}  {:>{}}  {:>12}  {:>7.2f}  {:>12}  {:>9}\n", net.name,
                         in.ndim() == 3 ? format("{}x{}x{}", in[0], in[1], in[2]) : in.ToString(),
-                        Grouped(net.parameters), net.flops / 1e9, FormatBytes(net.training),
-                        FormatBytes(net.inference))
+                        input_width_, Grouped(net.parameters), net.flops / 1e9,
+                        FormatBytes(net.training), FormatBytes(net.inference))
               << std::flush;
   }
 
@@ -111,6 +119,7 @@ class Nets final : public Command {
   }
 
   std::vector<std::string> names_;
+  int input_width_ = 11;  // of the table
   int batch_ = 32;
 };
 

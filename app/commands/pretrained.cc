@@ -12,6 +12,7 @@
 #include "app/config/near_file.h"
 #include "app/config/net_onnx.h"
 #include "app/fetch/remote_file.h"
+#include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -198,9 +199,12 @@ void SayHowRead(const Loaded& loaded, const std::string& called, report::Console
   if (const TorchStates& states = loaded.states; !states.others.empty()) {
     const std::string taken =
         states.taken.empty() ? "the outermost dict" : "'" + states.taken + "'";
-    console.Message(LogLevel::kInfo,
-                    format("weights of {}: {} is read; train.weights.state={} reads '{}' instead",
-                           called, taken, states.others[0], join(states.others, "', '")));
+    std::vector<std::string> others(states.others.begin() + 1, states.others.end());
+    console.Message(
+        LogLevel::kInfo,
+        format("weights of {}: {} is read; train.weights.state={} reads '{}' instead{}", called,
+               taken, report::QuoteShell(states.others[0]), states.others[0],
+               others.empty() ? "" : format(" (there are also: {})", join(others, ", "))));
   }
   if (!loaded.prefix.empty()) {
     console.Message(LogLevel::kInfo,

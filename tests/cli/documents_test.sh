@@ -1,30 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the documents name exists: files behind links and in backticks, headings behind #, functions beside the files of the tour, commands with
-# their flags, configuration keys, environment variables. The change log and the decisions tell of the past; of these only links count.
+# What the documents name exists: files in backticks, functions beside the files of the tour, commands with their flags, configuration keys,
+# environment variables. The change log and the decisions tell of the past and do not count; tests/integration/vocabulary_test.cc follows links.
 . "$(dirname "$0")/common.sh"
 export COLUMNS=1000
 cd "$source_dir" || exit 1
-mapfile -t all < <(ls README.md lib/README.md lib/docs/*.md lib/docs/*/*.md)
-mapfile -t present < <(printf '%s\n' "${all[@]}" | grep -v 'CHANGELOG\|decisions/')
+mapfile -t present < <(ls README.md lib/README.md lib/docs/*.md lib/docs/user_guide/*.md | grep -v CHANGELOG)
 files=$(mktemp)
 trap 'chmod -R u+w "$work"; rm -rf "$work" "$files"' EXIT
 find . -path ./build -prune -o -path ./.git -prune -o \( -type f -o -type d \) -print | sed 's|^\./||' >"$files"
-
-# anchors FILE: the anchors of its headings, as GitHub makes them.
-anchors() { sed -n 's/^##* *//p' "$1" | tr -d '`' | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
-
-# --- links
-for document in "${all[@]}"; do
-  while read -r link; do
-    case $link in http*) continue ;; esac
-    path=${link%%#*}
-    target=$document
-    [ -z "$path" ] || target=$(dirname "$document")/$path
-    holds "$document links to $link, which is not there" test -e "$target"
-    case $link in *'#'*) holds "$document links to $link, which is no heading" grep -qxF -- "${link#*#}" <(anchors "$target") ;; esac
-  done < <(grep -oE '\]\([^) ]+\)' "$document" | sed 's/^](//; s/)$//' | sort -u)
-done
 
 # --- files in backticks, by the end of their paths; tests/integration/layers_test.cc checks the table of packages, with headers of systems
 named=0

@@ -30,6 +30,7 @@ for columns in unknown 80 72 120; do
   fits $columns help
   fits $columns help keys
   fits $columns ops
+  if [ $columns != unknown ] && [ $columns -ge 80 ]; then fits $columns nets; fi
 done
 for command in $commands; do fits 80 "$command" --help; done
 for topic in net blocks repeat expressions list csv photos fine-tuning report train transforms optimizer Convolution 3 data; do fits 80 help $topic; done
