@@ -77,7 +77,8 @@ TEST_CASE("evaluation reports a bad image and continues") {
   REQUIRE(iter->Next(&batch));
   CHECK(batch.count == 1);
   REQUIRE(batch.bad.size() == 1);
-  CHECK(batch.bad[0].reason == "not a JPEG, PNG, BMP, TGA, PNM, GIF, WebP or TIFF (begins with 'no image')");
+  CHECK(batch.bad[0].reason ==
+        "not a JPEG, PNG, BMP, TGA, PNM, GIF, WebP or TIFF (begins with 'no image')");
   CHECK(iter->ExampleName(batch.index[0]) == dir.path("odd/003.jpg"));
   CHECK_FALSE(iter->Next(&batch));
 }
