@@ -309,6 +309,7 @@ void Concat(ImportNode& node) {
 void Expand(ImportNode& node) {
   if (!node.in(1).is_constant()) node.Refuse("its shape depends on the data");
   std::string data = node.ref(0);
+  const bool fixed = node.fixed_batch() && node.in(1).is_array();
   Shapes from = node.ShapesOf(data), to;
   for (size_t batch = 0; batch < 2; ++batch) {
     std::vector<int64_t> dims = node.in(1).constant[batch]->ToInts();
@@ -319,6 +320,9 @@ void Expand(ImportNode& node) {
     lifted.insert(lifted.end(), shape.begin(), shape.end());
     shape = AsShape(node, lifted);
     for (size_t i = 0; i < dims.size(); ++i) {
+      // The batch of the file, which is not repeated.
+      const bool kept = fixed && from[0][static_cast<int>(i)] == dims[i];
+      if (batch == 1 && kept) dims[i] = lifted[i];
       if (lifted[i] != dims[i] && lifted[i] != 1 && dims[i] != 1)
         Throw(ErrorKind::kData, "{}: {} does not broadcast to {}", node.Describe(),
               shape.ToString(), Tuple(dims));

@@ -358,6 +358,15 @@ TEST_CASE_FIXTURE(Fixture, "windows of images with the shapes of one example") {
   CheckFixedBatch(*this, {4, 6, 2});
 }
 
+TEST_CASE_FIXTURE(Fixture, "a column is repeated in every window of every example") {
+  model.initializers = {{"windows", Tensor::Ints({3}, {4, 6, 1})},
+                        {"wide", Tensor::Ints({3}, {4, 6, 3})},
+                        {"image", Tensor::Ints({3}, {1, 24, 3})}};
+  model.nodes = {Node("Reshape", {"x", "windows"}, "a"), Node("Expand", {"a", "wide"}, "b"),
+                 Node("Reshape", {"b", "image"}, "y")};
+  CheckFixedBatch(*this, {4, 6});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a softmax over a batch of fixed size is refused") {
   model.inputs = {Value("x", {1, 4})};
   model.nodes = {Node("Softmax", {"x"}, "y", {{"axis", int64_t{0}}})};
