@@ -75,7 +75,7 @@ void HeldKeys::Close() {
   }
   // First what begins further messages.
   for (const Held& held : held_) {
-    for (const Inbox& inbox : held.inboxes) runtime_.Drain(inbox.arrays.whole.var());
+    for (const Inbox& inbox : held.inboxes) runtime_.engine().Drain(inbox.arrays.whole.var());
   }
   {
     MutexLock lock(own_mutex_);
