@@ -639,6 +639,46 @@ class RecurrentNet {
   std::set<int> lengths_;
 };
 
+// Programs of one device share an arena; the second one's needs more, so its first Backward
+// replaces the arena that the failed run has written.
+TEST_CASE("an error of one program, thrown or not, does not break another") {
+  for (const char* engine : {"naive", "threaded"}) {
+    for (const bool thrown : {true, false}) {
+      CAPTURE(engine);
+      CAPTURE(thrown);
+      const auto runtime = NewRuntime(engine, 1);
+      const Arrays arrays{NDArray::Zeros(*runtime, {4}), NDArray::Zeros(*runtime, {4096})};
+      const Variables variables(arrays);
+      const auto train = [&](const NDArray& x, const NDArray& factor) {
+        const Recording recording;
+        const NDArray product = x * factor;
+        Backward({One("sum", {One("tanh", {product}) * product})});
+      };
+      NDArray broken(*runtime, {4});
+      broken.Fill(2);
+      const engine::VarHandle writes[] = {broken.var()};
+      runtime->engine().PushSync([](RunContext) { Throw(ErrorKind::kData, "lost"); }, {}, writes,
+                                 {.name = "read"});
+      train(arrays[0], broken);
+      if (thrown) CHECK_THROWS_WITH(GradientOf(arrays[0]).WaitToRead(), "read: lost");
+      NDArray factor(*runtime, {4096});
+      factor.Fill(2);
+      NDArray(arrays[1]).Fill(0.5);
+      CHECK_NOTHROW(train(arrays[1], factor));
+      if (!thrown) CHECK_THROWS_WITH(runtime->engine().WaitForAll(), "read: lost");
+      if (!thrown) CHECK_NOTHROW(train(arrays[1], factor));
+      // The derivative of tanh(2x) 2x: 2 tanh(2x) + 4x (1 - tanh(2x)^2).
+      const double t = std::tanh(1.0);
+      CHECK(GetValues(GradientOf(arrays[1]))[4095] == doctest::Approx(2 * t + 2 * (1 - t * t)));
+      // The first one's arrays are overwritten, and it runs again.
+      broken.Fill(2);
+      if (!thrown) CHECK_THROWS_WITH(GradientOf(arrays[0]).WaitToRead(), "read: lost");
+      CHECK_NOTHROW(train(arrays[0], broken));
+      CHECK(GetValues(GradientOf(arrays[0]))[0] == 0);
+    }
+  }
+}
+
 TEST_CASE("a recurrent net on sequences of different lengths learns") {
   const auto runtime = NewRuntime();
   RecurrentNet net(*runtime);

@@ -189,7 +189,7 @@ Programs::Program Programs::Bind(const Part& part, Context ctx) {
   return program;
 }
 
-Programs::Program& Programs::Find(const Part& part, Context ctx) {
+Programs::Program& Programs::Find(const Part& part, Context ctx, std::list<Program>* dropped) {
   const std::string key = part.Key(ctx);
   const auto found = std::find_if(programs_.begin(), programs_.end(),
                                   [&key](const Program& program) { return program.key == key; });
@@ -199,7 +199,8 @@ Programs::Program& Programs::Find(const Part& part, Context ctx) {
   } else {
     programs_.push_front(Bind(part, ctx));
     ++counts_.bound;
-    if (programs_.size() > static_cast<size_t>(kMostPrograms)) programs_.pop_back();
+    if (programs_.size() > static_cast<size_t>(kMostPrograms))
+      dropped->splice(dropped->begin(), programs_, std::prev(programs_.end()));
   }
   return programs_.front();
 }
@@ -207,10 +208,11 @@ Programs::Program& Programs::Find(const Part& part, Context ctx) {
 void Programs::Run(const Tape& tape, std::span<const Value> heads, std::span<const NDArray> arrays,
                    std::span<const NDArray> head_gradients) {
   const Part part(tape, heads);
+  std::list<Program> dropped;  // destroyed after the lock, since their executors may wait
   // An array that is detached from now on is forgotten after this run, and so is its program.
   const MutexLock lock(mutex_);
   part.CheckUnchanged();
-  const Program& program = Find(part, arrays[0].ctx());
+  const Program& program = Find(part, arrays[0].ctx(), &dropped);
   std::vector<NDArray> inputs, given;
   for (const size_t place : program.inputs) inputs.push_back(part.nodes[place]->array);
   for (size_t i = 0; i < heads.size(); ++i) {
@@ -225,11 +227,14 @@ void Programs::Run(const Tape& tape, std::span<const Value> heads, std::span<con
 }
 
 void Programs::Forget(int64_t variable) {
+  std::list<Program> dropped;  // as in Run
   const MutexLock lock(mutex_);
-  programs_.remove_if([variable](const Program& program) {
-    return std::find(program.variables.begin(), program.variables.end(), variable) !=
-           program.variables.end();
-  });
+  for (auto next = programs_.begin(); next != programs_.end();) {
+    const auto program = next++;
+    const std::vector<int64_t>& read = program->variables;
+    if (std::find(read.begin(), read.end(), variable) != read.end())
+      dropped.splice(dropped.begin(), programs_, program);
+  }
 }
 
 BackwardCounts Programs::counts() const {

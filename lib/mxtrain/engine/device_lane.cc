@@ -30,7 +30,7 @@ void DeviceMarks::DropFailed() {
 
 // ---- The worker
 
-std::exception_ptr DeviceLane::WaitFor(const DeviceMarks& marks) {
+FailureRef DeviceLane::WaitFor(const DeviceMarks& marks) {
   for (const DeviceMark& mark : marks) {
     if (mark.lane == this || mark.lane->Done(mark.ticket)) continue;
     if (!stream_) {
@@ -42,13 +42,13 @@ std::exception_ptr DeviceLane::WaitFor(const DeviceMarks& marks) {
                               [&](const DeviceMark& waited) { return waited.lane == mark.lane; });
     if (known == waited_.end()) known = waited_.insert(waited_.end(), {mark.lane, 0});
     if (known->ticket >= mark.ticket) continue;
-    if (std::exception_ptr error = mark.lane->LetWait(*stream_, mark.ticket, &known->ticket))
-      return error;
+    if (FailureRef failure = mark.lane->LetWait(*stream_, mark.ticket, &known->ticket))
+      return failure;
   }
   return nullptr;
 }
 
-std::exception_ptr DeviceLane::LetWait(Stream& other, uint64_t ticket, uint64_t* waited) {
+FailureRef DeviceLane::LetWait(Stream& other, uint64_t ticket, uint64_t* waited) {
   MutexLock lock(mutex_);
   if (failure_) return failure_;
   try {
@@ -64,15 +64,16 @@ std::exception_ptr DeviceLane::LetWait(Stream& other, uint64_t ticket, uint64_t*
 
 DeviceMark DeviceLane::Issue(const char* name, uint64_t order) {
   if (!stream_) return {};
-  const uint64_t ticket = issued_.load(std::memory_order_relaxed) + 1;
+  uint64_t ticket = 0;
   {
     SpinLockGuard lock(issued_lock_);
+    ticket = issued_.load(std::memory_order_relaxed) + 1;
     Issued& issued = remembered_[ticket % kRemembered];
     issued.ticket = ticket;
     issued.order = order;
     std::strncpy(issued.name.data(), name, issued.name.size() - 1);
+    issued_.store(ticket, std::memory_order_release);
   }
-  issued_.store(ticket, std::memory_order_release);
   if (IsCopy(property_)) SetEventBehind(ticket);
   return {this, ticket};
 }
@@ -135,13 +136,23 @@ bool DeviceLane::Park(Claim* claim, uint64_t ticket) {
       Fail(std::current_exception());
     }
   }
-  claim->error.Offer(failure_, kDeviceFailureRank);
+  claim->failure.Offer(failure_, kDeviceRank);
   return false;
+}
+
+bool DeviceLane::Rests() const {
+  MutexLock lock(mutex_);
+  return parked_ == 0;
 }
 
 void DeviceLane::Complete() {
   MutexLock lock(mutex_);
   while (true) {
+    if (parked_ == 0) {
+      lock.Unlock();
+      owner_.Rest();
+      lock.Lock();
+    }
     while (parked_ == 0 && !stopping_) changed_.Wait(lock);
     if (parked_ == 0) return;
     while (events_.front().claims.empty()) RetireFront();
@@ -164,7 +175,7 @@ void DeviceLane::Complete() {
     ReadyList ready;
     for (Claim* claim : events_.front().claims) {
       --parked_;
-      if (error) claim->error.Offer(failure_, kDeviceFailureRank);
+      if (error) claim->failure.Offer(failure_, kDeviceRank);
       if (CountGranted(*claim)) ready.Push(claim);
     }
     RetireFront();
@@ -205,7 +216,7 @@ void DeviceLane::Stop() {
 
 // ---- Failure
 
-std::exception_ptr DeviceLane::failure() const {
+FailureRef DeviceLane::failure() const {
   if (!failed()) return nullptr;
   MutexLock lock(mutex_);
   return failure_;
@@ -223,7 +234,7 @@ DeviceLane::Issued DeviceLane::OldestNotDone() {
 void DeviceLane::Fail(const std::exception_ptr& error) {
   if (failure_) return;
   const Issued blamed = OldestNotDone();
-  failure_ = owner_.EnterLaneFailure(error, blamed.name.data(), blamed.order);
+  failure_ = owner_.AddFailure(error, blamed.name.data(), blamed.order);
   failed_.store(true, std::memory_order_release);
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -262,6 +263,64 @@ TEST_CASE("a run of a sequence follows all of the run before it, on other stream
   engine->WaitForAll();
   CHECK(order == std::vector<int>{0, 1, 0, 1});
   engine->DeleteSequence(sequence);
+}
+
+// Work that a thread of its own gives to the stream after the body has returned, when later work of
+// the stream is already known to be done.
+TEST_CASE("an asynchronous function of a device is issued when its callback was called") {
+  enum class Dependant { kHost, kOtherStream, kWait, kDeletion, kWaitForAll };
+  for (const Dependant dependant : {Dependant::kHost, Dependant::kOtherStream, Dependant::kWait,
+                                    Dependant::kDeletion, Dependant::kWaitForAll}) {
+    CAPTURE(static_cast<int>(dependant));
+    auto engine = Make();
+    const VarHandle var = engine->NewVar(), other = engine->NewVar();
+    Gate gate;
+    Flag go, called, reached;
+    std::thread outside;
+    int value = 0;
+    std::atomic<int> seen = -1;
+    engine->PushAsync(
+        [&](RunContext ctx, Callback callback) {
+          outside = std::thread([&, ctx, callback = std::move(callback)]() mutable {
+            go.Await();
+            test::Do(ctx, gate.Kernel()), test::Do(ctx, [&] { value = 7; });
+            callback();
+            called.Set();
+          });
+        },
+        {}, Vars{var}, {.ctx = kGpu, .name = "async"});
+    engine->PushSync([](RunContext ctx) { test::Do(ctx, [] {}); }, {}, Vars{other}, {.ctx = kGpu});
+    engine->WaitForVar(other);
+    go.Set();
+    called.Await();
+    const auto see = [&] { seen = value, reached.Set(); };
+    std::future<void> waiting;
+    switch (dependant) {
+      case Dependant::kHost:
+        engine->PushSync([&](RunContext) { see(); }, Vars{var}, {}, {});
+        break;
+      case Dependant::kOtherStream:
+        engine->PushSync([&](RunContext ctx) { test::Do(ctx, see); }, Vars{var}, {},
+                         {.ctx = Context::gpu(1)});
+        break;
+      case Dependant::kDeletion:
+        engine->DeleteVariable(
+            var, [&](RunContext) { see(); }, kGpu);
+        break;
+      case Dependant::kWait:
+      case Dependant::kWaitForAll:
+        waiting = std::async(std::launch::async, [&] {
+          dependant == Dependant::kWait ? engine->WaitToRead(var) : engine->WaitForAll();
+          see();
+        });
+    }
+    CHECK_FALSE(reached.ComesWithin(std::chrono::milliseconds(10)));
+    gate.Open();
+    reached.Await();
+    CHECK(seen == 7);
+    outside.join();
+    engine->WaitForAll();
+  }
 }
 
 TEST_CASE("an exception at issue is an error as on the CPU") {

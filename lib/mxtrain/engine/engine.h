@@ -12,8 +12,9 @@
 // variable throws it once, as an Error prefixed with the function's name, and clears it there. A
 // worker never terminates the process and the engine stays usable. Variables that nobody waits for
 // keep the error, even after WaitForAll, since their contents are still invalid; a function that
-// overwrites the whole contents says so (`renews`), which clears an error that some wait has
-// thrown. An error that no wait has thrown is still passed on: none is lost.
+// overwrites the whole contents says so (`renews`), which clears an error that some wait had thrown
+// before the push. An error that no wait has thrown is still passed on: none is lost. The whole
+// model is a page of lib/docs/engine.md.
 //
 // Devices with streams: a function submits work to RunContext::stream and returns; its work is then
 // *issued*, and *done* later. Dependants on the same stream start issuing at once, those on another
@@ -84,7 +85,7 @@ struct PushOptions {
   // For errors and traces; must outlive the function (a literal or an owned string).
   const char* name = "";
   // The written variables whose whole contents the function overwrites, regardless of what they
-  // were: clears an error that some wait has thrown. Copied by the push.
+  // were: clears an error that some wait had thrown before this push. Copied by the push.
   std::span<const VarHandle> renews = {};
 };
 
@@ -111,7 +112,9 @@ class MXTRAIN_API Engine {
   virtual void DeleteVariable(VarHandle var, Fn on_free, Context ctx) = 0;
   // For callers that need what deletions free: waits until one pending deletion has run its
   // `on_free`; returns whether there was one. Inside an engine function it waits only for deletions
-  // held up solely by issued device work, so it never waits for itself.
+  // held up solely by issued device work, so it never waits for itself. It gives up, with false,
+  // when for two seconds nothing could end before the callback of an asynchronous function was
+  // called, which the caller may have to do; then it gives up at once until one is called.
   virtual bool AwaitDeletion() = 0;
   // Number of writes pushed on the variable so far: equal versions mean equal contents.
   virtual uint64_t Version(VarHandle var) const = 0;
@@ -146,9 +149,8 @@ class MXTRAIN_API Engine {
   // For everything, callbacks included. Throws the first error in push order that no wait has
   // thrown, with the number of further ones, which then all count as thrown. Variables keep theirs.
   virtual void WaitForAll() = 0;
-  // For destructors: waits like WaitForVar, but does not throw function errors. Returns the
-  // variable's error if no wait has thrown it (it then counts as thrown), else null.
-  virtual std::exception_ptr Drain(VarHandle var) = 0;
+  // For destructors: waits like WaitForVar, but leaves errors where they are and throws none.
+  virtual void Drain(VarHandle var) = 0;
 
   // Traces what ran where and when between start and stop, as Chrome/Perfetto trace JSON. Stop
   // waits for everything and throws kFileSystem.
@@ -161,6 +163,12 @@ class MXTRAIN_API Engine {
                            int64_t end_ns) = 0;
   // Adds the present value of a counter to the running trace, as a track of its own.
   virtual void ProfileCounter(const std::string& name, int64_t value) = 0;
+
+  // For callers that bound what is pending: the number of pushes that have ended, and a wait until
+  // it is no longer `ended`. False, at once, if nothing can end before the callback of an
+  // asynchronous function is called, or inside an engine function, which would wait for itself.
+  virtual uint64_t Ended() const = 0;
+  virtual bool AwaitEnd(uint64_t ended) = 0;
 };
 
 struct EngineOptions {

@@ -31,7 +31,6 @@ std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
   return Create(std::move(options));
 }
 
-// The message of what `call` throws, "" when it throws nothing.
 [[noreturn]] void Fail(const char* what) {
   Throw(ErrorKind::kData, "{}", what);
 }
@@ -144,120 +143,6 @@ TEST_CASE("a device without workers is rejected at the push") {
   }
 }
 
-TEST_CASE(
-    "an error stays on the written variables, skips what needs them, and is thrown once by each "
-    "wait") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type, 2);
-    VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
-    bool reader_ran = false, other_ran = false;
-    engine->PushSync([](RunContext) { Fail("broken"); }, {}, Vars{a}, {.name = "loader"});
-    engine->PushSync([&](RunContext) { reader_ran = true; }, Vars{a}, Vars{b}, {.name = "reader"});
-    engine->PushSync([&](RunContext) { other_ran = true; }, {}, Vars{c}, {.name = "other"});
-    CHECK(MessageOf([&] { engine->WaitToRead(b); }) == "loader: broken");
-    CHECK(MessageOf([&] { engine->WaitToRead(b); }) == "");
-    CHECK(MessageOf([&] { engine->WaitForVar(a); }) == "loader: broken");
-    CHECK(MessageOf([&] { engine->WaitForVar(c); }) == "");
-    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");  // a wait has thrown it
-    CHECK_FALSE(reader_ran);
-    CHECK(other_ran);
-    engine->PushSync([&](RunContext) { reader_ran = true; }, Vars{a}, Vars{b}, {.name = "reader"});
-    engine->WaitForAll();
-    CHECK(reader_ran);
-  }
-}
-
-TEST_CASE(
-    "WaitForAll throws the first error that no wait has thrown; variables keep their errors") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
-    VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
-    int reads = 0;
-    const auto read_b = [&] {
-      engine->PushSync([&](RunContext) { ++reads; }, Vars{b}, Vars{c}, {.name = "reader"});
-    };
-    engine->PushSync([](RunContext) { Fail("one"); }, {}, Vars{a}, {.name = "first"});
-    engine->PushSync([](RunContext) { Fail("two"); }, {}, Vars{b}, {.name = "second"});
-    engine->PushSync([](RunContext) { Fail("three"); }, {}, {}, {.name = "third"});
-    CHECK(MessageOf([&] { engine->WaitForVar(a); }) == "first: one");
-    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "second: two (and 1 more error)");
-    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
-    read_b();
-    CHECK(MessageOf([&] { engine->WaitForVar(c); }) == "second: two");
-    engine->PushSync([](RunContext) {}, {}, Vars{b}, {.name = "writer", .renews = Vars{b}});
-    read_b();
-    CHECK(MessageOf([&] { engine->WaitForVar(c); }) == "");
-    CHECK(reads == 1);
-  }
-}
-
-TEST_CASE("Drain waits, throws nothing, and returns an error once if no wait has thrown it") {
-  for (const char* type : kTypes) {
-    CAPTURE(type);
-    auto engine = Make(type, 2);
-    VarHandle a = engine->NewVar(), b = engine->NewVar();
-    const auto fail = [&] {
-      engine->PushSync(
-          [](RunContext) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-            Fail("broken");
-          },
-          {}, Vars{a, b}, {.name = "writer"});
-    };
-    fail();
-    const std::exception_ptr error = engine->Drain(a);
-    REQUIRE(error);
-    CHECK(MessageOf([&] { std::rethrow_exception(error); }) == "writer: broken");
-    CHECK_FALSE(engine->Drain(a));
-    CHECK_FALSE(engine->Drain(b));  // the same error
-    CHECK(MessageOf([&] { engine->WaitForAll(); }) == "");
-    fail();
-    CHECK(MessageOf([&] { engine->WaitForVar(a); }) == "writer: broken");
-    CHECK_FALSE(engine->Drain(b));
-  }
-}
-
-TEST_CASE(
-    "a function that renews its variables runs after a thrown error and passes on an unthrown "
-    "one") {
-  for (const char* type : kTypes) {
-    CAPTURE(type);
-    auto engine = Make(type, 2);
-    VarHandle arena = engine->NewVar(), output = engine->NewVar(), read = engine->NewVar();
-    int runs = 0;
-    const auto run = [&] {
-      engine->PushSync([&](RunContext) { ++runs; }, Vars{read}, Vars{arena, output},
-                       {.name = "run", .renews = Vars{arena, output}});
-    };
-    engine->PushSync([](RunContext) { Fail("first"); }, {}, Vars{arena, output}, {.name = "bad"});
-    run();
-    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: first");
-    CHECK(runs == 0);
-    // Thrown now: `arena` still carries it, and it counts as thrown elsewhere.
-    int others = 0;
-    engine->PushSync([&](RunContext) { ++others; }, Vars{arena}, Vars{output}, {.name = "other"});
-    run();
-    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "");
-    CHECK(MessageOf([&] { engine->WaitToRead(arena); }) == "");
-    CHECK(runs == 1);
-    CHECK(others == 0);
-    // A partially written variable keeps its error.
-    engine->PushSync([](RunContext) { Fail("part"); }, {}, Vars{arena, output}, {.name = "bad"});
-    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: part");
-    engine->PushSync([&](RunContext) { ++runs; }, {}, Vars{arena, output},
-                     {.name = "half", .renews = Vars{output}});
-    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: part");
-    CHECK(MessageOf([&] { engine->WaitToRead(arena); }) == "bad: part");
-    CHECK(runs == 1);
-    // A variable that is only read is not renewed.
-    engine->PushSync([](RunContext) { Fail("second"); }, {}, Vars{output, read}, {.name = "bad"});
-    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: second");
-    run();
-    CHECK(MessageOf([&] { engine->WaitToRead(output); }) == "bad: second");
-    CHECK(runs == 1);
-  }
-}
-
 TEST_CASE("an empty function is rejected") {
   for (const char* type : kTypes) {
     auto engine = Make(type);
@@ -288,27 +173,6 @@ TEST_CASE("every thread that works for a naive engine is set up first, once per 
       }).join();
     }
     CHECK(starts == 8 * engines);
-  }
-}
-
-TEST_CASE("an error keeps its kind; exceptions of other types become bugs with their message") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
-    for (const auto& [throws_error, kind] :
-         {std::pair{true, ErrorKind::kData}, {false, ErrorKind::kBug}}) {
-      engine->PushSync(
-          [throws_error = throws_error](RunContext) {
-            throws_error ? Fail("why") : throw std::runtime_error("why");
-          },
-          {}, {}, {.name = "fn"});
-      try {
-        engine->WaitForAll();
-        FAIL("WaitForAll threw nothing");
-      } catch (const Error& error) {
-        CHECK(error.kind() == kind);
-        CHECK(std::string(error.what()) == "fn: why");
-      }
-    }
   }
 }
 

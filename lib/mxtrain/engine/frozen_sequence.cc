@@ -38,7 +38,7 @@ SequenceRun::SequenceRun(FrozenSequence& sequence)
     : sequence_(sequence),
       works_(sequence.num_ops()),
       ports_(sequence.port_uses_.size()),
-      errors_(sequence.num_ops()),
+      failures_(sequence.num_ops()),
       issued_(sequence.on_devices_ ? sequence.num_ops() : 0) {
   for (int i = 0; i < sequence.num_ops(); ++i) {
     works_[i].kind = WorkKind::kSequenceOp;
@@ -63,14 +63,15 @@ void SequenceRun::Reset(uint64_t first_order) {
   counters_ = sequence_.initial_counters_;
   for (SequencePortClaim& port : ports_) {
     port.missing.store(1, std::memory_order_relaxed);
+    port.order = first_order;
     port.ClearMarks();
   }
   marked_.store(false, std::memory_order_relaxed);
   if (!failed_.load(std::memory_order_relaxed)) return;
   failed_.store(false, std::memory_order_relaxed);
-  for (RankedError& error : errors_) error.Clear();
+  for (FirstFailure& failure : failures_) failure.Clear();
   for (SequencePortClaim& port : ports_) {
-    port.error.Clear();
+    port.failure.Clear();
     port.leaving.Clear();
   }
 }
@@ -84,9 +85,9 @@ void SequenceRun::CountDown(int op, ReadyList* ready) {
 
 void SequenceRun::GrantPort(SequencePortClaim& port, ReadyList* ready) {
   const PortUse& use = sequence_.port_uses_[port.port];
-  if (port.error.get()) {
+  if (port.failure.get()) {
     failed_.store(true, std::memory_order_relaxed);
-    for (int op : use.ops) errors_[op].Offer(port.error.get(), port.port);
+    for (int op : use.ops) failures_[op].Offer(port.failure.get(), port.port);
   }
   if (port.marked) marked_.store(true, std::memory_order_relaxed);
   // After the last count the run may end on another thread and be reused: only its constant members
@@ -94,12 +95,12 @@ void SequenceRun::GrantPort(SequencePortClaim& port, ReadyList* ready) {
   for (int op : use.ops) CountDown(op, ready);
 }
 
-std::exception_ptr SequenceRun::InheritedError(int op) const {
-  return failed_.load(std::memory_order_relaxed) ? errors_[op].get() : nullptr;
+FailureRef SequenceRun::Inherited(int op) const {
+  return failed_.load(std::memory_order_relaxed) ? failures_[op].get() : nullptr;
 }
 
-void SequenceRun::Fail(int op, const std::exception_ptr& error) {
-  errors_[op].Offer(error, sequence_.num_ports() + op);
+void SequenceRun::Fail(int op, const FailureRef& failure) {
+  failures_[op].Offer(failure, sequence_.num_ports() + op);
   failed_.store(true, std::memory_order_relaxed);
 }
 
@@ -140,15 +141,15 @@ const DeviceMarks* SequenceRun::CollectAllMarks() {
   return token.marks.get();
 }
 
-void SequenceRun::SpreadError(int op) {
-  if (!errors_[op].get()) return;
-  for (int successor : sequence_.nodes_[op].successors) errors_[successor].Offer(errors_[op]);
-  for (int port : sequence_.ops_[op].writes) ports_[port].leaving.Offer(errors_[op]);
+void SequenceRun::SpreadFailure(int op) {
+  if (!failures_[op].get()) return;
+  for (int successor : sequence_.nodes_[op].successors) failures_[successor].Offer(failures_[op]);
+  for (int port : sequence_.ops_[op].writes) ports_[port].leaving.Offer(failures_[op]);
 }
 
-bool SequenceRun::Finish(int op, ErrorLedger& ledger, ReadyList* ready) {
+bool SequenceRun::Finish(int op, ReadyList* ready) {
   const FrozenSequence::Node& node = sequence_.nodes_[op];
-  if (failed_.load(std::memory_order_relaxed)) SpreadError(op);
+  if (failed_.load(std::memory_order_relaxed)) SpreadFailure(op);
   for (int successor : node.successors) CountDown(successor, ready);
   for (int port : node.ports) {
     if (!CountDown(sequence_.PortCounter(port))) continue;
@@ -157,7 +158,7 @@ bool SequenceRun::Finish(int op, ErrorLedger& ledger, ReadyList* ready) {
     // wait too.
     if (link.write && sequence_.on_devices_ && issued_[op].lane && !node.successors.empty())
       issued_[op].lane->SetEventBehind(issued_[op].ticket);
-    link.var->Release(&link, ports_[port].leaving.get(), CollectPortMarks(port), ledger, ready);
+    link.var->Release(&link, ports_[port].leaving.get(), CollectPortMarks(port), ready);
   }
   return CountDown(sequence_.RunCounter());
 }

@@ -14,9 +14,18 @@
 namespace mxtrain::engine {
 
 struct NaiveEngine::NaiveVar : Var {
+  void Renew(uint64_t push);  // at this position, by a function that overwrites the contents
+  void Keep(const FailureRef& newer) {
+    if (!failure) failure = newer;
+  }
+
   std::atomic<uint64_t> version{0};
-  KeptError error;
+  FailureRef failure;  // why the contents are not valid
 };
+
+NaiveEngine::NaiveVar* NaiveEngine::Get(VarHandle var) {
+  return static_cast<NaiveVar*>(var);
+}
 
 struct NaiveEngine::NaiveOpr : Opr {
   AsyncFn fn;
@@ -97,21 +106,22 @@ void NaiveEngine::CheckContext(Context ctx, const char* name) {
 void NaiveEngine::Submit(Job job, std::span<const VarHandle> writes) {
   MutexLock lock(mutex_);
   if (!running_) EnterThread();
-  for (VarHandle var : writes)
-    static_cast<NaiveVar*>(var)->version.fetch_add(1, std::memory_order_relaxed);
-  queue_.push_back(std::move(job));
+  for (VarHandle var : writes) Get(var)->version.fetch_add(1, std::memory_order_relaxed);
+  queue_.emplace_back(next_push_++, std::move(job));
   if (running_) return;
   running_ = true;
   while (!queue_.empty()) {
-    Job next = std::move(queue_.front());
+    auto [push, next] = std::move(queue_.front());
     queue_.pop_front();
     lock.Unlock();
     {
       FunctionScope scope(this);
-      next();
+      next(push);
       next = Job();
     }
     lock.Lock();
+    ++ended_;
+    idle_.NotifyAll();
   }
   running_ = false;
   idle_.NotifyAll();
@@ -139,8 +149,8 @@ RunContext NaiveEngine::MakeRunContext(Context ctx, FnProperty property) {
   return {ctx, stream.get()};
 }
 
-std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property, int priority,
-                                    const char* name) {
+FailureRef NaiveEngine::Try(Body& body, Context ctx, FnProperty property, int priority,
+                            const char* name, uint64_t push) {
   try {
     if (startup_error_) std::rethrow_exception(startup_error_);
     ProfileScope span(profiler_, profiler_.on() ? profiler_.Row("caller") : 0, name, priority);
@@ -149,37 +159,52 @@ std::exception_ptr NaiveEngine::Try(Body& body, Context ctx, FnProperty property
     Finish(context.stream);
     return nullptr;
   } catch (...) {
-    std::exception_ptr error = NameError(std::current_exception(), name);
-    ledger_.Enter(error, num_failures_++);
-    return error;
+    const auto failure = std::make_shared<Failure>(std::current_exception(), name, push);
+    unthrown_.Add(failure);
+    return failure;
   }
 }
 
+void NaiveEngine::NaiveVar::Renew(uint64_t push) {
+  if (failure && failure->ThrownBefore(push)) failure = nullptr;
+}
+
 void NaiveEngine::RunFunction(Body& body, std::span<const VarHandle> reads,
-                              std::span<const VarHandle> writes, const PushOptions& options) {
-  std::exception_ptr error;
-  for (VarHandle var : options.renews) static_cast<NaiveVar*>(var)->error.Renew(ledger_);
+                              std::span<const VarHandle> writes, const PushOptions& options,
+                              uint64_t push) {
+  for (VarHandle var : options.renews) Get(var)->Renew(push);
+  FailureRef failure;
   for (const auto list : {reads, writes}) {
     for (VarHandle var : list) {
-      if (!error) error = static_cast<NaiveVar*>(var)->error.Get();
+      if (!failure) failure = Get(var)->failure;
     }
   }
-  if (!error) error = Try(body, options.ctx, options.property, options.priority, options.name);
-  if (!error) return;
-  for (VarHandle var : writes) static_cast<NaiveVar*>(var)->error.Keep(error);
+  if (!failure)
+    failure = Try(body, options.ctx, options.property, options.priority, options.name, push);
+  if (!failure) return;
+  for (VarHandle var : writes) Get(var)->Keep(failure);
 }
 
 void NaiveEngine::RunToCallback(AsyncFn& fn, RunContext context) {
   Completion completion;
   std::exception_ptr error;
+  const auto awaits_callback = [this](bool now) {
+    MutexLock lock(mutex_);
+    awaits_callback_ = now;
+    idle_.NotifyAll();
+  };
   try {
     fn(context, Callback(&Completion::Complete, &completion));
   } catch (...) {
     error = std::current_exception();
   }
-  MutexLock lock(completion.mutex);
-  while (!completion.done) completion.changed.Wait(lock);
-  if (!error) error = completion.error;
+  awaits_callback(true);
+  {
+    MutexLock lock(completion.mutex);
+    while (!completion.done) completion.changed.Wait(lock);
+    if (!error) error = completion.error;
+  }
+  awaits_callback(false);
   if (error) std::rethrow_exception(error);
 }
 
@@ -194,11 +219,12 @@ VarHandle NaiveEngine::NewVar() {
 void NaiveEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
   CheckContext(ctx, "DeleteVariable");
   Submit(
-      [this, var, ctx, free = std::move(on_free)]() mutable {
+      [this, var, ctx, free = std::move(on_free)](uint64_t push) mutable {
         try {
           if (free) free(RunContext{ctx, nullptr});
         } catch (...) {
-          ledger_.Enter(NameError(std::current_exception(), "DeleteVariable"), num_failures_++);
+          unthrown_.Add(
+              std::make_shared<Failure>(std::current_exception(), "DeleteVariable", push));
         }
         MutexLock lock(mutex_);
         vars_.erase(var);
@@ -211,12 +237,24 @@ bool NaiveEngine::AwaitDeletion() {
   if (FunctionScope::Inside(this)) return false;
   MutexLock lock(mutex_);
   const bool under_way = running_;
-  AwaitIdle(lock);
-  return under_way;
+  while (running_ && !awaits_callback_) idle_.Wait(lock);
+  return under_way && !running_;
+}
+
+uint64_t NaiveEngine::Ended() const {
+  MutexLock lock(mutex_);
+  return ended_;
+}
+
+bool NaiveEngine::AwaitEnd(uint64_t ended) {
+  if (FunctionScope::Inside(this)) return false;
+  MutexLock lock(mutex_);
+  while (ended_ == ended && running_ && !awaits_callback_) idle_.Wait(lock);
+  return ended_ != ended;
 }
 
 uint64_t NaiveEngine::Version(VarHandle var) const {
-  return static_cast<NaiveVar*>(var)->version.load(std::memory_order_relaxed);
+  return Get(var)->version.load(std::memory_order_relaxed);
 }
 
 void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads,
@@ -226,9 +264,9 @@ void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads,
   CheckPush(reads, writes, options);
   Submit(
       [this, fn = std::move(fn), r = Copy(reads), w = Copy(writes), renewed = Copy(options.renews),
-       own = options]() mutable {
+       own = options](uint64_t push) mutable {
         own.renews = renewed;
-        RunFunction(fn, r, w, own);
+        RunFunction(fn, r, w, own, push);
       },
       writes);
 }
@@ -236,8 +274,8 @@ void NaiveEngine::PushSync(Fn fn, std::span<const VarHandle> reads,
 void NaiveEngine::PushAsync(AsyncFn fn, std::span<const VarHandle> reads,
                             std::span<const VarHandle> writes, const PushOptions& options) {
   if (!fn) ThrowNoFunction(options.name);
-  PushSync([fn = std::move(fn)](RunContext context) mutable { RunToCallback(fn, context); }, reads,
-           writes, options);
+  PushSync([this, fn = std::move(fn)](RunContext context) mutable { RunToCallback(fn, context); },
+           reads, writes, options);
 }
 
 OprHandle NaiveEngine::NewOperator(AsyncFn fn, std::span<const VarHandle> reads,
@@ -264,11 +302,11 @@ void NaiveEngine::Push(OprHandle handle, int priority) {
     opr = oprs_.at(handle);
   }
   Submit(
-      [this, opr, priority] {
+      [this, opr, priority](uint64_t push) {
         PushOptions options = opr->options;
         options.priority = priority;
         Body body = [&](RunContext context) { RunToCallback(opr->fn, context); };
-        RunFunction(body, opr->reads, opr->writes, options);
+        RunFunction(body, opr->reads, opr->writes, options, push);
       },
       opr->writes);
 }
@@ -302,7 +340,9 @@ void NaiveEngine::Push(SequenceHandle handle, std::span<const VarHandle> ports) 
   for (size_t port = 0; port < ports.size(); ++port) {
     if (sequence->port_uses[port].written) written.push_back(ports[port]);
   }
-  Submit([this, sequence, vars = Copy(ports)] { RunSequence(*sequence, vars); }, written);
+  Submit(
+      [this, sequence, vars = Copy(ports)](uint64_t push) { RunSequence(*sequence, vars, push); },
+      written);
 }
 
 void NaiveEngine::DeleteSequence(SequenceHandle handle) {
@@ -312,35 +352,35 @@ void NaiveEngine::DeleteSequence(SequenceHandle handle) {
   sequences_.erase(handle);
 }
 
-// Of several errors that reach an operation or a port, the one of lowest rank wins: ports before
+// Of several failures that reach an operation or a port, the one of lowest rank wins: ports before
 // operations, then by index.
-void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports) {
+void NaiveEngine::RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports,
+                              uint64_t push) {
   struct Ranked {
     size_t rank = std::numeric_limits<size_t>::max();
-    std::exception_ptr error;
+    FailureRef failure;
     void Offer(const Ranked& other) {
-      if (other.error && other.rank < rank) *this = other;
+      if (other.failure && other.rank < rank) *this = other;
     }
   };
   const size_t num_ports = ports.size();
   std::vector<Ranked> arriving(num_ports), leaving(num_ports), of_op(sequence.ops.size());
   for (size_t port = 0; port < num_ports; ++port) {
-    if (sequence.port_uses[port].renewed) static_cast<NaiveVar*>(ports[port])->error.Renew(ledger_);
-    if (!sequence.port_uses[port].ops.empty())
-      arriving[port] = {port, static_cast<NaiveVar*>(ports[port])->error.Get()};
+    if (sequence.port_uses[port].renewed) Get(ports[port])->Renew(push);
+    if (!sequence.port_uses[port].ops.empty()) arriving[port] = {port, Get(ports[port])->failure};
   }
   for (size_t i = 0; i < sequence.ops.size(); ++i) {
     SequenceOp& op = sequence.ops[i];
-    Ranked& error = of_op[i];
-    for (int port : op.reads) error.Offer(arriving[port]);
-    for (int port : op.writes) error.Offer(arriving[port]);
-    for (int earlier : op.after) error.Offer(of_op[earlier]);
-    if (!error.error)
-      error = {num_ports + i, Try(op.fn, op.ctx, op.property, op.priority, op.name.c_str())};
-    for (int port : op.writes) leaving[port].Offer(error);
+    Ranked& first = of_op[i];
+    for (int port : op.reads) first.Offer(arriving[port]);
+    for (int port : op.writes) first.Offer(arriving[port]);
+    for (int earlier : op.after) first.Offer(of_op[earlier]);
+    if (!first.failure)
+      first = {num_ports + i, Try(op.fn, op.ctx, op.property, op.priority, op.name.c_str(), push)};
+    for (int port : op.writes) leaving[port].Offer(first);
   }
   for (size_t port = 0; port < num_ports; ++port) {
-    if (leaving[port].error) static_cast<NaiveVar*>(ports[port])->error.Keep(leaving[port].error);
+    if (leaving[port].failure) Get(ports[port])->Keep(leaving[port].failure);
   }
 }
 
@@ -348,18 +388,15 @@ void NaiveEngine::AwaitIdle(MutexLock& lock) {
   while (running_) idle_.Wait(lock);
 }
 
-std::exception_ptr NaiveEngine::TakeErrorBehind(VarHandle var, const char* what) {
+void NaiveEngine::Wait(VarHandle var, const char* what) {
   RefuseInsideFunction(this, what);
   MutexLock lock(mutex_);
   AwaitIdle(lock);
-  return static_cast<NaiveVar*>(var)->error.Take();
-}
-
-void NaiveEngine::Wait(VarHandle var, const char* what) {
-  const std::exception_ptr error = TakeErrorBehind(var, what);
-  if (!error) return;
-  ledger_.StrikeOut(error);
-  std::rethrow_exception(error);
+  const FailureRef failure = std::exchange(Get(var)->failure, nullptr);
+  if (!failure) return;
+  unthrown_.Remove(failure, next_push_);
+  lock.Unlock();
+  std::rethrow_exception(failure->error);
 }
 
 void NaiveEngine::WaitToRead(VarHandle var) {
@@ -372,13 +409,14 @@ void NaiveEngine::WaitForAll() {
   RefuseInsideFunction(this, "WaitForAll");
   MutexLock lock(mutex_);
   AwaitIdle(lock);
-  const std::exception_ptr error = ledger_.TakeFirstAndClear();
+  const std::exception_ptr error = unthrown_.RemoveAll(next_push_);
   lock.Unlock();
   if (error) std::rethrow_exception(error);
 }
-std::exception_ptr NaiveEngine::Drain(VarHandle var) {
-  const std::exception_ptr error = TakeErrorBehind(var, "Drain");
-  return error && ledger_.StrikeOut(error) ? error : nullptr;
+void NaiveEngine::Drain(VarHandle) {
+  RefuseInsideFunction(this, "Drain");
+  MutexLock lock(mutex_);
+  AwaitIdle(lock);
 }
 
 void NaiveEngine::StartProfile() {

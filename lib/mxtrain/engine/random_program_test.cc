@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of pushes, sequences, deletions, failures and waits against the naive engine's
-// exact result.
+// Random programs of pushes, sequences, deletions, failures, renewals and waits against the naive
+// engine's exact result.
 //
 // Every variable guards a cell: a hash that a write mixes with its own number and with the hashes
 // of all that it read. Mixing does not commute, so a wrong order anywhere changes the result. Cells
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -51,7 +52,8 @@ enum class StepKind {
   kDelete,
   kWaitToRead,
   kWaitForVar,
-  kWaitForAll
+  kWaitForAll,
+  kDrain
 };
 enum class Failure { kNone, kThrow, kReport, kDrop };  // the last two: asynchronous functions only
 
@@ -59,6 +61,7 @@ struct Step {
   StepKind kind = StepKind::kSync;
   int id = 0;
   std::vector<int> reads, writes;  // cells; of a sequence: `reads` are the cells bound to its ports
+  std::vector<int> renews;         // of `writes`, as if they were overwritten
   Failure failure = Failure::kNone;
   Context ctx;
   FnProperty property = FnProperty::kNormal;
@@ -68,7 +71,7 @@ struct Step {
 
 struct OpSpec {
   int id = 0;
-  std::vector<int> after, reads, writes;
+  std::vector<int> after, reads, writes, renews;
   bool fails = false;
   Context ctx;
   FnProperty property = FnProperty::kNormal;
@@ -133,10 +136,12 @@ class Generator {
     const int writes = Pick(0, std::min(2, count)), reads = Pick(0, std::min(3, count - writes));
     step.writes.assign(cells.begin(), cells.begin() + writes);
     step.reads.assign(cells.begin() + writes, cells.begin() + writes + reads);
+    std::copy_if(step.writes.begin(), step.writes.end(), std::back_inserter(step.renews),
+                 [this](int) { return Chance(40); });
     step.ctx = AnyContext();
     step.property = AnyProperty();
     step.priority = Pick(-1, 2);
-    if (may_fail_ && Chance(4)) step.failure = Failure::kThrow;
+    if (may_fail_ && Chance(6)) step.failure = Failure::kThrow;
     return step;
   }
 
@@ -148,13 +153,10 @@ class Generator {
     for (int i = 0; i < spec.num_ports; ++i) ports[i] = i;
     for (int i = 1, n = Pick(1, 7); i <= n; ++i) {
       const Step access = Access(ports);
-      OpSpec op{access.id,
-                {0},
-                access.reads,
-                access.writes,
-                access.failure == Failure::kThrow,
-                access.ctx,
-                access.property,
+      OpSpec op{access.id,      {0},
+                access.reads,   access.writes,
+                access.renews,  access.failure == Failure::kThrow,
+                access.ctx,     access.property,
                 access.priority};
       for (int j = 1; j < i; ++j) {
         if (Conflict(op, spec.ops[j]) || Chance(20)) op.after.push_back(j);
@@ -198,7 +200,9 @@ class Generator {
       step.writes = {slots_[slot]};
       slots_[slot] = program_.num_cells++;
     } else if (kind <= 98) {
-      step.kind = Chance(50) ? StepKind::kWaitToRead : StepKind::kWaitForVar;
+      step.kind = Chance(40)   ? StepKind::kWaitToRead
+                  : Chance(80) ? StepKind::kWaitForVar
+                               : StepKind::kDrain;
       step.reads = {slots_[Pick(0, static_cast<int>(slots_.size()) - 1)]};
     } else {
       step.kind = StepKind::kWaitForAll;
@@ -343,19 +347,22 @@ class Interpreter {
     AsyncFn fn = [this, &step](RunContext ctx, Callback callback) {
       if (step.failure == Failure::kThrow) Fail(step.id);
       const auto work = [this, &step] { Touch(step.id, -1, step.reads, step.writes, nullptr); };
-      FinishOutside(ctx, work, std::move(callback));
+      FinishOutside(ctx, work, step.id, std::move(callback));
     };
-    const PushOptions options{.ctx = step.ctx, .property = step.property, .name = "operator"};
+    const std::vector<VarHandle> renews = Handles(step.renews);
+    const PushOptions options{
+        .ctx = step.ctx, .property = step.property, .name = "operator", .renews = renews};
     return engine_->NewOperator(std::move(fn), Handles(step.reads), Handles(step.writes), options);
   }
 
-  // On a GPU the work is given to the stream and the callback may come before it is done; on the
-  // CPU both happen outside.
+  // On a GPU the work is given to the stream, by the body or by the thread outside, and the
+  // callback may come before it is done; on the CPU all happens outside.
   template <typename Work>
-  void FinishOutside(const RunContext& ctx, Work work, Callback callback) {
-    if (ctx.stream) test::Do(ctx, work);
-    outside_.Add([work, on_gpu = ctx.stream != nullptr, callback = std::move(callback)]() mutable {
-      if (!on_gpu) work();
+  void FinishOutside(const RunContext& ctx, Work work, int id, Callback callback) {
+    const bool by_body = ctx.stream && id % 2 == 0;
+    if (by_body) test::Do(ctx, work);
+    outside_.Add([work, ctx, by_body, callback = std::move(callback)]() mutable {
+      if (!by_body) test::Do(ctx, work);
       callback();
     });
   }
@@ -385,6 +392,7 @@ class Interpreter {
       ops[i].after = op.after;
       ops[i].reads = op.reads;
       ops[i].writes = op.writes;
+      ops[i].renews = op.renews;
       ops[i].fn = [this, bound, &op](RunContext ctx) { RunOp(ctx, bound, op); };
     }
     bound->handle = engine_->NewSequence(std::move(ops), spec.num_ports);
@@ -418,8 +426,12 @@ class Interpreter {
 
   void Do(const Step& step, int push_id) {
     std::vector<Sight>* sights = &SightsOf(push_id);
-    const PushOptions options{
-        .ctx = step.ctx, .property = step.property, .priority = step.priority, .name = "function"};
+    const std::vector<VarHandle> renews = Handles(step.renews);
+    const PushOptions options{.ctx = step.ctx,
+                              .property = step.property,
+                              .priority = step.priority,
+                              .name = "function",
+                              .renews = renews};
     switch (step.kind) {
       case StepKind::kSync:
         engine_->PushSync(
@@ -451,6 +463,9 @@ class Interpreter {
         return RecordCell(step.reads[0]);
       case StepKind::kWaitForAll:
         return Record([&] { engine_->WaitForAll(); });
+      case StepKind::kDrain:
+        engine_->Drain(handles_[step.reads[0]]);
+        return RecordCell(step.reads[0]);
     }
   }
 
@@ -467,7 +482,7 @@ class Interpreter {
       const auto work = [this, &step, push_id, sights] {
         Touch(step.id, push_id, step.reads, step.writes, sights);
       };
-      FinishOutside(ctx, work, std::move(callback));
+      FinishOutside(ctx, work, step.id, std::move(callback));
     };
     engine_->PushAsync(std::move(fn), Handles(step.reads), Handles(step.writes), options);
   }

@@ -2,6 +2,9 @@
 #include "mxtrain/engine/internal/threaded_engine.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 #include "mxtrain/base/clock.h"
 #include "mxtrain/base/error.h"
@@ -14,6 +17,10 @@ namespace {
 ThreadedVar* Get(VarHandle var) {
   return static_cast<ThreadedVar*>(var);
 }
+
+// How long a caller that needs memory waits for callbacks that nothing but other threads can call,
+// or the caller itself, which then never does.
+constexpr std::chrono::milliseconds kPatience(2000), kPause(10);
 
 }  // namespace
 
@@ -120,15 +127,16 @@ void ThreadedEngine::Submit(Task* task, Vars reads, Vars writes, Vars renews, Re
   task->order = next_order_++;
   task->missing.store(count + 1, std::memory_order_relaxed);
   CountPushed();
+  for (VarHandle var : renews) Get(var)->last_renewal = next_order_;
   int granted = 1;
   int rank = 0;
   for (const Vars list : {reads, writes}) {
     for (VarHandle var : list) {
       const bool write = rank >= static_cast<int>(reads.size());
-      const bool renewed = write && std::find(renews.begin(), renews.end(), var) != renews.end();
+      const bool renewed = write && Get(var)->last_renewal == next_order_;
       *link = {.var = Get(var), .claim = task, .write = write, .renews = renewed, .rank = rank};
       if (link->write) link->var->CountWrite();
-      granted += link->var->Acquire(link, ledger_);
+      granted += link->var->Acquire(link);
       ++link;
       ++rank;
     }
@@ -176,13 +184,26 @@ void ThreadedEngine::DeleteVariable(VarHandle var, Fn on_free, Context ctx) {
 }
 
 bool ThreadedEngine::AwaitDeletion() {
-  const std::atomic<int64_t>& count =
-      FunctionScope::Inside(this) ? deletions_parked_ : deletions_pending_;
+  const bool inside = FunctionScope::Inside(this);
+  const std::atomic<int64_t>& count = inside ? deletions_parked_ : deletions_pending_;
   deletion_waiters_.fetch_add(1);
   MutexLock lock(deletion_mutex_);
   const uint64_t run = deletions_run_.load();
-  const bool under_way = count.load() > 0;
-  while (under_way && deletions_run_.load() == run) deletion_ran_.Wait(lock);
+  bool under_way = count.load() > 0;
+  auto patience = kPatience;
+  while (under_way && deletions_run_.load() == run) {
+    if (inside || !WaitsForCallbacks()) {
+      deletion_ran_.Wait(lock);
+    } else if (patience.count() == 0 || given_up_at_ == callbacks_.load()) {
+      given_up_at_ = callbacks_.load();
+      under_way = false;
+    } else {
+      lock.Unlock();
+      std::this_thread::sleep_for(kPause);
+      patience -= kPause;
+      lock.Lock();
+    }
+  }
   deletion_waiters_.fetch_sub(1);
   return under_way;
 }
@@ -246,7 +267,7 @@ void ThreadedEngine::SubmitRun(FrozenSequence& sequence, Vars ports, ReadyList* 
     const bool is_token = i == sequence.num_ports();
     port.link.var = is_token ? &sequence.token() : Get(ports[i]);
     if (port.link.write && !is_token) port.link.var->CountWrite();
-    if (port.link.var->Acquire(&port.link, ledger_)) ready->Push(&port);
+    if (port.link.var->Acquire(&port.link)) ready->Push(&port);
   }
 }
 
@@ -310,7 +331,7 @@ void ThreadedEngine::RunDeletion(Task* deletion, ReadyList* ready) {
     try {
       (*on_free)(RunContext{deletion->ctx, nullptr});
     } catch (...) {
-      deletion->outcome = EnterFailure(std::current_exception(), deletion->name, deletion->order);
+      deletion->outcome = AddFailure(std::current_exception(), deletion->name, deletion->order);
     }
     CountDeletion(*deletion);
   }
@@ -328,15 +349,18 @@ void ThreadedEngine::CountDeletion(const Task& deletion) {
 }
 
 void ThreadedEngine::CompleteWaiter(Waiter* waiter, ReadyList* ready) {
-  std::exception_ptr error = waiter->link.var->TakeError();
-  if (waiter->error.get() && waiter->error.rank() == kDeviceFailureRank) {
-    if (!error) error = waiter->error.get();
-    waiter->link.var->DropFailedMarks();
+  FailureRef failure;
+  if (waiter->takes) {
+    failure = waiter->link.var->TakeFailure();
+    if (waiter->failure.get() && waiter->failure.rank() == kDeviceRank) {
+      if (!failure) failure = waiter->failure.get();
+      waiter->link.var->DropFailedMarks();
+    }
   }
-  waiter->link.var->Release(&waiter->link, nullptr, nullptr, ledger_, ready);
+  waiter->link.var->Release(&waiter->link, nullptr, nullptr, ready);
   // Held to the end: the waiter may be destroyed once it sees `done`.
   MutexLock lock(waiter->mutex);
-  waiter->taken = std::move(error);
+  waiter->taken = std::move(failure);
   waiter->done = true;
   waiter->changed.NotifyOne();
 }
@@ -378,19 +402,13 @@ void ThreadedEngine::Resume(ReadyList& ready) {
   Dispatch(ready, nullptr);
 }
 
-std::exception_ptr ThreadedEngine::EnterLaneFailure(std::exception_ptr error, const char* name,
-                                                    uint64_t order) {
-  return EnterFailure(std::move(error), name, order);
-}
-
 void ThreadedEngine::BeginIssue(DeviceLane* lane, Claim* claim) {
   if (!claim->marked) return;
-  if (std::exception_ptr error = lane->WaitFor(*claim->marks))
-    claim->error.Offer(error, kDeviceFailureRank);
+  if (FailureRef failure = lane->WaitFor(*claim->marks)) claim->failure.Offer(failure, kDeviceRank);
 }
 
 void ThreadedEngine::CheckLane(const DeviceLane* lane) {
-  if (lane && lane->failed()) std::rethrow_exception(lane->failure());
+  if (lane && lane->failed()) std::rethrow_exception(lane->failure()->error);
 }
 
 // A skipped function has issued nothing, but its stream waits for its dependencies, so its ticket
@@ -422,12 +440,11 @@ std::exception_ptr ThreadedEngine::Try(Body&& body, const Worker& worker, Contex
   }
 }
 
-std::exception_ptr ThreadedEngine::EnterFailure(std::exception_ptr error, const char* name,
-                                                uint64_t order) {
+FailureRef ThreadedEngine::AddFailure(std::exception_ptr error, const char* name, uint64_t order) {
   if (!error) return nullptr;
-  std::exception_ptr named = NameError(std::move(error), name);
-  ledger_.Enter(named, order);
-  return named;
+  const auto failure = std::make_shared<Failure>(std::move(error), name, order);
+  unthrown_.Add(failure);
+  return failure;
 }
 
 Work* ThreadedEngine::RunWork(Work* work, const Worker& worker) {
@@ -440,15 +457,15 @@ Work* ThreadedEngine::RunWork(Work* work, const Worker& worker) {
 Work* ThreadedEngine::RunTask(Task* task, const Worker& worker) {
   DeviceLane* lane = worker.pool->lane();
   if (lane) BeginIssue(lane, task);
-  if (task->error.get()) {
-    task->outcome = task->error.get();
+  if (task->failure.get()) {
+    task->outcome = task->failure.get();
   } else if (Fn* fn = std::get_if<Fn>(&task->function)) {
     const auto body = [&](RunContext context) {
       CheckLane(lane);
       (*fn)(context);
     };
     std::exception_ptr error = Try(body, worker, task->ctx, task->name, task->priority);
-    task->outcome = EnterFailure(std::move(error), task->name, task->order);
+    task->outcome = AddFailure(std::move(error), task->name, task->order);
   } else {
     return RunAsync(task, task->opr ? task->opr->fn : std::get<AsyncFn>(task->function), worker);
   }
@@ -470,8 +487,7 @@ Work* ThreadedEngine::RunAsync(Task* task, AsyncFn& fn, const Worker& worker) {
     called = true;
     fn(context, Callback(&ThreadedEngine::OnCallback, task));
   };
-  task->outcome = Try(body, worker, task->ctx, task->name, task->priority);
-  if (lane) EndIssue(lane, task);
+  task->body_error = Try(body, worker, task->ctx, task->name, task->priority);
   if (!called) task->open_ends.store(1, std::memory_order_relaxed);  // no callback was created
   if (task->open_ends.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
   JoinAsyncEnds(task);
@@ -488,23 +504,23 @@ Work* ThreadedEngine::RunSequenceOp(SequenceOpWork* work, const Worker& worker) 
   const int index = work->index;
   DeviceLane* lane = worker.pool->lane();
   if (lane) BeginIssue(lane, work);
-  if (work->error.get()) run->Fail(index, work->error.get());
-  if (!run->InheritedError(index)) {
+  if (work->failure.get()) run->Fail(index, work->failure.get());
+  if (!run->Inherited(index)) {
     SequenceOp& op = sequence.op(index);
     const auto body = [&](RunContext context) {
       CheckLane(lane);
       op.fn(context);
     };
     std::exception_ptr error = Try(body, worker, op.ctx, op.name.c_str(), op.priority);
-    if (error) run->Fail(index, EnterFailure(std::move(error), op.name.c_str(), work->order));
+    if (error) run->Fail(index, AddFailure(std::move(error), op.name.c_str(), work->order));
   }
   if (lane) run->SetMark(index, lane->Issue(sequence.op(index).name.c_str(), work->order));
-  work->error.Clear();
+  work->failure.Clear();
   ReadyList ready;
-  const bool last = run->Finish(index, ledger_, &ready);
+  const bool last = run->Finish(index, &ready);
   if (last) {
     Link& token = run->port(sequence.num_ports()).link;
-    sequence.token().Release(&token, nullptr, run->CollectAllMarks(), ledger_, &ready);
+    sequence.token().Release(&token, nullptr, run->CollectAllMarks(), &ready);
     sequence.ReturnRun(run);
   }
   Work* next = Dispatch(ready, worker.pool);
@@ -521,6 +537,7 @@ void ThreadedEngine::OnCallback(void* token, std::exception_ptr error) {
   auto* task = static_cast<Task*>(token);
   ThreadedEngine* engine = task->engine;
   task->callback_error = std::move(error);
+  engine->callbacks_.fetch_add(1);
   if (task->open_ends.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   FunctionScope scope(engine);  // what the function owns is destroyed here and must not wait either
   engine->JoinAsyncEnds(task);
@@ -531,10 +548,11 @@ void ThreadedEngine::OnCallback(void* token, std::exception_ptr error) {
 }
 
 void ThreadedEngine::JoinAsyncEnds(Task* task) {
-  std::exception_ptr error =
-      task->outcome ? std::move(task->outcome) : std::move(task->callback_error);
-  task->callback_error = nullptr;
-  task->outcome = EnterFailure(std::move(error), task->name, task->order);
+  if (DeviceLane* lane = task->pool->lane()) EndIssue(lane, task);
+  std::exception_ptr error = std::exchange(task->body_error, nullptr),
+                     reported = std::exchange(task->callback_error, nullptr);
+  task->outcome =
+      AddFailure(error ? std::move(error) : std::move(reported), task->name, task->order);
   if (task->begin_ns >= 0)
     profiler_.AddAsync(task->name, task->priority, task->begin_ns, SteadyNanoseconds());
 }
@@ -546,7 +564,7 @@ void ThreadedEngine::Release(Task* task, ReadyList* ready) {
   const DeviceMarks* marks = task->marks && !task->marks->empty() ? task->marks.get() : nullptr;
   for (int i = 0; i < task->num_links; ++i) {
     Link& link = task->links[i];
-    link.var->Release(&link, task->outcome, marks, ledger_, ready);
+    link.var->Release(&link, task->outcome, marks, ready);
   }
   if (task->kind == WorkKind::kDeletion) {
     task->links[0].var->Reset();
@@ -554,7 +572,7 @@ void ThreadedEngine::Release(Task* task, ReadyList* ready) {
   }
   task->parked = false;
   task->outcome = nullptr;
-  task->error.Clear();
+  task->failure.Clear();
   task->ClearMarks();
   tasks_.Put(task);
 }
@@ -586,16 +604,17 @@ void ThreadedEngine::CountFinishedByOutsider() {
 
 // ---- Waiting
 
-std::exception_ptr ThreadedEngine::TakeErrorBehind(VarHandle var, bool write, const char* what) {
+FailureRef ThreadedEngine::WaitBehind(VarHandle var, bool write, bool takes, const char* what) {
   RefuseInsideFunction(this, what);
   Waiter waiter;
   waiter.kind = WorkKind::kWaiter;
+  waiter.takes = takes;
   waiter.missing.store(1, std::memory_order_relaxed);
   waiter.link = {.var = Get(var), .claim = &waiter, .write = write};
   ReadyList ready;
   {
     SpinLockGuard lock(push_lock_);
-    if (Get(var)->Acquire(&waiter.link, ledger_)) ready.Push(&waiter);
+    if (Get(var)->Acquire(&waiter.link)) ready.Push(&waiter);
   }
   Dispatch(ready, nullptr);
   MutexLock lock(waiter.mutex);
@@ -603,11 +622,16 @@ std::exception_ptr ThreadedEngine::TakeErrorBehind(VarHandle var, bool write, co
   return waiter.taken;
 }
 
+uint64_t ThreadedEngine::next_order() {
+  SpinLockGuard lock(push_lock_);
+  return next_order_;
+}
+
 void ThreadedEngine::Wait(VarHandle var, bool write, const char* what) {
-  const std::exception_ptr error = TakeErrorBehind(var, write, what);
-  if (!error) return;
-  ledger_.StrikeOut(error);
-  std::rethrow_exception(error);
+  const FailureRef failure = WaitBehind(var, write, true, what);
+  if (!failure) return;
+  unthrown_.Remove(failure, next_order());
+  std::rethrow_exception(failure->error);
 }
 
 void ThreadedEngine::WaitToRead(VarHandle var) {
@@ -616,9 +640,8 @@ void ThreadedEngine::WaitToRead(VarHandle var) {
 void ThreadedEngine::WaitForVar(VarHandle var) {
   Wait(var, true, "WaitForVar");
 }
-std::exception_ptr ThreadedEngine::Drain(VarHandle var) {
-  const std::exception_ptr error = TakeErrorBehind(var, true, "Drain");
-  return error && ledger_.StrikeOut(error) ? error : nullptr;
+void ThreadedEngine::Drain(VarHandle var) {
+  WaitBehind(var, true, false, "Drain");
 }
 
 void ThreadedEngine::WaitUntilIdle() {
@@ -639,7 +662,41 @@ void ThreadedEngine::WaitUntilIdle() {
 void ThreadedEngine::WaitForAll() {
   RefuseInsideFunction(this, "WaitForAll");
   WaitUntilIdle();
-  if (std::exception_ptr error = ledger_.TakeFirstAndClear()) std::rethrow_exception(error);
+  if (std::exception_ptr error = unthrown_.RemoveAll(next_order())) std::rethrow_exception(error);
+}
+
+bool ThreadedEngine::AwaitEnd(uint64_t ended) {
+  if (FunctionScope::Inside(this)) return false;
+  idle_waiters_.fetch_add(1);
+  MutexLock lock(idle_mutex_);
+  while (finished_.load() == ended && !WaitsForCallbacks()) idle_.Wait(lock);
+  idle_waiters_.fetch_sub(1);
+  return finished_.load() != ended;
+}
+
+bool ThreadedEngine::WaitsForCallbacks() {
+  const auto rest = [](const Pools& pools) {
+    return std::all_of(pools.begin(), pools.end(), [](const auto& entry) {
+      const WorkerPool& pool = *entry.second;
+      return pool.Rests() && (!pool.lane() || pool.lane()->Rests());
+    });
+  };
+  if (!rest(pools_)) return false;
+  if (has_gpus_.load(std::memory_order_acquire) && !rest(gpu_pools_)) return false;
+  MutexLock lock(logical_cpus_mutex_);
+  return rest(logical_cpus_);
+}
+
+// Whoever counts itself as a waiter before it looks at this thread's pool or lane is seen here.
+void ThreadedEngine::Rest() {
+  if (idle_waiters_.load() > 0) {
+    MutexLock lock(idle_mutex_);
+    idle_.NotifyAll();
+  }
+  if (deletion_waiters_.load() > 0) {
+    MutexLock lock(deletion_mutex_);
+    deletion_ran_.NotifyAll();
+  }
 }
 
 // ---- Traces

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/engine/internal/threaded_var.h"
 
+#include <utility>
+
 namespace mxtrain::engine {
 
 bool ThreadedVar::TryGrant(const Link& link) {
@@ -13,9 +15,11 @@ bool ThreadedVar::TryGrant(const Link& link) {
   return true;
 }
 
-void ThreadedVar::Pass(const Link& link, const ErrorLedger& ledger) {
-  if (link.renews) error_.Renew(ledger);
-  if (error_.any()) link.claim->error.Offer(error_.Get(), link.rank);
+void ThreadedVar::Pass(const Link& link) {
+  if (failure_) {
+    if (link.renews && failure_->ThrownBefore(link.claim->order)) failure_ = nullptr;
+    if (failure_) link.claim->failure.Offer(failure_, link.rank);
+  }
   if (!issued_) return;
   if (!issued_->writes.empty()) link.claim->Mark(issued_->writes);
   if (link.write && !issued_->reads.empty()) link.claim->Mark(issued_->reads);
@@ -40,10 +44,10 @@ void ThreadedVar::DropFailedMarks() {
   issued_->reads.DropFailed();
 }
 
-bool ThreadedVar::Acquire(Link* link, const ErrorLedger& ledger) {
+bool ThreadedVar::Acquire(Link* link) {
   SpinLockGuard lock(lock_);
   if (!head_ && TryGrant(*link)) {
-    Pass(*link, ledger);
+    Pass(*link);
     return true;
   }
   link->next = nullptr;
@@ -52,33 +56,33 @@ bool ThreadedVar::Acquire(Link* link, const ErrorLedger& ledger) {
   return false;
 }
 
-void ThreadedVar::Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks,
-                          const ErrorLedger& ledger, ReadyList* ready) {
+void ThreadedVar::Release(Link* link, const FailureRef& failure, const DeviceMarks* marks,
+                          ReadyList* ready) {
   SpinLockGuard lock(lock_);
   if (issued_ || marks) KeepMarks(*link, marks);
   if (link->write) {
     writing_ = false;
-    if (error) error_.Keep(error);
+    if (failure && !failure_) failure_ = failure;
   } else if (--reading_ > 0) {
     return;  // the head, if any, is a write: reads would have been granted
   }
   while (head_ && TryGrant(*head_)) {
     Link* granted = head_;
     head_ = granted->next;  // before the claim may run and end
-    Pass(*granted, ledger);
+    Pass(*granted);
     if (CountGranted(*granted->claim)) ready->Push(granted->claim);
   }
   if (head_) __builtin_prefetch(head_);  // a long backlog is not in the caches
 }
 
-std::exception_ptr ThreadedVar::TakeError() {
+FailureRef ThreadedVar::TakeFailure() {
   SpinLockGuard lock(lock_);
-  return error_.Take();
+  return std::exchange(failure_, nullptr);
 }
 
 void ThreadedVar::Reset() {
   version_.store(0, std::memory_order_relaxed);
-  error_ = KeptError();
+  failure_ = nullptr;
   issued_ = nullptr;
 }
 

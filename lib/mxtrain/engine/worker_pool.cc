@@ -24,6 +24,8 @@ void WorkerPool::Start() {
     while (static_cast<int>(threads_.size()) < num_workers_) {
       threads_.push_back(
           StartThread([this, index = static_cast<int>(threads_.size())] { RunWorker(index); }));
+      SpinLockGuard lock(lock_);
+      ++started_workers_;
     }
   });
 }
@@ -61,7 +63,13 @@ void WorkerPool::Enqueue(Work* work) {
   called_.NotifyOne();
 }
 
+bool WorkerPool::Rests() const {
+  SpinLockGuard lock(lock_);
+  return queue_.empty() && sleepers_ == started_workers_;
+}
+
 void WorkerPool::Park() {
+  runner_.Rest();
   MutexLock lock(park_mutex_);
   while (calls_ == 0) called_.Wait(lock);
   --calls_;

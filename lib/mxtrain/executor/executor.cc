@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/executor/internal/namesakes.h"
@@ -53,12 +55,14 @@ void AdoptSpecs(const ArrayMap& arrays, Executor::BindRequest* request) {
   }
 }
 
-// Shared by executors that never run concurrently; grows on demand.
+// Shared by executors that never run concurrently; grows on demand. Used by the thread that pushes
+// their runs, except by destructors, which functions of the engine may call meanwhile. Errors of a
+// run stay on its variable until the next forward pass overwrites the bytes.
 struct Arena {
   NDArray bytes;                         // of the net's device; its variable orders the runs
   std::map<Context, NDArray> elsewhere;  // of the devices of groups
   // The executor with a pending Backward on this arena; null: none.
-  const void* forward_of = nullptr;
+  std::atomic<const void*> forward_of = nullptr;
 
   // Throws kConfig if it is on another device.
   void Grow(Runtime& runtime, Context ctx, const executor::MemoryPlan& plan) {
@@ -79,26 +83,43 @@ struct Arena {
 
   NDArray& On(Context ctx) { return ctx == bytes.ctx() ? bytes : elsewhere.at(ctx); }
 
+  // From any thread. What is pushed on it follows all runs so far.
+  NDArray Runs() const {
+    const MutexLock lock(mutex_);
+    return bytes;
+  }
+
  private:
   void Grow(Runtime& runtime, Context ctx, int64_t size, NDArray* array) {
     const int64_t before = array->empty() ? 0 : array->shape().Size();
     if (!array->empty() && before >= size) return;
-    if (!bytes.empty()) bytes.WaitToWrite();  // steps in flight are ordered only by the old array
     forward_of = nullptr;
-    *array = NDArray();  // first, so both never exist at once
     try {
-      *array = New(runtime, ctx, size);
+      Replace(runtime, ctx, size, array);
     } catch (...) {
-      if (before > 0) *array = New(runtime, ctx, before);  // for the executors that share it
+      if (before > 0) Replace(runtime, ctx, before, array);  // for the executors that share it
       throw;
     }
   }
 
-  static NDArray New(Runtime& runtime, Context ctx, int64_t size) {
-    NDArray arena(runtime, TShape{size}, DType::kUint8, ctx, Layout(), "arena");
-    arena.data();  // now, so binding fails if memory is exhausted
-    return arena;
+  // Does not wait for the runs in flight, which are ordered only by the old `bytes`: what is pushed
+  // on the new array follows them, and so does the deletion of the old one.
+  void Replace(Runtime& runtime, Context ctx, int64_t size, NDArray* array) {
+    const NDArray replacement(runtime, TShape{size}, DType::kUint8, ctx, Layout(), "arena");
+    std::vector<engine::VarHandle> reads, writes{replacement.var()};
+    if (!bytes.empty()) writes.push_back(bytes.var());
+    if (!array->empty()) writes.push_back(array->var());
+    engine::DeduplicateVars(&reads, &writes);
+    runtime.engine().PushSync([](RunContext) {}, reads, writes,
+                              {.ctx = ctx, .priority = executor::kStepPriority, .name = "arena"});
+    {
+      const MutexLock lock(mutex_);
+      *array = replacement;
+    }
+    array->data();  // now, so binding fails if memory is exhausted
   }
+
+  mutable Mutex mutex_;  // for writes of `bytes`, and for reads by destructors
 };
 
 // The arrays of one run.
@@ -121,7 +142,6 @@ struct Run {
 struct Executor::Impl {
   Impl(Runtime& r, const Symbol& s, BindRequest q, executor::BoundArrays given,
        std::shared_ptr<Arena> shared, const executor::Namesakes* shared_draws);
-  ~Impl();
 
   // Binds to the given arrays and allocates the missing ones.
   static std::unique_ptr<Executor> Make(Runtime& runtime, const Symbol& symbol, BindRequest request,
@@ -202,12 +222,6 @@ void Executor::Impl::LogBinding() const {
             FormatBytes(plan.arena_bytes), FormatBytes(plan.lower_bound));
 }
 
-Executor::Impl::~Impl() {
-  if (arena->forward_of == this) arena->forward_of = nullptr;
-  // Every operation writes it, so all users of kernels and state are done.
-  runtime.Drain(arena->bytes.var());
-}
-
 void Executor::Impl::Stage(RunInputs* inputs) {
   for (auto& [external, array] : *inputs) {
     const Context device = externals[external].ctx;
@@ -268,7 +282,16 @@ void Executor::Impl::Prepare(Recycler<Run>::Lease run, bool is_forward) {
 }
 
 Executor::Executor() = default;
-Executor::~Executor() = default;
+
+// Every operation writes the arena, so behind it all users of kernels and state are done.
+Executor::~Executor() {
+  if (!impl_) return;
+  const void* own = impl_.get();
+  impl_->arena->forward_of.compare_exchange_strong(own, nullptr);
+  Runtime& runtime = impl_->runtime;
+  const NDArray runs = impl_->arena->Runs();
+  runtime.DestroyAfter(runs.var(), std::move(impl_));
+}
 
 std::unique_ptr<Executor> Executor::Impl::Make(Runtime& runtime, const Symbol& symbol,
                                                BindRequest request, executor::BoundArrays given,

@@ -51,6 +51,8 @@ class MXTRAIN_API Executor {
   // The same symbol for other input shapes, with the same parameters, gradients, auxiliaries and
   // arena. Throws kConfig for a name that is not an input.
   std::unique_ptr<Executor> Reshape(const std::map<std::string, TShape>& input_shapes);
+  // Waits for the runs that were pushed, but throws none of their errors. Inside a function of the
+  // engine, also of its own run (a Monitor), it returns, and the engine destroys the rest later.
   ~Executor();
 
   // `inputs`, in the order of input_names(), are used in place; shape and type must be as bound.

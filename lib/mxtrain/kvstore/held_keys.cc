@@ -104,8 +104,8 @@ void HeldKeys::Close() {
   // First what begins further messages.
   for (const Held& held : held_) {
     for (const Inboxes& of_rank : held.inboxes) {
-      runtime_.Drain(of_rank.of_all.arrays.whole.var());
-      if (of_rank.of_parts) runtime_.Drain(of_rank.of_parts->arrays.whole.var());
+      runtime_.engine().Drain(of_rank.of_all.arrays.whole.var());
+      if (of_rank.of_parts) runtime_.engine().Drain(of_rank.of_parts->arrays.whole.var());
     }
   }
   {

@@ -139,9 +139,9 @@ class MXTRAIN_API OptimizerUpdater {
     int64_t first_step = 0;  // the steps before did not update it
     bool updated = true;     // false: elsewhere; it has no states, and is not passed to Update
   };
+  // May be destroyed at any time; what was pushed keeps what it needs.
   OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys,
                    double rescale_grad);
-  ~OptimizerUpdater();
 
   // Sets this step's values for all keys; call before the step's pushes. `lr`: the scheduled rate.
   void BeginStep(int64_t step, double lr);

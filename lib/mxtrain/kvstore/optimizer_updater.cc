@@ -55,10 +55,6 @@ OptimizerUpdater::OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> 
   }
 }
 
-OptimizerUpdater::~OptimizerUpdater() {
-  if (!keys_.empty()) runtime_.Drain(all_scalars_.host().var());
-}
-
 OptimizerUpdater::Device& OptimizerUpdater::DeviceOf(const NDArray& weight) {
   if (devices_.size() == 1) return devices_[0];  // its keys may be on several devices
   for (Device& device : devices_) {
@@ -90,9 +86,8 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
   }
   const engine::VarHandle writes[] = {all_scalars_.host().var()};
   runtime_.engine().PushSync(
-      [this, scalars = std::move(scalars)](RunContext) {
-        std::copy(scalars->values.begin(), scalars->values.end(),
-                  all_scalars_.host().data().dptr<float>());
+      [host = all_scalars_.host().data().dptr<float>(), scalars = std::move(scalars)](RunContext) {
+        std::copy(scalars->values.begin(), scalars->values.end(), host);
       },
       {}, writes, {.name = "optimizer_scalars", .renews = writes});
   all_scalars_.Upload();

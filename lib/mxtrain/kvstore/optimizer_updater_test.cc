@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <functional>
+#include <future>
+#include <memory>
 
 #include "mxtrain/base/format.h"
 #include "mxtrain/device/blocked_layout.h"
@@ -308,6 +310,37 @@ TEST_CASE("gradients that come in several arrays by turns are updated by calls t
     return weight.ToVector();
   };
   CHECK(train(3) == train(1));
+}
+
+// A function that still runs keeps the one worker from the updates.
+TEST_CASE("an updater may be destroyed by a function of the engine before its updates have run") {
+  Runtime runtime{RuntimeOptions(), BuiltinOperators()};
+  const auto train = [&runtime](bool destroy) {
+    NDArray weight = NDArray::FromVector(runtime, TShape{2}, {1, 2});
+    const NDArray grad = NDArray::FromVector(runtime, TShape{2}, {1, -2});
+    auto updater = std::make_unique<OptimizerUpdater>(
+        runtime, Optimizer::Create("adam", {}),
+        std::vector<OptimizerUpdater::Key>{{"weight", {weight}, {1, 1}}}, kScale);
+    runtime.engine().WaitForAll();
+    std::promise<void> open, destroyed;
+    runtime.engine().PushSync([&](RunContext) { open.get_future().wait(); }, {}, {}, {});
+    for (int step = 0; step < 3; ++step) {
+      updater->BeginStep(step, 0.1);
+      const KVStore::KeyUpdate update{0, grad, weight, 0};
+      updater->Update({&update, 1});
+    }
+    runtime.engine().PushSync(
+        [&](RunContext) {
+          if (destroy) updater.reset();
+          destroyed.set_value();
+        },
+        {}, {}, {.property = engine::FnProperty::kIO});
+    destroyed.get_future().wait();
+    open.set_value();
+    return weight.ToVector();
+  };
+  CHECK(train(true) == train(false));
+  CHECK_NOTHROW(runtime.engine().WaitForAll());
 }
 
 // The noise of one step, with gradients of zero.

@@ -8,6 +8,7 @@
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/device/memory_lender.h"
+#include "mxtrain/engine/function_scope.h"
 
 namespace mxtrain {
 
@@ -142,14 +143,10 @@ Logger Runtime::log(std::string_view module) const {
 const RuntimeOptions& Runtime::options() const {
   return impl_->options;
 }
-void Runtime::Drain(engine::VarHandle var) {
-  std::exception_ptr error;
-  try {
-    error = engine().Drain(var);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  if (error) log("engine").Warning("an error that no wait has reported: {}", WhatOf(error));
+void Runtime::DestroyAfter(engine::VarHandle var, std::shared_ptr<void> state) {
+  if (!engine::FunctionScope::Inside(&engine())) return engine().Drain(var);
+  // Even if the function is skipped, the engine destroys it, with what it owns, at its turn.
+  engine().PushSync([state = std::move(state)](RunContext) {}, {}, {&var, 1}, {.name = "destroy"});
 }
 
 std::shared_ptr<void> Runtime::Extension(const std::string& key,

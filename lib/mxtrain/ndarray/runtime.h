@@ -52,9 +52,10 @@ class MXTRAIN_API Runtime {
   Logger log(std::string_view module) const;  // a name of LogModules
   const RuntimeOptions& options() const;
 
-  // For destructors of state used by pushed functions: waits for everything pushed on the variable
-  // and logs a warning for an error that nobody has seen.
-  void Drain(engine::VarHandle var);
+  // For destructors: destroys `state`, which pushed functions use, after everything pushed on the
+  // variable. Waits for that; but inside a function of the engine, where it would wait for itself,
+  // it returns, and the engine destroys the state later. Errors stay where they are.
+  void DestroyAfter(engine::VarHandle var, std::shared_ptr<void> state);
   // Per-Runtime state of a higher module (the imperative plan cache): created once by `make` on
   // first use. Destroyed after the engine has stopped, before storage.
   std::shared_ptr<void> Extension(const std::string& key,

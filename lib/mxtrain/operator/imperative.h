@@ -3,7 +3,8 @@
 // Operators called on arrays immediately, without a graph. A call infers shapes, plans (plans are
 // cached per Runtime by name, parameters and specs, and the least recently used ones are dropped),
 // converts layouts that no kernel takes, and pushes. It returns before the work is done, but blocks
-// while 4096 calls of the runtime are pending.
+// while 4096 calls of the runtime are pending, unless all of them wait for callbacks of
+// asynchronous functions, which the caller may have to call.
 #include <initializer_list>
 #include <optional>
 #include <string>

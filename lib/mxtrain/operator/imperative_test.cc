@@ -109,6 +109,58 @@ TEST_CASE("a caller cannot run far ahead of the engine") {
   CHECK(sum.ToVector()[0] == 10000);
 }
 
+// Completes asynchronous functions when it is told to.
+class Later {
+ public:
+  void Hold(Runtime& runtime, const NDArray& array) {
+    const engine::VarHandle writes[] = {array.var()};
+    runtime.engine().PushAsync(
+        [this](RunContext, engine::Callback callback) {
+          held_.set_value(std::make_unique<engine::Callback>(std::move(callback)));
+        },
+        {}, writes, {.property = engine::FnProperty::kIO, .name = "held"});
+    callback_ = held_.get_future().get();
+  }
+  void Complete() { (*callback_)(); }
+
+ private:
+  std::promise<std::unique_ptr<engine::Callback>> held_;
+  std::unique_ptr<engine::Callback> callback_;
+};
+
+TEST_CASE("calls behind an asynchronous function that the caller completes return, however many") {
+  const auto runtime = MakeRuntime("threaded");
+  NDArray sum = NDArray::Zeros(*runtime, {1});
+  Later later;
+  later.Hold(*runtime, sum);
+  constexpr int kCalls = 5 * imperative::RunAhead::kMostCalls;
+  // Other work comes and goes meanwhile.
+  NDArray other = NDArray::Zeros(*runtime, {1});
+  for (int i = 0; i < kCalls; ++i) {
+    sum = sum + 1.0;
+    if (i % 100 == 0) other = other + 1.0;
+  }
+  CHECK(other.ToVector()[0] == kCalls / 100 + 1);
+  later.Complete();
+  CHECK(sum.ToVector()[0] == kCalls);
+}
+
+TEST_CASE("memory is taken without a wait for what the caller completes") {
+  const auto runtime = MakeRuntime("threaded");
+  Later later;
+  {
+    // More than Storage lets wait for its deletion without asking for some.
+    const NDArray large(*runtime, {32 << 20});
+    large.data();
+    later.Hold(*runtime, large);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 50; ++i) NDArray(*runtime, {1000}).data();
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  later.Complete();
+  runtime->engine().WaitForAll();
+}
+
 TEST_CASE(
     "a call inside a function of the engine does not wait for itself, however many there are") {
   const auto runtime = MakeRuntime("threaded");

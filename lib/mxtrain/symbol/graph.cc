@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/symbol/graph.h"
 
-#include "mxtrain/symbol/internal/post_order.h"
+#include "mxtrain/base/post_order.h"
 
 namespace mxtrain {
 namespace {

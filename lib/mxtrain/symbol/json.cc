@@ -2,9 +2,9 @@
 // Symbol::FromJson and Symbol::ToJson.
 #include "mxtrain/base/json.h"
 
+#include "mxtrain/base/post_order.h"
 #include "mxtrain/symbol/internal/attrs.h"
 #include "mxtrain/symbol/internal/json_file.h"
-#include "mxtrain/symbol/internal/post_order.h"
 #include "mxtrain/symbol/internal/symbol_rep.h"
 
 namespace mxtrain {

@@ -5,8 +5,8 @@
 #include <bit>
 #include <functional>
 
+#include "mxtrain/base/post_order.h"
 #include "mxtrain/base/text.h"
-#include "mxtrain/symbol/internal/post_order.h"
 
 namespace mxtrain {
 

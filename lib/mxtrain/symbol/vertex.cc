@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "mxtrain/base/post_order.h"
 #include "mxtrain/symbol/internal/attrs.h"
-#include "mxtrain/symbol/internal/post_order.h"
 
 namespace mxtrain {
 namespace {

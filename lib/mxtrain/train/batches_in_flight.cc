@@ -21,7 +21,7 @@ BatchesInFlight::BatchesInFlight(Runtime& runtime, const std::vector<Context>& w
 
 BatchesInFlight::~BatchesInFlight() {
   // Pushed functions use members, and what runs them need not have been awaited.
-  for (engine::VarHandle var : {sums_, ended_}) runtime_.Drain(var);
+  for (engine::VarHandle var : {sums_, ended_}) runtime_.engine().Drain(var);
   for (engine::VarHandle var : {sums_, ended_})
     runtime_.engine().DeleteVariable(var, {}, workers_[0]);
   for (const auto* marks : {&batch_marks_, &ends_}) {

@@ -98,21 +98,37 @@ class Divider {
     for (const NodeEntry& head : graph_.heads) last_reader_[static_cast<size_t>(head.node)] = end;
   }
 
-  // Those that the node reads, also through layers that see parameters only.
+  // Those that the node reads, also through layers that see parameters only; in the order of their
+  // depth-first visits.
   void AddParameters(size_t node, const std::string& layer, Part* part) {
-    const std::vector<std::string> names =
-        graph_.nodes[node].op ? graph_.nodes[node].op->ListArguments() : std::vector<std::string>();
-    for (size_t i = 0; i < graph_.nodes[node].inputs.size(); ++i) {
-      const auto input = static_cast<size_t>(graph_.nodes[node].inputs[i].node);
+    struct Visit {
+      size_t node;
+      std::vector<std::string> names;  // of the arguments
+      size_t next = 0;                 // input
+    };
+    const auto visit = [this](size_t id) {
+      const Node& reader = graph_.nodes[id];
+      return Visit{id, reader.op ? reader.op->ListArguments() : std::vector<std::string>()};
+    };
+    std::vector<Visit> path{visit(node)};
+    while (!path.empty()) {
+      Visit& reader = path.back();
+      if (reader.next == graph_.nodes[reader.node].inputs.size()) {
+        path.pop_back();
+        continue;
+      }
+      const size_t i = reader.next++;
+      const auto input = static_cast<size_t>(graph_.nodes[reader.node].inputs[i].node);
       const Node& source = graph_.nodes[input];
       if (of_data_[input] || taken_[input]) continue;
       taken_[input] = true;
       if (source.op) {
-        AddParameters(input, layer, part);
+        path.push_back(visit(input));
       } else if (source.kind == Node::Kind::kVariable && !labels_.contains(source.name)) {
         part->Add(layer);
         part->parameters.push_back(source.name);
-        part->has_weights = part->has_weights || (i < names.size() && names[i] == "weight");
+        part->has_weights =
+            part->has_weights || (i < reader.names.size() && reader.names[i] == "weight");
       }
     }
   }

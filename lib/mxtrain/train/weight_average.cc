@@ -25,10 +25,6 @@ WeightAverage::WeightAverage(Runtime& runtime, double decay,
   for (const DType type : types) updates_of_types_.push_back(UpdateOf(type));
 }
 
-WeightAverage::~WeightAverage() {
-  runtime_.Drain(scalars_.host().var());
-}
-
 // sgd_update gives w (1 - lr wd) - lr scale g: with lr = 1 - d, wd = 1 and scale = -1 that is d w +
 // (1 - d) g.
 PreparedCall WeightAverage::UpdateOf(DType type) const {
@@ -55,9 +51,10 @@ void WeightAverage::Update() {
   const double t = static_cast<double>(updates_++), d = std::min(decay_, t / (t + 9));
   const engine::VarHandle writes[] = {scalars_.host().var()};
   runtime_.engine().PushSync(
-      [this, rate = static_cast<float>(1 - d)](RunContext) {
-        for (size_t row = 0; row < items_.size(); ++row) {
-          float* scalars = scalars_.host().data().dptr<float>() + row * kNumScalars;
+      [host = scalars_.host().data().dptr<float>(), rows = items_.size(),
+       rate = static_cast<float>(1 - d)](RunContext) {
+        for (size_t row = 0; row < rows; ++row) {
+          float* scalars = host + row * kNumScalars;
           scalars[kScalarLr] = rate;
           scalars[kScalarWeightDecay] = 1;
           scalars[kScalarRescale] = -1;

@@ -43,7 +43,9 @@ class Programs {
   };
 
   Program Bind(const Part& part, Context ctx) MXTRAIN_REQUIRES(mutex_);
-  Program& Find(const Part& part, Context ctx) MXTRAIN_REQUIRES(mutex_);
+  // `dropped`: receives what there is no more room for.
+  Program& Find(const Part& part, Context ctx, std::list<Program>* dropped)
+      MXTRAIN_REQUIRES(mutex_);
 
   Runtime& runtime_;
   mutable Mutex mutex_;

@@ -3,7 +3,8 @@
 // A worker's stream as the rest of the engine sees it: what was issued, what is known to be done,
 // and who waits.
 //
-// The worker issues; every function gets a ticket, counted from 1. An event is recorded behind a
+// The worker issues; every function gets a ticket, counted from 1, when it has issued all its work:
+// an asynchronous one perhaps on another thread. An event is recorded behind a
 // ticket on request: by another lane, whose stream then waits on the device, or by a host claim,
 // which the lane's completer thread (started with the first claim) makes ready once the event has
 // completed. Whoever makes a dependant ready requests the event at once, so it closely follows the
@@ -37,10 +38,10 @@ class LaneOwner {
   virtual ~LaneOwner() = default;
   // Claims whose last device work is done.
   virtual void Resume(ReadyList& ready) = 0;
-  // A device failure detected after the function `name` at position `order`: adds the name and
-  // enters it into the ledger.
-  virtual std::exception_ptr EnterLaneFailure(std::exception_ptr error, const char* name,
-                                              uint64_t order) = 0;
+  // A device failed; the function `name` at position `order` is blamed.
+  virtual FailureRef AddFailure(std::exception_ptr error, const char* name, uint64_t order) = 0;
+  // A thread of the engine has nothing more to do for now.
+  virtual void Rest() = 0;
 };
 
 class DeviceLane {
@@ -52,14 +53,16 @@ class DeviceLane {
   void Attach(Stream* stream) { stream_ = stream; }
   // Work issued from now on waits for the marks. Returns the failure of one of their lanes, or
   // null.
-  std::exception_ptr WaitFor(const DeviceMarks& marks);
-  // A function has issued its work.
-  DeviceMark Issue(const char* name, uint64_t order);
+  FailureRef WaitFor(const DeviceMarks& marks);
 
   // From any thread.
+  // A function has issued its work: the ticket stands for all that was given to the stream so far.
+  DeviceMark Issue(const char* name, uint64_t order);
+  // Whether no host claim waits for its work.
+  bool Rests() const;
   bool Done(uint64_t ticket) const { return ticket <= done_.load(std::memory_order_acquire); }
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  std::exception_ptr failure() const;  // null when it has not failed
+  FailureRef failure() const;  // null when it has not failed
   // Records an event behind the ticket unless there is one.
   void SetEventBehind(uint64_t ticket);
   // True: the claim is counted down (CountGranted) when the ticket is done, with the lane's failure
@@ -89,7 +92,7 @@ class DeviceLane {
   void Fail(const std::exception_ptr& error) MXTRAIN_REQUIRES(mutex_);
   void RaiseDone(uint64_t ticket) MXTRAIN_REQUIRES(mutex_);
 
-  std::exception_ptr LetWait(Stream& other, uint64_t ticket, uint64_t* waited);
+  FailureRef LetWait(Stream& other, uint64_t ticket, uint64_t* waited);
   Issued OldestNotDone();
   void Complete();
 
@@ -112,7 +115,7 @@ class DeviceLane {
   int parked_ MXTRAIN_GUARDED_BY(mutex_) = 0;           // claims in events_
   bool completing_ MXTRAIN_GUARDED_BY(mutex_) = false;  // the completer waits for the front
   bool stopping_ MXTRAIN_GUARDED_BY(mutex_) = false;
-  std::exception_ptr failure_ MXTRAIN_GUARDED_BY(mutex_);
+  FailureRef failure_ MXTRAIN_GUARDED_BY(mutex_);
   std::thread completer_;  // started by Park under mutex_; joined by Stop, after the last Park
 };
 

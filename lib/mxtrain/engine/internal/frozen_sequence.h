@@ -38,7 +38,7 @@ struct SequencePortClaim : Claim {
   SequenceRun* run = nullptr;
   int port = 0;
   Link link;
-  RankedError leaving;  // what the variable will carry when the port is released
+  FirstFailure leaving;  // what the variable will keep when the port is released
 };
 
 class SequenceRun {
@@ -53,10 +53,10 @@ class SequenceRun {
 
   // The port's variable was granted: operations waiting only for it become ready.
   void GrantPort(SequencePortClaim& port, ReadyList* ready);
-  // The error that the operation inherits; null when it may run. Valid once the operation is ready.
-  std::exception_ptr InheritedError(int op) const;
+  // The failure that the operation inherits; null when it may run. Valid once it is ready.
+  FailureRef Inherited(int op) const;
   // The operation failed by itself (not by inheritance).
-  void Fail(int op, const std::exception_ptr& error);
+  void Fail(int op, const FailureRef& failure);
   // Device work the operation must wait for; valid once it is ready.
   void CollectMarks(int op);
   // The operation was issued on a device.
@@ -64,12 +64,12 @@ class SequenceRun {
   // All device work issued by the run, for the token; null: none.
   const DeviceMarks* CollectAllMarks();
   // The operation ended, successfully or not; true if it was the last of the run.
-  bool Finish(int op, ErrorLedger& ledger, ReadyList* ready);
+  bool Finish(int op, ReadyList* ready);
 
   SequenceRun* next_free = nullptr;  // FreeList's
 
  private:
-  void SpreadError(int op);
+  void SpreadFailure(int op);
   // Collects the marks of the port's operations in the claim; null: none ran on a device.
   const DeviceMarks* CollectPortMarks(int port);
   void CountDown(int op, ReadyList* ready);
@@ -82,10 +82,10 @@ class SequenceRun {
   std::vector<SequenceOpWork> works_;
   std::vector<int> counters_;  // as FrozenSequence::initial_counters_
   std::vector<SequencePortClaim> ports_;
-  // Errors are rare: errors_ is read only if failed_ is set, which happens before the counters that
-  // release successors are decremented.
+  // Failures are rare: failures_ is read only if failed_ is set, which happens before the counters
+  // that release successors are decremented.
   std::atomic<bool> failed_{false};
-  std::vector<RankedError> errors_;  // of each operation
+  std::vector<FirstFailure> failures_;  // of each operation
   // Some port was granted with marks; set before the counters are decremented, like failed_.
   std::atomic<bool> marked_{false};
   std::vector<DeviceMark> issued_;  // of each operation; empty when none runs on a device

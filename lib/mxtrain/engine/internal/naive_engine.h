@@ -12,7 +12,7 @@
 
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/engine/engine.h"
-#include "mxtrain/engine/internal/error_ledger.h"
+#include "mxtrain/engine/internal/failure.h"
 #include "mxtrain/engine/internal/lane_kind.h"
 #include "mxtrain/engine/internal/profiler.h"
 
@@ -41,7 +41,9 @@ class NaiveEngine final : public Engine {
   void WaitToRead(VarHandle var) override;
   void WaitForVar(VarHandle var) override;
   void WaitForAll() override;
-  std::exception_ptr Drain(VarHandle var) override;
+  void Drain(VarHandle var) override;
+  uint64_t Ended() const override;
+  bool AwaitEnd(uint64_t ended) override;
   void StartProfile() override;
   void StopProfile(const std::string& path) override;
   void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
@@ -52,37 +54,40 @@ class NaiveEngine final : public Engine {
   struct NaiveVar;
   struct NaiveOpr;
   struct NaiveSequence;
-  using Job = UniqueFunction<void()>;
+  using Job = UniqueFunction<void(uint64_t push)>;  // its position among all pushes
   using Body = UniqueFunction<void(RunContext)>;
 
+  static NaiveVar* Get(VarHandle var);
   void CheckContext(Context ctx, const char* name);  // throws kDevice if unavailable
   // Counts the writes and runs the job, or queues it for the thread that is running jobs.
   void Submit(Job job, std::span<const VarHandle> writes);
   void EnterThread() MXTRAIN_REQUIRES(mutex_);  // before running jobs
-  // Runs `body` unless a variable carries an error; either error goes to the written variables.
+  // Runs `body` unless a variable has a failure; either failure goes to the written variables.
   void RunFunction(Body& body, std::span<const VarHandle> reads, std::span<const VarHandle> writes,
-                   const PushOptions& options);
-  // Null, or the named and entered error.
-  std::exception_ptr Try(Body& body, Context ctx, FnProperty property, int priority,
-                         const char* name);
-  void RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports);
-  static void RunToCallback(AsyncFn& fn, RunContext context);
+                   const PushOptions& options, uint64_t push);
+  // Null, or what no wait has thrown yet.
+  FailureRef Try(Body& body, Context ctx, FnProperty property, int priority, const char* name,
+                 uint64_t push);
+  void RunSequence(NaiveSequence& sequence, std::span<const VarHandle> ports, uint64_t push);
+  void RunToCallback(AsyncFn& fn, RunContext context);
   RunContext MakeRunContext(Context ctx, FnProperty property);
   // Waits until no job runs; `lock` holds mutex_.
   void AwaitIdle(MutexLock& lock) MXTRAIN_REQUIRES(mutex_);
-  std::exception_ptr TakeErrorBehind(VarHandle var, const char* what);
   void Wait(VarHandle var, const char* what);
 
   const EngineOptions options_;
   const uint64_t serial_;  // unique in the process
   Profiler profiler_;
-  ErrorLedger ledger_;
+  UnthrownFailures unthrown_;
 
   mutable Mutex mutex_;
-  ConditionVariable idle_;
+  ConditionVariable idle_;  // a job has ended, or awaits a callback
   // While true, only the running thread touches variable contents.
   bool running_ MXTRAIN_GUARDED_BY(mutex_) = false;
-  std::deque<Job> queue_ MXTRAIN_GUARDED_BY(mutex_);
+  bool awaits_callback_ MXTRAIN_GUARDED_BY(mutex_) = false;  // what runs
+  uint64_t next_push_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  uint64_t ended_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  std::deque<std::pair<uint64_t, Job>> queue_ MXTRAIN_GUARDED_BY(mutex_);
   std::unordered_map<VarHandle, std::unique_ptr<NaiveVar>> vars_ MXTRAIN_GUARDED_BY(mutex_);
   std::unordered_map<OprHandle, std::shared_ptr<NaiveOpr>> oprs_ MXTRAIN_GUARDED_BY(mutex_);
   std::unordered_map<SequenceHandle, std::shared_ptr<NaiveSequence>> sequences_
@@ -91,7 +96,6 @@ class NaiveEngine final : public Engine {
   // Used only by the running thread.
   std::map<LaneKind, std::unique_ptr<Stream>> streams_;
   std::exception_ptr startup_error_;  // the thread's functions fail with it
-  uint64_t num_failures_ = 0;
 };
 
 }  // namespace mxtrain::engine

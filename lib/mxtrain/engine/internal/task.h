@@ -53,12 +53,12 @@ struct alignas(128) Task : Claim {
 
   bool parked = false;  // of a deletion that frees something: delayed by device work
 
-  std::exception_ptr outcome;  // what the written variables will carry
+  FailureRef outcome;  // what the written variables will keep
 
   // An asynchronous function ends when its body has returned and its callback was called; the
-  // second of the two completes it.
+  // second of the two completes it. What either reported:
   std::atomic<int> open_ends{0};
-  std::exception_ptr callback_error;
+  std::exception_ptr body_error, callback_error;
   int64_t begin_ns = -1;  // of a traced asynchronous function
 
   std::vector<Link> many_links;
@@ -70,7 +70,8 @@ struct Waiter : Claim {
   Link link;
   Mutex mutex;
   ConditionVariable changed;
-  std::exception_ptr taken MXTRAIN_GUARDED_BY(mutex);  // the error that the variable carried
+  bool takes = true;  // the failure of the variable
+  FailureRef taken MXTRAIN_GUARDED_BY(mutex);
   bool done MXTRAIN_GUARDED_BY(mutex) = false;
 };
 

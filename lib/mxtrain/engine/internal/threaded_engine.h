@@ -5,6 +5,7 @@
 // to the workers of its lane (worker_pool.h), or completes it directly if it is a wait, a port or a
 // deletion.
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -12,7 +13,7 @@
 
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/engine/engine.h"
-#include "mxtrain/engine/internal/error_ledger.h"
+#include "mxtrain/engine/internal/failure.h"
 #include "mxtrain/engine/internal/free_list.h"
 #include "mxtrain/engine/internal/frozen_sequence.h"
 #include "mxtrain/engine/internal/handle_table.h"
@@ -45,7 +46,9 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   void WaitToRead(VarHandle var) override;
   void WaitForVar(VarHandle var) override;
   void WaitForAll() override;
-  std::exception_ptr Drain(VarHandle var) override;
+  void Drain(VarHandle var) override;
+  uint64_t Ended() const override { return finished_.load(); }
+  bool AwaitEnd(uint64_t ended) override;
   void StartProfile() override;
   void StopProfile(const std::string& path) override;
   void ProfileSpan(const std::string& lane, const std::string& name, int64_t begin_ns,
@@ -91,8 +94,6 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   bool AwaitDevices(Work* work);
   bool Park(Claim* claim);
   void Resume(ReadyList& ready) override;
-  std::exception_ptr EnterLaneFailure(std::exception_ptr error, const char* name,
-                                      uint64_t order) override;
   // Before and after a device function: its stream waits for what the claim depends on; its
   // variables then carry its work.
   void BeginIssue(DeviceLane* lane, Claim* claim);
@@ -109,21 +110,28 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   template <typename Body>
   std::exception_ptr Try(Body&& body, const Worker& worker, Context ctx, const char* name,
                          int priority);
-  // The failure with the function's name, entered into the ledger; null for null.
-  std::exception_ptr EnterFailure(std::exception_ptr error, const char* name, uint64_t order);
+  // What a function threw becomes a failure that no wait has thrown yet; null for null.
+  FailureRef AddFailure(std::exception_ptr error, const char* name, uint64_t order) override;
 
   // Completion; from any thread.
   static void OnCallback(void* task, std::exception_ptr error);
-  void JoinAsyncEnds(Task* task);
+  void JoinAsyncEnds(Task* task);  // issues its work on a device
   void Release(Task* task, ReadyList* ready);
   void DropUse(ThreadedOpr* opr);
   void DropUse(FrozenSequence* sequence);
   void CountFinished();
   void CountFinishedByOutsider();
 
-  std::exception_ptr TakeErrorBehind(VarHandle var, bool write, const char* what);
+  // `takes`: the failure of the variable, which is returned.
+  FailureRef WaitBehind(VarHandle var, bool write, bool takes, const char* what);
   void Wait(VarHandle var, bool write, const char* what);
   void WaitUntilIdle();
+  uint64_t next_order();
+  // Whether everything pending waits for callbacks of asynchronous functions: nothing is ready,
+  // running, or awaited from a device. While works pass from one thread to another it may be true
+  // by mistake, for a moment.
+  bool WaitsForCallbacks();
+  void Rest() override;
 
   using Pools = std::vector<std::pair<LaneKind, std::unique_ptr<WorkerPool>>>;
 
@@ -135,7 +143,7 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   Mutex logical_cpus_mutex_;
   Pools logical_cpus_ MXTRAIN_GUARDED_BY(logical_cpus_mutex_);  // compute; entries stay
   Profiler profiler_;
-  ErrorLedger ledger_;
+  UnthrownFailures unthrown_;
 
   // Makes pushes atomic: every variable's queue holds them in one common order.
   SpinLock push_lock_;
@@ -153,14 +161,18 @@ class ThreadedEngine final : public Engine, private WorkRunner {
   alignas(64) std::atomic<uint64_t> finished_{0};
   std::atomic<int> idle_waiters_{0};
   Mutex idle_mutex_;
-  ConditionVariable idle_;
+  ConditionVariable idle_;  // something ended, or a thread rests
 
   // Deletions that free something: pending, pending only on device work, and finished.
   std::atomic<int64_t> deletions_pending_{0}, deletions_parked_{0};
   std::atomic<uint64_t> deletions_run_{0};
   std::atomic<int> deletion_waiters_{0};
   Mutex deletion_mutex_;
-  ConditionVariable deletion_ran_;
+  ConditionVariable deletion_ran_;      // or a thread rests
+  std::atomic<uint64_t> callbacks_{0};  // that were called
+  // Their number when a wait for a deletion was last given up: none has come since, so nothing has
+  // changed.
+  uint64_t given_up_at_ MXTRAIN_GUARDED_BY(deletion_mutex_) = std::numeric_limits<uint64_t>::max();
 };
 
 }  // namespace mxtrain::engine

@@ -5,11 +5,10 @@
 // only waiting links; the variable counts links granted and not yet released.
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <memory>
 
 #include "mxtrain/engine/internal/device_marks.h"
-#include "mxtrain/engine/internal/error_ledger.h"
+#include "mxtrain/engine/internal/failure.h"
 #include "mxtrain/engine/internal/handles.h"
 #include "mxtrain/engine/internal/spin_lock.h"
 #include "mxtrain/engine/internal/work.h"
@@ -18,17 +17,16 @@ namespace mxtrain::engine {
 
 class ThreadedVar final : public Var {
  public:
-  // Appends the link to the queue; true if it is granted at once. An error on the variable goes to
+  // Appends the link to the queue; true if it is granted at once. A failure on the variable goes to
   // the claim. Callers hold the engine's push lock, which makes a push over several variables
   // atomic.
-  bool Acquire(Link* link, const ErrorLedger& ledger);
-  // Releases a granted link; a written variable keeps a non-null `error`. Claims that thereby get
-  // their last variable become ready. `marks`: device work issued under the link that may not be
-  // done; null: none.
-  void Release(Link* link, const std::exception_ptr& error, const DeviceMarks* marks,
-               const ErrorLedger& ledger, ReadyList* ready);
-  // Removes and returns the error; for the claim of a wait, which holds the variable.
-  std::exception_ptr TakeError();
+  bool Acquire(Link* link);
+  // Releases a granted link; a written variable keeps a non-null `failure` unless it has one.
+  // Claims that thereby get their last variable become ready. `marks`: device work issued under the
+  // link that may not be done; null: none.
+  void Release(Link* link, const FailureRef& failure, const DeviceMarks* marks, ReadyList* ready);
+  // Removes and returns the failure; for the claim of a wait, which holds the variable.
+  FailureRef TakeFailure();
 
   // Forgets work on lanes that have failed: a wait has thrown their failure.
   void DropFailedMarks();
@@ -39,12 +37,13 @@ class ThreadedVar final : public Var {
   // As new. No other thread may use the variable, so this takes no lock.
   void Reset() MXTRAIN_NO_THREAD_SAFETY_ANALYSIS;
 
-  uint64_t last_push = 0;            // guarded by the push lock: last push that named it
+  // Guarded by the push lock: the last check that met it, and the last that found it renewed.
+  uint64_t last_push = 0, last_renewal = 0;
   ThreadedVar* next_free = nullptr;  // FreeList's
 
  private:
   bool TryGrant(const Link& link) MXTRAIN_REQUIRES(lock_);
-  void Pass(const Link& link, const ErrorLedger& ledger) MXTRAIN_REQUIRES(lock_);
+  void Pass(const Link& link) MXTRAIN_REQUIRES(lock_);
   void KeepMarks(const Link& link, const DeviceMarks* marks) MXTRAIN_REQUIRES(lock_);
 
   // Device work issued under released links that may not be done: a reader waits for the last
@@ -60,7 +59,7 @@ class ThreadedVar final : public Var {
   int reading_ MXTRAIN_GUARDED_BY(lock_) = 0;
   Link* head_ MXTRAIN_GUARDED_BY(lock_) = nullptr;
   Link* tail_ MXTRAIN_GUARDED_BY(lock_) = nullptr;
-  KeptError error_ MXTRAIN_GUARDED_BY(lock_);
+  FailureRef failure_ MXTRAIN_GUARDED_BY(lock_);  // why the contents are not valid
   // Null until a device works on the variable.
   std::unique_ptr<Issued> issued_ MXTRAIN_GUARDED_BY(lock_);
 };

@@ -4,11 +4,11 @@
 // first waits for variables.
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <memory>
 
 #include "mxtrain/engine/internal/device_marks.h"
+#include "mxtrain/engine/internal/failure.h"
 #include "mxtrain/engine/internal/spin_lock.h"
 
 namespace mxtrain::engine {
@@ -54,30 +54,30 @@ class ReadyList {
   Work* tail_ = nullptr;
 };
 
-// Among the errors of a claim, a device failure ranks after those that variables carry.
-inline constexpr int kDeviceFailureRank = std::numeric_limits<int>::max();
+// Among the failures that a claim meets, that of a device ranks after those on variables.
+inline constexpr int kDeviceRank = std::numeric_limits<int>::max();
 
-// Keeps the error of lowest rank among those offered by several threads, so the outcome does not
+// Keeps the failure of lowest rank among those offered by several threads, so the outcome does not
 // depend on timing.
-class RankedError {
+class FirstFailure {
  public:
-  void Offer(const std::exception_ptr& error, int rank) {
+  void Offer(const FailureRef& failure, int rank) {
     SpinLockGuard lock(lock_);
-    if (error && (!error_ || rank < rank_)) {
-      error_ = error;
+    if (failure && (!failure_ || rank < rank_)) {
+      failure_ = failure;
       rank_ = rank;
     }
   }
-  void Offer(const RankedError& other) { Offer(other.get(), other.rank()); }
+  void Offer(const FirstFailure& other) { Offer(other.get(), other.rank()); }
   // These need no lock once all offers have been made.
-  const std::exception_ptr& get() const MXTRAIN_NO_THREAD_SAFETY_ANALYSIS { return error_; }
+  const FailureRef& get() const MXTRAIN_NO_THREAD_SAFETY_ANALYSIS { return failure_; }
   int rank() const MXTRAIN_NO_THREAD_SAFETY_ANALYSIS { return rank_; }
-  void Clear() MXTRAIN_NO_THREAD_SAFETY_ANALYSIS { error_ = nullptr; }
+  void Clear() MXTRAIN_NO_THREAD_SAFETY_ANALYSIS { failure_ = nullptr; }
 
  private:
-  SpinLock lock_;
+  FailureRef failure_ MXTRAIN_GUARDED_BY(lock_);
   int rank_ MXTRAIN_GUARDED_BY(lock_) = 0;
-  std::exception_ptr error_ MXTRAIN_GUARDED_BY(lock_);
+  SpinLock lock_;
 };
 
 struct Claim;
@@ -105,10 +105,10 @@ struct Claim : Work {
     if (marks) marks->Clear();
   }
 
-  std::atomic<int> missing{
-      0};  // variables not granted, plus one during the push; later, awaited device work
+  // Variables not granted, plus one during the push; later, awaited device work.
+  std::atomic<int> missing{0};
   SpinLock marks_lock;
-  RankedError error;  // from the first of its variables that carries one
+  FirstFailure failure;  // of the first of its variables that has one
   // Device work it must wait for; after being issued on a device, its own mark. Null if there was
   // none.
   std::unique_ptr<DeviceMarks> marks;

@@ -39,6 +39,8 @@ class WorkerPool {
 
   void Start();  // idempotent; throws kMemory if a thread cannot be created
   void Enqueue(Work* work);
+  // Whether nothing is ready and no worker runs anything.
+  bool Rests() const;
   // The lane of a device's pool, which has one worker; null on the CPU.
   DeviceLane* lane() const { return lane_.get(); }
   // Stops the threads; nothing may be ready. Call it on all pools before destroying any: workers
@@ -64,7 +66,8 @@ class WorkerPool {
 
   alignas(64) std::atomic<bool> waiting_{
       false};  // queue_ is not empty, or stopping_: read by idle workers without the lock
-  SpinLock lock_;
+  mutable SpinLock lock_;
+  int started_workers_ MXTRAIN_GUARDED_BY(lock_) = 0;
   ReadyQueue queue_ MXTRAIN_GUARDED_BY(lock_);
   // Workers that parked or are about to, and were not woken.
   int sleepers_ MXTRAIN_GUARDED_BY(lock_) = 0;

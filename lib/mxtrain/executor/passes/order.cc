@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "mxtrain/base/post_order.h"
 #include "mxtrain/executor/internal/rewriter.h"
 #include "mxtrain/executor/memory_plan.h"
 
@@ -22,27 +23,27 @@ class DepthFirst {
       : graph_(graph),
         before_(graph.nodes.size()),
         needed_(graph.nodes.size()),
-        left_(graph.nodes.size()),
-        done_(graph.nodes.size()) {
+        left_(graph.nodes.size()) {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       if (!graph_.nodes[id].backward_pass) Weigh(id);
     }
   }
 
-  // Nodes in their new order.
+  // Nodes in their new order: what the heads need, then the rest of the forward pass, then the
+  // backward pass.
   std::vector<int> Run() {
-    for (const NodeEntry& head : graph_.heads) Visit(head.node);
-    for (bool backward : {false, true}) {
-      for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
-        if (graph_.nodes[id].backward_pass != backward) continue;
-        if (backward) {
-          order_.push_back(id);
-        } else {
-          Visit(id);
-        }
-      }
-    }
-    return std::move(order_);
+    std::vector<int> roots, backward, order;
+    for (const NodeEntry& head : graph_.heads) roots.push_back(head.node);
+    for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id)
+      (graph_.nodes[id].backward_pass ? backward : roots).push_back(id);
+    std::vector<char> seen(graph_.nodes.size());
+    PostOrder(
+        roots, [this](int id) { return before_[id].size(); },
+        [this](int id, size_t i) { return before_[id][i]; },
+        [&seen](int id) { return std::exchange(seen[id], 1) == 0; },
+        [&order](int id) { order.push_back(id); });
+    order.insert(order.end(), backward.begin(), backward.end());
+    return order;
   }
 
  private:
@@ -75,19 +76,10 @@ class DepthFirst {
         std::max(needed_[id], held + left_[id] + (node.plan ? node.plan->forward_workspace : 0));
   }
 
-  void Visit(int id) {
-    if (done_[id]) return;
-    done_[id] = true;
-    for (int b : before_[id]) Visit(b);
-    order_.push_back(id);
-  }
-
   const ExecGraph& graph_;
   std::vector<std::vector<int>> before_;  // [node]: its predecessors, in order of visits
   std::vector<int64_t> needed_, left_;    // [node]: bytes
   std::map<int, int> last_user_;          // of an auxiliary state
-  std::vector<bool> done_;
-  std::vector<int> order_;
 };
 
 }  // namespace

@@ -40,6 +40,26 @@ TEST_CASE("of two branches the one that needs more memory runs first, however th
   }
 }
 
+// Of 200,000 nodes: with a recursion anywhere the stack overflows.
+TEST_CASE("a long chain binds, runs forward and backward, and is destroyed") {
+  constexpr int kLength = 200'000;
+  RuntimeOptions options;
+  options.threads = 1;
+  Runtime runtime(options, BuiltinOperators());
+  Symbol chain = Symbol::Variable("data");
+  for (int i = 0; i < kLength; ++i)
+    chain = Layer("_plus_scalar", format("plus{}", i), {{"scalar", "1"}}, {chain});
+  BindRequest request;
+  request.inputs = {"data"};
+  request.shapes = {{"data", TShape{1}}};
+  request.reference_kernels = true;
+  request.fuse = false;
+  request.is_train = false;
+  const auto executor = Executor::SimpleBind(runtime, chain, request);
+  executor->Forward(std::vector<NDArray>{NDArray::Zeros(runtime, TShape{1})});
+  CHECK(executor->outputs()[0].ToVector()[0] == kLength);
+}
+
 TEST_CASE("another order gives the same bits and needs no more memory") {
   const auto runtime = NewRuntime("naive", 1);
   int lower = 0;

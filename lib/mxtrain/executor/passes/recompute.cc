@@ -5,8 +5,11 @@
 #include "mxtrain/executor/internal/recompute.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/post_order.h"
 #include "mxtrain/executor/internal/rewriter.h"
 
 namespace mxtrain::executor {
@@ -28,7 +31,7 @@ class CopyMaker {
     for (int id = 0; id < static_cast<int>(graph_.nodes.size()); ++id) {
       const ExecNode& node = graph_.nodes[id];
       if (node.backward_pass) {
-        for (const NodeEntry& e : node.inputs) Make(e);
+        MakeFor(node.inputs);
       } else if (again_[id] && node.kind == Node::Kind::kForward) {
         for (int i = node.num_args; i < static_cast<int>(node.inputs.size()); ++i)
           states_[id].push_back(Snapshot(node.inputs[i]));
@@ -56,11 +59,18 @@ class CopyMaker {
     return {rewriter_.Add(std::move(node)), 0};
   }
 
-  void Make(NodeEntry entry) {
-    if (!entry || !again_[entry.node] || made_[entry.node]) return;
-    const int id = entry.node;
-    made_[id] = true;
-    for (const NodeEntry& e : graph_.nodes[id].inputs) Make(e);
+  // Copies of the nodes that are executed again for these entries, of those that they need first.
+  void MakeFor(std::span<const NodeEntry> entries) {
+    std::vector<int> roots;
+    for (const NodeEntry& e : entries) roots.push_back(e.node);
+    PostOrder(
+        roots, [this](int id) { return graph_.nodes[id].inputs.size(); },
+        [this](int id, size_t i) { return graph_.nodes[id].inputs[i].node; },
+        [this](int id) { return id >= 0 && again_[id] && std::exchange(made_[id], 1) == 0; },
+        [this](int id) { Make(id); });
+  }
+
+  void Make(int id) {
     ExecNode copy = graph_.nodes[id];
     copy.name += "_again";
     for (NodeEntry& e : copy.inputs) e = rewriter_.Map(e);
@@ -77,7 +87,7 @@ class CopyMaker {
   const std::vector<bool>& again_;
   Rewriter rewriter_;
   std::vector<int> first_run_;  // [node]: in the new graph
-  std::vector<bool> made_;
+  std::vector<char> made_;
   // [node]: its auxiliary states for the second run, in the new graph.
   std::vector<std::vector<NodeEntry>> states_;
 };

@@ -3,10 +3,10 @@
 // Bounds the number of imperative calls pending in the engine. A pushed call holds its arrays and
 // plan, so a loop that runs much faster than its operators would otherwise fill memory. Private to
 // this module; thread-safe.
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
-#include "mxtrain/base/mutex.h"
-#include "mxtrain/engine/function_scope.h"
 #include "mxtrain/ndarray/runtime.h"
 
 namespace mxtrain::imperative {
@@ -25,27 +25,21 @@ class RunAhead {
         runtime.Extension("run ahead", [] { return std::make_shared<RunAhead>(); }));
   }
 
-  // Blocks until fewer than kMostCalls are pending. Does not block inside an engine function, which
-  // would wait for itself.
-  Ticket Enter(const engine::Engine& engine) {
-    MutexLock lock(mutex_);
-    if (!engine::FunctionScope::Inside(&engine)) {
-      while (calls_ >= kMostCalls) left_.Wait(lock);
+  // Blocks until fewer than kMostCalls are pending. Does not block for what the caller itself may
+  // have to complete: inside an engine function, or while everything pending waits for callbacks.
+  Ticket Enter(engine::Engine& engine) {
+    while (true) {
+      const uint64_t ended = engine.Ended();  // before the look at the calls
+      if (calls_.load() < kMostCalls || !engine.AwaitEnd(ended)) break;
     }
-    ++calls_;
+    calls_.fetch_add(1);
     return Ticket(this);
   }
 
  private:
-  void Remove() {
-    const MutexLock lock(mutex_);
-    --calls_;
-    left_.NotifyOne();
-  }
+  void Remove() { calls_.fetch_sub(1); }  // before the engine counts the call as ended
 
-  Mutex mutex_;
-  ConditionVariable left_;
-  int calls_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  std::atomic<int> calls_{0};
 };
 
 }  // namespace mxtrain::imperative

@@ -22,7 +22,6 @@ class MXTRAIN_API WeightAverage {
  public:
   // `values`: the arrays to average, by name; kept. Averages have the same layouts.
   WeightAverage(Runtime& runtime, double decay, const std::map<std::string, NDArray>& values);
-  ~WeightAverage();  // waits for what it has pushed
 
   // After the update of a step.
   void Update();
