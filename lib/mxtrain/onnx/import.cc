@@ -13,8 +13,11 @@ namespace {
 const std::map<std::string_view, ImportFn>& Converters() {
   static const std::map<std::string_view, ImportFn> converters = [] {
     std::map<std::string_view, ImportFn> all;
-    for (const auto& family : {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(),
-                               ArrayImports(), IndexImports(), SamplingImports()}) {
+    for (const auto& family :
+         {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(), ArrayImports(),
+          IndexImports(), SamplingImports(), ResizeImports(), AttentionImports(), LossImports(),
+          ProductImports(), QuantizedImports(), SequenceImports(), PoolImports(),
+          FunctionImports()}) {
       for (const ImportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;
@@ -24,6 +27,27 @@ const std::map<std::string_view, ImportFn>& Converters() {
 
 // Of what is computed from shapes and constants, besides four times the file's own arrays.
 constexpr int64_t kFoldedBytes = int64_t{16} << 20;
+
+// What an output is of in the file, by the types of the inputs.
+ElementType TypeOfOutput(const ModelNode& node, size_t output,
+                         const std::vector<ElementType>& inputs) {
+  static const std::set<std::string_view> counts = {"ArgMax", "ArgMin", "Shape", "Size"};
+  static const std::set<std::string_view> truth = {
+      "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
+      "Xor",   "Not",     "IsNaN",          "IsInf"};
+  static const std::map<std::string_view, size_t> typed_by = {
+      {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}, {"QuantizeLinear", 2}, {"DequantizeLinear", 1}};
+  if (counts.contains(node.op) || (node.op == "TopK" && output == 1)) return ElementType::kInt64;
+  if (truth.contains(node.op)) return ElementType::kBool;
+  if (node.op == "Cast") {
+    const auto to = node.attributes.find("to");
+    const auto* type = to == node.attributes.end() ? nullptr : std::get_if<int64_t>(&to->second);
+    if (type) return static_cast<ElementType>(*type);
+  }
+  const auto place = typed_by.find(node.op);
+  const size_t by = place == typed_by.end() ? 0 : place->second;
+  return by < inputs.size() ? inputs[by] : ElementType::kFloat;
+}
 
 class Importer {
  public:
@@ -139,7 +163,7 @@ class Importer {
     state_.net.inputs.push_back({name, shape, TypeOf(value), value.name});
     ImportValue& made = Define(value.name, "the graph");
     made.reference = name;
-    made.integers = IsInteger(value.type);
+    made.type = value.type;
     for (size_t i = 0; i < 2; ++i) {
       std::vector<int64_t> dims;
       if (!number) dims.push_back(any ? state_.batches[i] : BatchOf(value));
@@ -166,14 +190,13 @@ class Importer {
     switch (value.type) {
       case ElementType::kFloat:
       case ElementType::kFloat16:  // computed in float32
+      case ElementType::kBfloat16:
       case ElementType::kDouble:
+      case ElementType::kBool:  // 0 and 1
         return DType::kFloat32;
-      case ElementType::kInt32:
-      case ElementType::kInt64:
-        return DType::kFloat32;  // indices are numbers here
       default:
-        Throw(ErrorKind::kConfig,
-              "the input '{}' is of type {}; expected float, double, float16, int32 or int64",
+        if (IsInteger(value.type)) return DType::kFloat32;  // indices are numbers here
+        Throw(ErrorKind::kConfig, "the input '{}' is of type {}; expected numbers or truth values",
               value.name, NameOf(value.type));
     }
   }
@@ -187,7 +210,7 @@ class Importer {
     const std::shared_ptr<const Tensor> alias(std::shared_ptr<void>(), &tensor);
     value.constant = {alias, alias};
     value.array = name;
-    value.integers = IsInteger(tensor.type);
+    value.type = tensor.type;
   }
 
   ImportValue& Define(const std::string& name, const std::string& by) {
@@ -236,30 +259,13 @@ class Importer {
       if (std::string_view(e.what()).starts_with(step.Describe())) throw;
       RethrowWithPrefix(std::current_exception(), step.Describe());
     }
+    std::vector<ElementType> types;
+    for (const std::string& input : node.inputs)
+      types.push_back(input.empty() ? ElementType::kFloat : state_.values.at(input).type);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const auto value = state_.values.find(node.outputs[i]);
-      if (value != state_.values.end()) value->second.integers = GivesIntegers(node, i);
+      if (value != state_.values.end()) value->second.type = TypeOfOutput(node, i, types);
     }
-  }
-
-  // Whether an output has integers in the file.
-  bool GivesIntegers(const ModelNode& node, size_t output) const {
-    static const std::set<std::string_view> always = {"ArgMax", "ArgMin", "Shape", "Size"};
-    static const std::set<std::string_view> truth = {
-        "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
-        "Xor",   "Not",     "IsNaN"};
-    static const std::map<std::string_view, size_t> typed_by = {{"Where", 1}, {"OneHot", 2}};
-    if (always.contains(node.op) || (node.op == "TopK" && output == 1)) return true;
-    if (truth.contains(node.op)) return false;
-    if (node.op == "Cast") {
-      const auto to = node.attributes.find("to");
-      const auto* type = to == node.attributes.end() ? nullptr : std::get_if<int64_t>(&to->second);
-      return type && IsInteger(static_cast<ElementType>(*type));
-    }
-    const auto place = typed_by.find(node.op);
-    const size_t by = place == typed_by.end() ? 0 : place->second;
-    return by < node.inputs.size() && !node.inputs[by].empty() &&
-           state_.values.at(node.inputs[by]).integers;
   }
 
   // What is known without data: all inputs are, or only their shapes are asked for.
@@ -303,6 +309,11 @@ class Importer {
     if (node.op == "Expand" && results[0] != results[1] && results[0]->type == ElementType::kFloat)
       return false;
     step->OutConstant(std::move(results));
+    std::vector<ElementType> types;
+    for (const std::string& input : node.inputs)
+      types.push_back(input.empty() ? ElementType::kFloat : state_.values.at(input).type);
+    if (TypeOfOutput(node, 0, types) == ElementType::kBool)
+      state_.values[node.outputs[0]].type = ElementType::kBool;
     // The same array under another name, in another type or transposed.
     if (node.op == "Constant") state_.values[node.outputs[0]].array = node.outputs[0];
     if (node.op == "Identity" || node.op == "Cast" || node.op == "Transpose")

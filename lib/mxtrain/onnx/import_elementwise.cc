@@ -121,8 +121,16 @@ PairLayer PairOf(ImportNode& node, const BinaryName& name) {
   return {BinaryOp(name, node.ShapesOf(a), node.ShapesOf(b)), {a, b}, {}};
 }
 
+// Before opset 7 an attribute says to which axes of the first input the second belongs.
+void CheckBroadcastAxis(const ImportNode& node) {
+  if (node.opset() >= 7 || !node.has("axis")) return;
+  if (node.Axis(node.Int("axis", 0), node.ndim()) != node.ndim() - node.ndim(1))
+    node.Refuse("its second input is repeated along the last axes");
+}
+
 void Binary(ImportNode& node) {
   const BinaryName& name = *FindOnnxBinary(node.op());
+  CheckBroadcastAxis(node);
   if (node.num_inputs() != 2 && name.kind != BinaryName::kNumbers)
     Throw(ErrorKind::kData, "{}: {} inputs instead of two", node.Describe(), node.num_inputs());
   if (node.num_inputs() == 2) {

@@ -140,6 +140,10 @@ std::vector<int64_t> ImportNode::Ints(const std::string& attribute,
   return AttributeOr(Find(attribute), otherwise, *this, attribute, "a list of integers");
 }
 
+std::vector<float> ImportNode::Numbers(const std::string& attribute) const {
+  return AttributeOr(Find(attribute), std::vector<float>(), *this, attribute, "a list of numbers");
+}
+
 bool ImportNode::has(int input) const {
   return input < num_inputs() && !node_.inputs[static_cast<size_t>(input)].empty();
 }
@@ -212,6 +216,15 @@ std::string ImportNode::Variable(const std::string& file_name, const Tensor& ten
   state_.AddArray(name, Tensor::Floats(tensor.dims, tensor.ToFloats()));
   state_.shapes[name] = {shape, shape};
   state_.made[key] = name;
+  return name;
+}
+
+std::string ImportNode::OwnArray(const std::string& what, const Tensor& tensor) {
+  const std::string name = state_.NewName(format("{}_{}", name_, what));
+  const TShape shape = ShapeOf(tensor);
+  state_.net.variables.push_back({name, shape, true});
+  state_.AddArray(name, Tensor::Floats(tensor.dims, tensor.ToFloats()));
+  state_.shapes[name] = {shape, shape};
   return name;
 }
 
@@ -312,10 +325,16 @@ void ImportNode::OutIs(const std::string& reference, int output) {
   state_.values[node_.outputs[static_cast<size_t>(output)]] = std::move(value);
 }
 
+void ImportNode::OutArray(const Tensor& tensor, const std::string& array) {
+  const auto shared = std::make_shared<const Tensor>(tensor);
+  OutConstant({shared, shared});
+  state_.values[node_.outputs[0]].array = array;
+}
+
 void ImportNode::OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors) {
   ImportValue value;
   value.shape = {ShapeOf(*tensors[0]), ShapeOf(*tensors[1])};
-  value.integers = IsInteger(tensors[0]->type);
+  value.type = tensors[0]->type;
   value.constant = std::move(tensors);
   state_.values[node_.outputs[0]] = std::move(value);
 }
