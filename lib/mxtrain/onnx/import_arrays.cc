@@ -44,7 +44,7 @@ void ArgExtreme(ImportNode& node, const std::string& op) {
   std::string result =
       node.Add(op, {data}, {{"axis", params::Print(axis)}, {"keepdims", keep ? "True" : "False"}});
   const TShape none = TShape::OfRank(0);
-  if (node.ndim() == 1 && !keep) result = InShape(node, result, {none, none});
+  if (node.ndim() == 1 && !keep) result = node.Reshape(result, {none, none});
   if (!last) return node.OutIs(result);
   node.Out("_rminus_scalar", {result}, {{"scalar", params::Print(node.shape(0)[axis] - 1)}});
 }

@@ -98,9 +98,11 @@ struct PairLayer {
   Kwargs params;
 };
 
+// Arrays of the file have at least one axis in the net.
 int RankOfAll(const ImportNode& node) {
-  int ndim = 1;
-  for (int i = 0; i < node.num_inputs(); ++i) ndim = std::max(ndim, node.ndim(i));
+  int ndim = 0;
+  for (int i = 0; i < node.num_inputs(); ++i)
+    ndim = std::max({ndim, node.ndim(i), node.in(i).is_constant() ? 1 : 0});
   return ndim;
 }
 
@@ -162,6 +164,9 @@ void Mod(ImportNode& node) {
   if (node.num_inputs() != 2)
     Throw(ErrorKind::kData, "{}: {} inputs instead of two", node.Describe(), node.num_inputs());
   if (node.Int("fmod", 0) == 0) {
+    if (node.opset() >= 28 && !node.is_integers(0))
+      node.Refuse(
+          "since opset 28 fmod = 0 is defined for infinite fractions and zeros, differently");
     const PairLayer pair = PairOf(node, kMod);
     return node.Out(pair.op, pair.inputs, pair.params);
   }

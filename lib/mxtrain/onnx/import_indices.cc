@@ -71,9 +71,9 @@ bool TakesSlice(ImportNode& node, int axis, const std::vector<int64_t>& at, cons
     std::vector<int64_t> dims(from.begin(), from.begin() + axis);
     dims.insert(dims.end(), shape.begin(), shape.end());
     dims.insert(dims.end(), from.begin() + axis + 1, from.end());
-    to[batch] = TShape(std::span<const int64_t>(dims));
+    to[batch] = dims.empty() ? TShape::OfRank(0) : TShape(std::span<const int64_t>(dims));
   }
-  if (shape.ndim() == 0) {
+  if (shape.ndim() == 0 && to[0].ndim() > 0) {
     node.Out("squeeze", {part}, {{"axis", Tuple({axis})}});
   } else {
     node.OutIs(node.Reshape(part, to));

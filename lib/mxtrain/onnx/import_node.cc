@@ -343,6 +343,8 @@ std::string ImportNode::Reshape(const std::string& reference, const Shapes& to) 
   const Shapes& from = ShapesOf(reference);
   if (from == to) return reference;
   if (to[0].ndim() != to[1].ndim()) Refuse("the rank of its output depends on the batch");
+  // The operators for nets leave at least one axis.
+  if (to[0].ndim() == 0) return Add("_reshape_to", {reference}, {{"shape", "()"}});
   std::vector<int64_t> codes;
   int open = 0;
   for (int i = 0; i < to[0].ndim(); ++i) {

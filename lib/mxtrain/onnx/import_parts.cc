@@ -43,7 +43,7 @@ std::string Lifted(ImportNode& node, const std::string& value, int ndim) {
 
 std::string Pair(ImportNode& node, const std::string& op, const std::string& a,
                  const std::string& b) {
-  const int ndim = std::max({1, node.ShapesOf(a)[0].ndim(), node.ShapesOf(b)[0].ndim()});
+  const int ndim = std::max(node.ShapesOf(a)[0].ndim(), node.ShapesOf(b)[0].ndim());
   const std::string x = Lifted(node, a, ndim), y = Lifted(node, b, ndim);
   return node.Add("broadcast_" + op, {x, y});
 }
@@ -97,13 +97,6 @@ std::string Chosen(ImportNode& node, const std::string& condition, const std::st
   return node.Add("where", values);
 }
 
-std::string InShape(ImportNode& node, const std::string& value, const Shapes& to) {
-  if (node.ShapesOf(value) == to) return value;
-  if (to[0].ndim() > 0) return node.Reshape(value, to);
-  const TShape one{1};
-  return node.Add("squeeze", {node.Reshape(value, {one, one})}, {{"axis", "(0,)"}});
-}
-
 std::string Permuted(ImportNode& node, const std::string& value,
                      const std::vector<int64_t>& order) {
   if (std::ranges::is_sorted(order)) return value;
@@ -146,7 +139,7 @@ std::string Reduced(ImportNode& node, const std::string& op, const std::string& 
   // Of all axes one element is left here, no axis in ONNX.
   const bool number = !keep && static_cast<int>(axes.size()) == from[0].ndim();
   const TShape none = TShape::OfRank(0);
-  return number ? InShape(node, result, {none, none}) : result;
+  return number ? node.Reshape(result, {none, none}) : result;
 }
 
 namespace {

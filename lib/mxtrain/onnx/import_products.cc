@@ -37,7 +37,7 @@ void AnyProduct(ImportNode& node) {
     if (node.ndim(0) == 1) dims.erase(dims.end() - (node.ndim(1) == 1 ? 1 : 2));
     shape = dims.empty() ? TShape::OfRank(0) : TShape(std::span<const int64_t>(dims));
   }
-  node.OutIs(InShape(node, product, result));
+  node.OutIs(node.Reshape(product, result));
 }
 
 void MatMul(ImportNode& node) {
@@ -212,7 +212,7 @@ Term WithoutOnes(ImportNode& node, Term term, const Lengths& lengths) {
     }
     to[batch] = dims.empty() ? TShape::OfRank(0) : TShape(std::span<const int64_t>(dims));
   }
-  return {InShape(node, term.value, to), left};
+  return {node.Reshape(term.value, to), left};
 }
 
 // A batch of matrix products: axes that both have and are needed are the batch, those that only
@@ -239,7 +239,7 @@ Term ProductOf(ImportNode& node, const Term& first, const Term& second, const st
   std::vector<std::string> apart;
   for (const char c : letters) apart.emplace_back(1, c);
   const std::string product = node.Add("batch_dot", {left, right});
-  return {InShape(node, product, ShapesOfGroups(apart, lengths)), letters};
+  return {node.Reshape(product, ShapesOfGroups(apart, lengths)), letters};
 }
 
 void Einsum(ImportNode& node) {

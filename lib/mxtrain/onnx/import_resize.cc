@@ -272,6 +272,12 @@ void Resize(ImportNode& node) {
   for (const AxisResize& a : all) {
     if (a.out < 1 || a.out > 1 << 20) node.Refuse("the size of its output is {}", a.out);
   }
+  for (const AxisResize& a : all) {
+    const double length = a.scale * static_cast<double>(a.in);
+    if (way.place == "align_corners" && std::abs(length - static_cast<double>(a.out)) > 1e-3)
+      node.Refuse("align_corners of a length of {} is not one thing everywhere; give sizes",
+                  length);
+  }
   if (way.place == "tf_crop_and_resize") ReadRegion(node, axes, &all);
   if (ResizesImages(node, all, way, upsample)) return;
   std::string value = node.ref(0);

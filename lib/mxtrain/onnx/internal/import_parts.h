@@ -27,8 +27,6 @@ std::string RepeatedLike(ImportNode& node, const std::string& value, const std::
 // x where the condition holds, else y; all three broadcast.
 std::string Chosen(ImportNode& node, const std::string& condition, const std::string& x,
                    const std::string& y);
-// In these shapes, also without axes.
-std::string InShape(ImportNode& node, const std::string& value, const Shapes& to);
 std::string Permuted(ImportNode& node, const std::string& value, const std::vector<int64_t>& order);
 // [begin, end) of an axis of known length.
 std::string Sliced(ImportNode& node, const std::string& value, int axis, int64_t begin,
