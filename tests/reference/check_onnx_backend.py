@@ -111,13 +111,15 @@ def with_arrays(model):
 def floats(array):
     """The numbers as float32; None for what is not an array of them."""
     try:
-        array = numpy.asarray(array)
-        return None if array.dtype.kind in "USOcmM" else array.astype(numpy.float32)
+        array = numpy_helper.to_array(array) if isinstance(array, onnx.TensorProto) else numpy.asarray(array)
+        with numpy.errstate(over="ignore"):
+            return None if array.dtype.kind in "USOcmM" else array.astype(numpy.float32)
     except Exception:
         return None
 
 
 def write_inputs(path, arrays):
+    """As float32, as numbers of every type are here."""
     header, data = {}, b""
     for i, array in enumerate(arrays):
         numbers = floats(array)
@@ -152,8 +154,9 @@ def difference(model, ours):
             return f"output {i} is missing"
         if tuple(ours[i].shape) != numbers.shape:
             return f"output {i} is {ours[i].shape} instead of {numbers.shape}"
-        step = STEPS.get(numpy.asarray(wanted).dtype.name, 0)
-        rtol, atol = (max(model.rtol, step), max(model.atol, step * 1e-1, 1e-6)) if numpy.asarray(wanted).dtype.kind in "fV" else (0, 0)
+        kind = (numpy_helper.to_array(wanted) if isinstance(wanted, onnx.TensorProto) else numpy.asarray(wanted)).dtype
+        step = STEPS.get(kind.name, 0)
+        rtol, atol = (max(model.rtol, step), max(model.atol, step * 1e-1, 1e-6)) if kind.kind in "fV" else (0, 0)
         if not numpy.allclose(ours[i].astype(numpy.float64), numbers, rtol, atol, equal_nan=True):
             with numpy.errstate(all="ignore"):
                 return f"output {i} differs by {numpy.nanmax(numpy.abs(ours[i].astype(numpy.float64) - numbers)):.1e}"

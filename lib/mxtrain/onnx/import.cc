@@ -16,8 +16,11 @@ namespace {
 const std::map<std::string_view, ImportFn>& Converters() {
   static const std::map<std::string_view, ImportFn> converters = [] {
     std::map<std::string_view, ImportFn> all;
-    for (const auto& family : {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(),
-                               ArrayImports(), IndexImports(), SamplingImports()}) {
+    for (const auto& family :
+         {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(), ArrayImports(),
+          IndexImports(), SamplingImports(), ResizeImports(), AttentionImports(), LossImports(),
+          ProductImports(), QuantizedImports(), SequenceImports(), PoolImports(),
+          FunctionImports()}) {
       for (const ImportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;
@@ -556,7 +559,7 @@ ElementType TypeOfOutput(const ModelNode& node, size_t output,
       "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
       "Xor",   "Not",     "IsNaN",          "IsInf"};
   static const std::map<std::string_view, size_t> typed_by = {
-      {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}};
+      {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}, {"QuantizeLinear", 2}, {"DequantizeLinear", 1}};
   if (counts.contains(node.op) || (output == 1 && (node.op == "TopK" || node.op == "MaxPool")))
     return ElementType::kInt64;
   if (truth.contains(node.op)) return ElementType::kBool;

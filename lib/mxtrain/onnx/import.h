@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From an ONNX model to a net: layers as a configuration writes them, with the arrays of the file
-// as initial values. Opsets 9 to 23.
+// as initial values. Opsets 6 to 28.
 //
 // Every array that the net reads becomes a parameter, trainable like any other: ONNX does not say
 // which were trained. What follows from shapes and arrays alone is computed, in the types of the
@@ -17,7 +17,7 @@
 
 namespace mxtrain::onnx {
 
-inline constexpr int64_t kLeastOpset = 9, kMostOpset = 23;
+inline constexpr int64_t kLeastOpset = 6, kMostOpset = 28;
 
 struct ImportedNet {
   struct Input {

@@ -115,9 +115,11 @@ struct PairLayer {
   Kwargs params;
 };
 
+// Arrays of the file have at least one axis in the net.
 int RankOfAll(const ImportNode& node) {
-  int ndim = 1;
-  for (int i = 0; i < node.num_inputs(); ++i) ndim = std::max(ndim, node.ndim(i));
+  int ndim = 0;
+  for (int i = 0; i < node.num_inputs(); ++i)
+    ndim = std::max({ndim, node.ndim(i), node.in(i).is_constant() ? 1 : 0});
   return ndim;
 }
 
@@ -138,8 +140,16 @@ PairLayer PairOf(ImportNode& node, const BinaryName& name) {
   return {BinaryOp(name, node.ShapesOf(a), node.ShapesOf(b)), {a, b}, {}};
 }
 
+// Before opset 7 an attribute says to which axes of the first input the second belongs.
+void CheckBroadcastAxis(const ImportNode& node) {
+  if (node.opset() >= 7 || !node.has("axis")) return;
+  if (node.Axis(node.Int("axis", 0), node.ndim()) != node.ndim() - node.ndim(1))
+    node.Refuse("its second input is repeated along the last axes");
+}
+
 void Binary(ImportNode& node) {
   const BinaryName& name = *FindOnnxBinary(node.op());
+  CheckBroadcastAxis(node);
   if (node.num_inputs() != 2 && name.kind != BinaryName::kNumbers)
     Throw(ErrorKind::kData, "{}: {} inputs instead of two", node.Describe(), node.num_inputs());
   if (node.num_inputs() == 2) {
@@ -171,6 +181,9 @@ void Mod(ImportNode& node) {
   if (node.num_inputs() != 2)
     Throw(ErrorKind::kData, "{}: {} inputs instead of two", node.Describe(), node.num_inputs());
   if (node.Int("fmod", 0) == 0) {
+    if (node.opset() >= 28 && !node.is_integers(0))
+      node.Refuse(
+          "since opset 28 fmod = 0 is defined for infinite fractions and zeros, differently");
     const PairLayer pair = PairOf(node, kMod);
     return node.Out(pair.op, pair.inputs, pair.params);
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/onnx/internal/import_node.h"
+#include "mxtrain/onnx/internal/import_parts.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -71,9 +71,9 @@ bool TakesSlice(ImportNode& node, int axis, const std::vector<int64_t>& at, cons
     std::vector<int64_t> dims(from.begin(), from.begin() + axis);
     dims.insert(dims.end(), shape.begin(), shape.end());
     dims.insert(dims.end(), from.begin() + axis + 1, from.end());
-    to[batch] = TShape(std::span<const int64_t>(dims));
+    to[batch] = dims.empty() ? TShape::OfRank(0) : TShape(std::span<const int64_t>(dims));
   }
-  if (shape.ndim() == 0) {
+  if (shape.ndim() == 0 && to[0].ndim() > 0) {
     node.Out("squeeze", {part}, {{"axis", Tuple({axis})}});
   } else {
     node.OutIs(node.Reshape(part, to));
@@ -114,16 +114,40 @@ void Gather(ImportNode& node) {
 
 // --- one element of every column ---
 
+std::string NotNegative(ImportNode& node, const std::string& indices, int64_t length);
+
+// The number along `axis` of every element of an array.
+std::string NumbersAlong(ImportNode& node, const std::string& array, int axis) {
+  const int ndim = node.ShapesOf(array)[0].ndim();
+  const std::string numbers = node.Add("arange_like", {array}, {{"axis", params::Print(axis)}});
+  std::vector<int64_t> dims(static_cast<size_t>(ndim), 1);
+  dims[static_cast<size_t>(axis)] = -1;
+  const std::string column = node.Add("Reshape", {numbers}, {{"shape", Tuple(dims)}});
+  return node.Add("broadcast_add", {node.Add("zeros_like", {array}), column});
+}
+
 void GatherElements(ImportNode& node) {
   const int axis = node.Axis(node.Int("axis", 0), node.ndim());
+  if (node.ndim(1) != node.ndim())
+    Throw(ErrorKind::kData, "{}: its data and indices do not have equally many axes",
+          node.Describe());
   TShape column = node.shape(0);
   column[axis] = 1;
   TShape other = node.shape(0, 1);
   other[axis] = 1;
-  if (node.DependsOnBatch(0, axis) || !(node.in(1).shape == Shapes{column, other}))
-    node.Refuse("only one element of every column can be selected");
-  node.Out("pick", {node.ref(0), node.ref(1)},
-           {{"axis", params::Print(axis)}, {"keepdims", "True"}, {"mode", "wrap"}});
+  if (node.DependsOnBatch(0, axis)) node.Refuse("it selects examples of the batch");
+  if (node.in(1).shape == Shapes{column, other})
+    return node.Out("pick", {node.ref(0), node.ref(1)},
+                    {{"axis", params::Print(axis)}, {"keepdims", "True"}, {"mode", "wrap"}});
+  // The other coordinates of an element are those of its index.
+  const std::string indices = node.ref(1);
+  std::vector<std::string> coordinates;
+  for (int i = 0; i < node.ndim(); ++i)
+    coordinates.push_back(i == axis ? NotNegative(node, indices, node.shape(0)[axis])
+                                    : NumbersAlong(node, indices, i));
+  const std::string points = node.Add(
+      "stack", coordinates, {{"num_args", format("{}", coordinates.size())}, {"axis", "0"}});
+  node.Out("gather_nd", {node.ref(0), points});
 }
 
 // --- points ---
@@ -151,14 +175,9 @@ std::string BatchedIndices(ImportNode& node, int batch_dims) {
   const std::string indices = node.ref(1), last = params::Print(ndim - 1);
   const std::string one =
       node.Add("slice_axis", {indices}, {{"axis", last}, {"begin", "0"}, {"end", "1"}});
-  const std::string zeros = node.Add("zeros_like", {one});
   std::vector<std::string> columns;
   for (int axis = 0; axis < batch_dims; ++axis) {
-    const std::string numbers = node.Add("arange_like", {indices}, {{"axis", params::Print(axis)}});
-    std::vector<int64_t> dims(static_cast<size_t>(ndim), 1);
-    dims[static_cast<size_t>(axis)] = -1;
-    const std::string column = node.Add("Reshape", {numbers}, {{"shape", Tuple(dims)}});
-    columns.push_back(node.Add("broadcast_add", {zeros, column}));
+    columns.push_back(NumbersAlong(node, one, axis));
   }
   columns.push_back(indices);
   return node.Add("Concat", columns, {{"num_args", params::Print(batch_dims + 1)}, {"dim", last}});
@@ -250,12 +269,15 @@ void OneHot(ImportNode& node) {
   const std::vector<float> values = node.array(2).ToFloats();
   if (depth.size() != 1 || values.size() != 2)
     Throw(ErrorKind::kData, "{}: its depth or values are not one number and two", node.Describe());
-  if (node.Axis(node.Int("axis", -1), node.ndim() + 1) != node.ndim())
-    node.Refuse("only the last axis can have the classes");
-  node.Out("one_hot", {NotNegative(node, node.ref(0), depth[0])},
-           {{"depth", params::Print(depth[0])},
-            {"on_value", params::Print(values[1])},
-            {"off_value", params::Print(values[0])}});
+  const int ndim = node.ndim(), axis = node.Axis(node.Int("axis", -1), ndim + 1);
+  const std::string hot = node.Add("one_hot", {NotNegative(node, node.ref(0), depth[0])},
+                                   {{"depth", params::Print(depth[0])},
+                                    {"on_value", params::Print(values[1])},
+                                    {"off_value", params::Print(values[0])}});
+  std::vector<int64_t> order;
+  for (int i = 0; i < ndim; ++i) order.push_back(i);
+  order.insert(order.begin() + axis, ndim);
+  node.OutIs(Permuted(node, hot, order));
 }
 
 // --- order ---
@@ -275,9 +297,20 @@ void TopK(ImportNode& node) {
 void CumSum(ImportNode& node) {
   const std::vector<int64_t> axis = node.ints(1);
   if (axis.size() != 1) Throw(ErrorKind::kData, "{}: its axis is not a number", node.Describe());
-  if (node.Int("exclusive", 0) != 0 || node.Int("reverse", 0) != 0)
-    node.Refuse("exclusive and reverse have no equivalent");
-  node.Out("cumsum", {node.ref(0)}, {{"axis", params::Print(node.Axis(axis[0], node.ndim()))}});
+  const int along = node.Axis(axis[0], node.ndim());
+  const bool reversed = node.Int("reverse", 0) != 0;
+  const Kwargs turn{{"axis", Tuple({along})}};
+  std::string data = node.ref(0);
+  if (reversed) data = node.Add("reverse", {data}, turn);
+  std::string sums = node.Add("cumsum", {data}, {{"axis", params::Print(along)}});
+  if (node.Int("exclusive", 0) != 0) {
+    // The sums up to the element before: moved by one, behind a zero.
+    const int64_t length = FixedLength(node, sums, along);
+    std::vector<std::string> parts{node.Add("zeros_like", {Sliced(node, sums, along, 0, 1)})};
+    if (length > 1) parts.push_back(Sliced(node, sums, along, 0, length - 1));
+    sums = Joined(node, parts, along);
+  }
+  node.OutIs(reversed ? node.Add("reverse", {sums}, turn) : sums);
 }
 
 }  // namespace

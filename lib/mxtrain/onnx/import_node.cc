@@ -146,6 +146,10 @@ std::vector<int64_t> ImportNode::Ints(const std::string& attribute,
   return AttributeOr(Find(attribute), otherwise, *this, attribute, "a list of integers");
 }
 
+std::vector<float> ImportNode::Numbers(const std::string& attribute) const {
+  return AttributeOr(Find(attribute), std::vector<float>(), *this, attribute, "a list of numbers");
+}
+
 bool ImportNode::has(int input) const {
   return input < num_inputs() && !node_.inputs[static_cast<size_t>(input)].empty();
 }
@@ -312,6 +316,15 @@ std::string ImportNode::Variable(const std::string& file_name, const Tensor& ten
   return name;
 }
 
+std::string ImportNode::OwnArray(const std::string& what, const Tensor& tensor) {
+  const std::string name = state_.NewName(format("{}_{}", name_, what));
+  const TShape shape = ShapeOf(tensor);
+  state_.net.variables.push_back({name, shape, true});
+  state_.AddArray(name, Tensor::Floats(tensor.dims, tensor.ToFloats()));
+  state_.shapes[name] = {shape, shape};
+  return name;
+}
+
 ImportNode::Argument ImportNode::ArgumentOf(int i, const std::string& name) const {
   return ArgumentOf(i, name, array(i), "");
 }
@@ -451,6 +464,12 @@ void ImportNode::OutIs(const std::string& reference, int output) {
   state_.values[node_.outputs[static_cast<size_t>(output)]] = std::move(value);
 }
 
+void ImportNode::OutArray(const Tensor& tensor, const std::string& array) {
+  const auto shared = std::make_shared<const Tensor>(tensor);
+  OutConstant({shared, shared});
+  state_.values[node_.outputs[0]].array = array;
+}
+
 void ImportNode::OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors, int output) {
   ImportValue value;
   value.shape = {ShapeOf(*tensors[0]), ShapeOf(*tensors[1])};
@@ -463,6 +482,8 @@ std::string ImportNode::Reshape(const std::string& reference, const Shapes& to) 
   const Shapes& from = ShapesOf(reference);
   if (from == to) return reference;
   if (to[0].ndim() != to[1].ndim()) Refuse("the rank of its output depends on the batch");
+  // The operators for nets leave at least one axis.
+  if (to[0].ndim() == 0) return Add("_reshape_to", {reference}, {{"shape", "()"}});
   std::vector<int64_t> codes;
   int open = 0;
   for (int i = 0; i < to[0].ndim(); ++i) {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/onnx/internal/import_node.h"
+#include "mxtrain/onnx/internal/import_parts.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -396,39 +396,148 @@ void Tile(ImportNode& node) {
   node.Out("tile", {node.ref(0)}, {{"reps", Tuple(repeats[0])}});
 }
 
-void Pad(ImportNode& node) {
+// Elements before and after each axis, negative ones to cut off.
+struct Widths {
+  std::vector<int64_t> before, after;
+};
+Widths WidthsOf(const ImportNode& node) {
   const auto pads = node.IntsOfInputOr(1, "pads");
-  const std::string mode = node.Word("mode", "constant");
-  if (node.has(3)) node.Refuse("axes have no equivalent");
-  if (!pads || pads->size() != 2 * static_cast<size_t>(node.ndim()))
+  std::vector<int64_t> axes;
+  if (node.has(3)) axes = node.ints(3);
+  for (int i = 0; i < node.ndim() && !node.has(3); ++i) axes.push_back(i);
+  if (!pads || pads->size() != 2 * axes.size())
     Throw(ErrorKind::kData, "{}: its pads do not have two numbers per axis", node.Describe());
-  std::vector<int64_t> widths;
-  const size_t count = pads->size() / 2;
-  for (size_t i = 0; i < count; ++i) {
-    widths.push_back((*pads)[i]);
-    widths.push_back((*pads)[count + i]);
+  const auto count = static_cast<size_t>(node.ndim());
+  Widths widths{std::vector<int64_t>(count, 0), std::vector<int64_t>(count, 0)};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(node.Axis(axes[i], node.ndim()));
+    widths.before[axis] = (*pads)[i];
+    widths.after[axis] = (*pads)[axes.size() + i];
   }
-  if (std::ranges::any_of(widths, [](int64_t w) { return w < 0; }))
-    node.Refuse("negative padding has no equivalent");
+  return widths;
+}
+
+// What is cut off; the widths that remain are added.
+std::string Cut(ImportNode& node, std::string data, Widths* widths) {
+  for (int axis = 0; axis < node.ndim(); ++axis) {
+    int64_t& before = widths->before[static_cast<size_t>(axis)];
+    int64_t& after = widths->after[static_cast<size_t>(axis)];
+    if (before >= 0 && after >= 0) continue;
+    const int64_t length = FixedLength(node, data, axis), begin = before < 0 ? -before : 0,
+                  end = length + (after < 0 ? after : 0);
+    if (begin >= end) node.Refuse("its padding leaves nothing of axis {}", axis);
+    data = Sliced(node, data, axis, begin, end);
+    before = std::max<int64_t>(0, before);
+    after = std::max<int64_t>(0, after);
+  }
+  return data;
+}
+
+// The elements continue at the other end.
+std::string Wrapped(ImportNode& node, std::string data, const Widths& widths) {
+  for (int axis = 0; axis < node.ndim(); ++axis) {
+    const int64_t before = widths.before[static_cast<size_t>(axis)],
+                  after = widths.after[static_cast<size_t>(axis)];
+    if (before == 0 && after == 0) continue;
+    const int64_t length = FixedLength(node, data, axis);
+    if (before > length || after > length) node.Refuse("it repeats axis {} more than once", axis);
+    std::vector<std::string> parts;
+    if (before > 0) parts.push_back(Sliced(node, data, axis, length - before, length));
+    parts.push_back(data);
+    if (after > 0) parts.push_back(Sliced(node, data, axis, 0, after));
+    data = Joined(node, parts, axis);
+  }
+  return data;
+}
+
+void Pad(ImportNode& node) {
+  const std::string mode = node.Word("mode", "constant");
+  Widths widths = WidthsOf(node);
+  const std::string data = Cut(node, node.ref(0), &widths);
+  if (mode == "wrap") return node.OutIs(Wrapped(node, data, widths));
   if (mode != "constant" && mode != "edge" && mode != "reflect")
     node.Refuse("mode '{}' has no equivalent", mode);
   std::string text;
-  for (const int64_t width : widths) text += (text.empty() ? "(" : ", ") + params::Print(width);
-  node.Out("Pad", {node.ref(0)},
+  for (size_t i = 0; i < widths.before.size(); ++i)
+    text += format("{}{}, {}", i == 0 ? "(" : ", ", widths.before[i], widths.after[i]);
+  node.Out("Pad", {data},
            {{"mode", mode},
             {"pad_width", text + ")"},
             {"constant_value", params::Print(node.NumberOfInputOr(2, "value").value_or(0))}});
 }
 
-void DepthToSpace(ImportNode& node) {
-  if (node.Word("mode", "DCR") != "DCR") node.Refuse("mode CRD has no equivalent");
-  node.Out("depth_to_space", {node.ref(0)},
-           {{"block_size", params::Print(node.Int("blocksize", 1))}});
+// The blocks of channels of DepthToSpace and SpaceToDepth come first (DCR), or the places in a
+// block change slowest (CRD).
+bool BlocksFirst(const ImportNode& node) {
+  const std::string mode = node.Word("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD")
+    Throw(ErrorKind::kData, "{}: there is no mode '{}'", node.Describe(), mode);
+  return mode == "DCR";
 }
 
+int64_t BlockOf(const ImportNode& node) {
+  const int64_t block = node.Int("blocksize", 1);
+  if (node.ndim() != 4 || block < 1 || block > 1 << 20)
+    Throw(ErrorKind::kData, "{}: its blocksize is {} for {}", node.Describe(), block,
+          node.shape(0).ToString());
+  return block;
+}
+
+// [N, C b b, H, W] as [N, C, H b, W b]
+void DepthToSpace(ImportNode& node) {
+  const int64_t b = BlockOf(node);
+  if (BlocksFirst(node))
+    return node.Out("depth_to_space", {node.ref(0)}, {{"block_size", params::Print(b)}});
+  Shapes apart = node.in(0).shape, to = apart;
+  for (size_t i = 0; i < 2; ++i) {
+    const TShape s = apart[i];
+    if (s[1] % (b * b) != 0)
+      Throw(ErrorKind::kData, "{}: {} channels are no blocks of {} x {}", node.Describe(), s[1], b,
+            b);
+    apart[i] = TShape{s[0], s[1] / (b * b), b, b, s[2], s[3]};
+    to[i] = TShape{s[0], s[1] / (b * b), s[2] * b, s[3] * b};
+  }
+  const std::string blocks = node.Reshape(node.ref(0), apart);
+  node.OutIs(node.Reshape(Permuted(node, blocks, {0, 1, 4, 2, 5, 3}), to));
+}
+
+// [N, C, H b, W b] as [N, C b b, H, W]
 void SpaceToDepth(ImportNode& node) {
-  node.Out("space_to_depth", {node.ref(0)},
-           {{"block_size", params::Print(node.Int("blocksize", 1))}});
+  const int64_t b = BlockOf(node);
+  if (BlocksFirst(node))
+    return node.Out("space_to_depth", {node.ref(0)}, {{"block_size", params::Print(b)}});
+  Shapes apart = node.in(0).shape, to = apart;
+  for (size_t i = 0; i < 2; ++i) {
+    const TShape s = apart[i];
+    if (s[2] % b != 0 || s[3] % b != 0)
+      Throw(ErrorKind::kData, "{}: {} has no blocks of {} x {}", node.Describe(), s.ToString(), b,
+            b);
+    apart[i] = TShape{s[0], s[1], s[2] / b, b, s[3] / b, b};
+    to[i] = TShape{s[0], s[1] * b * b, s[2] / b, s[3] / b};
+  }
+  const std::string blocks = node.Reshape(node.ref(0), apart);
+  node.OutIs(node.Reshape(Permuted(node, blocks, {0, 1, 3, 5, 2, 4}), to));
+}
+
+// Columns [N, C * block, places] added up where their windows lie in the image.
+void ColToIm(ImportNode& node) {
+  const std::vector<int64_t> image = node.ints(1), block = node.ints(2);
+  const std::vector<int64_t> ones(block.size(), 1), zeros(2 * block.size(), 0);
+  const std::vector<int64_t> pads = node.Ints("pads", zeros);
+  if (image.size() != block.size() || pads.size() != zeros.size())
+    Throw(ErrorKind::kData, "{}: its shapes and pads do not have equally many axes",
+          node.Describe());
+  // With the padding, which is cut off afterwards.
+  std::vector<int64_t> whole = image;
+  for (size_t i = 0; i < whole.size(); ++i) whole[i] += pads[i] + pads[whole.size() + i];
+  std::string result = node.Add("col2im", {node.ref(0)},
+                                {{"output_size", TupleOf(whole)},
+                                 {"kernel", TupleOf(block)},
+                                 {"stride", TupleOf(node.Ints("strides", ones))},
+                                 {"dilate", TupleOf(node.Ints("dilations", ones))}});
+  for (size_t i = 0; i < image.size(); ++i)
+    result = Sliced(node, result, 2 + static_cast<int>(i), pads[i], pads[i] + image[i]);
+  node.OutIs(result);
 }
 
 }  // namespace
@@ -448,6 +557,7 @@ std::vector<ImportEntry> ShapeImports() {
       {"Pad", Pad},
       {"DepthToSpace", DepthToSpace},
       {"SpaceToDepth", SpaceToDepth},
+      {"Col2Im", ColToIm},
   };
 }
 

@@ -26,7 +26,7 @@ TEST_CASE_FIXTURE(Fixture, "an axis without elements is refused") {
   model.inputs = {Value("x", {-1, 4})};
   model.initializers["empty"] = Tensor::Floats({1, 3, 0, 4}, {});
   model.nodes = {Node("Resize", {"empty", "", "", "sizes"}, "y")};
-  CHECK(Message() == "Resize 'y_node' cannot be imported: its data [1, 3, 0, 4] have no elements");
+  CHECK(Message() == "Resize 'y_node' cannot be imported: its data [1, 3, 0, 4] are empty");
   model.nodes = {Node("Concat", {"x", "empty"}, "y", {{"axis", int64_t{1}}})};
   CHECK(Message() == "Concat 'y_node' cannot be imported: its input 'empty' has no elements");
 }
@@ -68,11 +68,6 @@ TEST_CASE_FIXTURE(Fixture, "an output that has no equivalent is refused where so
   model.outputs = {Value("y", {})};
   model.nodes = {NodeOf("Dropout", {"x"}, {"d", "mask"}), Node("Where", {"mask", "x", "d"}, "y")};
   CHECK(Message() == "Dropout 'n' cannot be imported: its output 'mask' has no equivalent");
-  model.initializers["gamma"] = Tensor::Floats({4}, {1, 1, 1, 1});
-  model.nodes = {NodeOf("LayerNormalization", {"x", "gamma"}, {"l", "", "deviation"}),
-                 Node("Mul", {"l", "deviation"}, "y")};
-  CHECK(Message() ==
-        "LayerNormalization 'n' cannot be imported: its output 'deviation' has no equivalent");
   model.nodes = {NodeOf("Shape", {"x"}, {"", "s"}), Node("Reshape", {"x", "s"}, "y")};
   CHECK(Message() == "Shape 'n' cannot be imported: its output 's' has no equivalent");
 }

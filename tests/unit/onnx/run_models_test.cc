@@ -60,7 +60,9 @@ Arrays OutputsOf(Runtime& runtime, const Model& model, const onnx::ImportedNet& 
   const auto executor = Executor::SimpleBind(runtime, symbol, request);
   const Arrays arrays = onnx::ArraysOf(net, runtime);
   for (const auto* own : {&executor->args(), &executor->auxs()}) {
-    for (const auto& [name, array] : *own) NDArray(array).CopyFrom(arrays.at(name));
+    for (const auto& [name, array] : *own) {
+      if (!inputs.contains(name)) NDArray(array).CopyFrom(arrays.at(name));
+    }
   }
   std::vector<NDArray> fed;
   for (const std::string& name : executor->input_names()) fed.push_back(inputs.at(name));
@@ -81,17 +83,21 @@ Arrays ReadArrays(Runtime& runtime, const std::string& path) {
   return arrays;
 }
 
-// With a batch of any size, or else of the sizes in the file.
+// With a batch of any size, or else of the sizes in the file and, where it leaves them open, of the
+// inputs.
 void RunModel(Runtime& runtime, const std::string& path) {
   std::string refused;
   for (const bool any_batch : {true, false}) {
     try {
-      const Model model = onnx::ReadModel(path + ".onnx");
+      Model model = onnx::ReadModel(path + ".onnx");
       const Arrays given = ReadArrays(runtime, path + ".safetensors");
-      const bool open = std::ranges::any_of(model.inputs, [](const ModelValue& input) {
-        return !input.dims.empty() && input.dims[0] == ModelValue::kDynamic;
-      });
-      if (!any_batch && open) break;
+      for (size_t i = 0; i < model.inputs.size() && !any_batch; ++i) {
+        const auto array = given.find(format("input {}", i));
+        ModelValue& input = model.inputs[i];
+        const bool open = !input.dims.empty() && input.dims[0] == ModelValue::kDynamic;
+        if (open && array != given.end() && array->second.shape().ndim() > 0)
+          input.dims[0] = array->second.shape()[0];
+      }
       onnx::ImportOptions options = OptionsFor(model, given);
       options.any_batch = any_batch;
       const onnx::ImportedNet net = onnx::ImportModel(model, runtime.operators(), options);

@@ -28,9 +28,9 @@ struct ImportValue {
   std::string reference;  // in the net: an input, LAYER, LAYER.OUTPUT
   int layer = -1;         // that computes it
   std::array<std::shared_ptr<const Tensor>, 2> constant = {};  // null: in the net
-  std::string array;  // the initializer that a constant is, "" for others
-  // In the file; in the net everything is float32.
-  ElementType type = ElementType::kFloat;
+  std::string array;                       // the initializer that a constant is, "" for others
+  ElementType type = ElementType::kFloat;  // in the file; float32 here
+  std::vector<ImportValue> elements = {};  // of a sequence, which has nothing else
 
   bool is_constant() const { return constant[0] != nullptr; }
   // The same for any batch.
@@ -94,6 +94,7 @@ class ImportNode {
   std::string Word(const std::string& attribute, const std::string& otherwise) const;
   std::vector<int64_t> Ints(const std::string& attribute,
                             const std::vector<int64_t>& otherwise = {}) const;
+  std::vector<float> Numbers(const std::string& attribute) const;  // none: empty
   int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
   int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
   bool has(int input) const;
@@ -104,6 +105,7 @@ class ImportNode {
   int ndim(int i = 0) const { return shape(i).ndim(); }
   bool is_array(int i) const { return has(i) && in(i).is_array(); }
   bool is_integers(int i) const { return has(i) && IsInteger(in(i).type); }
+  bool is_truth(int i) const { return has(i) && in(i).type == ElementType::kBool; }
   bool DependsOnBatch(int i, int axis) const { return shape(i)[axis] != shape(i, 1)[axis]; }
   const Tensor& array(int i) const;  // throws kConfig unless it is one
   std::vector<int64_t> ints(int i) const { return array(i).ToInts(); }
@@ -130,6 +132,8 @@ class ImportNode {
   // All outputs of one layer.
   void OutAll(const std::string& op, const std::vector<std::string>& inputs, const Kwargs& params);
   void OutIs(const std::string& reference, int output = 0);
+  // `array`: the file's array that it stands for, "" for none.
+  void OutArray(const Tensor& tensor, const std::string& array);
   void OutConstant(std::array<std::shared_ptr<const Tensor>, 2> tensors, int output = 0);
   // An input as the argument `name`, changed or not.
   Argument ArgumentOf(int i, const std::string& name) const;
@@ -141,6 +145,8 @@ class ImportNode {
   // A constant as long as the batch whose elements are all the same, as one element.
   bool is_one_number(int i) const;
   std::string OneNumber(int i, int ndim);
+  // An array of the import's own, such as a mask, which training leaves alone.
+  std::string OwnArray(const std::string& what, const Tensor& tensor);
   // An input with axes of length 1 in front.
   std::string OfRank(int i, int ndim);
   // Gives a layer without bias one, and its output to this node.
@@ -198,6 +204,14 @@ std::vector<ImportEntry> ShapeImports();        // import_shapes.cc
 std::vector<ImportEntry> ArrayImports();        // import_arrays.cc
 std::vector<ImportEntry> IndexImports();        // import_indices.cc
 std::vector<ImportEntry> SamplingImports();     // import_sampling.cc
+std::vector<ImportEntry> ResizeImports();       // import_resize.cc
+std::vector<ImportEntry> AttentionImports();    // import_attention.cc
+std::vector<ImportEntry> LossImports();         // import_losses.cc
+std::vector<ImportEntry> ProductImports();      // import_products.cc
+std::vector<ImportEntry> QuantizedImports();    // import_quantized.cc
+std::vector<ImportEntry> SequenceImports();     // import_sequences.cc
+std::vector<ImportEntry> PoolImports();         // import_pools.cc
+std::vector<ImportEntry> FunctionImports();     // import_functions.cc
 
 // The outputs of a node whose inputs are known (null: omitted), computed by the layers that
 // `convert` makes of it; nothing for one without equivalent. Integers above 2^24 are refused.
