@@ -177,7 +177,7 @@ std::string ProductOf(ImportNode& node, bool bias, bool is_output) {
   if (!node.is_array(1)) {
     const std::string product =
         node.Add("dot", {a, node.ref(1)}, {{"transpose_b", transposed ? "True" : "False"}});
-    return alpha == 1 ? product : node.Add("_mul_scalar", {product}, {{"scalar", Number(alpha)}});
+    return alpha == 1 ? product : WithNumber(node, "_mul_scalar", product, alpha);
   }
   const Tensor& b = WeightOf(node, 1);
   const std::string how =
@@ -214,7 +214,7 @@ void Gemm(ImportNode& node) {
   if (node.ndim(2) > 2) node.Refuse("its third input {} is no matrix", node.shape(2).ToString());
   std::string c = node.OfRank(2, 2);
   const float beta = node.Float("beta", 1);
-  if (beta != 1) c = node.Add("_mul_scalar", {c}, {{"scalar", Number(beta)}});
+  if (beta != 1) c = WithNumber(node, "_mul_scalar", c, beta);
   node.Out("broadcast_add", {product, c});
 }
 
