@@ -209,6 +209,12 @@ std::vector<std::optional<Tensor>> ComputeByLayers(const ModelNode& node, Import
 ElementType TypeOfOutput(const ModelNode& node, size_t output,
                          const std::vector<ElementType>& inputs);
 
+// Removes layers and variables that no output depends on, such as those of which the shapes alone
+// are read, with their arrays.
+void DropUnread(ImportedNet* net);
+// That the net takes every array, in its shape, and makes none of its own: else kBug.
+void CheckArrays(const ImportState& state);
+
 // Letters, digits and single underscores: in a configuration a dot selects an output of a layer.
 std::string AsName(std::string_view text);
 TShape ShapeOf(const Tensor& tensor);  // throws kData for more than TShape::kMaxDims axes
