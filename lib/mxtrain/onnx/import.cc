@@ -403,7 +403,7 @@ class Importer {
       }
       const auto converter = Converters().find(node.op);
       if (results.empty() && converter != Converters().end())
-        results = ComputeByLayers(node, converter->second, state_, folding.in);
+        results = ComputeByLayers(node, converter->second, state_, folding.in, folding.most_bytes);
       return results;
     } catch (const Error& e) {
       if (std::string_view(e.what()).starts_with(step.Describe())) throw;

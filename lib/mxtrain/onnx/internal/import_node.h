@@ -200,10 +200,12 @@ std::vector<ImportEntry> IndexImports();        // import_indices.cc
 std::vector<ImportEntry> SamplingImports();     // import_sampling.cc
 
 // The outputs of a node whose inputs are known (null: omitted), computed by the layers that
-// `convert` makes of it; nothing for one without equivalent. Integers above 2^24 are refused.
+// `convert` makes of it; nothing for one without equivalent. Integers above 2^24 and layers that
+// take more than `most_bytes` together are refused.
 std::vector<std::optional<Tensor>> ComputeByLayers(const ModelNode& node, ImportFn convert,
                                                    ImportState& state,
-                                                   const std::vector<const Tensor*>& inputs);
+                                                   const std::vector<const Tensor*>& inputs,
+                                                   int64_t most_bytes);
 
 // Of an output, by those of the inputs (float for one that is omitted).
 ElementType TypeOfOutput(const ModelNode& node, size_t output,
