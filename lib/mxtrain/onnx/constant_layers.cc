@@ -79,7 +79,8 @@ Tensor ResultOf(const NDArray& array, ElementType type, const ModelNode& node,
 
 std::vector<std::optional<Tensor>> ComputeByLayers(const ModelNode& node, ImportFn convert,
                                                    ImportState& state,
-                                                   const std::vector<const Tensor*>& inputs) {
+                                                   const std::vector<const Tensor*>& inputs,
+                                                   int64_t most_bytes) {
   ImportState inner(state.model, state.registry);
   inner.computed_bytes = state.file_bytes + state.computed_bytes;
   ImportNode step(node, &inner);
@@ -97,6 +98,12 @@ std::vector<std::optional<Tensor>> ComputeByLayers(const ModelNode& node, Import
   }
   for (const std::string& output : node.outputs) inner.readers[output] = 1;
   convert(step);
+  int64_t elements = 0;  // each result has at most 2^44
+  for (const auto& [reference, shapes] : inner.shapes) {
+    elements += shapes[0].Size();
+    if (elements > most_bytes / 4)
+      step.Refuse("its results are too large: the model computes too much from constants");
+  }
   if (!state.runtime) {
     RuntimeOptions options;
     options.engine = "naive";

@@ -55,8 +55,8 @@ class Importer {
     for (const ModelNode* node : nodes) Check(*node);
     for (const ModelNode* node : needed) Convert(*node);
     AddOutputs();
-    DropUnread();
-    CheckArrays();
+    DropUnread(&state_.net);
+    CheckArrays(state_);
     AddNotes();
     state_.net.metadata = model_.metadata;
     return std::move(state_.net);
@@ -136,9 +136,8 @@ class Importer {
     state_.net.inputs.push_back({name, shape, TypeOf(value), value.name});
     Shapes in_batch;
     for (size_t i = 0; i < 2; ++i) {
-      std::vector<int64_t> dims;
-      if (!number) dims.push_back(any ? state_.batches[i] : BatchOf(value));
-      dims.insert(dims.end(), shape.begin(), shape.end());
+      std::vector<int64_t> dims(shape.begin(), shape.end());
+      if (!number) dims.insert(dims.begin(), any ? state_.batches[i] : BatchOf(value));
       in_batch[i] = TShape(std::span<const int64_t>(dims));
     }
     state_.shapes[name] = in_batch;
@@ -407,7 +406,7 @@ class Importer {
       }
       const auto converter = Converters().find(node.op);
       if (results.empty() && converter != Converters().end())
-        results = ComputeByLayers(node, converter->second, state_, folding.in);
+        results = ComputeByLayers(node, converter->second, state_, folding.in, folding.most_bytes);
       return results;
     } catch (const Error& e) {
       if (std::string_view(e.what()).starts_with(step.Describe())) throw;
@@ -456,75 +455,6 @@ class Importer {
     return ImportNode(copy, &state_).Add("identity", {value.reference});
   }
 
-  // Layers and variables that no output depends on, as those are whose shapes alone are read.
-  void DropUnread() {
-    ImportedNet& net = state_.net;
-    std::map<std::string, std::string> owners;  // layers, by their own arrays
-    for (const ImportedNet::Layer& layer : net.layers) {
-      for (const auto& [argument, shared] : layer.arguments) {
-        if (shared.empty()) owners[layer.name + "_" + argument] = layer.name;
-      }
-    }
-    std::set<std::string> read;
-    const auto add = [&](const std::string& reference) {
-      read.insert(reference.substr(0, reference.find('.')));
-      if (const auto owner = owners.find(reference); owner != owners.end())
-        read.insert(owner->second);
-    };
-    std::ranges::for_each(net.outputs, add);
-    for (auto layer = net.layers.rbegin(); layer != net.layers.rend(); ++layer) {
-      if (!read.contains(layer->name)) continue;
-      std::ranges::for_each(layer->inputs, add);
-      for (const auto& [argument, shared] : layer->arguments) {
-        if (!shared.empty()) add(shared);
-      }
-    }
-    const auto unread = [&read](const auto& part) { return !read.contains(part.name); };
-    for (const ImportedNet::Layer& layer : net.layers) {
-      if (!unread(layer)) continue;
-      for (const auto& [argument, shared] : layer.arguments) {
-        if (shared.empty()) net.arrays.erase(layer.name + "_" + argument);
-      }
-    }
-    for (const ImportedNet::Variable& variable : net.variables) {
-      if (unread(variable)) net.arrays.erase(variable.name);
-    }
-    std::erase_if(net.layers, unread);
-    std::erase_if(net.variables, unread);
-  }
-
-  // The net takes every array, in its shape, and makes none of its own.
-  void CheckArrays() const {
-    const Symbol symbol = ToSymbol(state_.net, state_.registry);
-    std::map<std::string, TShape> known;
-    for (const ImportedNet::Input& input : state_.net.inputs)
-      known[input.name] = state_.shapes.at(input.name)[0];
-    const std::vector<std::string> arguments = symbol.ListArguments(),
-                                   states = symbol.ListAuxiliaryStates();
-    std::erase_if(known, [&](const auto& input) {
-      return std::ranges::find(arguments, input.first) == arguments.end();
-    });
-    const Symbol::Shapes shapes = symbol.InferShape(known);
-    std::set<std::string> taken;
-    const auto check = [&](const std::string& name, const TShape& shape) {
-      const auto array = state_.net.arrays.find(name);
-      if (known.contains(name) || (array == state_.net.arrays.end() && name.ends_with("_label")))
-        return;
-      if (array == state_.net.arrays.end())
-        Throw(ErrorKind::kBug, "the imported net has an array '{}' that is not in the file", name);
-      taken.insert(name);
-      if (!(ShapeOf(array->second) == shape))
-        Throw(ErrorKind::kBug, "the imported net takes '{}' in the shape {}, but it is {}", name,
-              shape.ToString(), ShapeOf(array->second).ToString());
-    };
-    for (size_t i = 0; i < arguments.size(); ++i) check(arguments[i], shapes.arguments[i]);
-    for (size_t i = 0; i < states.size(); ++i) check(states[i], shapes.auxiliaries[i]);
-    for (const auto& [name, array] : state_.net.arrays) {
-      if (!taken.contains(name))
-        Throw(ErrorKind::kBug, "the imported net does not take the array '{}'", name);
-    }
-  }
-
   void AddNotes() {
     if (state_.integer_nodes.empty()) return;
     state_.net.notes.push_back(
@@ -551,27 +481,6 @@ class Importer {
 };
 
 }  // namespace
-
-ElementType TypeOfOutput(const ModelNode& node, size_t output,
-                         const std::vector<ElementType>& inputs) {
-  static const std::set<std::string_view> counts = {"ArgMax", "ArgMin", "Shape", "Size", "NonZero"};
-  static const std::set<std::string_view> truth = {
-      "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
-      "Xor",   "Not",     "IsNaN",          "IsInf"};
-  static const std::map<std::string_view, size_t> typed_by = {
-      {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}, {"QuantizeLinear", 2}, {"DequantizeLinear", 1}};
-  if (counts.contains(node.op) || (output == 1 && (node.op == "TopK" || node.op == "MaxPool")))
-    return ElementType::kInt64;
-  if (truth.contains(node.op)) return ElementType::kBool;
-  if (node.op == "Cast") {
-    const auto to = node.attributes.find("to");
-    const auto* type = to == node.attributes.end() ? nullptr : std::get_if<int64_t>(&to->second);
-    if (type) return static_cast<ElementType>(*type);
-  }
-  const auto place = typed_by.find(node.op);
-  const size_t by = place == typed_by.end() ? 0 : place->second;
-  return by < inputs.size() ? inputs[by] : ElementType::kFloat;
-}
 
 std::vector<std::string> InputNames(const Model& model) {
   std::vector<std::string> names;

@@ -55,6 +55,27 @@ bool IsInteger(ElementType type) {
   }
 }
 
+ElementType TypeOfOutput(const ModelNode& node, size_t output,
+                         const std::vector<ElementType>& inputs) {
+  static const std::set<std::string_view> counts = {"ArgMax", "ArgMin", "Shape", "Size", "NonZero"};
+  static const std::set<std::string_view> truth = {
+      "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
+      "Xor",   "Not",     "IsNaN",          "IsInf"};
+  static const std::map<std::string_view, size_t> typed_by = {
+      {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}, {"QuantizeLinear", 2}, {"DequantizeLinear", 1}};
+  if (counts.contains(node.op) || (output == 1 && (node.op == "TopK" || node.op == "MaxPool")))
+    return ElementType::kInt64;
+  if (truth.contains(node.op)) return ElementType::kBool;
+  if (node.op == "Cast") {
+    const auto to = node.attributes.find("to");
+    const auto* type = to == node.attributes.end() ? nullptr : std::get_if<int64_t>(&to->second);
+    if (type) return static_cast<ElementType>(*type);
+  }
+  const auto place = typed_by.find(node.op);
+  const size_t by = place == typed_by.end() ? 0 : place->second;
+  return by < inputs.size() ? inputs[by] : ElementType::kFloat;
+}
+
 std::string ImportState::NewName(const std::string& wanted,
                                  const std::vector<std::string>& endings) {
   int& next = suffixes[wanted];

@@ -269,6 +269,16 @@ TEST_CASE_FIXTURE(Fixture, "what has the length of the batch is repeated for eve
         "depends on the size of the batch");
 }
 
+TEST_CASE_FIXTURE(Fixture, "layers do not compute what would fill the memory") {
+  model.nodes = {Node("MatMul", {"column", "row"}, "w"), Node("MatMul", {"x", "w"}, "y")};
+  model.initializers = {{"column", RampOf({3000, 1})}, {"row", RampOf({1, 3000})}};
+  CHECK(MessageOf([this] {
+          onnx::ImportModel(model, operators, {.most_computed_bytes = int64_t{1} << 20});
+        }) ==
+        "MatMul 'w_node' cannot be imported: its results are too large: the model computes too "
+        "much from constants");
+}
+
 // --- branches ---
 
 TEST_CASE_FIXTURE(Fixture, "the branch of a known condition stands in its place") {

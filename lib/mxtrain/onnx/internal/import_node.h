@@ -214,14 +214,22 @@ std::vector<ImportEntry> PoolImports();         // import_pools.cc
 std::vector<ImportEntry> FunctionImports();     // import_functions.cc
 
 // The outputs of a node whose inputs are known (null: omitted), computed by the layers that
-// `convert` makes of it; nothing for one without equivalent. Integers above 2^24 are refused.
+// `convert` makes of it; nothing for one without equivalent. Integers above 2^24 and layers that
+// take more than `most_bytes` together are refused.
 std::vector<std::optional<Tensor>> ComputeByLayers(const ModelNode& node, ImportFn convert,
                                                    ImportState& state,
-                                                   const std::vector<const Tensor*>& inputs);
+                                                   const std::vector<const Tensor*>& inputs,
+                                                   int64_t most_bytes);
 
 // Of an output, by those of the inputs (float for one that is omitted).
 ElementType TypeOfOutput(const ModelNode& node, size_t output,
                          const std::vector<ElementType>& inputs);
+
+// Removes layers and variables that no output depends on, such as those of which the shapes alone
+// are read, with their arrays.
+void DropUnread(ImportedNet* net);
+// That the net takes every array, in its shape, and makes none of its own: else kBug.
+void CheckArrays(const ImportState& state);
 
 // Letters, digits and single underscores: in a configuration a dot selects an output of a layer.
 std::string AsName(std::string_view text);
