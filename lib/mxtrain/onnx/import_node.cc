@@ -195,6 +195,8 @@ const Shapes& ImportNode::ShapesOf(const std::string& reference) const {
 
 std::string ImportNode::ref(int i, int ndim) {
   const ImportValue& value = in(i);
+  if (!value.elements.empty() || (!value.is_constant() && value.reference.empty()))
+    Refuse("its input '{}' is a sequence of arrays", node_.inputs[static_cast<size_t>(i)]);
   if (!value.is_constant()) return value.reference;
   Tensor tensor = array(i);
   if (tensor.Size() == 0)
