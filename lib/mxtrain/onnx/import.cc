@@ -440,6 +440,8 @@ class Importer {
         Throw(ErrorKind::kData, "the output '{}' is computed by no node", output.name);
       if (found->second.is_constant())
         Throw(ErrorKind::kConfig, "the output '{}' does not depend on the input", output.name);
+      if (found->second.reference.empty())
+        Throw(ErrorKind::kConfig, "the output '{}' is a sequence of arrays", output.name);
       if (options_.loss && state_.readers.at(output.name) == 1) MakeLoss(found->second);
       state_.net.outputs.push_back(LayerOf(found->second, output.name));
     }

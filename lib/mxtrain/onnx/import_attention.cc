@@ -51,9 +51,10 @@ std::string MaskBias(ImportNode& node, int64_t keys) {
   if (given < keys && given > 1) {
     const std::string none =
         node.Add("log", {node.Add("zeros_like", {Sliced(node, mask, last, 0, 1)})});
-    std::vector<std::string> parts{mask};
-    for (int64_t i = given; i < keys; ++i) parts.push_back(none);
-    mask = Joined(node, parts, last);
+    const std::string rest =
+        node.Add("repeat", {none},
+                 {{"repeats", params::Print(keys - given)}, {"axis", params::Print(last)}});
+    mask = Joined(node, {mask, rest}, last);
   }
   return mask;
 }
@@ -61,6 +62,7 @@ std::string MaskBias(ImportNode& node, int64_t keys) {
 // What is added to the scores [B, heads, S, T]; "" for nothing.
 std::string BiasOf(ImportNode& node, const std::string& scores, int64_t past) {
   const int64_t queries = FixedLength(node, scores, 2), keys = FixedLength(node, scores, 3);
+  if (queries > 0 && keys > kMostOwnElements / queries) node.Refuse("its scores are too many");
   std::string bias = node.has(3) ? MaskBias(node, keys) : "";
   const auto add = [&](const std::string& more) {
     bias = bias.empty() ? more : Pair(node, "add", bias, more);

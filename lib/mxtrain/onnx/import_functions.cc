@@ -115,7 +115,11 @@ void Trilu(ImportNode& node) {
   const int ndim = node.ndim();
   if (ndim < 2) Throw(ErrorKind::kData, "{}: its data are no matrices", node.Describe());
   const int64_t rows = FixedLength(node, x, ndim - 2), columns = FixedLength(node, x, ndim - 1);
-  const int64_t k = node.has(1) ? node.ints(1).at(0) : 0;
+  const std::vector<int64_t> diagonal = node.has(1) ? node.ints(1) : std::vector<int64_t>{0};
+  if (diagonal.size() != 1)
+    Throw(ErrorKind::kData, "{}: its diagonal is not one number", node.Describe());
+  if (rows > 0 && columns > kMostOwnElements / rows) node.Refuse("its matrices are too large");
+  const int64_t k = std::clamp(diagonal[0], -kMostOwnElements, kMostOwnElements);
   const bool upper = node.Int("upper", 1) != 0;
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < rows; ++i) {

@@ -9,10 +9,6 @@
 namespace mxtrain::onnx {
 namespace {
 
-std::string Tuple(const std::vector<int64_t>& values) {
-  return TShape(std::span<const int64_t>(values)).ToTuple();
-}
-
 // --- Gather ---
 
 // Whether a flat array is read in order: exporters write a view of memory (as_strided) so.
@@ -74,7 +70,7 @@ bool TakesSlice(ImportNode& node, int axis, const std::vector<int64_t>& at, cons
     to[batch] = dims.empty() ? TShape::OfRank(0) : TShape(std::span<const int64_t>(dims));
   }
   if (shape.ndim() == 0 && to[0].ndim() > 0) {
-    node.Out("squeeze", {part}, {{"axis", Tuple({axis})}});
+    node.Out("squeeze", {part}, {{"axis", TupleOf({axis})}});
   } else {
     node.OutIs(node.Reshape(part, to));
   }
@@ -122,7 +118,7 @@ std::string NumbersAlong(ImportNode& node, const std::string& array, int axis) {
   const std::string numbers = node.Add("arange_like", {array}, {{"axis", params::Print(axis)}});
   std::vector<int64_t> dims(static_cast<size_t>(ndim), 1);
   dims[static_cast<size_t>(axis)] = -1;
-  const std::string column = node.Add("Reshape", {numbers}, {{"shape", Tuple(dims)}});
+  const std::string column = node.Add("Reshape", {numbers}, {{"shape", TupleOf(dims)}});
   return node.Add("broadcast_add", {node.Add("zeros_like", {array}), column});
 }
 
@@ -158,7 +154,7 @@ std::string Points(ImportNode& node, const std::string& indices) {
   if (ndim < 2) node.Refuse("its indices {} are one point", node.shape(1).ToString());
   std::vector<int64_t> order{ndim - 1};
   for (int i = 0; i < ndim - 1; ++i) order.push_back(i);
-  return node.Add("transpose", {indices}, {{"axes", Tuple(order)}});
+  return node.Add("transpose", {indices}, {{"axes", TupleOf(order)}});
 }
 
 // The indices [batch..., points..., axes] with those of the batch's own elements in front.
@@ -299,7 +295,7 @@ void CumSum(ImportNode& node) {
   if (axis.size() != 1) Throw(ErrorKind::kData, "{}: its axis is not a number", node.Describe());
   const int along = node.Axis(axis[0], node.ndim());
   const bool reversed = node.Int("reverse", 0) != 0;
-  const Kwargs turn{{"axis", Tuple({along})}};
+  const Kwargs turn{{"axis", TupleOf({along})}};
   std::string data = node.ref(0);
   if (reversed) data = node.Add("reverse", {data}, turn);
   std::string sums = node.Add("cumsum", {data}, {{"axis", params::Print(along)}});

@@ -222,6 +222,8 @@ const Shapes& ImportNode::ShapesOf(const std::string& reference) const {
 
 std::string ImportNode::ref(int i, int ndim) {
   const ImportValue& value = in(i);
+  if (!value.elements.empty() || (!value.is_constant() && value.reference.empty()))
+    Refuse("its input '{}' is a sequence of arrays", node_.inputs[static_cast<size_t>(i)]);
   if (!value.is_constant()) return value.reference;
   if (value.constant[0]->Size() == 0)
     Refuse("its input '{}' has no elements", node_.inputs[static_cast<size_t>(i)]);

@@ -73,18 +73,21 @@ std::string Dilated(ImportNode& node, Windows w, const std::vector<int64_t>& out
 // 1 / cells of each window that count, [1, 1, windows...]. `padding`: its cells count too.
 Tensor Shares(const ImportNode& node, const Windows& w, const std::vector<int64_t>& out,
               bool padding) {
+  int64_t most = kMostOwnElements;
+  for (const int64_t count : out) most /= std::max<int64_t>(1, count);
+  if (most == 0) node.Refuse("it has too many windows with padding that does not count");
   std::vector<float> shares{1};
   std::vector<int64_t> dims{1, 1};
   for (size_t axis = 0; axis < w.axes(); ++axis) {
     const int64_t length = LengthOf(node, axis), least = padding ? -w.begin[axis] : 0,
-                  most = padding ? length + w.end[axis] : length;
+                  last = padding ? length + w.end[axis] : length;
     std::vector<float> next;
     for (const float share : shares) {
       for (int64_t i = 0; i < out[axis]; ++i) {
         int64_t count = 0;
         for (int64_t k = 0; k < w.kernel[axis]; ++k) {
           const int64_t at = i * w.stride[axis] - w.begin[axis] + k * w.dilation[axis];
-          count += at >= least && at < most;
+          count += at >= least && at < last;
         }
         next.push_back(share / static_cast<float>(std::max<int64_t>(1, count)));
       }

@@ -121,6 +121,10 @@ Equation EquationOf(const ImportNode& node) {
   e.result = arrow == std::string::npos ? ImpliedResult(e.factors) : text.substr(arrow + 2);
   size_t most = 0;
   for (size_t i = 0; i < e.factors.size(); ++i) {
+    for (const char c : e.factors[i] + e.result) {
+      if (c != '.' && std::isalpha(static_cast<unsigned char>(c)) == 0)
+        Throw(ErrorKind::kData, "{}: its equation '{}' has a '{}'", node.Describe(), text, c);
+    }
     const size_t named = e.factors[i].size() - (Has(e.factors[i], '.') ? 3 : 0);
     const auto ndim = static_cast<size_t>(node.ndim(static_cast<int>(i)));
     const bool fits = Has(e.factors[i], '.') ? named <= ndim : named == ndim;

@@ -50,6 +50,7 @@ Layout LayoutOf(const ImportNode& node, const TShape& data, const TShape& scale)
   if (scale.ndim() != data.ndim())
     Throw(ErrorKind::kData, "{}: its scales {} do not fit {}", node.Describe(), scale.ToString(),
           data.ToString());
+  if (scale.Size() == 0) node.Refuse("it has no scales");
   layout.block = node.Int("block_size", 0);
   if (layout.block == 0) layout.block = (length + scale[layout.axis] - 1) / scale[layout.axis];
   for (int i = 0; i < data.ndim(); ++i) {

@@ -95,6 +95,7 @@ bool IsOutside(const AxisResize& a, const Way& way, double x) {
 
 // One axis resized.
 std::string Along(ImportNode& node, const std::string& value, const AxisResize& a, const Way& way) {
+  if (a.in > kMostOwnElements / a.out) node.Refuse("axis {} is too long", a.axis);
   std::vector<float> matrix;  // [in, out]
   std::vector<int64_t> nearest;
   const bool selects = way.mode == "nearest";
@@ -200,6 +201,8 @@ void ReadRegion(const ImportNode& node, const std::vector<int>& axes,
   if (roi.size() != 2 * axes.size())
     Throw(ErrorKind::kData, "{}: roi has {} numbers for {} axes", node.Describe(), roi.size(),
           axes.size());
+  if (std::ranges::any_of(roi, [](float at) { return !(std::abs(at) < 1e6f); }))
+    node.Refuse("its region lies far outside");
   for (AxisResize& a : *all) {
     const auto i = static_cast<size_t>(std::ranges::find(axes, a.axis) - axes.begin());
     a.start = roi[i];

@@ -10,10 +10,6 @@
 namespace mxtrain::onnx {
 namespace {
 
-std::string Tuple(const std::vector<int64_t>& values) {
-  return TShape(std::span<const int64_t>(values)).ToTuple();
-}
-
 // Places [N, 2, H, W], column and row in elements of the image, one plane each.
 struct Places {
   std::string x, y;
@@ -139,7 +135,7 @@ void RoiAlign(ImportNode& node) {
   const std::string regions =
       node.Add("Concat", {images, node.ref(1)}, {{"num_args", "2"}, {"dim", "1"}});
   node.Out("ROIAlign", {node.ref(0), regions},
-           {{"pooled_size", Tuple({node.Int("output_height", 1), node.Int("output_width", 1)})},
+           {{"pooled_size", TupleOf({node.Int("output_height", 1), node.Int("output_width", 1)})},
             {"spatial_scale", params::Print(node.Float("spatial_scale", 1))},
             {"sample_ratio", params::Print(node.Int("sampling_ratio", 0))},
             {"aligned", place == "half_pixel" ? "True" : "False"}});
@@ -147,7 +143,7 @@ void RoiAlign(ImportNode& node) {
 
 void MaxRoiPool(ImportNode& node) {
   node.Out("ROIPooling", {node.ref(0), node.ref(1)},
-           {{"pooled_size", Tuple(node.Ints("pooled_shape"))},
+           {{"pooled_size", TupleOf(node.Ints("pooled_shape"))},
             {"spatial_scale", params::Print(node.Float("spatial_scale", 1))}});
 }
 

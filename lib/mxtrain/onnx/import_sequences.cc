@@ -39,7 +39,8 @@ void SplitToSequence(ImportNode& node) {
   std::vector<int64_t> sizes(static_cast<size_t>(length), 1);
   const bool one_each = !node.has(1);
   if (node.has(1) && node.array(1).dims.empty()) {
-    const int64_t each = node.ints(1).at(0);
+    const std::vector<int64_t> given = node.ints(1);
+    const int64_t each = given.empty() ? 0 : given[0];
     if (each < 1) Throw(ErrorKind::kData, "{}: parts of {} elements", node.Describe(), each);
     sizes.clear();
     for (int64_t at = 0; at < length; at += each) sizes.push_back(std::min(each, length - at));

@@ -411,6 +411,10 @@ Widths WidthsOf(const ImportNode& node) {
   Widths widths{std::vector<int64_t>(count, 0), std::vector<int64_t>(count, 0)};
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(node.Axis(axes[i], node.ndim()));
+    for (const int64_t width : {(*pads)[i], (*pads)[axes.size() + i]}) {
+      if (width < -TShape::kMaxSize || width > TShape::kMaxSize)
+        Throw(ErrorKind::kData, "{}: a width of its padding is {}", node.Describe(), width);
+    }
     widths.before[axis] = (*pads)[i];
     widths.after[axis] = (*pads)[axes.size() + i];
   }

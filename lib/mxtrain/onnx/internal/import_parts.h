@@ -9,6 +9,9 @@
 
 namespace mxtrain::onnx {
 
+// Of an array of the import's own.
+inline constexpr int64_t kMostOwnElements = int64_t{1} << 24;
+
 std::string TupleOf(const std::vector<int64_t>& values);
 
 // A value and a number: "_mul_scalar", ...
