@@ -18,8 +18,9 @@ OutputFiles::OutputFiles(const std::string& path, const std::vector<std::string>
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string name = HeadName(outputs[k]);
     if (shapes[k].ndim() == 0 || shapes[k][0] != 1) {
-      Throw(ErrorKind::kUsage, "the output '{}' has no axis for the examples: {} for a batch of one",
-            name, shapes[k].ToString());
+      Throw(ErrorKind::kUsage,
+            "the output '{}' has no axis for the examples: {} for a batch of one", name,
+            shapes[k].ToString());
     }
     const TShape row = RowOf(shapes[k]);
     const bool several = outputs.size() > 1;

@@ -481,7 +481,8 @@ class Plan final : public Command {
         "need\n"
         "  more workspace than that\n";
     if (columns != std::string::npos) {
-      for (size_t at; (at = note.find("\n  ")) != std::string::npos;) note.replace(at, 3, " ");
+      for (size_t at; (at = note.find("\n  ")) != std::string::npos; note[at] = ' ')
+        note.erase(at, 2);
     }
     out << note;
     if (training.unsized_requests > 0) {

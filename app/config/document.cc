@@ -383,7 +383,7 @@ class DocumentLoader {
     Value value;
     try {
       value = ParseYaml(
-          own_sources->AddFile("value", item.substr(equals + 1), request_.working_folder), &own);
+          own_sources->AddCommandLine(item.substr(equals + 1), request_.working_folder), &own);
       if (value.is_map() && value.members.empty() && item.find('{', equals) == std::string::npos)
         value = Value{};
     } catch (const DiagnosticError& error) {

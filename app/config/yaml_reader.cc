@@ -314,7 +314,7 @@ void CheckText(const std::string& text, int file, Diagnostics* diagnostics) {
               (static_cast<unsigned char>(text[i + static_cast<size_t>(k)]) & 0xc0) == 0x80;
     }
     if (!valid) {
-      const bool typed = diagnostics->sources().Name(file) == "command line";
+      const bool typed = diagnostics->sources().IsCommandLine(place);
       diagnostics->Error(place, "this is not UTF-8 text",
                          typed ? "a configuration cannot hold such a name; rename the file or "
                                  "folder, or give a link to it: ln -s NAME LINK"

@@ -9,6 +9,7 @@
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/base/recycler.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/engine/function_scope.h"
 #include "mxtrain/executor/internal/namesakes.h"
 #include "mxtrain/executor/internal/run_inputs.h"
 #include "mxtrain/executor/internal/step_sequences.h"
@@ -102,21 +103,37 @@ struct Arena {
     }
   }
 
-  // Does not wait for the runs in flight, which are ordered only by the old `bytes`: what is pushed
-  // on the new array follows them, and so does the deletion of the old one.
+  // The runs in flight are ordered only by the old `bytes`: what is pushed on the new array follows
+  // them, and so does the deletion of the old one.
   void Replace(Runtime& runtime, Context ctx, int64_t size, NDArray* array) {
     const NDArray replacement(runtime, TShape{size}, DType::kUint8, ctx, Layout(), "arena");
-    std::vector<engine::VarHandle> reads, writes{replacement.var()};
-    if (!bytes.empty()) writes.push_back(bytes.var());
-    if (!array->empty()) writes.push_back(array->var());
-    engine::DeduplicateVars(&reads, &writes);
-    runtime.engine().PushSync([](RunContext) {}, reads, writes,
-                              {.ctx = ctx, .priority = executor::kStepPriority, .name = "arena"});
+    std::vector<engine::VarHandle> none, old;
+    if (!bytes.empty()) old.push_back(bytes.var());
+    if (!array->empty()) old.push_back(array->var());
+    engine::DeduplicateVars(&none, &old);
+    if (!old.empty()) Follow(runtime.engine(), ctx, old, replacement.var());
     {
       const MutexLock lock(mutex_);
       *array = replacement;
     }
     array->data();  // now, so binding fails if memory is exhausted
+  }
+
+  // Waits too, so that both arrays never exist at once; but not inside a function of the engine, or
+  // while nothing but callbacks, which the caller may have to call, can end the runs.
+  static void Follow(engine::Engine& engine, Context ctx, const std::vector<engine::VarHandle>& old,
+                     engine::VarHandle next) {
+    auto token = std::make_shared<char>();
+    const std::weak_ptr<void> pending = token;  // until the function has run
+    std::vector<engine::VarHandle> writes = old;
+    writes.push_back(next);
+    engine.PushSync([token = std::move(token)](RunContext) {}, {}, writes,
+                    {.ctx = ctx, .priority = executor::kStepPriority, .name = "arena"});
+    if (engine::FunctionScope::Inside(&engine)) return;
+    for (uint64_t ended = engine.Ended(); !pending.expired(); ended = engine.Ended()) {
+      if (!engine.AwaitEnd(ended) && !pending.expired()) return;
+    }
+    for (engine::VarHandle var : old) engine.Drain(var);
   }
 
   mutable Mutex mutex_;  // for writes of `bytes`, and for reads by destructors

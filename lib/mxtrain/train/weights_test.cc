@@ -35,13 +35,13 @@ struct Fixture {
 
 TEST_CASE("a name map tells how groups are written to who writes them as other programs do") {
   CHECK_THROWS_WITH_AS(
-      NameMap({{"layer(\\d)", R"(block\1)"}}),
+      NameMap(Rules{{"layer(\\d)", R"(block\1)"}}),
       doctest::Contains(
           R"(the replacement 'block\1': write groups of the pattern as $1, $2, not as \1)"),
       Error);
-  CHECK_THROWS_WITH_AS(NameMap({{"layer(\\d)", R"(block\g<1>)"}}),
+  CHECK_THROWS_WITH_AS(NameMap(Rules{{"layer(\\d)", R"(block\g<1>)"}}),
                        doctest::Contains(R"(not as \g<1>)"), Error);
-  CHECK(NameMap({{"layer(\\d)", "block$1"}}).Apply("layer7") == "block7");
+  CHECK(NameMap(Rules{{"layer(\\d)", "block$1"}}).Apply("layer7") == "block7");
 }
 
 TEST_CASE("names: rules in order, each on the result of the previous one") {

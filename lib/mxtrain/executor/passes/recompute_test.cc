@@ -100,6 +100,7 @@ TEST_CASE(
   const auto runtime = NewRuntime("threaded", 1);
   const Symbol net = DeepNet(60);
   BindRequest request;
+  request.namesake = 0;  // executors of one net are compared
   request.inputs = {"data", "softmax_label"};
   request.shapes = {{"data", TShape{2, 8, 12, 12}}, {"softmax_label", TShape{2}}};
   for (const std::string& name : net.ListArguments()) {
