@@ -6,6 +6,11 @@
 # find_package(mxtrain), outside of it. Files named *_test.cc are left to the caller. If the project has the language CUDA, kernels for GPUs,
 # *_cuda.cu, are part of it, with CUDA's runtime in it: it loads on machines without a GPU too. They may use operator/mxnet_kernel.cuh.
 include(${CMAKE_CURRENT_LIST_DIR}/MxtrainOperators.cmake)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+endif()
 
 # Writes FILE, the two functions that the loader looks for, around RegisterPluginOperators.
 function(mxtrain_write_plugin_entry target file)
@@ -68,8 +73,8 @@ function(mxtrain_add_plugin target)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:>,$<COMPILE_LANGUAGE:CXX>>:-O2>)  # without CMAKE_BUILD_TYPE kernels would not be optimized
   target_link_libraries(${target} PRIVATE mxtrain::mxtrain)
   if(device_code)
-    # fmt 9 wrongly assumes that nvcc lacks constexpr functions. CMake 3.25 does not know that nvcc has C++20.
-    set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY Static CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX)
+    # fmt 9 wrongly assumes that nvcc lacks constexpr functions.
+    set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_RUNTIME_LIBRARY Static CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX)
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr --extended-lambda -DFMT_USE_CONSTEXPR=1>)
     find_package(CUDAToolkit REQUIRED)
