@@ -182,8 +182,8 @@ column, and with --key.
 )"},
       {{"photos", "images", "folders"},
        "from a folder of images to predictions",
-        "Put the images (" + io::ImageFormatNames() +
-            R"() of each class into a folder named after the class. These folders are in
+       "Put the images (" + io::ImageFormatNames() +
+           R"() of each class into a folder named after the class. These folders are in
 train/ and val/ (or Training, seg_train, valid, ...), or all in one folder, of which a fifth is then held out
 for validation:
 

@@ -17,11 +17,11 @@
 //   };
 //   PoolingParam p; p.Init(kwargs, "Pooling");
 //
-// Field types: bool, int, int64_t, uint32_t, float, double, std::string, TShape (as a tuple; a single number
-// is a tuple of one), DType, std::vector<double>, std::vector<std::string>, std::optional<T> of
-// scalars ("None" = unset), int with Enum. Numbers are finite and within float32, in which kernels
-// compute, unless a field takes AnyNumber. The text syntax is MXNet's (reference for users:
-// `mxtrain ops NAME`). Attributes (IsHiddenKey) are skipped.
+// Field types: bool, int, int64_t, uint32_t, float, double, std::string, TShape (as a tuple; a
+// single number is a tuple of one), DType, std::vector<double>, std::vector<std::string>,
+// std::optional<T> of scalars ("None" = unset), int with Enum. Numbers are finite and within
+// float32, in which kernels compute, unless a field takes AnyNumber. The text syntax is MXNet's
+// (reference for users: `mxtrain ops NAME`). Attributes (IsHiddenKey) are skipped.
 #include <functional>
 #include <limits>
 #include <memory>

@@ -6,8 +6,8 @@
 
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/folder_names.h"
-#include "mxtrain/io/internal/composition.h"
 #include "mxtrain/io/image_formats.h"
+#include "mxtrain/io/internal/composition.h"
 #include "mxtrain/io/internal/image_files.h"
 
 namespace mxtrain::io {

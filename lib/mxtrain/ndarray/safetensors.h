@@ -17,9 +17,9 @@ namespace mxtrain {
 
 // Plain arrays on the CPU, in the order of their names. Elements of types that arrays do not have
 // become those of a type that holds them: BOOL is uint8, I8, I16 and U16 are int32, U32 and U64
-// int64. (Not F8: what such numbers stand for, only a scale tells.) Throws kData with the array's name for a
-// truncated file, a header that is not JSON or contradicts the data, or an unsupported element type
-// (dtype.h), before any array is created.
+// int64. (Not F8: what such numbers stand for, only a scale tells.) Throws kData with the array's
+// name for a truncated file, a header that is not JSON or contradicts the data, or an unsupported
+// element type (dtype.h), before any array is created.
 MXTRAIN_API NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes,
                                                const std::string& file_name);
 // Waits for each array. `metadata`: free text. Throws kData for a name that is not UTF-8.

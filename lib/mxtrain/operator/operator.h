@@ -79,8 +79,9 @@ class MXTRAIN_API PositionalOperator : public Operator {
   void Backward(const BackwardArgs& args) final;
 };
 
-// `from` and `to` index in_data and out_data in forward. In backward `to` indexes in_grad and `from`
-// the arrays that Backward reads: the head gradients of all outputs, then in_data, then out_data.
+// `from` and `to` index in_data and out_data in forward. In backward `to` indexes in_grad and
+// `from` the arrays that Backward reads: the head gradients of all outputs, then in_data, then
+// out_data.
 struct InplacePair {
   int from = 0, to = 0;
   friend bool operator==(const InplacePair&, const InplacePair&) = default;

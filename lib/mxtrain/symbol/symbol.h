@@ -6,11 +6,10 @@
 //
 // Names are unique within a symbol; if the user gave two nodes one name, kConfig names both and
 // their places. A generated name is unique too: of two unnamed operators on one input, joined, the
-// later one and its parameters get the next free counter in the joined symbol, and in what is made of
-// it; ask that symbol for its names. Using the same Variable twice gives one node; two Variables of
-// one name are two nodes.
-// The reader of a variable determines whether it is an argument or an auxiliary state; being both
-// throws.
+// later one and its parameters get the next free counter in the joined symbol, and in what is made
+// of it; ask that symbol for its names. Using the same Variable twice gives one node; two Variables
+// of one name are two nodes. The reader of a variable determines whether it is an argument or an
+// auxiliary state; being both throws.
 #include <map>
 #include <memory>
 #include <span>

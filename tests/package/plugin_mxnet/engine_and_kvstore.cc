@@ -17,7 +17,8 @@ void UseEngine(Engine* engine) {
   const Context exec_ctx = Context::cpu();
   const VarHandle v1 = engine->NewVariable(), v2 = engine->NewVariable();
   int data = 0, seen = 0;
-  const engine::DAGEngine::Fn fn1 = [&data](RunContext) { data = 20; }, fn2 = [&data](RunContext) { data += 1; };
+  const engine::DAGEngine::Fn fn1 = [&data](RunContext) { data = 20; },
+                              fn2 = [&data](RunContext) { data += 1; };
   engine->PushSync(fn1, exec_ctx, {v1}, {v2});
   engine->PushSync(fn2, exec_ctx, {v1}, {v2});
   engine->PushSync([&](RunContext) { seen = data; }, exec_ctx, {v2}, {});

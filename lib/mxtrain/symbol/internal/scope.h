@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The names reachable from some edges and the vertices that have them. With it a symbol keeps its
-// invariants (unique names, except generated ones, which are made unique when the graph is laid out;
-// every variable is an argument or an auxiliary state, not both) without walking the whole graph for
-// every new node. Private to symbol/.
+// invariants (unique names, except generated ones, which are made unique when the graph is laid
+// out; every variable is an argument or an auxiliary state, not both) without walking the whole
+// graph for every new node. Private to symbol/.
 //
 // A value, immutable when shared: a mergeable map over the hashes of names (Okasaki and Gill, "Fast
 // mergeable integer maps", 1998) whose versions share all but O(log n) nodes. A merge skips what

@@ -34,8 +34,8 @@ struct Vertex {
   // auxiliary state (scope.h, LayOut).
   Node node;
   std::vector<Edge> inputs;  // arguments, then auxiliary states
-  // Null: the user named it. The operator shares this with the variables created for it, whose names
-  // are that of the operator and `suffix`, "_weight".
+  // Null: the user named it. The operator shares this with the variables created for it, whose
+  // names are that of the operator and `suffix`, "_weight".
   std::shared_ptr<const GeneratedName> generated;
   std::string suffix;
 
@@ -52,9 +52,9 @@ bool IsAuxiliary(const Vertex& reader, size_t input);
 std::vector<VertexRef> VerticesInOrder(std::span<const Edge> heads);
 Graph LayOut(std::span<const Edge> heads);
 
-// The names of the vertices of a graph, all different. Generated names are kept where they are free:
-// what the user named comes first, then the earlier vertex. The others get the least free counter.
-// Operators copied by composition have names of their own, but common variables.
+// The names of the vertices of a graph, all different. Generated names are kept where they are
+// free: what the user named comes first, then the earlier vertex. The others get the least free
+// counter. Operators copied by composition have names of their own, but common variables.
 std::vector<std::string> NamesOf(std::span<const VertexRef> vertices);
 
 // The property of `op`, with the input count of a variadic one set to `inputs` if kwargs lack it.
