@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/folder_names.h"
