@@ -169,8 +169,10 @@ void FromSizes(const ImportNode& node, const std::vector<int>& axes, std::vector
   for (const AxisResize& a : *all)
     scale = policy == "not_larger" ? std::min(scale, a.scale) : std::max(scale, a.scale);
   for (AxisResize& a : *all) {
+    const double length = std::floor(scale * static_cast<double>(a.in) + 0.5);
+    if (!(length >= 1 && length <= 1 << 20)) node.Refuse("the size of its output is {}", length);
     a.scale = scale;
-    a.out = static_cast<int64_t>(std::floor(scale * static_cast<double>(a.in) + 0.5));
+    a.out = static_cast<int64_t>(length);
   }
 }
 
