@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <type_traits>
 
 #include "mxtrain/base/dtype.h"
 #include "mxtrain/base/error.h"
@@ -21,11 +22,21 @@ bool IsTruth(std::string_view op) {
   return std::ranges::find(kOps, op) != std::end(kOps);
 }
 
+// The types of 16 bits are made of a float.
+template <typename Stored, typename From>
+Stored As(From value) {
+  if constexpr (std::is_arithmetic_v<Stored>) {
+    return static_cast<Stored>(value);
+  } else {
+    return Stored(static_cast<float>(value));
+  }
+}
+
 template <typename Stored, typename From>
 Tensor StoredAs(ElementType type, std::vector<int64_t> dims, const std::vector<From>& values) {
   Tensor out{type, std::move(dims), std::string(values.size() * sizeof(Stored), '\0')};
   for (size_t i = 0; i < values.size(); ++i) {
-    const auto value = static_cast<Stored>(values[i]);
+    const auto value = As<Stored>(values[i]);
     std::memcpy(out.bytes.data() + i * sizeof(Stored), &value, sizeof(Stored));
   }
   return out;
