@@ -20,7 +20,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/scripts/cmake/MxtrainOperators.cmake ${PROJE
   DESTINATION ${mxtrain_package_dir} COMPONENT mxtrain)
 
 # For device code of plug-ins, which needs nothing of the CUDA backend.
-install(FILES ${PROJECT_SOURCE_DIR}/lib/mxtrain/operator/mxnet_kernel.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mxtrain/operator COMPONENT mxtrain)
+install(FILES ${PROJECT_SOURCE_DIR}/lib/mxtrain/operator/mxnet_kernel.cuh ${PROJECT_SOURCE_DIR}/lib/mxtrain/operator/mxnet_names.cuh
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mxtrain/operator COMPONENT mxtrain)
 if(MXTRAIN_HAVE_CUDA)
   # For kernels of plug-ins; without nvcc nothing compiles them.
   file(GLOB cuda_headers RELATIVE ${PROJECT_SOURCE_DIR}/lib CONFIGURE_DEPENDS

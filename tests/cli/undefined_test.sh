@@ -33,7 +33,7 @@ says "train.cutmix mixes the examples of a batch, and a batch has one, so nothin
 expect 0 train photos.yaml --out pair train.mixup.alpha=0.4 data.batch_size=2
 holds "two are mixed" sh -c '! grep -q "nothing is mixed" stderr'
 
-# --- the auc of one class is no number, and no epoch is the best by it
+# --- the auc of one class is nan, and no epoch is the best by it
 mkdir -p one/light
 cp all/light/*.png one/light
 write_photos all one 4

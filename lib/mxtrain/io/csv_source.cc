@@ -286,10 +286,10 @@ class CsvSource final : public Source {
     const auto begin = [&] {
       const bool header = TellFirstLine(first, lines[0], sheet);
       plan();
-      for (size_t i = header ? 1 : 0; i < first.size(); ++i) AddRow(first[i], lines[i], sheet);
+      for (size_t i = header ? 1 : 0; i < first.size(); ++i) AddExample(first[i], lines[i], sheet);
     };
     text->ForEachRecord([&](const std::vector<std::string_view>& cells, int64_t line) {
-      if (sheet->columns > 0) return AddRow(cells, line, sheet);
+      if (sheet->columns > 0) return AddExample(cells, line, sheet);
       first.push_back(cells);
       lines.push_back(line);
       if (first.size() == kRecordsJudged) begin();
@@ -326,7 +326,7 @@ class CsvSource final : public Source {
     return verdict.header;
   }
 
-  void AddRow(const std::vector<std::string_view>& cells, int64_t line, Sheet* sheet) {
+  void AddExample(const std::vector<std::string_view>& cells, int64_t line, Sheet* sheet) {
     if (cells.size() != sheet->columns) {
       Throw(ErrorKind::kData, "{}:{}: {}, but the lines before have {}", sheet->file, line,
             Counted(cells.size(), "column"), sheet->columns);

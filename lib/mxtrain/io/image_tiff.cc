@@ -24,7 +24,7 @@ Refusal Damaged(std::string_view reason) {
   return Damaged(ImageFormat::kTiff, reason);
 }
 
-// Whether libtiff goes on without a tag that the pixels depend on, and takes them for something
+// Whether libtiff continues without a tag that the pixels depend on, and takes them for something
 // else.
 bool CostsPixels(std::string_view warning) {
   for (const std::string_view tag :

@@ -24,7 +24,7 @@ int64_t Position(const ImportNode& node, int input, int64_t count, int64_t most)
   if (node.has(input)) {
     const std::vector<int64_t> given = node.ints(input);
     if (given.size() != 1)
-      Throw(ErrorKind::kData, "{}: its position is no number", node.Describe());
+      Throw(ErrorKind::kData, "{}: its position is not one number", node.Describe());
     at = given[0] < 0 ? given[0] + count : given[0];
   }
   if (at < 0 || at > most)

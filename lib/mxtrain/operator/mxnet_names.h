@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // MXNet's macros under their own names, for operators that are taken over as they are
-// (docs/mxnet_forms.md). XPU is the device of the source: gpu in a .cu, cpu elsewhere. Not for use
-// beside MXNet's headers.
+// (docs/mxnet_forms.md). XPU is the device of the source: cpu here, gpu in a .cu, which includes
+// mxnet_names.cuh. Not for use beside MXNet's headers.
 #include "mxtrain/operator/mxnet_operator.h"
-#ifdef __CUDACC__
-#include "mxtrain/operator/mxnet_kernel.cuh"
-#define XPU gpu
-#else
+
 #define XPU cpu
-#endif
 
 #define MSHADOW_REAL_TYPE_SWITCH(type, DType, ...) \
   MXTRAIN_REAL_TYPE_SWITCH(type, DType, __VA_ARGS__)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/operator/mxnet_names.cuh"
 #include "./smooth_l1_unary-inl.h"
 
 MXTRAIN_OPERATOR(mx_guide_smooth_l1_cuda, registry) {
