@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mxtrain/operator/mxnet_names.cuh"
 #include "./smooth_l1_unary-inl.h"
+#include "mxtrain/operator/mxnet_names.cuh"
 
 MXTRAIN_OPERATOR(mx_guide_smooth_l1_cuda, registry) {
   using namespace mxtrain::mxnet;
