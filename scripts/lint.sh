@@ -6,7 +6,7 @@
 #                              threads   clang's thread-safety analysis (scripts/thread_safety.sh)
 #                              docs      Doxygen over the public headers, without a warning; writes build/doxygen/html
 #                              tidy      clang-tidy of the .cc files that differ from the commit MXTRAIN_TIDY_BASE; MXTRAIN_TIDY_BASE=all:
-#                                        of every one. Needs a configured build folder (MXTRAIN_TIDY_BUILD, default build/release)
+#                                        of every one. Needs a configured build folder (MXTRAIN_TIDY_BUILD, default build/dev)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)

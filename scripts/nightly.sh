@@ -5,7 +5,7 @@
 #   scripts/nightly.sh            all parts, in this order; goes on after one that fails, and exits with 1 at the end
 #   scripts/nightly.sh PART...    full        test.sh --full with every request of an operator's case, float64 too, 1000 programs of the engine
 #                                             and 100 random nets of the executor under each sanitizer
-#                                 includes    a build without oneDNN, ONNX and curl, and without precompiled headers
+#                                 includes    a build without oneDNN, ONNX and curl, each source by itself
 #                                 faults      every operation on files fails once (tests/cli/faults_test.sh)
 #                                 fuzz        libFuzzer, ten minutes a target (MXTRAIN_FUZZ_SECONDS)
 #                                 mutations   every fault of tests/mutations must turn its tests red
@@ -34,7 +34,7 @@ nightly_mutations() {
   return $failed
 }
 nightly_tidy() {
-  cmake --preset release
+  cmake --preset dev
   MXTRAIN_TIDY_BASE=all scripts/lint.sh tidy
 }
 nightly_cuda() {

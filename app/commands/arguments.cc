@@ -117,7 +117,7 @@ std::string UsageText(const CLI::App& app, const std::vector<CLI::App*>& command
 
 // NaN, for which every comparison is false, if the text is not a number; the option's own type
 // reports that.
-double NumberOf(const std::string& text) {
+double NumberOrNan(const std::string& text) {
   double number = 0;
   return CLI::detail::lexical_cast(text, number) ? number
                                                  : std::numeric_limits<double>::quiet_NaN();
@@ -179,7 +179,7 @@ Argument& Argument::Within(Number least, Number most) {
     info_->most = static_cast<uint64_t>(most);
   } else {
     option_->check([=](const std::string& text) {
-      const double number = NumberOf(text);
+      const double number = NumberOrNan(text);
       return number >= least && number <= most
                  ? ""
                  : format("expected a number from {} to {}, got '{}'", least, most, text);
@@ -196,7 +196,7 @@ Argument& Argument::Positive() {
     return *this;
   }
   option_->check([](const std::string& text) {
-    return NumberOf(text) > 0 ? "" : format("expected a number greater than 0, got '{}'", text);
+    return NumberOrNan(text) > 0 ? "" : format("expected a number greater than 0, got '{}'", text);
   });
   return *this;
 }
@@ -206,8 +206,8 @@ Argument& Argument::NotNegative() {
     return *this;
   }
   option_->check([](const std::string& text) {
-    return NumberOf(text) >= 0 ? ""
-                               : format("expected a number that is at least 0, got '{}'", text);
+    return NumberOrNan(text) >= 0 ? ""
+                                  : format("expected a number that is at least 0, got '{}'", text);
   });
   return *this;
 }

@@ -81,7 +81,7 @@ std::vector<report::SheetImage> MistakeImages(const ClassReport& report) {
   return images;
 }
 
-std::string Summary(const ClassReport& report) {
+std::string SummaryLine(const ClassReport& report) {
   return format("{} examples, accuracy {:.4f}", report.verdicts().size(), report.Accuracy());
 }
 
@@ -90,7 +90,7 @@ std::string Summary(const ClassReport& report) {
 plot::Drawing DrawConfusion(const ClassReport& report) {
   plot::HeatMap map;
   map.title = "confusion matrix";
-  map.subtitle = Summary(report);
+  map.subtitle = SummaryLine(report);
   map.row_label = "true class";
   map.column_label = "predicted class";
   map.value_label = "fraction of the true class";
@@ -114,7 +114,7 @@ plot::Drawing DrawClasses(const ClassReport& report) {
   std::vector<ClassReport::Row> rows = report.Rows();
   plot::BarChart chart;
   chart.title = "precision, recall and F1 of each class";
-  chart.subtitle = Summary(report);
+  chart.subtitle = SummaryLine(report);
   if (rows.size() > kMost) {
     std::stable_sort(rows.begin(), rows.end(),
                      [](const auto& a, const auto& b) { return a.f1 < b.f1; });
@@ -153,7 +153,7 @@ plot::Drawing DrawReliability(const ClassReport& report) {
   }
   plot::Chart chart;
   chart.title = "reliability";
-  chart.subtitle = format("{}, expected calibration error {:.4f}", Summary(report),
+  chart.subtitle = format("{}, expected calibration error {:.4f}", SummaryLine(report),
                           ExpectedCalibrationError(bins));
   chart.x = {.label = "confidence: probability of the predicted class", .low = 0, .high = 1};
   chart.y = {.label = "accuracy", .low = 0, .high = 1};

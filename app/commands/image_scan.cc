@@ -79,7 +79,7 @@ double Correlation(const Thumbnail& a, const Thumbnail& b) {
   return (ab / n - sum_a / n * (sum_b / n)) / std::sqrt(variance_a * variance_b);
 }
 
-bool IsImage(const io::FieldSpec& field) {
+bool IsImageField(const io::FieldSpec& field) {
   return field.kind == io::FieldKind::kImage;
 }
 
@@ -88,7 +88,7 @@ class Looker {
  public:
   explicit Looker(const io::Source& source) : source_(source) {
     for (size_t i = 0; i < source.data_fields().size(); ++i) {
-      if (IsImage(source.data_fields()[i])) images_.push_back(i);
+      if (IsImageField(source.data_fields()[i])) images_.push_back(i);
     }
   }
 
@@ -185,7 +185,7 @@ int Distance(const ImageHash& a, const ImageHash& b) {
 std::vector<ImageFacts> ScanImages(const io::Source& source, const std::function<bool()>& stop,
                                    const std::function<void()>& on_image) {
   const std::vector<io::FieldSpec>& fields = source.data_fields();
-  if (std::none_of(fields.begin(), fields.end(), IsImage)) return {};
+  if (std::none_of(fields.begin(), fields.end(), IsImageField)) return {};
   std::vector<ImageFacts> facts(static_cast<size_t>(source.size()));
   std::atomic<int64_t> next{0};
   Mutex mutex;

@@ -16,7 +16,7 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr const char* kSafetensors = ".safetensors";
+constexpr const char* kWeightsEnding = ".safetensors";
 
 class Import final : public Command {
  public:
@@ -43,8 +43,8 @@ class Import final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    if (!weights_.empty() && !weights_.ends_with(kSafetensors))
-      Throw(ErrorKind::kUsage, "--weights {}: the name must end in {}", weights_, kSafetensors);
+    if (!weights_.empty() && !weights_.ends_with(kWeightsEnding))
+      Throw(ErrorKind::kUsage, "--weights {}: the name must end in {}", weights_, kWeightsEnding);
     if (flags.json && !output_.empty())
       Throw(ErrorKind::kUsage, "--output takes the configuration, and --json prints none");
     for (const std::string& path : {weights_, output_}) RequireFree(path);

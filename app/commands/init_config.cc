@@ -107,7 +107,7 @@ data:
                        size + size / 8, size);
 }
 
-std::string Train(const ImageFolder& f, const TrainingChoice& choice) {
+std::string TrainSection(const ImageFolder& f, const TrainingChoice& choice) {
   return format(R"(
 train:
   epochs: {}
@@ -171,7 +171,7 @@ TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {
 std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice,
                        const std::string& file) {
   return HeadText(folder, file) + kBlocks + Net(folder, choice) + Data(folder, choice) +
-         Train(folder, choice);
+         TrainSection(folder, choice);
 }
 
 }  // namespace mxtrain::commands

@@ -10,10 +10,10 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr size_t kMostFacts = size_t{64} << 20;
 
 std::vector<std::string> ReadLines(const std::string& path) {
-  std::istringstream file(ReadFile(path, kMostBytes, Readable::kFileOrPipe));
+  std::istringstream file(ReadFile(path, kMostFacts, Readable::kFileOrPipe));
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;

@@ -21,7 +21,7 @@ using plot::Drawing;
 using plot::Point;
 
 constexpr double kBoxWidth = 262, kBoxHeight = 38, kPitch = 66, kPassing = 18, kLaneGap = 14,
-                 kColumnGap = 56, kMargin = 24, kTop = 92;
+                 kColumnGap = 56, kMargin = 24, kTopMargin = 92;
 constexpr int kMostOfOneColumn = 14;  // maximum number of rows without a break into columns
 const plot::Stroke kConnection{plot::kGray, 1.3, {}};
 
@@ -68,7 +68,7 @@ class NetImage {
     for (const Segment& s : segments_) most = std::max(most, s.last - ColumnBegin(s.column) + 1);
     Drawing drawing(
         std::max({width, 2 * kMargin + plot::TextWidth(title_, 18), 2 * kMargin + kLegendWidth}),
-        kTop + kPitch * most + kMargin);
+        kTopMargin + kPitch * most + kMargin);
     DrawTitle(&drawing);
     for (const Segment& s : segments_) DrawGround(s, &drawing);
     for (size_t v = 0; v < layout_.vertices.size(); ++v)
@@ -155,7 +155,7 @@ class NetImage {
   }
   double RowTop(int row) const {
     const int column = segments_[segment_of_[static_cast<size_t>(row)]].column;
-    return kTop + kPitch * (row - ColumnBegin(column)) + (kPitch - kBoxHeight) / 2;
+    return kTopMargin + kPitch * (row - ColumnBegin(column)) + (kPitch - kBoxHeight) / 2;
   }
   double MiddleOf(const NetLayout::Vertex& v) {
     const Segment& s = SegmentOf(v);

@@ -41,10 +41,10 @@ OperatorArrays ArraysOf(const OperatorProperty& property) {
 }
 
 // An operator, with some value for each required parameter.
-class Trial {
+class ShapeTrial {
  public:
-  Trial(const OperatorRegistry& registry, const std::string& name,
-        const std::vector<FieldInfo>& fields)
+  ShapeTrial(const OperatorRegistry& registry, const std::string& name,
+             const std::vector<FieldInfo>& fields)
       : registry_(registry), name_(name) {
     for (const FieldInfo& field : fields) {
       if (field.required) base_[field.name] = ValueOf(field);
@@ -111,7 +111,7 @@ std::string TextOfList(const ArraysReference& reference, const char* title,
 ArraysReference DescribeArrays(const OperatorRegistry& registry, const std::string& name) {
   const auto blank = registry.CreateUninitialized(name);
   const std::vector<FieldInfo> fields = blank->DescribeParams();
-  const Trial trial(registry, name, fields);
+  const ShapeTrial trial(registry, name, fields);
   const auto property = trial.With();
   ArraysReference reference{ArraysOf(property ? *property : *blank), {}};
   for (const FieldInfo& field : fields) {

@@ -18,14 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Summary {
+struct Statistics {
   int64_t nans = 0, infinities = 0;
   double largest = 0;  // of the finite values
 };
 
 template <typename T>
-Summary SummaryOf(const T* values, int64_t count) {
-  Summary s;
+Statistics StatisticsOf(const T* values, int64_t count) {
+  Statistics s;
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(values[i]);
     if (std::isnan(value)) {
@@ -39,15 +39,15 @@ Summary SummaryOf(const T* values, int64_t count) {
   return s;
 }
 
-Summary SummaryOf(const TBlob& value) {
+Statistics StatisticsOf(const TBlob& value) {
   const int64_t count = value.shape.Size();
   switch (value.type) {
     case DType::kFloat32:
-      return SummaryOf(value.dptr<float>(), count);
+      return StatisticsOf(value.dptr<float>(), count);
     case DType::kBfloat16:
-      return SummaryOf(value.dptr<bfloat16>(), count);
+      return StatisticsOf(value.dptr<bfloat16>(), count);
     case DType::kFloat16:
-      return SummaryOf(value.dptr<float16>(), count);
+      return StatisticsOf(value.dptr<float16>(), count);
     default:
       return {};  // numbers that are always finite
   }
@@ -58,7 +58,7 @@ class Watch {
  public:
   void See(const std::string& name, const TBlob& value) {
     if (!found_.tensor.empty()) return;
-    const Summary s = SummaryOf(value);
+    const Statistics s = StatisticsOf(value);
     if (s.nans + s.infinities > 0) {
       found_.tensor = name;
       found_.nans = s.nans, found_.infinities = s.infinities, found_.size = value.shape.Size();

@@ -36,7 +36,7 @@ std::vector<std::string> Elements(const std::string& text) {
   return elements;
 }
 
-std::optional<double> NumberOf(const std::string& text) {
+std::optional<double> FiniteNumber(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != 0 || !std::isfinite(value)) return std::nullopt;
@@ -75,7 +75,7 @@ std::optional<SweepAxis> ParseSweepAxis(const std::string& argument) {
   const size_t dots = value.find("..");
   if (dots == std::string::npos) return std::nullopt;
   const std::string from = value.substr(0, dots), to = value.substr(dots + 2);
-  const auto low = NumberOf(from), high = NumberOf(to);
+  const auto low = FiniteNumber(from), high = FiniteNumber(to);
   if (!low || !high) return std::nullopt;  // a path such as ../data
   if (*low >= *high)
     Throw(ErrorKind::kUsage, "{}: the range must go from the lower to the higher number", argument);

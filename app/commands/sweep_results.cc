@@ -22,7 +22,7 @@ bool WasStopped(const Trial& trial) {
   return trial.exit_code.value_or(0) > 128;
 }
 
-std::optional<double> NumberOf(const std::string& text) {
+std::optional<double> PlottedNumber(const std::string& text) {
   const config::Value value = config::Value::Scalar(text);
   return value.AsNumber();
 }
@@ -118,7 +118,7 @@ plot::Drawing DrawTrials(const std::vector<const Trial*>& ranked,
         .name = "", .points = {}, .kind = plot::Chart::Series::Kind::kPoints};
     double low = HUGE_VAL, high = -HUGE_VAL;
     for (const Trial* trial : ranked) {
-      const auto x = NumberOf(trial->point[k].second);
+      const auto x = PlottedNumber(trial->point[k].second);
       if (!x || !HasBest(*trial)) continue;
       series.points.push_back({*x, trial->summary->best->value});
       low = std::min(low, *x), high = std::max(high, *x);

@@ -57,14 +57,14 @@ struct Canvas {
 
 // --- the shapes, within the unit circle
 
-struct Point {
+struct Corner {
   float x, y;
 };
 
-bool InPolygon(const std::vector<Point>& corners, Point p) {
+bool InPolygon(const std::vector<Corner>& corners, Corner p) {
   bool inside = false;
   for (size_t i = 0, j = corners.size() - 1; i < corners.size(); j = i++) {
-    const Point a = corners[i], b = corners[j];
+    const Corner a = corners[i], b = corners[j];
     if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x)
       inside = !inside;
   }
@@ -72,8 +72,8 @@ bool InPolygon(const std::vector<Point>& corners, Point p) {
 }
 
 // Corners at alternating radii (1 and `inner`).
-std::vector<Point> Pointed(int points, float inner) {
-  std::vector<Point> corners;
+std::vector<Corner> Pointed(int points, float inner) {
+  std::vector<Corner> corners;
   for (int i = 0; i < 2 * points; ++i) {
     const float angle = kPi * static_cast<float>(i) / static_cast<float>(points),
                 radius = i % 2 ? inner : 1;
@@ -82,37 +82,37 @@ std::vector<Point> Pointed(int points, float inner) {
   return corners;
 }
 
-bool Disc(Point p) {
+bool Disc(Corner p) {
   return std::hypot(p.x, p.y) <= 1;
 }
-bool Ring(Point p) {
+bool Ring(Corner p) {
   return Disc(p) && std::hypot(p.x, p.y) >= 0.58f;
 }
-bool Square(Point p) {
+bool Square(Corner p) {
   return std::max(std::abs(p.x), std::abs(p.y)) <= 0.75f;
 }
-bool Triangle(Point p) {
-  static const std::vector<Point> corners = Pointed(3, 0.5f);
+bool Triangle(Corner p) {
+  static const std::vector<Corner> corners = Pointed(3, 0.5f);
   return InPolygon(corners, p);
 }
-bool Star(Point p) {
-  static const std::vector<Point> corners = Pointed(5, 0.4f);
+bool Star(Corner p) {
+  static const std::vector<Corner> corners = Pointed(5, 0.4f);
   return InPolygon(corners, p);
 }
-bool Cross(Point p) {
+bool Cross(Corner p) {
   return std::max(std::abs(p.x), std::abs(p.y)) <= 0.95f &&
          std::min(std::abs(p.x), std::abs(p.y)) <= 0.26f;
 }
-bool Crescent(Point p) {
+bool Crescent(Corner p) {
   return Disc(p) && std::hypot(p.x - 0.5f, p.y) > 0.8f;
 }
-bool Bar(Point p) {
+bool Bar(Corner p) {
   return std::abs(p.x) <= 0.97f && std::abs(p.y) <= 0.24f;
 }
 
 struct Shape {
   const char* name;
-  bool (*inside)(Point);
+  bool (*inside)(Corner);
 };
 constexpr Shape kShapes[] = {{"disc", Disc},         {"ring", Ring}, {"square", Square},
                              {"triangle", Triangle}, {"star", Star}, {"cross", Cross},

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostFiles = 100'000;
-constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr size_t kMostMetrics = size_t{256} << 20;
 
 // A line of the list; "" for an example without a file. Data sets that number their images alike
 // have the same paths, but not files of the same sizes.
@@ -43,7 +43,7 @@ TrainedFiles TrainedFiles::OfRun(const std::string& run) {
   const std::string file = run + "/" + kName;
   std::error_code none;
   if (!fs::is_regular_file(file, none)) return found;
-  std::istringstream lines(ReadFile(file, kMostBytes));
+  std::istringstream lines(ReadFile(file, kMostMetrics));
   for (std::string line; std::getline(lines, line);) found.files_.insert(line);
   return found;
 }

@@ -52,17 +52,17 @@ class KeepStep final : public TrainListener {
   const std::string file_;
 };
 
-struct Difference {
+struct ArrayDifference {
   std::string name;
   int64_t elements = 0;
   double largest = 0;
 };
 
 void Compare(const char* kind, const std::map<std::string, NDArray>& straight,
-             const std::map<std::string, NDArray>& resumed, std::vector<Difference>* found) {
+             const std::map<std::string, NDArray>& resumed, std::vector<ArrayDifference>* found) {
   for (const auto& [name, array] : straight) {
     const std::vector<float> a = array.ToVector(), b = resumed.at(name).ToVector();
-    Difference d{format("{} {}", kind, name)};
+    ArrayDifference d{format("{} {}", kind, name)};
     for (size_t i = 0; i < a.size(); ++i) {
       if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
       ++d.elements;
@@ -137,7 +137,7 @@ class VerifyResume final : public Command {
 
   int Report(const CommonFlags& flags, const std::string& straight, const std::string& resumed,
              int64_t stop, report::Console& console) const {
-    std::vector<Difference> found;
+    std::vector<ArrayDifference> found;
     const bool same = ReadFile(straight) == ReadFile(resumed);
     if (!same) {
       Runtime runtime(RuntimeOptions(), BuiltinOperators());
@@ -150,7 +150,7 @@ class VerifyResume final : public Command {
     }
     if (flags.json) {
       Json differences = Json::array();
-      for (const Difference& d : found)
+      for (const ArrayDifference& d : found)
         differences.push_back(
             {{"array", d.name}, {"elements", d.elements}, {"largest", d.largest}});
       std::cout << report::JsonText({{"same", same},
@@ -163,7 +163,7 @@ class VerifyResume final : public Command {
                           fs::file_size(straight));
     }
     if (same) return 0;
-    for (const Difference& d : found)
+    for (const ArrayDifference& d : found)
       console.Message(LogLevel::kError, format("{}: {} elements differ, by at most {}", d.name,
                                                d.elements, d.largest));
     console.Message(

@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxIncludeDepth = 20;
-constexpr size_t kMostBytes = size_t{64} << 20;  // of a configuration
-constexpr int kMaxIncludes = 1000;               // of all files, each time that one is read
+constexpr size_t kMostDocument = size_t{64} << 20;  // of a configuration
+constexpr int kMaxIncludes = 1000;                  // of all files, each time that one is read
 
 std::string WithoutByteOrderMark(std::string text) {
   return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
@@ -90,7 +90,7 @@ class DocumentLoader {
       Throw(ErrorKind::kConfig, "{} is a checkpoint, not a configuration; give its run folder{}",
             file, run.empty() ? "" : format(": '{}'", run));
     }
-    return ReadFile(path.string(), kMostBytes, Readable::kFileOrPipe);
+    return ReadFile(path.string(), kMostDocument, Readable::kFileOrPipe);
   }
 
   Value LoadFile(const std::string& name, const fs::path& path, std::string text) {
@@ -147,7 +147,7 @@ class DocumentLoader {
     }
     std::string text;
     try {
-      text = ReadFile(path.string(), kMostBytes);
+      text = ReadFile(path.string(), kMostDocument);
     } catch (const Error&) {
       diagnostics_.Error(file.place, format("cannot read the included file '{}'", file.text),
                          format("paths are relative to the file that names them; looked for {}{}",
@@ -216,7 +216,7 @@ class DocumentLoader {
   Value LoadNet(const Value& name) {
     try {
       const fs::path file = NetFile(name.text);
-      return LoadFile(file.string(), file, ReadFile(file.string(), kMostBytes));
+      return LoadFile(file.string(), file, ReadFile(file.string(), kMostDocument));
     } catch (const DiagnosticError&) {
       throw;
     } catch (const Error& error) {

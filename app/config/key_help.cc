@@ -44,7 +44,7 @@ std::string TextOfKey(const std::string& path, const Key& key) {
   return text;
 }
 
-bool Names(const std::string& topic, const std::string& path) {
+bool MayName(const std::string& topic, const std::string& path) {
   return path == topic || path.ends_with("." + topic);
 }
 
@@ -57,7 +57,7 @@ std::string HelpOn(const std::string& topic, bool also) {
   std::string keys, kinds;
   std::set<std::string> told;
   ForEachKey(Schema(), "", [&](const std::string& path, const Key& key) {
-    if (also ? Holds(key.info.also, topic) : Names(topic, path))
+    if (also ? Holds(key.info.also, topic) : MayName(topic, path))
       keys += (keys.empty() ? "" : "\n") + TextOfKey(path, key);
     for (const NamedKind& kind : key.kinds) {
       if (also ? !Holds(kind.also, topic) : kind.name != topic) continue;
@@ -78,7 +78,7 @@ std::string HelpOnParameter(const std::string& topic) {
     for (const NamedKind& kind : key.kinds) {
       for (const FieldInfo& param : kind.params) {
         const std::string whole = path + "." + param.name;
-        if (Names(topic, whole))
+        if (MayName(topic, whole))
           lines[format("{} {}", whole, DescribeField(param))].push_back(kind.name);
       }
     }

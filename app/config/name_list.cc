@@ -17,7 +17,7 @@ constexpr const char* kRuleForm =
     "a rule is [PATTERN, REPLACEMENT], or [PATTERN, null] to drop matching names";
 constexpr const char* kFamilyForm =
     "a family is {has: PATTERN, interpolation, mean, std, vars, nets}";
-constexpr size_t kMostBytes = size_t{16} << 20;
+constexpr size_t kMostList = size_t{16} << 20;
 
 class ListReader {
  public:
@@ -144,7 +144,7 @@ NameList ReadNameList(const std::string& path, const std::string& net) {
   auto sources = std::make_shared<SourceMap>();
   Diagnostics diagnostics(sources);
   const Value root = ParseYaml(
-      sources->AddFile(path, ReadFile(path, kMostBytes), std::filesystem::path(path).parent_path()),
+      sources->AddFile(path, ReadFile(path, kMostList), std::filesystem::path(path).parent_path()),
       &diagnostics);
   try {
     return ListReader(net, &diagnostics).Read(root);

@@ -13,7 +13,7 @@
 namespace mxtrain::report {
 namespace {
 
-std::vector<std::string> Cells(const std::string& line) {
+std::vector<std::string> CellsOf(const std::string& line) {
   std::vector<std::string> cells;
   std::istringstream in(line);
   for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
@@ -74,13 +74,13 @@ MetricsTable ReadMetrics(const std::string& path) {
   if (!std::filesystem::exists(path)) return table;
   const std::vector<std::string> lines = Lines(ReadFile(path));
   if (lines.empty()) return table;
-  table.columns = Cells(lines[0]);
+  table.columns = CellsOf(lines[0]);
   if (table.columns[0] != "epoch")
     Throw(ErrorKind::kData, "{} is not a metrics table: its first column is '{}', expected 'epoch'",
           path, table.columns[0]);
   for (size_t i = 1; i < lines.size(); ++i) {
     std::vector<double>& row = table.rows.emplace_back();
-    for (const std::string& cell : Cells(lines[i])) {
+    for (const std::string& cell : CellsOf(lines[i])) {
       char* end = nullptr;
       const double value = std::strtod(cell.c_str(), &end);
       row.push_back(end == cell.c_str() ? NAN : value);

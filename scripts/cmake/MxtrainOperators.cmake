@@ -14,11 +14,20 @@ endfunction()
 # mxtrain_device_kernels(FOLDERS folder... DEVICE type INCLUDE header SUFFIX cc|cu DIRECTORY dir SOURCES var IDS var)
 #
 # Writes a source into DIRECTORY for every header of kernels, which instantiates them for the device TYPE, known by the header INCLUDE. IDS
-# are those of the functions, for mxtrain_write_registrations.
+# are those of the functions, for mxtrain_write_registrations. CMake compiles sources of CUDA together from 3.31 on; until then some headers
+# share a source where CMAKE_UNITY_BUILD asks for it.
 function(mxtrain_device_kernels)
   cmake_parse_arguments(ARG "" "DEVICE;INCLUDE;SUFFIX;DIRECTORY;SOURCES;IDS" "FOLDERS" ${ARGN})
+  set(batch 1)
+  if(CMAKE_UNITY_BUILD AND ARG_SUFFIX STREQUAL cu)
+    set(batch 4)
+  endif()
+  set(head "#include \"${ARG_INCLUDE}\"\n#include \"mxtrain/operator/registry.h\"\n")
   set(sources)
   set(ids)
+  set(includes "")
+  set(functions "")
+  set(waiting "")  # ids of the source that is being put together
   foreach(folder IN LISTS ARG_FOLDERS)
     file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.h)
     foreach(header IN LISTS headers)
@@ -32,21 +41,34 @@ function(mxtrain_device_kernels)
         if(MXTRAIN_TREE_HEADERS)  # of the tree itself: the same text in every clone
           cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${MXTRAIN_TREE_HEADERS})
         endif()
-        file(CONFIGURE OUTPUT ${ARG_DIRECTORY}/${id}_kernels.${ARG_SUFFIX} CONTENT
-"// Generated from ${stem}.h.
-#include \"${ARG_INCLUDE}\"
-#include \"mxtrain/operator/registry.h\"
-#include \"${path}\"
-
-MXTRAIN_OPERATOR(${id}_kernels, registry) { mxtrain_kernels_${id}<${ARG_DEVICE}>(registry); }
-" @ONLY)
-        list(APPEND sources ${ARG_DIRECTORY}/${id}_kernels.${ARG_SUFFIX})
+        string(APPEND includes "#include \"${path}\"\n")
+        string(APPEND functions "MXTRAIN_OPERATOR(${id}_kernels, registry) { mxtrain_kernels_${id}<${ARG_DEVICE}>(registry); }\n")
+        list(APPEND waiting ${id})
         list(APPEND ids ${id}_kernels)
+        list(LENGTH waiting count)
+        if(count EQUAL batch)
+          mxtrain_write_kernels(${ARG_DIRECTORY} ${ARG_SUFFIX} "${waiting}" "${head}${includes}\n${functions}" sources)
+          set(includes "")
+          set(functions "")
+          set(waiting "")
+        endif()
       endforeach()
     endforeach()
   endforeach()
+  if(waiting)
+    mxtrain_write_kernels(${ARG_DIRECTORY} ${ARG_SUFFIX} "${waiting}" "${head}${includes}\n${functions}" sources)
+  endif()
   set(${ARG_SOURCES} ${sources} PARENT_SCOPE)
   set(${ARG_IDS} ${ids} PARENT_SCOPE)
+endfunction()
+
+# A source named after the first of IDS; its path is appended to VAR.
+function(mxtrain_write_kernels directory suffix ids text var)
+  list(GET ids 0 first)
+  list(JOIN ids ", " all)
+  set(file ${directory}/${first}_kernels.${suffix})
+  file(CONFIGURE OUTPUT ${file} CONTENT "// Generated: the kernels of ${all}.\n${text}" @ONLY)
+  set(${var} ${${var}} ${file} PARENT_SCOPE)
 endfunction()
 
 # mxtrain_write_registrations(FILE file FUNCTION name IDS id...): a source that defines mxtrain::NAME(OperatorRegistry&), which calls

@@ -43,6 +43,10 @@ endif()
 # Flags of all our targets.
 add_library(mxtrain_flags INTERFACE)
 target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual $<$<BOOL:${MXTRAIN_WERROR}>:-Werror>>)
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # It warns of headers whose types contain those of anonymous namespaces, and takes a source that is compiled with others for one.
+  target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
 if(MXTRAIN_SANITIZE)
   target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MXTRAIN_SANITIZE} -fno-sanitize-recover=all>)
   # These two checks cost a fifth of the compile time; null pointers fault anyway, and x86 allows misaligned accesses.

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source of the targets that own precompiled headers (MxtrainPrecompile.cmake).
+// The source of the targets that own precompiled headers (MxtrainShareHeaders.cmake).
 int main() {}

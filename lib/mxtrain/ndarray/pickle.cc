@@ -11,6 +11,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/ndarray/internal/refuse_file.h"
 
 namespace mxtrain {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 using Kind = PickleValue::Kind;
-using Values = std::vector<PickleValue>;
+using ValueList = std::vector<PickleValue>;
 
 constexpr int kLeastProtocol = 2, kMostProtocol = 5;
 
@@ -38,16 +39,11 @@ constexpr size_t kOfCall = 3;
 // A state dict of a large net has a tenth of them; a byte of a file can push one.
 constexpr size_t kMostPushed = size_t{1} << 22;
 
-template <typename... Args>
-[[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) {
-  Throw(ErrorKind::kData, text, std::forward<Args>(args)...);
-}
-
 [[noreturn]] void Refuse(uint8_t opcode) {
   for (const auto& [code, name] : kRefused) {
-    if (code == opcode) Fail("opcode {} does not occur in what torch.save writes", name);
+    if (code == opcode) RefuseFile("opcode {} does not occur in what torch.save writes", name);
   }
-  Fail("0x{:02x} is not an opcode of a pickle; the file is damaged", opcode);
+  RefuseFile("0x{:02x} is not an opcode of a pickle; the file is damaged", opcode);
 }
 
 // The machine that pickles are programs of, without its power to call anything.
@@ -61,7 +57,7 @@ class Machine {
         opcode_at_ = at_;
       } while (Step(Number<uint8_t>()));
     } catch (const Error& error) {
-      Fail("at byte {}: {}", opcode_at_, error.what());
+      RefuseFile("at byte {}: {}", opcode_at_, error.what());
     }
     pickle_.end = at_;
     return std::move(pickle_);
@@ -72,7 +68,7 @@ class Machine {
   bool Step(uint8_t opcode) {
     if (opcode == '.') {
       pickle_.root = Pop();
-      if (!stack_.empty() || !marks_.empty()) Fail("the pickle ends with values left over");
+      if (!stack_.empty() || !marks_.empty()) RefuseFile("the pickle ends with values left over");
       return false;
     }
     if (!PushScalar(opcode) && !Collect(opcode) && !Refer(opcode)) Refuse(opcode);
@@ -169,8 +165,9 @@ class Machine {
       case 0x80:  // PROTO
         if (const int protocol = Number<uint8_t>();
             protocol < kLeastProtocol || protocol > kMostProtocol)
-          Fail("a pickle of protocol {}; {} to {} are supported, and torch.save uses {} by default",
-               protocol, kLeastProtocol, kMostProtocol, kLeastProtocol);
+          RefuseFile(
+              "a pickle of protocol {}; {} to {} are supported, and torch.save uses {} by default",
+              protocol, kLeastProtocol, kMostProtocol, kLeastProtocol);
         return true;
       case 0x95:  // FRAME: how many bytes Python may read at once
         Take(sizeof(uint64_t));
@@ -209,7 +206,7 @@ class Machine {
   // ---- Bytes
 
   std::string_view Take(size_t size) {
-    if (at_ > bytes_.size() || size > bytes_.size() - at_) Fail("the pickle ends early");
+    if (at_ > bytes_.size() || size > bytes_.size() - at_) RefuseFile("the pickle ends early");
     return bytes_.substr(std::exchange(at_, at_ + size), size);
   }
   template <typename T>
@@ -220,7 +217,7 @@ class Machine {
   }
   std::string_view Line() {
     const size_t end = bytes_.find('\n', at_);
-    if (end == std::string_view::npos) Fail("the pickle ends early");
+    if (end == std::string_view::npos) RefuseFile("the pickle ends early");
     const std::string_view line = Take(end - at_);
     ++at_;
     return line;
@@ -238,7 +235,7 @@ class Machine {
 
   // One byte can push a value of many bytes.
   void Count() {
-    if (++pushed_ > kMostPushed) Fail("more than {} values", kMostPushed);
+    if (++pushed_ > kMostPushed) RefuseFile("more than {} values", kMostPushed);
   }
   bool Push(const PickleValue& value) {
     Count();
@@ -254,14 +251,14 @@ class Machine {
     return Push({Kind::kName, 0,
                  *pickle_.names.insert(std::string(module).append(".").append(name)).first});
   }
-  bool Push(Kind kind, Values items) {
+  bool Push(Kind kind, ValueList items) {
     Count();
     stack_.push_back({kind, static_cast<int64_t>(pickle_.items.size()), {}});
     pickle_.items.push_back(std::move(items));
     return true;
   }
   const PickleValue& Top() const {
-    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) Fail("a value is missing");
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) RefuseFile("a value is missing");
     return stack_.back();
   }
   PickleValue Pop() {
@@ -270,33 +267,34 @@ class Machine {
     return value;
   }
   PickleValue PopKind(Kind kind) {
-    if (Top().kind != kind) Fail("a value of another kind is expected");
+    if (Top().kind != kind) RefuseFile("a value of another kind is expected");
     return Pop();
   }
-  Values PopLast(size_t count) {
-    if (stack_.size() - (marks_.empty() ? 0 : marks_.back()) < count) Fail("a value is missing");
-    Values values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+  ValueList PopLast(size_t count) {
+    if (stack_.size() - (marks_.empty() ? 0 : marks_.back()) < count)
+      RefuseFile("a value is missing");
+    ValueList values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
     stack_.resize(stack_.size() - count);
     return values;
   }
-  Values PopToMark() {
-    if (marks_.empty()) Fail("a MARK is missing");
-    Values values = PopLast(stack_.size() - marks_.back());
+  ValueList PopToMark() {
+    if (marks_.empty()) RefuseFile("a MARK is missing");
+    ValueList values = PopLast(stack_.size() - marks_.back());
     marks_.pop_back();
     return values;
   }
-  Values& ItemsOf(const PickleValue& value) {
+  ValueList& ItemsOf(const PickleValue& value) {
     return pickle_.items[static_cast<size_t>(value.number)];
   }
 
   // Into a list, a dict, or an object, of which the values of a list are not kept.
-  bool Extend(Kind kind, const Values& more) {
+  bool Extend(Kind kind, const ValueList& more) {
     const PickleValue& target = Top();
     const bool is_dict = kind == Kind::kDict;
     if ((target.kind != kind && target.kind != Kind::kCall) || (is_dict && more.size() % 2 != 0))
-      Fail("values are put into what cannot hold them");
+      RefuseFile("values are put into what cannot hold them");
     if (!is_dict && target.kind == Kind::kCall) return true;
-    Values& items = ItemsOf(target);
+    ValueList& items = ItemsOf(target);
     items.insert(items.end(), more.begin(), more.end());
     return true;
   }
@@ -307,33 +305,33 @@ class Machine {
   }
   bool Get(uint32_t place) {
     const auto found = memo_.find(place);
-    if (found == memo_.end()) Fail("value {} was not stored before", place);
+    if (found == memo_.end()) RefuseFile("value {} was not stored before", place);
     return Push(found->second);
   }
 
   // ---- Calls
 
-  bool Call(Values call) {
+  bool Call(ValueList call) {
     const Kind callee = call[0].kind;
     if ((callee != Kind::kName && callee != Kind::kCall && callee != Kind::kReference) ||
         call[1].kind != Kind::kTuple)
-      Fail("a call of what is not a name");
+      RefuseFile("a call of what is not a name");
     if (call[0].text == kOrderedDict) return Push(Kind::kDict, DictItems(call[1]));
     call.resize(kOfCall);
     return Push(Kind::kCall, std::move(call));
   }
   // OrderedDict() or, by Python 2, OrderedDict([[key, value], ...]). The list is used up: dicts
   // that share one would grow with the square of the file.
-  Values DictItems(const PickleValue& arguments) {
-    const Values& given = ItemsOf(arguments);
+  ValueList DictItems(const PickleValue& arguments) {
+    const ValueList& given = ItemsOf(arguments);
     if (given.empty()) return {};
     if (given.size() != 1 || given[0].kind != Kind::kList ||
         !used_lists_.insert(given[0].number).second)
-      Fail("an OrderedDict of other arguments than a list of its own");
-    Values items;
+      RefuseFile("an OrderedDict of other arguments than a list of its own");
+    ValueList items;
     for (const PickleValue& pair : std::exchange(ItemsOf(given[0]), {})) {
       if ((pair.kind != Kind::kTuple && pair.kind != Kind::kList) || ItemsOf(pair).size() != 2)
-        Fail("an OrderedDict of values that are not pairs");
+        RefuseFile("an OrderedDict of values that are not pairs");
       items.insert(items.end(), ItemsOf(pair).begin(), ItemsOf(pair).end());
     }
     return items;
@@ -341,7 +339,7 @@ class Machine {
   bool Build() {
     const PickleValue state = Pop(), &target = Top();
     if (target.kind == Kind::kDict) return true;  // attributes, such as the versions of modules
-    if (target.kind != Kind::kCall) Fail("a state is set of what has none");
+    if (target.kind != Kind::kCall) RefuseFile("a state is set of what has none");
     ItemsOf(target)[kOfCall - 1] = state;
     return true;
   }
@@ -349,7 +347,7 @@ class Machine {
   const std::string_view bytes_;
   size_t at_, opcode_at_ = 0;
   size_t pushed_ = 0;  // values, in all
-  Values stack_;
+  ValueList stack_;
   std::vector<size_t> marks_;
   std::map<uint32_t, PickleValue> memo_;
   std::set<int64_t> used_lists_;

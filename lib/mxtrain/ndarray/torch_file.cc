@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read follows torch/serialization.py and torch/_utils.py of PyTorch.
 #include "mxtrain/ndarray/torch_file.h"
+#include "mxtrain/ndarray/internal/refuse_file.h"
 
 #include <algorithm>
 #include <array>
@@ -22,11 +23,9 @@ namespace mxtrain {
 namespace {
 
 using torch_object::CalleeOf;
-using torch_object::Fail;
 using torch_object::IsTensor;
 using torch_object::kAdvice;
 using torch_object::kParameter;
-using torch_object::Quoted;
 using Kind = PickleValue::Kind;
 using Values = std::span<const PickleValue>;
 
@@ -103,7 +102,7 @@ struct Reference {
 
 uint64_t CountOf(const PickleValue& value) {
   if (value.kind != Kind::kInteger || value.number < 0)
-    Fail("a storage whose size is not a number");
+    RefuseFile("a storage whose size is not a number");
   return static_cast<uint64_t>(value.number);
 }
 
@@ -113,24 +112,24 @@ constexpr size_t kMostKeyBytes = 64;
 std::string KeyOf(const PickleValue& value) {
   if (value.kind == Kind::kText) {
     if (value.text.size() > kMostKeyBytes)
-      Fail("a storage whose key has {} bytes; at most {} are allowed", value.text.size(),
-           kMostKeyBytes);
+      RefuseFile("a storage whose key has {} bytes; at most {} are allowed", value.text.size(),
+                 kMostKeyBytes);
     return std::string(value.text);
   }
-  if (value.kind != Kind::kInteger) Fail("a storage without a key");
+  if (value.kind != Kind::kInteger) RefuseFile("a storage without a key");
   return std::to_string(value.number);
 }
 
 Reference ReferenceOf(const Pickle& pickle, const PickleValue& value) {
   const Values id = pickle.Items(pickle.Items(value)[0]);
   if (id.size() < 5 || id[0].kind != Kind::kText || id[0].text != "storage")
-    Fail("a persistent id that is not of a storage");
-  if (id[1].kind != Kind::kName) Fail("a storage without a type");
+    RefuseFile("a persistent id that is not of a storage");
+  if (id[1].kind != Kind::kName) RefuseFile("a storage without a type");
   Reference reference{FindElement(id[1].text), id[1].text, KeyOf(id[2]), CountOf(id[4]), 0, 0};
   reference.part_count = reference.count;
   if (id.size() > 5 && id[5].kind != Kind::kNone) {
     const Values part = pickle.Items(id[5]);
-    if (part.size() != 3) Fail("a part of a storage without its place");
+    if (part.size() != 3) RefuseFile("a part of a storage without its place");
     reference.part_begin = CountOf(part[1]);
     reference.part_count = CountOf(part[2]);
   }
@@ -138,19 +137,21 @@ Reference ReferenceOf(const Pickle& pickle, const PickleValue& value) {
 }
 
 Storage StorageOf(const Pickle& pickle, const PickleValue& value, const Storages& storages) {
-  if (value.kind != Kind::kReference) Fail("its elements are not in a storage");
+  if (value.kind != Kind::kReference) RefuseFile("its elements are not in a storage");
   const Reference reference = ReferenceOf(pickle, value);
   if (!reference.element || !reference.element->type)
-    Fail("elements of {} are not supported; save the tensors as float32", Quoted(reference.type));
+    RefuseFile("elements of {} are not supported; save the tensors as float32",
+               QuotedName(reference.type));
   const auto found = storages.find(reference.key);
-  if (found == storages.end()) Fail("its storage {} is not in the file", Quoted(reference.key));
+  if (found == storages.end())
+    RefuseFile("its storage {} is not in the file", QuotedName(reference.key));
   const uint64_t size = reference.element->size, count = found->second.bytes.size() / size;
   if (reference.count > count)
-    Fail("its storage {} has {} elements, the file holds {}", Quoted(reference.key),
-         reference.count, count);
+    RefuseFile("its storage {} has {} elements, the file holds {}", QuotedName(reference.key),
+               reference.count, count);
   if (reference.part_begin > reference.count ||
       reference.part_count > reference.count - reference.part_begin)
-    Fail("a part of storage {} is outside it", Quoted(reference.key));
+    RefuseFile("a part of storage {} is outside it", QuotedName(reference.key));
   return {reference.element,
           found->second.bytes.substr(reference.part_begin * size, reference.part_count * size)};
 }
@@ -169,7 +170,7 @@ void ForReferences(const Pickle& pickle, const Work& work) {
     const Reference reference = ReferenceOf(pickle, value);
     const auto [place, is_new] = types.emplace(reference.key, reference.element);
     if (place->second != reference.element)
-      Fail("storage {} is of two types", Quoted(reference.key));
+      RefuseFile("storage {} is of two types", QuotedName(reference.key));
     if (is_new) work(reference);
   }
 }
@@ -187,15 +188,16 @@ Contents ReadZip(std::string_view bytes) {
   std::optional<std::string> prefix;
   for (const auto& [name, entry] : archive.entries()) {
     if (name == "constants.pkl" || name.ends_with("/constants.pkl"))
-      Fail("a program of TorchScript; save the state_dict() of the module instead: {}", kAdvice);
+      RefuseFile("a program of TorchScript; save the state_dict() of the module instead: {}",
+                 kAdvice);
     if (name != kObject && !name.ends_with(std::string("/").append(kObject))) continue;
-    if (prefix) Fail("the zip archive has several entries {}", kObject);
+    if (prefix) RefuseFile("the zip archive has several entries {}", kObject);
     prefix = name.substr(0, name.size() - kObject.size());
   }
-  if (!prefix) Fail("a zip archive without {}, so torch.save did not write it", kObject);
+  if (!prefix) RefuseFile("a zip archive without {}, so torch.save did not write it", kObject);
   if (const std::string order = *prefix + "byteorder";
       archive.entries().contains(order) && archive.Read(order) != "little")
-    Fail("saved on a machine of another byte order");
+    RefuseFile("saved on a machine of another byte order");
 
   const std::string_view object = archive.Read(*prefix + std::string(kObject));
   const auto begin = static_cast<size_t>(object.data() - bytes.data());
@@ -210,45 +212,46 @@ Contents ReadZip(std::string_view bytes) {
 
 void RequireLittleEndian(const Pickle& system) {
   const Values items = system.Items(system.root);
-  if (system.root.kind != Kind::kDict) Fail("the system that saved it is not described");
+  if (system.root.kind != Kind::kDict) RefuseFile("the system that saved it is not described");
   for (size_t i = 0; i < items.size(); i += 2) {
     if (items[i].text == "little_endian" && items[i + 1].number == 0)
-      Fail("saved on a machine of another byte order");
+      RefuseFile("saved on a machine of another byte order");
   }
 }
 
 Contents ReadStream(std::string_view bytes) {
   const Pickle protocol = ReadPickle(bytes, kStream.size());
   if (protocol.root.kind != Kind::kInteger || protocol.root.number != kStreamProtocol)
-    Fail("not version {} of PyTorch's format", kStreamProtocol);
+    RefuseFile("not version {} of PyTorch's format", kStreamProtocol);
   const Pickle system = ReadPickle(bytes, protocol.end);
   RequireLittleEndian(system);
   Contents contents{ReadPickle(bytes, system.end), {}};
   const Pickle keys = ReadPickle(bytes, contents.object.end);
-  if (keys.root.kind != Kind::kList) Fail("no list of storages follows the object");
+  if (keys.root.kind != Kind::kList) RefuseFile("no list of storages follows the object");
 
   std::map<std::string, const Element*> types;
   ForReferences(contents.object, [&](const Reference& reference) {
     if (!reference.element)
-      Fail("how long elements of {} are is not known; save the tensors as float32",
-           Quoted(reference.type));
+      RefuseFile("how long elements of {} are is not known; save the tensors as float32",
+                 QuotedName(reference.type));
     types[reference.key] = reference.element;
   });
   std::string_view rest = bytes.substr(keys.end);
   for (const PickleValue& value : keys.Items(keys.root)) {
     const std::string key = KeyOf(value);
     const auto type = types.find(key);
-    if (type == types.end()) Fail("no tensor says what storage {} holds", Quoted(key));
+    if (type == types.end()) RefuseFile("no tensor says what storage {} holds", QuotedName(key));
     int64_t count = 0;
-    if (rest.size() < sizeof count) Fail("the file ends before storage {}", Quoted(key));
+    if (rest.size() < sizeof count) RefuseFile("the file ends before storage {}", QuotedName(key));
     std::memcpy(&count, rest.data(), sizeof count);
     rest.remove_prefix(sizeof count);
     const size_t size = type->second->size;
     if (count < 0 || static_cast<uint64_t>(count) > rest.size() / size)
-      Fail("storage {} has {} elements, more than the rest of the file", Quoted(key), count);
+      RefuseFile("storage {} has {} elements, more than the rest of the file", QuotedName(key),
+                 count);
     const size_t size_bytes = static_cast<size_t>(count) * size;
     if (!contents.storages.emplace(key, Storage{type->second, rest.substr(0, size_bytes)}).second)
-      Fail("storage {} is in the file twice", Quoted(key));
+      RefuseFile("storage {} is in the file twice", QuotedName(key));
     rest.remove_prefix(size_bytes);
   }
   return contents;
@@ -258,8 +261,10 @@ Contents ReadContents(std::string_view bytes) {
   if (bytes.starts_with(kZip)) return ReadZip(bytes);
   if (bytes.starts_with(kStream)) return ReadStream(bytes);
   if (IsTorchFile(bytes))
-    Fail("a tar file, as PyTorch before 0.1.10 wrote it; load it with PyTorch and save it again");
-  Fail("not a file of torch.save: it begins neither as a zip archive nor with its magic number");
+    RefuseFile(
+        "a tar file, as PyTorch before 0.1.10 wrote it; load it with PyTorch and save it again");
+  RefuseFile(
+      "not a file of torch.save: it begins neither as a zip archive nor with its magic number");
 }
 
 // ---- Tensors
@@ -276,9 +281,9 @@ struct Tensor {
 
 std::vector<int64_t> IntegersOf(const Pickle& pickle, const PickleValue& value) {
   std::vector<int64_t> result;
-  if (value.kind != Kind::kTuple) Fail("its shape or strides are not a tuple");
+  if (value.kind != Kind::kTuple) RefuseFile("its shape or strides are not a tuple");
   for (const PickleValue& item : pickle.Items(value)) {
-    if (item.kind != Kind::kInteger) Fail("its shape or strides are not integers");
+    if (item.kind != Kind::kInteger) RefuseFile("its shape or strides are not integers");
     result.push_back(item.number);
   }
   return result;
@@ -290,8 +295,8 @@ void RequireInside(const Tensor& tensor) {
       static_cast<int64_t>(tensor.storage.bytes.size() / tensor.storage.element->size);
   const auto outside = [&] {
     const std::span strides(tensor.strides.data(), static_cast<size_t>(tensor.shape.ndim()));
-    Fail("shape {} with strides [{}] from element {} is outside its storage of {} elements",
-         tensor.shape.ToString(), join(strides, ", "), tensor.offset, count);
+    RefuseFile("shape {} with strides [{}] from element {} is outside its storage of {} elements",
+               tensor.shape.ToString(), join(strides, ", "), tensor.offset, count);
   };
   if (tensor.offset < 0 || tensor.offset > count) outside();
   if (tensor.shape.Size() == 0) return;
@@ -308,13 +313,14 @@ void RequireInside(const Tensor& tensor) {
 // (storage, offset, shape, strides, requires_grad, hooks, metadata); older files end earlier.
 Tensor Rebuilt(const Pickle& pickle, Values arguments, const Storages& storages) {
   if (arguments.size() < 4 || arguments[1].kind != Kind::kInteger)
-    Fail("it is not described by storage, offset, shape and strides");
+    RefuseFile("it is not described by storage, offset, shape and strides");
   if (arguments.size() > 6 && !pickle.Items(arguments[6]).empty())
-    Fail("it is a conjugate or negative view; save a copy of it (resolve_conj(), resolve_neg())");
+    RefuseFile(
+        "it is a conjugate or negative view; save a copy of it (resolve_conj(), resolve_neg())");
   const std::vector<int64_t> dims = IntegersOf(pickle, arguments[2]),
                              strides = IntegersOf(pickle, arguments[3]);
   if (dims.size() != strides.size())
-    Fail("it has {} dimensions and {} strides", dims.size(), strides.size());
+    RefuseFile("it has {} dimensions and {} strides", dims.size(), strides.size());
   Tensor tensor{
       StorageOf(pickle, arguments[0], storages), FileShape(dims), {}, arguments[1].number};
   for (size_t i = 0; i < dims.size(); ++i) tensor.strides[i] = dims[i] > 1 ? strides[i] : 0;
@@ -337,15 +343,15 @@ Tensor TensorOf(const Pickle& pickle, PickleValue value, const Storages& storage
     if (function == kRebuildTensor || function == kRebuildTensorV2)
       return Rebuilt(pickle, arguments, storages);
     if (function != kParameter && function != kRebuildParameter && function != kRebuildStated)
-      Fail(
+      RefuseFile(
           "it is of a kind that is not supported (sparse, quantized, ...), made by {}; save a "
           "dense copy of it in float32",
-          Quoted(function));
+          QuotedName(function));
     if (arguments.empty()) arguments = pickle.Items(call[2]);
     if (arguments.empty()) break;
     value = arguments[0];
   }
-  Fail("it is not a tensor in a way that torch.save writes");
+  RefuseFile("it is not a tensor in a way that torch.save writes");
 }
 
 // ---- All tensors
@@ -364,22 +370,22 @@ Tensors ReadTensors(std::string_view bytes, const std::string& wanted, TorchStat
   for (size_t i = 0; i < dict.size(); i += 2) {
     if (dict[i].kind != Kind::kText || !IsTensor(pickle, dict[i + 1])) continue;
     const std::string_view name = dict[i].text;
-    if (!IsUtf8(name)) Fail("the name {} is not UTF-8", Quoted(name));
+    if (!IsUtf8(name)) RefuseFile("the name {} is not UTF-8", QuotedName(name));
     try {
       const auto [place, is_new] =
           tensors.emplace(name, TensorOf(pickle, dict[i + 1], contents.storages));
-      if (!is_new) Fail("its name occurs twice");
+      if (!is_new) RefuseFile("its name occurs twice");
       total_bytes += place->second.Bytes();
     } catch (const Error& error) {
-      Fail("tensor {}: {}", Quoted(name), error.what());
+      RefuseFile("tensor {}: {}", QuotedName(name), error.what());
     }
     if (total_bytes > most_bytes)
-      Fail(
+      RefuseFile(
           "its tensors share or repeat their bytes, more than {} times the file in all; save "
           "copies of them (contiguous())",
           kMostExpansion);
     if (tensors.size() > kMostTensors)
-      Fail("it holds more than {} tensors, the most that are supported", kMostTensors);
+      RefuseFile("it holds more than {} tensors, the most that are supported", kMostTensors);
   }
   return tensors;
 }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "mxtrain/base/text.h"
+#include "mxtrain/ndarray/internal/refuse_file.h"
 
 namespace mxtrain::torch_object {
 namespace {
@@ -32,14 +33,14 @@ constexpr size_t kMostNamed = 6;
 [[noreturn]] void RefuseObject(std::string_view name) {
   for (std::string_view prefix : {"torch.nn.", "torchvision.models.", "timm.models."}) {
     if (name.starts_with(prefix))
-      Fail("saved as a whole module, of {}; save its state_dict() instead: {}", Quoted(name),
-           kAdvice);
+      RefuseFile("saved as a whole module, of {}; save its state_dict() instead: {}",
+                 QuotedName(name), kAdvice);
   }
-  Fail(
+  RefuseFile(
       "it refers to {}, and nothing but tensors, numbers, texts, lists and dicts is read, so that "
       "no file can run code; if this was saved as a whole module, save its state_dict() instead: "
       "{}",
-      Quoted(name), kAdvice);
+      QuotedName(name), kAdvice);
 }
 
 bool HasTensors(const Pickle& pickle, Values dict) {
@@ -104,7 +105,7 @@ std::vector<State> StatesIn(const Pickle& pickle) {
 std::vector<std::string> PathsOf(const std::vector<State>& states) {
   std::vector<std::string> paths;
   for (const State& state : states) {
-    if (!state.path.empty()) paths.push_back(Quoted(state.path));
+    if (!state.path.empty()) paths.push_back(QuotedName(state.path));
   }
   return paths;
 }
@@ -132,7 +133,7 @@ std::set<std::string_view> BareNames(const Pickle& pickle, const State& state) {
 // Why a file without a usual state dict is refused.
 [[noreturn]] void RefuseStates(const Pickle& pickle, const std::vector<State>& states) {
   if (!states.empty()) {
-    Fail(
+    RefuseFile(
         "it holds tensors under {}, and under none of {}; say which to read: train.weights.state "
         "(`mxtrain init`: --weights-state)",
         FirstOf(PathsOf(states), kMostNamed), join(kStates, ", "));
@@ -144,17 +145,13 @@ std::set<std::string_view> BareNames(const Pickle& pickle, const State& state) {
     if (std::ranges::find(kStates, dict[i].text) != std::end(kStates) &&
         dict[i + 1].kind == Kind::kCall)
       RefuseObject(CalleeOf(pickle, dict[i + 1]));
-    if (keys.size() <= kMostNamed) keys.push_back(Quoted(dict[i].text));
+    if (keys.size() <= kMostNamed) keys.push_back(QuotedName(dict[i].text));
   }
-  Fail("it holds no tensors by name, neither in its dict nor under {}; its keys are: {}",
-       join(kStates, ", "), keys.empty() ? "none" : FirstOf(keys, kMostNamed));
+  RefuseFile("it holds no tensors by name, neither in its dict nor under {}; its keys are: {}",
+             join(kStates, ", "), keys.empty() ? "none" : FirstOf(keys, kMostNamed));
 }
 
 }  // namespace
-
-std::string Quoted(std::string_view text) {
-  return "'" + EscapedBytes(Shortened(text)) + "'";
-}
 
 std::string_view CalleeOf(const Pickle& pickle, const PickleValue& call) {
   const PickleValue& callee = pickle.Items(call)[0];
@@ -175,11 +172,12 @@ bool IsTensor(const Pickle& pickle, const PickleValue& value) {
 State StateOf(const Pickle& pickle, const std::string& wanted) {
   const PickleValue& root = pickle.root;
   if (IsTensor(pickle, root))
-    Fail("it holds one tensor without a name; save a dict: torch.save({{'weight': tensor}}, FILE)");
+    RefuseFile(
+        "it holds one tensor without a name; save a dict: torch.save({{'weight': tensor}}, FILE)");
   if (!IsDict(pickle, root)) {
     if (root.kind == Kind::kCall) RefuseObject(CalleeOf(pickle, root));
     if (root.kind == Kind::kName) RefuseObject(root.text);
-    Fail("it does not hold a dict; save one: {}", kAdvice);
+    RefuseFile("it does not hold a dict; save one: {}", kAdvice);
   }
   if (wanted.empty()) {
     if (const auto state = StateFinder(pickle).Usual({"", root})) return *state;
@@ -196,8 +194,8 @@ State StateOf(const Pickle& pickle, const std::string& wanted) {
     if (state.path.starts_with(Below(wanted, ""))) return state;
   }
   const std::vector<std::string> paths = PathsOf(states);
-  Fail("it holds no tensors by name under {}; it does under: {}", Quoted(wanted),
-       paths.empty() ? "none of its keys" : FirstOf(paths, kMostNamed));
+  RefuseFile("it holds no tensors by name under {}; it does under: {}", QuotedName(wanted),
+             paths.empty() ? "none of its keys" : FirstOf(paths, kMostNamed));
 }
 
 std::vector<std::string> OthersLike(const Pickle& pickle, const State& taken) {

@@ -10,13 +10,12 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/ndarray/internal/refuse_file.h"
 
 namespace mxtrain {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-
-using Entry = ZipArchive::Entry;
 
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50,
                    kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
@@ -27,14 +26,9 @@ constexpr uint16_t kWideField = 1;
 constexpr uint16_t kEncrypted = 1;              // flag
 constexpr uint16_t kStored = 0, kDeflated = 8;  // methods
 
-template <typename... Args>
-[[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) {
-  Throw(ErrorKind::kData, text, std::forward<Args>(args)...);
-}
-
 std::string_view Part(std::string_view bytes, uint64_t at, uint64_t size) {
   if (at > bytes.size() || size > bytes.size() - at)
-    Fail("the zip archive is damaged: a part of it is outside the file");
+    RefuseFile("the zip archive is damaged: a part of it is outside the file");
   return bytes.substr(at, size);
 }
 
@@ -47,11 +41,7 @@ T Get(std::string_view bytes, uint64_t at) {
 
 void RequireSignature(std::string_view bytes, uint64_t at, uint32_t signature) {
   if (Get<uint32_t>(bytes, at) != signature)
-    Fail("the zip archive is damaged at byte {}: a header is missing", at);
-}
-
-std::string Quoted(std::string_view name) {
-  return "'" + EscapedBytes(Shortened(name)) + "'";
+    RefuseFile("the zip archive is damaged at byte {}: a header is missing", at);
 }
 
 // Of the record that ends an archive, behind which there is only a comment.
@@ -62,7 +52,7 @@ uint64_t FindEnd(std::string_view bytes) {
     if (Get<uint32_t>(bytes, at) == kEnd && Get<uint16_t>(bytes, at + 20) == tail - kEndBytes)
       return at;
   }
-  Fail("the zip archive has no directory at its end; the file is truncated");
+  RefuseFile("the zip archive has no directory at its end; the file is truncated");
 }
 
 struct Directory {
@@ -103,7 +93,7 @@ std::string_view WideFields(std::string_view extra) {
 struct Place {
   uint64_t begin;
   std::string_view name;
-  Entry entry;
+  ZipArchive::Entry entry;
 };
 
 // Reads the first header of a directory and removes it. `bytes`: those before the directory.
@@ -111,7 +101,7 @@ Place ReadPlace(std::string_view bytes, std::string_view* directory) {
   const std::string_view header = *directory;
   RequireSignature(header, 0, kCentral);
   Place place{};
-  Entry& entry = place.entry;
+  ZipArchive::Entry& entry = place.entry;
   entry.flags = Get<uint16_t>(header, 8);
   entry.method = Get<uint16_t>(header, 10);
   entry.crc = Get<uint32_t>(header, 16);
@@ -130,8 +120,8 @@ Place ReadPlace(std::string_view bytes, std::string_view* directory) {
   RequireSignature(local, 0, kLocal);
   const auto local_name_bytes = Get<uint16_t>(local, 26);
   if (Part(local, kLocalBytes, local_name_bytes) != place.name)
-    Fail("the zip archive is damaged: entry {} has another name in its directory",
-         Quoted(place.name));
+    RefuseFile("the zip archive is damaged: entry {} has another name in its directory",
+               QuotedName(place.name));
   entry.bytes = Part(local, kLocalBytes + local_name_bytes + Get<uint16_t>(local, 28), packed);
   return place;
 }
@@ -145,34 +135,36 @@ ZipArchive::ZipArchive(std::string_view bytes) {
   for (uint64_t i = 0; i < found.count; ++i) {
     places.push_back(ReadPlace(bytes.substr(0, found.begin), &directory));
     if (!entries_.emplace(places.back().name, places.back().entry).second)
-      Fail("the zip archive has two entries {}", Quoted(places.back().name));
+      RefuseFile("the zip archive has two entries {}", QuotedName(places.back().name));
   }
   std::sort(places.begin(), places.end(),
             [](const Place& a, const Place& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < places.size(); ++i) {
     const std::string_view before = places[i - 1].entry.bytes;
     if (before.data() + before.size() > bytes.data() + places[i].begin)
-      Fail("the entries {} and {} of the zip archive overlap", Quoted(places[i - 1].name),
-           Quoted(places[i].name));
+      RefuseFile("the entries {} and {} of the zip archive overlap", QuotedName(places[i - 1].name),
+                 QuotedName(places[i].name));
   }
 }
 
 std::string_view ZipArchive::Read(std::string_view name) const {
   const auto found = entries_.find(name);
-  if (found == entries_.end()) Fail("the zip archive has no entry {}", Quoted(name));
-  const Entry& entry = found->second;
-  if (entry.flags & kEncrypted) Fail("entry {} of the zip archive is encrypted", Quoted(name));
+  if (found == entries_.end()) RefuseFile("the zip archive has no entry {}", QuotedName(name));
+  const ZipArchive::Entry& entry = found->second;
+  if (entry.flags & kEncrypted)
+    RefuseFile("entry {} of the zip archive is encrypted", QuotedName(name));
   if (entry.method != kStored) {
-    Fail(
+    RefuseFile(
         "entry {} of the zip archive is compressed ({}), which torch.save does not do; unpack it "
         "and pack it again uncompressed (zip -0)",
-        Quoted(name), entry.method == kDeflated ? "deflate" : format("method {}", entry.method));
+        QuotedName(name),
+        entry.method == kDeflated ? "deflate" : format("method {}", entry.method));
   }
   if (entry.size != entry.bytes.size())
-    Fail("entry {} of the zip archive has {} bytes, its directory says {}", Quoted(name),
-         entry.bytes.size(), entry.size);
+    RefuseFile("entry {} of the zip archive has {} bytes, its directory says {}", QuotedName(name),
+               entry.bytes.size(), entry.size);
   if (Crc32(entry.bytes) != entry.crc)
-    Fail("entry {} of the zip archive is damaged: its checksum is wrong", Quoted(name));
+    RefuseFile("entry {} of the zip archive is damaged: its checksum is wrong", QuotedName(name));
   return entry.bytes;
 }
 

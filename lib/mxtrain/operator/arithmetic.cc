@@ -10,11 +10,11 @@ CallParams Scalar(double value) {
   return {{"scalar", value}};
 }
 
-NDArray Call(std::string_view op, const NDArray& a, const NDArray& b) {
+NDArray Binary(std::string_view op, const NDArray& a, const NDArray& b) {
   const NDArray in[] = {a, b};
   return Invoke(op, in)[0];
 }
-NDArray Call(std::string_view op, const NDArray& a, double b) {
+NDArray Binary(std::string_view op, const NDArray& a, double b) {
   return Invoke(op, {&a, 1}, Scalar(b))[0];
 }
 
@@ -35,13 +35,13 @@ NDArray operator-(const NDArray& a) {
 // With a number on the left, `reversed` is the operator that takes it as its second operand.
 #define MXTRAIN_PURE(symbol, name, reversed)                    \
   NDArray operator symbol(const NDArray& a, const NDArray& b) { \
-    return Call(name, a, b);                                    \
+    return Binary(name, a, b);                                  \
   }                                                             \
   NDArray operator symbol(const NDArray& a, double b) {         \
-    return Call(name "_scalar", a, b);                          \
+    return Binary(name "_scalar", a, b);                        \
   }                                                             \
   NDArray operator symbol(double a, const NDArray& b) {         \
-    return Call(reversed "_scalar", b, a);                      \
+    return Binary(reversed "_scalar", b, a);                    \
   }
 #define MXTRAIN_IN_PLACE(symbol, name)                     \
   NDArray& operator symbol(NDArray& a, const NDArray& b) { \

@@ -340,11 +340,11 @@ bool TakesScalar(const SimpleOp::Entry& entry, const PlanRequest& request) {
 }
 
 double Cost(const PlanRequest& request) {
-  constexpr double kBytesPerNanosecond = 10;
+  constexpr double kRate = 10;  // bytes of memory per nanosecond
   double bytes = static_cast<double>(request.out[0].shape.Size() * SizeOf(request.out[0].type));
   for (const TensorSpec& spec : request.in)
     bytes += static_cast<double>(spec.shape.Size() * SizeOf(spec.type));
-  return bytes / kBytesPerNanosecond;
+  return bytes / kRate;
 }
 
 Expected<Plan, Refusal> PlanSimple(const OperatorProperty& base, const PlanRequest& request,

@@ -353,7 +353,7 @@ class OneCycle final : public Schedule {
   double last_, top_;  // steps of the final and of the base rate
 };
 
-struct Row {
+struct ScheduleRow {
   const char* name;
   std::unique_ptr<LrSchedule> (*make)(const Kwargs&, int64_t, int64_t, std::string_view);
   std::vector<FieldInfo> (*describe)();
@@ -369,7 +369,7 @@ std::unique_ptr<LrSchedule> Make(const Kwargs& kwargs, int64_t steps_per_epoch, 
   return schedule;
 }
 
-constexpr Row kRows[] = {
+constexpr ScheduleRow kSchedules[] = {
     {"constant", Make<Constant, ConstantParam>, ConstantParam::Describe},
     {"step", Make<Reductions, StepParam>, StepParam::Describe},
     {"multistep", Make<Reductions, MultistepParam>, MultistepParam::Describe},
@@ -380,8 +380,8 @@ constexpr Row kRows[] = {
     {"poly", Make<Poly, PolyParam>, PolyParam::Describe},
     {"one_cycle", Make<OneCycle, OneCycleParam>, OneCycleParam::Describe}};
 
-const Row& Find(std::string_view name) {
-  for (const Row& row : kRows) {
+const ScheduleRow& FindSchedule(std::string_view name) {
+  for (const ScheduleRow& row : kSchedules) {
     if (name == row.name) return row;
   }
   Throw(ErrorKind::kConfig, "there is no learning rate schedule '{}'{}; use one of {}", name,
@@ -392,14 +392,14 @@ const Row& Find(std::string_view name) {
 
 std::unique_ptr<LrSchedule> LrSchedule::Create(std::string_view name, const Kwargs& kwargs,
                                                int64_t steps_per_epoch, int64_t total_steps) {
-  return Find(name).make(kwargs, steps_per_epoch, total_steps, name);
+  return FindSchedule(name).make(kwargs, steps_per_epoch, total_steps, name);
 }
 std::vector<FieldInfo> LrSchedule::Describe(std::string_view name) {
-  return Find(name).describe();
+  return FindSchedule(name).describe();
 }
 std::vector<std::string> LrSchedule::Names() {
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const ScheduleRow& row : kSchedules) names.emplace_back(row.name);
   return names;
 }
 

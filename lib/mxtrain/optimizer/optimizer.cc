@@ -21,12 +21,12 @@ enum class Correction {
   kKey           // of random numbers
 };
 
-struct Row {
+struct OptimizerRow {
   const char* name;
   // Its update, and the one that takes its place where the momentum is 0, if any.
   const char *update, *without_momentum;
   Correction correction;
-  std::unique_ptr<Optimizer> (*make)(const Kwargs&, const Row&);
+  std::unique_ptr<Optimizer> (*make)(const Kwargs&, const OptimizerRow&);
   std::vector<FieldInfo> (*describe)();
 };
 
@@ -74,7 +74,7 @@ float KeyOf(uint64_t draw) {
 template <typename P>
 class OptimizerOf final : public Optimizer {
  public:
-  OptimizerOf(const P& param, const Row& row) : param_(param), row_(row) {
+  OptimizerOf(const P& param, const OptimizerRow& row) : param_(param), row_(row) {
     lr_ = param.lr;
     weight_decay_ = param.weight_decay;
     if constexpr (requires { param.wd_lh; }) {
@@ -129,19 +129,20 @@ class OptimizerOf final : public Optimizer {
   }
 
   P param_;
-  const Row& row_;
+  const OptimizerRow& row_;
 };
 
 // Constants and default learning rate, name and update.
 template <typename C, int kLrMillionths>
-constexpr Row RowOf(const char* name, const char* update, Correction correction = Correction::kNone,
-                    const char* without_momentum = nullptr) {
+constexpr OptimizerRow RowOf(const char* name, const char* update,
+                             Correction correction = Correction::kNone,
+                             const char* without_momentum = nullptr) {
   using P = OptimizerParam<C, kLrMillionths>;
   return {name,
           update,
           without_momentum,
           correction,
-          [](const Kwargs& kwargs, const Row& row) -> std::unique_ptr<Optimizer> {
+          [](const Kwargs& kwargs, const OptimizerRow& row) -> std::unique_ptr<Optimizer> {
             P param;
             param.Init(kwargs, format("optimizer {}", row.name));
             return std::make_unique<OptimizerOf<P>>(param, row);
@@ -151,7 +152,7 @@ constexpr Row RowOf(const char* name, const char* update, Correction correction 
 
 // operators/optimizer_update/optimizer_update.h lists the papers and formulas. Without momentum
 // signum is signsgd, as in MXNet: the weight decays outside of the sign.
-constexpr Row kRows[] = {
+constexpr OptimizerRow kOptimizers[] = {
     RowOf<updates::Momentum, 10'000>("sgd", "sgd_mom_update", Correction::kNone, "sgd_update"),
     RowOf<updates::Momentum, 10'000>("nag", "nag_mom_update", Correction::kNone, "sgd_update"),
     RowOf<updates::Adam, 1'000>("adam", "adam_update", Correction::kMoments),
@@ -172,8 +173,8 @@ constexpr Row kRows[] = {
     RowOf<updates::NoConstants, 10'000>("sgld", "sgld_update", Correction::kKey),
     RowOf<updates::GroupAdagrad, 10'000>("group_adagrad", "group_adagrad_update")};
 
-const Row& Find(std::string_view name) {
-  for (const Row& row : kRows) {
+const OptimizerRow& FindOptimizer(std::string_view name) {
+  for (const OptimizerRow& row : kOptimizers) {
     if (name == row.name) return row;
   }
   Throw(ErrorKind::kConfig, "there is no optimizer '{}'{}; use one of {}", name,
@@ -202,15 +203,15 @@ double ReadMultiplier(const std::string& variable, const std::map<std::string, s
 }  // namespace
 
 std::unique_ptr<Optimizer> Optimizer::Create(std::string_view name, const Kwargs& kwargs) {
-  const Row& row = Find(name);
+  const OptimizerRow& row = FindOptimizer(name);
   return row.make(kwargs, row);
 }
 std::vector<FieldInfo> Optimizer::Describe(std::string_view name) {
-  return Find(name).describe();
+  return FindOptimizer(name).describe();
 }
 std::vector<std::string> Optimizer::Names() {
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const OptimizerRow& row : kOptimizers) names.emplace_back(row.name);
   return names;
 }
 

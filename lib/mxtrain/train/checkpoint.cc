@@ -26,7 +26,7 @@ constexpr size_t kKindBytes = 4;  // of "arg:" before an array's name
 constexpr int64_t kMostSteps = int64_t{1} << 53, kMostEpochs = int64_t{1} << 31,
                   kMostBatch = int64_t{1} << 31;
 
-Json ToJson(const std::vector<InputInfo>& inputs) {
+Json ShapesToJson(const std::vector<InputInfo>& inputs) {
   Json list = Json::array();
   for (const InputInfo& input : inputs) {
     list.push_back({{"name", input.name},
@@ -67,8 +67,8 @@ Json HeaderOf(const Checkpoint& c) {
   return {{"format", 1},
           {"model",
            {{"symbol", m.symbol_json},
-            {"inputs", ToJson(m.inputs)},
-            {"labels", ToJson(m.labels)},
+            {"inputs", ShapesToJson(m.inputs)},
+            {"labels", ShapesToJson(m.labels)},
             {"classes", m.class_names},
             {"pipeline", m.pipeline},
             {"config", m.config},

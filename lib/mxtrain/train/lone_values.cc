@@ -12,7 +12,7 @@
 namespace mxtrain {
 namespace {
 
-constexpr size_t kMostNamed = 3;
+constexpr size_t kMostLayers = 3;
 
 bool TakesStatisticsOfBatch(const Node& node) {
   return node.op && node.op->TypeString() == "BatchNorm" &&
@@ -56,7 +56,7 @@ void RequireSeveralValues(const TrainOptions& options, const Symbol& net,
         "{}: batch normalization over one value per channel gives beta for every input, so what "
         "is before it learns nothing; give {} two examples or more{}, or set use_global_stats: "
         "true",
-        FirstOf(layers, kMostNamed), part,
+        FirstOf(layers, kMostLayers), part,
         parts > 1 ? ", or set train.kvstore.sync_batch_norm: true" : "");
 }
 

@@ -32,7 +32,7 @@ Model FromCheckpoint(Runtime& runtime, const std::string& file) {
 // Attribute of an input in the symbol: the model's metadata.
 constexpr const char* kInfoAttr = "__mxtrain_model__";
 
-Json ToJson(const std::vector<InputInfo>& inputs) {
+Json TuplesToJson(const std::vector<InputInfo>& inputs) {
   Json list = Json::array();
   for (const InputInfo& input : inputs) {
     list.push_back({{"name", input.name},
@@ -53,8 +53,8 @@ std::vector<InputInfo> InputsOf(const Json& list) {
 }
 
 std::string TextOf(const ModelInfo& info) {
-  const Json json = {{"inputs", ToJson(info.inputs)},
-                     {"labels", ToJson(info.labels)},
+  const Json json = {{"inputs", TuplesToJson(info.inputs)},
+                     {"labels", TuplesToJson(info.labels)},
                      {"classes", info.class_names},
                      {"pipeline", info.pipeline},
                      {"modes", info.modes}};

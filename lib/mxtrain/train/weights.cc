@@ -76,7 +76,7 @@ bool Fits(const TShape& file, const TShape& net) {
          (file.ndim() > 0 && net.ndim() > 0 && file[0] == net[0] && file.Size() == net.Size());
 }
 
-constexpr size_t kMostNamed = 6;     // per kind
+constexpr size_t kMostOfKind = 6;    // names
 constexpr size_t kMostWrappers = 4;  // one around another
 
 // The prefixes up to a dot that at least half of the names have, each beginning with the one
@@ -233,7 +233,7 @@ std::string WeightsAccount::Text() const {
   std::string text = format("{} arrays taken", taken.size());
   const auto add = [&text](const std::vector<std::string>& names, const char* what) {
     if (!names.empty())
-      text += format("; {} {}: {}", names.size(), what, FirstOf(names, kMostNamed));
+      text += format("; {} {}: {}", names.size(), what, FirstOf(names, kMostOfKind));
   };
   add(other_shape, "are re-initialized, their shape differs");
   add(missing, "are re-initialized, not in the file");

@@ -23,9 +23,10 @@ constexpr int64_t kSearchWork = 300'000'000;        // per plan: about half a se
 constexpr int64_t kCapacityWork = kSearchWork / 4;  // per arena size,
 constexpr int64_t kFirstSlice = 1'000'000;          // in doubling slices, one order each
 
-class Placer {
+class OffsetPlacer {
  public:
-  explicit Placer(const std::vector<SearchItem>& items) : items_(items), offset_(items.size()) {}
+  explicit OffsetPlacer(const std::vector<SearchItem>& items)
+      : items_(items), offset_(items.size()) {}
 
   // Places in the given order; gives up and returns a larger number once `limit` is reached.
   int64_t Place(const std::vector<int>& order, int64_t limit) {
@@ -187,7 +188,7 @@ class Assigner {
 
   const std::vector<SearchItem> items_;
   const int64_t lower_bound_;
-  Placer placer_;
+  OffsetPlacer placer_;
   int64_t best_ = INT64_MAX;
   std::vector<int64_t> best_offsets_;
   std::vector<int> best_order_;

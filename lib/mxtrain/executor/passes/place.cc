@@ -56,9 +56,9 @@ void CheckDevices(const BindRequest& request) {
   }
 }
 
-class Placer {
+class DevicePlacer {
  public:
-  Placer(ExecGraph* graph, const BindRequest& request)
+  DevicePlacer(ExecGraph* graph, const BindRequest& request)
       : nodes_(graph->nodes), request_(request), placed_(nodes_.size()) {}
 
   void Run() {
@@ -125,7 +125,7 @@ void CheckAuxiliaries(const ExecGraph& graph) {
 ExecGraph Place(ExecGraph graph, const BindRequest& request) {
   CheckGroups(graph, request);
   CheckDevices(request);
-  Placer(&graph, request).Run();
+  DevicePlacer(&graph, request).Run();
   CheckAuxiliaries(graph);
   return graph;
 }

@@ -14,12 +14,6 @@ namespace mxtrain::torch_object {
 inline constexpr std::string_view kParameter = "torch.nn.parameter.Parameter";
 inline constexpr const char* kAdvice = "torch.save(model.state_dict(), FILE)";
 
-template <typename... Args>
-[[noreturn]] void Fail(fmt::format_string<Args...> text, Args&&... args) {
-  Throw(ErrorKind::kData, text, std::forward<Args>(args)...);
-}
-std::string Quoted(std::string_view text);
-
 // What a call is of; of a whole module in the older form it is the persistent id ("module", class,
 // file, source). "": what another call gives.
 std::string_view CalleeOf(const Pickle& pickle, const PickleValue& call);

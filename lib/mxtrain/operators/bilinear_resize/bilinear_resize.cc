@@ -9,7 +9,7 @@
 namespace mxtrain {
 namespace {
 
-constexpr int64_t kLongest = int64_t{1} << 24;  // lists of weights are made for a whole axis
+constexpr int64_t kLongestAxis = int64_t{1} << 24;  // lists of weights are made for a whole axis
 
 }  // namespace
 
@@ -73,7 +73,8 @@ int64_t BilinearResizeProperty::Target(int axis, int64_t size) const {
   const std::optional<float>& scale = axis == 2 ? param_.scale_height : param_.scale_width;
   const auto scaled = [&](int64_t length) {
     const float result = *scale * static_cast<float>(length);  // in float32, as MXNet does
-    return result > static_cast<float>(kLongest) ? kLongest + 1 : static_cast<int64_t>(result);
+    return result > static_cast<float>(kLongestAxis) ? kLongestAxis + 1
+                                                     : static_cast<int64_t>(result);
   };
   const int64_t odd = size % 2;
   switch (param_.mode) {
@@ -112,11 +113,11 @@ bool BilinearResizeProperty::InferShape(std::vector<TShape>* in, std::vector<TSh
       target = Target(axis, data[axis]);
     }
     if (data[axis] == kUnknown || (like && target == kUnknown)) continue;
-    if (data[axis] < 1 || data[axis] > kLongest || target < 1 || target > kLongest) {
+    if (data[axis] < 1 || data[axis] > kLongestAxis || target < 1 || target > kLongestAxis) {
       Throw(ErrorKind::kConfig,
             "{}: axis {} of data {} would have length {} in the output; lengths from 1 to {} can "
             "be resized",
-            TypeString(), axis, data.ToString(), target, kLongest);
+            TypeString(), axis, data.ToString(), target, kLongestAxis);
     }
     TShape expected = TShape::OfRank(4);
     expected[axis] = target;

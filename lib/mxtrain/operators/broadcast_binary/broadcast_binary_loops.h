@@ -3,6 +3,7 @@
 // The kernels of broadcasting binary functions. Images in blocks of channels, and channels last,
 // are plain arrays with one axis more.
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/operator/constant_slope.h"
 #include "mxtrain/operator/reduction.h"
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 
@@ -22,10 +23,6 @@ struct HeadTimesSlope {
   MXTRAIN_HD C operator()(C head, C a, C b) const {
     const C slope = kLeft ? F::Left(a, b) : F::Right(a, b);
     return slope == C(0) ? C(0) : head * slope;
-  }
-  template <typename C>
-  MXTRAIN_HD C operator()(C head) const {
-    return (*this)(head, C(0), C(0));
   }
 };
 // The same for a product, whose slope is the other factor.
@@ -81,25 +78,34 @@ void GradientOfInputs(const OutputGrad& head, const Input0& lhs, const Input1& r
     if constexpr (std::is_same_v<F, elemwise_binary::Multiply>) {
       SumBroadcast<T>(Device{ctx}, g.shape, to_rhs, req_rhs, scratch, HeadTimesFactor{}, g, a);
       SumBroadcast<T>(Device{ctx}, g.shape, to_lhs, req_lhs, scratch, HeadTimesFactor{}, g, b);
-      return;
+    } else {
+      SumBroadcast<T>(Device{ctx}, g.shape, to_rhs, req_rhs, scratch, HeadTimesSlope<F, false>{}, g,
+                      a, b);
+      SumBroadcast<T>(Device{ctx}, g.shape, to_lhs, req_lhs, scratch, HeadTimesSlope<F, true>{}, g,
+                      a, b);
     }
-    SumBroadcast<T>(Device{ctx}, g.shape, to_rhs, req_rhs, scratch, HeadTimesSlope<F, false>{}, g,
-                    a, b);
-    SumBroadcast<T>(Device{ctx}, g.shape, to_lhs, req_lhs, scratch, HeadTimesSlope<F, true>{}, g, a,
-                    b);
+  });
+}
+// One for all functions whose slopes read nothing.
+template <typename Device>
+void TimesConstants(double left, double right, const TBlob& head, const TBlob& lhs_grad,
+                    const TBlob& rhs_grad, OpReqType req_lhs, OpReqType req_rhs, double* scratch,
+                    RunContext ctx) {
+  SwitchFloating(head.type, "constant slopes", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = ComputeOf<T>;
+    const HeadTimesConstant<C> by_left{static_cast<C>(left)}, by_right{static_cast<C>(right)};
+    SumLinear<T>(Device{ctx}, head, rhs_grad, req_rhs, scratch, by_right);
+    SumLinear<T>(Device{ctx}, head, lhs_grad, req_lhs, scratch, by_left);
   });
 }
 template <typename Device, typename F>
 void GradientOfHead(const OutputGrad& head, const EnvArguments& env, TBlob* lhs_grad,
                     TBlob* rhs_grad, OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
-  double* scratch = static_cast<double*>(env.resource[0].space);
   const View view(head.data);
-  const TBlob g = view(head.data), to_lhs = view(*lhs_grad), to_rhs = view(*rhs_grad);
-  SwitchFloating(g.type, F::kBroadcastName, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    SumLinear<T>(Device{ctx}, g, to_rhs, req_rhs, scratch, HeadTimesSlope<F, false>{});
-    SumLinear<T>(Device{ctx}, g, to_lhs, req_lhs, scratch, HeadTimesSlope<F, true>{});
-  });
+  TimesConstants<Device>(F::Left(0.0, 0.0), F::Right(0.0, 0.0), view(head.data), view(*lhs_grad),
+                         view(*rhs_grad), req_lhs, req_rhs,
+                         static_cast<double*>(env.resource[0].space), ctx);
 }
 
 template <typename Device>

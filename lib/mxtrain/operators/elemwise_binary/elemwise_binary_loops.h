@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of binary functions of arrays of one shape.
+#include "mxtrain/operator/constant_slope.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 
@@ -27,25 +28,6 @@ struct HeadTimesRight {
     return head * F::Right(a, b);
   }
 };
-// A slope of 1 passes every bit, as the identity options of addition promise. A slope of -1 adds a
-// zero afterwards, which keeps padding from becoming -0.
-template <typename F>
-struct HeadTimesConstantLeft {
-  template <typename C>
-  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head) const {
-    const C slope = F::Left(C(0), C(0));
-    return slope == C(0) ? C(0) : head * slope;
-  }
-};
-template <typename F>
-struct HeadTimesConstantRight {
-  template <typename C>
-  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head) const {
-    const C slope = F::Right(C(0), C(0));
-    return slope == C(0) ? C(0) : slope < C(0) ? head * slope + C(0) : head * slope;
-  }
-};
-
 template <typename Device, typename F>
 void Forward(const TBlob& lhs, const TBlob& rhs, const EnvArguments&, TBlob* ret, OpReqType req,
              RunContext ctx) {
@@ -67,14 +49,23 @@ void Gradient(const OutputGrad& head, const Input0& lhs, const Input1& rhs, cons
                    rhs.data);
   });
 }
+// One for all functions whose slopes read nothing.
+template <typename Device>
+void TimesConstants(double left, double right, const TBlob& head, TBlob* lhs_grad, TBlob* rhs_grad,
+                    OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
+  SwitchType(head.type, "constant slopes", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = ComputeOf<T>;
+    const HeadTimesConstant<C> by_left{static_cast<C>(left)}, by_right{static_cast<C>(right)};
+    MapElements<T>(Device{ctx}, *rhs_grad, req_rhs, by_right, head);
+    MapElements<T>(Device{ctx}, *lhs_grad, req_lhs, by_left, head);
+  });
+}
 template <typename Device, typename F>
 void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* lhs_grad, TBlob* rhs_grad,
                       OpReqType req_lhs, OpReqType req_rhs, RunContext ctx) {
-  SwitchType(head.data.type, F::kName, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    MapElements<T>(Device{ctx}, *rhs_grad, req_rhs, HeadTimesConstantRight<F>{}, head.data);
-    MapElements<T>(Device{ctx}, *lhs_grad, req_lhs, HeadTimesConstantLeft<F>{}, head.data);
-  });
+  TimesConstants<Device>(F::Left(0.0, 0.0), F::Right(0.0, 0.0), head.data, lhs_grad, rhs_grad,
+                         req_lhs, req_rhs, ctx);
 }
 
 template <typename Device, typename F>

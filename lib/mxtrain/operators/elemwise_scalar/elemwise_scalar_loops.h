@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of functions of an array and a number.
+#include "mxtrain/operator/constant_slope.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_binary/elemwise_binary.h"
 
@@ -53,13 +54,6 @@ struct HeadTimesSlope {
   C scalar;
   [[gnu::always_inline]] MXTRAIN_HD C operator()(C head, C x) const {
     return head * F::Slope(x, scalar);
-  }
-};
-template <typename C>
-struct HeadTimesConstant {
-  C slope;
-  [[gnu::always_inline]] MXTRAIN_HD C operator()(C head) const {
-    return slope == C(0) ? C(0) : head * slope + C(0);
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of functions of one argument.
+#include "mxtrain/operator/constant_slope.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operators/elemwise_unary/elemwise_unary.h"
 
@@ -19,16 +20,6 @@ struct HeadTimesSlope {
   template <typename C>
   MXTRAIN_HD C operator()(C head, C v) const {
     return head * F::Slope(v);
-  }
-};
-// Slope reads nothing; a slope of zero gives zero for any head gradient. The added zero keeps
-// padding from becoming -0.
-template <typename F>
-struct HeadTimesConstant {
-  template <typename C>
-  MXTRAIN_HD C operator()(C head) const {
-    const C slope = F::Slope(C(0));
-    return slope == C(0) ? C(0) : head * slope + C(0);
   }
 };
 
@@ -66,13 +57,19 @@ void GradientOfOutput(const OutputGrad& head, const OutputValue& out, const EnvA
                       TBlob* in_grad, OpReqType req, RunContext ctx) {
   Multiply<Device, F>(head.data, out.data, in_grad, req, ctx);
 }
+// One for all functions whose slope reads nothing.
+template <typename Device>
+void TimesConstant(double slope, const TBlob& head, TBlob* in_grad, OpReqType req, RunContext ctx) {
+  SwitchType(in_grad->type, "a constant slope", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = ComputeOf<T>;
+    MapElements<T>(Device{ctx}, *in_grad, req, HeadTimesConstant<C>{static_cast<C>(slope)}, head);
+  });
+}
 template <typename Device, typename F>
 void ConstantGradient(const OutputGrad& head, const EnvArguments&, TBlob* in_grad, OpReqType req,
                       RunContext ctx) {
-  SwitchTypesOf<F>(in_grad->type, [&](auto tag) {
-    MapElements<typename decltype(tag)::type>(Device{ctx}, *in_grad, req, HeadTimesConstant<F>{},
-                                              head.data);
-  });
+  TimesConstant<Device>(F::Slope(0.0), head.data, in_grad, req, ctx);
 }
 
 // The kernels of every function.

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# Precompiled headers, for builds that mostly parse: MXTRAIN_PRECOMPILE=ON in the sanitizer presets. Other builds show that every file
-# includes what it uses.
+# Sources share the work of their headers, in two ways:
+# - Several of a target are compiled as one (CMAKE_UNITY_BUILD, in all presets but dev), which halves the time of a build. Names of one
+#   target must therefore differ, in anonymous namespaces too; a compiler finds where they do not.
+# - MXTRAIN_PRECOMPILE=ON, in the sanitizer presets, whose builds mostly parse, precompiles those of the standard library.
+# The preset dev and `scripts/nightly.sh includes` compile each file by itself, which shows that it includes what it uses.
 #
-# mxtrain_precompile(target...): the targets share one precompiled header with those of the same kind. GCC uses it only where flags are
-# the same as those it was made with: kinds are code of a program (-fPIE), of a library (-fPIC), and of a library with OpenMP. A target
-# with further flags of its own gets a header of its own: mxtrain_precompile(OWN target). Files that include Highway have none: it
-# includes intrinsics under one `#pragma GCC target` after another, and GCC 12 compiles them wrongly after a precompiled header.
+# mxtrain_share_headers(target...): GCC uses a precompiled header only where flags are the same as those it was made with: kinds are code of
+# a program (-fPIE), of a library (-fPIC), and of a library with OpenMP. A target with further flags of its own gets a header of its own:
+# mxtrain_share_headers(OWN target). Files that include Highway stay apart: it includes them again for each set of instructions, and
+# intrinsics under one `#pragma GCC target` after another, which GCC 12 compiles wrongly after a precompiled header.
 option(MXTRAIN_PRECOMPILE "Use precompiled headers" OFF)
 
 set(mxtrain_precompiled <algorithm> <atomic> <filesystem> <fstream> <functional> <map> <memory> <mutex> <optional> <random> <set> <span>
   <string> <thread> <vector> <fmt/format.h> <fmt/ranges.h>)
 set(mxtrain_precompiled_source ${CMAKE_CURRENT_LIST_DIR}/precompile.cc)
 
-function(mxtrain_precompile)
-  if(NOT MXTRAIN_PRECOMPILE)
-    return()
-  endif()
+function(mxtrain_share_headers)
   cmake_parse_arguments(ARG "OWN" "" "" ${ARGN})
   foreach(target IN LISTS ARG_UNPARSED_ARGUMENTS)
     get_target_property(sources ${target} SOURCES)
@@ -25,10 +25,14 @@ function(mxtrain_precompile)
       if(EXISTS ${source})
         file(STRINGS ${source} highway LIMIT_COUNT 1 REGEX "#include <hwy/|#include \"hwy/")
         if(highway)
-          set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+          set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES
+            SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
         endif()
       endif()
     endforeach()
+    if(NOT MXTRAIN_PRECOMPILE)
+      continue()
+    endif()
     if(ARG_OWN)
       target_precompile_headers(${target} PRIVATE ${mxtrain_precompiled})
       continue()
