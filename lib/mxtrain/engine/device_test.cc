@@ -14,15 +14,15 @@
 #include "tests/support/engines.h"
 #include "tests/support/error_message.h"
 #include "tests/support/fake_stream.h"
+#include "tests/support/gpus.h"
 
 namespace mxtrain::engine {
 namespace {
 
 using test::FakeStream;
+using test::kGpu;
 using test::MessageOf;
 using test::Vars;
-
-const Context kGpu = Context::gpu(0);
 
 std::unique_ptr<Engine> MakeGpuEngine(const std::string& type = "threaded") {
   EngineOptions options;

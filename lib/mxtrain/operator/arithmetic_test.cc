@@ -15,14 +15,13 @@
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/error_message.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/gpus.h"
 #include "tests/support/vectors.h"
 
 namespace mxtrain::test {
 namespace {
 
 using test::FloatVector;
-
-const Context kGpu = Context::gpu(0);
 
 template <typename T>
 std::vector<T> ElementsOf(const NDArray& array) {
