@@ -267,8 +267,8 @@ TEST_CASE("the order of such additions is that of the plan, on several workers a
 std::vector<Result> ResultsOf(const SmallNet& net, int workers, int team) {
   const auto runtime = NewRuntime("threaded", workers * team, 3, workers);
   std::vector<Result> results;
-  const auto training = BindWithValues(*runtime, net.losses, TowersRequest(net, net.losses));
-  BindRequest request = TowersRequest(net, net.losses);
+  const auto training = BindWithValues(*runtime, net.losses, RequestFor(net, net.losses));
+  BindRequest request = RequestFor(net, net.losses);
   request.is_train = false;
   request.grad_req.clear();
   const auto evaluation = Executor::SimpleBind(*runtime, net.losses, request, training.get());
@@ -293,7 +293,7 @@ TEST_CASE("any number of workers gives the bits of one with the same team") {
     nets.push_back(RandomNet(TestRegistry(), seed, false));
   for (const SmallNet& net : nets) {
     CAPTURE(net.name);
-    if (TowersRequest(net, net.losses).grad_req.empty()) continue;  // a net without parameters
+    if (RequestFor(net, net.losses).grad_req.empty()) continue;  // a net without parameters
     const auto expected = ResultsOf(net, 1, 1);
     for (int workers : {2, 5}) {
       const bool equal = ResultsOf(net, workers, 1) == expected;
